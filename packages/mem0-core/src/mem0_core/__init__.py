@@ -1,0 +1,46 @@
+"""Long-term memory for LLM agents: extract facts from a conversation, reconcile them, recall them later.
+
+>>> from mem0_core import Memory
+>>> memory = Memory()
+>>> memory.add("I moved to Porto last week.", user_id="maya")
+>>> memory.search("Where does she live?", user_id="maya")["results"]
+"""
+
+from mem0_core.config import MemoryConfig
+from mem0_core.errors import (
+    ConfigError,
+    InputError,
+    Mem0Error,
+    MissingExtra,
+    ModelError,
+    NotFoundError,
+    QueryError,
+    ReplyError,
+    ScopeError,
+    StoreError,
+)
+from mem0_core.memory import AsyncMemory, Memory
+from mem0_core.records import AddResult, Event, HistoryDict, MemoryDict, Scope, SearchResult
+
+__all__ = [
+    "AddResult",
+    "AsyncMemory",
+    "ConfigError",
+    "Event",
+    "HistoryDict",
+    "InputError",
+    "Mem0Error",
+    "Memory",
+    "MemoryConfig",
+    "MemoryDict",
+    "MissingExtra",
+    "ModelError",
+    "NotFoundError",
+    "QueryError",
+    "ReplyError",
+    "Scope",
+    "ScopeError",
+    "SearchResult",
+    "StoreError",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,217 @@
+"""Configuration: mem0's keys, checked, and the one table of providers.
+
+A component is an instance, ``"provider:model"``, or ``{"provider": ..., "config": {...}}``. Providers other than
+ours register a callable under the entry-point groups ``mem0_core.llm``, ``mem0_core.embedder`` and
+``mem0_core.reranker``; it gets the keys of ``config`` as keyword arguments.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from mem0_core.errors import ConfigError, MissingExtra
+
+__all__ = ["PROVIDERS", "ComponentConfig", "Kind", "MemoryConfig", "build", "load_config"]
+
+Kind = Literal["llm", "embedder", "reranker", "vector_store"]
+
+PROVIDERS: dict[str, dict[str, str]] = {
+    "llm": {
+        "openai": "mem0_core.models.openai:OpenAIChat",
+        "ollama": "mem0_core.models.openai:OpenAIChat",
+        "vllm": "mem0_core.models.openai:OpenAIChat",
+        "lmstudio": "mem0_core.models.openai:OpenAIChat",
+    },
+    "embedder": {
+        "onnx": "mem0_core.models.onnx:OnnxEmbedder",
+        "openai": "mem0_core.models.openai:OpenAIEmbedder",
+        "ollama": "mem0_core.models.openai:OpenAIEmbedder",
+        "lmstudio": "mem0_core.models.openai:OpenAIEmbedder",
+        "huggingface": "mem0_core.models.sentence_transformers:SentenceTransformerEmbedder",
+        "sentence_transformers": "mem0_core.models.sentence_transformers:SentenceTransformerEmbedder",
+        "hash": "mem0_core.testing:HashEmbedder",
+    },
+    "reranker": {},
+    "vector_store": {"faiss": "mem0_core.stores.faiss:FaissIndex"},
+}
+"""``provider -> module:name``; a module is imported when a configuration names its provider, not before."""
+
+_BASE_URLS = {
+    "ollama": "http://localhost:11434/v1",
+    "vllm": "http://localhost:8000/v1",
+    "lmstudio": "http://localhost:1234/v1",
+}
+"""Where servers that speak the OpenAI protocol listen unless told otherwise."""
+
+_BASE_URL_KEYS = {"ollama_base_url", "vllm_base_url", "lmstudio_base_url", "openai_base_url", "base_url"}
+
+
+class ComponentConfig(BaseModel):
+    """``{"provider": ..., "config": {...}}``"""
+
+    model_config = ConfigDict(extra="forbid")
+
+    provider: str
+    config: dict[str, Any] = Field(default_factory=dict)
+
+
+class MemoryConfig(BaseModel):
+    """The keys of a configuration. An unknown one is an error that names it and the nearest known one."""
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, protected_namespaces=())
+
+    version: Literal["v1.0", "v1.1"] = "v1.1"
+    """Shape of results: ``v1.0`` is mem0's old bare list, with a DeprecationWarning."""
+    path: Path | None = None
+    """Folder of all local data; by default ``$MEM0_DIR``, else ``~/.mem0``."""
+    history_db_path: Path | None = None
+    """The SQLite file that holds memories and history; by default ``history.db`` in `path`."""
+    durability: Literal["full", "process"] = "full"
+    """Whether an acknowledged add survives a power cut, or (faster) the death of the process only."""
+    custom_fact_extraction_prompt: str | None = None
+    custom_update_memory_prompt: str | None = None
+    llm: Any = None
+    """Without one, messages are kept verbatim."""
+    embedder: Any = None
+    """By default all-MiniLM-L6-v2 on onnxruntime, from local weights."""
+    vector_store: ComponentConfig = Field(default_factory=lambda: ComponentConfig(provider="faiss"))
+    reranker: Any = None
+    neighbours: int = Field(default=10, ge=1, le=100)
+    """s: how many memories nearest to each fact the model weighs it against."""
+    enable_vision: bool = False
+    """Whether the chat model describes images in messages (also read from ``llm.config``, as in mem0)."""
+    on_bad_reply: Literal["skip", "raise"] = "skip"
+
+    @property
+    def folder(self) -> Path:
+        if self.path is None and self.history_db_path is not None:
+            return self.history_db_path.expanduser().parent
+        return (self.path or Path(os.environ.get("MEM0_DIR") or "~/.mem0")).expanduser()
+
+    @property
+    def database(self) -> Path:
+        return (self.history_db_path or self.folder / "history.db").expanduser()
+
+
+def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) -> MemoryConfig:
+    """Check a configuration given as a mapping or as the path of a YAML or JSON file.
+
+    Raises:
+        ConfigError: naming the key that is unknown or wrong.
+    """
+    if isinstance(source, MemoryConfig):
+        return source
+    if isinstance(source, (str, Path)):
+        source = _read_file(Path(source))
+    if source is not None and not isinstance(source, Mapping):
+        raise ConfigError(f"a configuration is a mapping of keys, not {type(source).__name__}")
+    try:
+        return MemoryConfig(**_lift_vision(dict(source or {})))
+    except ValidationError as error:
+        raise ConfigError("; ".join(_explain(error))) from error
+    except TypeError as error:
+        raise ConfigError(f"a configuration has string keys: {error}") from error
+
+
+def _lift_vision(keys: dict[str, Any]) -> dict[str, Any]:
+    """mem0 keeps enable_vision and vision_details in ``llm.config``; the first is ours, the second needs no setting."""
+    llm = keys.get("llm")
+    if isinstance(llm, Mapping) and isinstance(llm.get("config"), Mapping) and "enable_vision" in llm["config"]:
+        inner = {key: value for key, value in llm["config"].items() if key not in ("enable_vision", "vision_details")}
+        vision = keys.get("enable_vision", llm["config"]["enable_vision"])
+        return {**keys, "llm": {**llm, "config": inner}, "enable_vision": vision}
+    return keys
+
+
+def _read_file(path: Path) -> Any:
+    try:
+        text = path.expanduser().read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read the configuration {path}: {error}") from error
+    if path.suffix == ".json":
+        import json
+
+        try:
+            return json.loads(text)
+        except ValueError as error:
+            raise ConfigError(f"{path} is no JSON: {error}") from error
+    try:
+        import yaml
+    except ImportError as error:
+        raise MissingExtra("pyyaml", "yaml") from error
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path} is no YAML: {error}") from error
+
+
+def _explain(error: ValidationError) -> Iterator[str]:
+    for problem in error.errors():
+        key = ".".join(str(part) for part in problem["loc"])
+        if problem["type"] == "extra_forbidden":
+            known = ComponentConfig.model_fields if len(problem["loc"]) > 1 else MemoryConfig.model_fields
+            yield f"unknown key {key!r}{_nearest(str(problem['loc'][-1]), list(known))}"
+        else:
+            yield f"{key}: {problem['msg']}"
+
+
+def _nearest(name: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(sorted(known))}"
+
+
+def build(kind: Kind, spec: Any, **wiring: Any) -> Any:
+    """Make the component that `spec` describes; an instance is returned as it is.
+
+    Raises:
+        ConfigError: the provider is unknown, or does not know one of the keys.
+        MissingExtra: a library the provider needs is not installed.
+    """
+    if isinstance(spec, str):
+        provider, _, model = spec.partition(":")
+        spec = {"provider": provider, "config": {"model": model} if model else {}}
+    if isinstance(spec, ComponentConfig):
+        component = spec
+    elif isinstance(spec, Mapping):
+        try:
+            component = ComponentConfig(**spec)
+        except ValidationError as error:
+            raise ConfigError(f"{kind}: {'; '.join(_explain(error))}") from error
+    else:
+        return spec
+    maker = _maker(kind, component.provider)
+    try:
+        return maker(**_keywords(component), **wiring)
+    except TypeError as error:
+        raise ConfigError(f"{kind}.config ({component.provider}): {error}") from error
+
+
+def _keywords(component: ComponentConfig) -> dict[str, Any]:
+    """The provider's keys; all of mem0's names for a server's address become `base_url`."""
+    keys = {key: value for key, value in component.config.items() if key not in _BASE_URL_KEYS}
+    given = [component.config[key] for key in _BASE_URL_KEYS if component.config.get(key)]
+    url = given[0] if given else _BASE_URLS.get(component.provider)
+    if url and component.provider in _BASE_URLS and not url.rstrip("/").endswith("/v1"):
+        url = url.rstrip("/") + "/v1"  # mem0 names ollama's root; the protocol lies under /v1
+    return {**keys, "base_url": url} if url else keys
+
+
+def _maker(kind: Kind, provider: str) -> Callable[..., Any]:
+    target = PROVIDERS[kind].get(provider)
+    if target is not None:
+        module, _, name = target.partition(":")
+        maker: Callable[..., Any] = getattr(import_module(module), name)
+        return maker
+    others = {entry.name: entry for entry in entry_points(group=f"mem0_core.{kind}")}
+    if provider in others:
+        loaded: Callable[..., Any] = others[provider].load()
+        return loaded
+    raise ConfigError(f"{kind}: unknown provider {provider!r}{_nearest(provider, [*PROVIDERS[kind], *others])}")

@@ -1,0 +1,575 @@
+"""`Memory`, the front door: mem0's verbs and shapes over the pipelines.
+
+Each verb is written once, as a flow; its sync, async (``a...``) and `AsyncMemory` forms are made from it.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+import warnings
+from collections.abc import Callable, Coroutine, Mapping
+from datetime import UTC, date, datetime
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+
+from mem0_core.config import Kind, MemoryConfig, build, load_config
+from mem0_core.errors import ConfigError, InputError, ScopeError, StoreError
+from mem0_core.filters import Filter, parse_filters
+from mem0_core.flow import Flow, StepRecord, arun, do, observe, run
+from mem0_core.pipelines import upkeep
+from mem0_core.pipelines.recall import Query, recall
+from mem0_core.pipelines.remember import PROCEDURAL, Prompts, Request, remember
+from mem0_core.ports import ChatModel, Embedder, MemoryStore, Ports, Reply, Reranker, VectorIndex
+from mem0_core.records import (
+    AddedMemory,
+    AddResult,
+    Axis,
+    Change,
+    Event,
+    HistoryDict,
+    Hit,
+    MemoryDict,
+    MemoryItem,
+    Messages,
+    Relations,
+    Scope,
+    SearchResult,
+    UsageDict,
+    is_expired,
+)
+from mem0_core.text import check_metadata, parse_day, parse_messages, parse_time
+
+__all__ = ["AsyncMemory", "Memory"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _sync(verb: Callable[Concatenate[Memory, P], Flow[T]]) -> Callable[Concatenate[Memory, P], T]:
+    """The verb as a method that returns when it is done."""
+
+    def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return run(self._watch(verb(self, *args, **kwargs)))
+
+    return _named(call, verb, "")
+
+
+def _async(verb: Callable[Concatenate[Memory, P], Flow[T]]) -> Callable[Concatenate[Memory, P], Coroutine[Any, Any, T]]:
+    """The verb as a coroutine method."""
+
+    async def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await arun(self._watch(verb(self, *args, **kwargs)))
+
+    return _named(call, verb, "a")
+
+
+def _awaited(
+    verb: Callable[Concatenate[Memory, P], Flow[T]],
+) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]]:
+    """The verb as a coroutine method of `AsyncMemory`."""
+
+    async def call(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await arun(self.memory._watch(verb(self.memory, *args, **kwargs)))
+
+    return _named(call, verb, "")
+
+
+def _named(call: F, verb: Callable[..., Any], prefix: str) -> F:
+    """Give a made method the verb's signature and documentation, under its public name."""
+    functools.update_wrapper(call, verb)
+    call.__name__ = prefix + verb.__name__.removeprefix("_")
+    return call
+
+
+class Memory:
+    """Long-term memory for agents, kept on this machine unless told otherwise.
+
+    Args:
+        config: a `MemoryConfig` or a mapping of its keys (mem0's names).
+        llm, embedder, reranker: instances, ``"provider:model"`` or ``{"provider", "config"}``; they take
+            precedence over `config`. With no `llm`, messages are kept verbatim.
+        store: a `MemoryStore` in place of the SQLite file.
+        index: a `VectorIndex` in place of the embedded FAISS projection; it must follow the same store.
+        on_step: told of every call a verb makes to a model or store (name, seconds, result or error), for
+            logging and tracing.
+
+    A memory may be shared between threads and tasks. Close it, or use it as a context manager.
+
+    Raises:
+        ConfigError: a key is unknown or wrong.
+        StoreError: the store cannot be opened.
+    """
+
+    def __init__(
+        self,
+        config: MemoryConfig | Mapping[str, Any] | None = None,
+        *,
+        llm: Any = None,
+        embedder: Any = None,
+        reranker: Any = None,
+        store: MemoryStore | None = None,
+        index: VectorIndex | None = None,
+        on_step: Callable[[StepRecord], None] | None = None,
+    ) -> None:
+        self.config = load_config(config)
+        self._on_step = on_step
+        self._lock = Lock()
+        self._closed = False
+        self._chat: ChatModel | None = _component("llm", ChatModel, llm, self.config.llm)
+        self._embedder: Embedder = _component("embedder", Embedder, embedder, self.config.embedder, "onnx")
+        self._reranker: Reranker | None = _component("reranker", Reranker, reranker, self.config.reranker)
+        self._store = store if store is not None else self._open_store()
+        self._index = index
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any] | str | Path) -> Self:
+        """A memory from mem0's configuration dict, or from a YAML or JSON file of it."""
+        return cls(load_config(config))
+
+    # --- verbs, as flows -----------------------------------------------------------------------------------------
+
+    def _add(
+        self,
+        messages: Messages,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        infer: bool = True,
+        memory_type: str | None = None,
+        prompt: str | None = None,
+        timestamp: int | float | str | datetime | None = None,
+        expiration_date: str | date | None = None,
+        dry_run: bool = False,
+    ) -> Flow[AddResult]:
+        """Learn from a conversation: what is new is added, what changed is updated, what no longer holds is deleted.
+
+        Args:
+            messages: a text (one user message), a message, or a list of ``{"role", "content", "name"?, ...}``.
+            user_id, agent_id, run_id: whose memory it is; at least one.
+            metadata: JSON kept with every memory this call adds or updates.
+            infer: False keeps each user and assistant message as it was said.
+            memory_type: ``"procedural_memory"`` for one summary of what an agent did, step by step.
+            prompt: instructions for extraction, for this call only.
+            timestamp: when the conversation took place; prompts call that day today. Unix seconds, ISO 8601
+                or datetime; now by default.
+            expiration_date: last day on which the memories are recalled.
+            dry_run: tell what would change, and change nothing.
+
+        Returns:
+            ``results`` (each with ``event`` ADD, UPDATE, DELETE or NONE), ``relations``, ``skipped`` (what could
+            not be used, and why) and ``usage``.
+
+        Raises:
+            ScopeError: no id, or one that cannot be an id.
+            InputError: a message or metadata that cannot be stored.
+            ModelError: a model call failed. ReplyError: with ``on_bad_reply="raise"``, it made no sense.
+            StoreError: the commit failed. In every case nothing is written.
+        """
+        started, usage = time.perf_counter(), _Usage()
+        scope = Scope(user_id, agent_id, run_id)
+        if memory_type not in (None, PROCEDURAL):
+            raise InputError(f"unknown memory_type {memory_type!r}; the one there is: {PROCEDURAL!r}")
+        parsed = parse_messages(messages)
+        request = Request(
+            scope=scope,
+            messages=parsed.messages,
+            at=_iso(timestamp),
+            metadata=check_metadata(metadata, "the add"),
+            infer=infer,
+            memory_type=memory_type,
+            expiration_date=None if expiration_date is None else parse_day(expiration_date, "expiration_date"),
+            dry_run=dry_run,
+            prompts=Prompts(
+                facts=self.config.custom_fact_extraction_prompt,
+                update=self.config.custom_update_memory_prompt,
+                call=prompt,
+            ),
+            neighbours=self.config.neighbours,
+            vision=self.config.enable_vision,
+            bad_reply=self.config.on_bad_reply,
+        )
+        done = yield from observe(remember(self._ports(), request), usage.count)
+        result = AddResult(
+            results=[_added(change) for change in done.changes],
+            relations=Relations(added_entities=[], deleted_entities=[]),
+            skipped=[*parsed.skipped, *done.skipped],
+            usage=usage.total(time.perf_counter() - started),
+        )
+        return cast(AddResult, self._versioned("add", result))
+
+    def _search(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = None,
+        top_k: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        rerank: bool | None = None,
+        explain: bool = False,
+    ) -> Flow[SearchResult]:
+        """The memories of a scope that are nearest in meaning to `query`, best first.
+
+        Args:
+            user_id, agent_id, run_id: whose memories; at least one, here or in `filters`. An id left out does not
+                restrict: ``user_id="u"`` sees all runs and agents of u.
+            limit, top_k: how many at most (10); two names for the same.
+            filters: mem0's filters, see `mem0_core.filters`.
+            threshold: leave out what scores lower. Scores lie in [0, 1] and mean the same for every query.
+            rerank: False skips the configured reranker, True insists on one.
+            explain: give each result the values its score was made of.
+
+        Raises:
+            QueryError: the query is empty, or a filter cannot be read.
+            ScopeError: no id, or one that cannot be an id.
+        """
+        scope, filter = _address(filters, user_id, agent_id, run_id)
+        asked = Query(
+            text=query,
+            scope=scope,
+            today=_today(),
+            limit=_limit(limit, top_k, default=10),
+            filter=filter,
+            threshold=threshold,
+            rerank=rerank,
+        )
+        hits = yield from recall(self._ports(), asked)
+        found = SearchResult(results=[_found(hit, explain) for hit in hits], relations=[])
+        return cast(SearchResult, self._versioned("search", found))
+
+    def _get(self, memory_id: str) -> Flow[MemoryDict | None]:
+        """The memory with this id, or None."""
+        item = yield from do(self._store.get, _text_id(memory_id))
+        return None if item is None else _shape(item)
+
+    def _get_all(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        top_k: int | None = None,
+        show_expired: bool = False,
+    ) -> Flow[SearchResult]:
+        """All memories of a scope, oldest first; `limit` (or `top_k`) cuts the list, by default nothing does."""
+        scope, filter = _address(filters, user_id, agent_id, run_id)
+        most = None if limit is None and top_k is None else _limit(limit, top_k, default=0)
+        items = yield from do(self._store.find, scope, filter=filter)
+        living = [item for item in items if show_expired or not is_expired(item, _today())]
+        found = SearchResult(results=[_shape(item) for item in living[:most]], relations=[])
+        return cast(SearchResult, self._versioned("get_all", found))
+
+    def _update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> Flow[dict[str, str]]:
+        """Give a memory a new text, and add `metadata` to what it has.
+
+        Raises:
+            NotFoundError: no memory has that id.
+            InputError: the text is empty, or another memory of the same scope says it already.
+        """
+        more = check_metadata(metadata, "the update")
+        yield from upkeep.update(self._ports(), _text_id(memory_id), data, metadata=more, at=_iso(None))
+        return {"message": "Memory updated successfully!"}
+
+    def _delete(self, memory_id: str, *, purge: bool = False) -> Flow[dict[str, str]]:
+        """Erase a memory everywhere, with the messages it came from. Its history tells what it was, until purged.
+
+        Args:
+            purge: erase its history as well, from the file's free pages and log too (rewrites the file).
+
+        Raises:
+            NotFoundError: no memory has that id.
+        """
+        yield from upkeep.delete(self._ports(), _text_id(memory_id), at=_iso(None), purge=purge)
+        return {"message": "Memory deleted successfully!"}
+
+    def _delete_all(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        purge: bool = False,
+    ) -> Flow[dict[str, str]]:
+        """`delete` for everything in a scope, its messages included.
+
+        Raises:
+            ScopeError: no id is given: `reset` empties the store.
+        """
+        scope = Scope(user_id, agent_id, run_id)
+        erased = yield from do(self._store.erase_scope, scope, at=_iso(None), purge=purge)
+        return {"message": f"{erased} memories deleted successfully!"}
+
+    def _history(self, memory_id: str) -> Flow[list[HistoryDict]]:
+        """Every change of a memory, oldest first; of a deleted one too."""
+        rows = yield from do(self._store.history, _text_id(memory_id))
+        return [HistoryDict(**{name: getattr(row, name) for name in row.__slots__}) for row in rows]  # type: ignore[typeddict-item]
+
+    def _reset(self) -> Flow[None]:
+        """Empty the whole store, everybody's memories and history."""
+        yield from do(self._store.reset)
+
+    def _rebuild(self) -> Flow[int]:
+        """Embed every memory anew with the embedder of this object, and return how many there are.
+
+        This is how a store changes its embedder. The old vectors serve until the last new one is ready.
+        """
+        return (yield from upkeep.rebuild(self._ports()))
+
+    add = _sync(_add)
+    search = _sync(_search)
+    get = _sync(_get)
+    get_all = _sync(_get_all)
+    update = _sync(_update)
+    delete = _sync(_delete)
+    delete_all = _sync(_delete_all)
+    history = _sync(_history)
+    reset = _sync(_reset)
+    rebuild = _sync(_rebuild)
+
+    aadd = _async(_add)
+    asearch = _async(_search)
+    aget = _async(_get)
+    aget_all = _async(_get_all)
+    aupdate = _async(_update)
+    adelete = _async(_delete)
+    adelete_all = _async(_delete_all)
+    ahistory = _async(_history)
+    areset = _async(_reset)
+    arebuild = _async(_rebuild)
+
+    # --- wiring --------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Write what projections keep on disk, and let the store go. Closing twice is fine."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._index is not None:
+                self._index.close()
+            self._store.close()
+
+    async def aclose(self) -> None:
+        await arun(do(self.close))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"<Memory {self.config.database} embedder={self._embedder.name}>"
+
+    def _open_store(self) -> MemoryStore:
+        from mem0_core.stores.sqlite import SQLiteStore
+
+        return SQLiteStore(self.config.database, durability=self.config.durability)
+
+    def _ports(self) -> Ports:
+        return Ports(self._store, self._opened_index(), self._embedder, self._chat, self._reranker)
+
+    def _opened_index(self) -> VectorIndex:
+        """The vector projection, opened at the first call that needs it: importing FAISS takes a while."""
+        if self._index is None:
+            with self._lock:
+                if self._closed:
+                    raise StoreError("this memory is closed")
+                if self._index is None:
+                    self._index = _build_index(self.config, self._store)
+        return self._index
+
+    def _watch(self, flow: Flow[T]) -> Flow[T]:
+        return flow if self._on_step is None else observe(flow, self._on_step)
+
+    def _versioned(self, verb: str, result: AddResult | SearchResult) -> Any:
+        if self.config.version != "v1.0":
+            return result
+        warnings.warn(
+            f'version "v1.0" makes {verb} return a bare list; "v1.1" returns it under "results"',
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return result["results"]
+
+
+class AsyncMemory:
+    """`Memory` for asyncio: the same verbs, awaited.
+
+    Takes what `Memory` takes, or ``memory=`` to share one.
+    """
+
+    def __init__(
+        self, config: MemoryConfig | Mapping[str, Any] | None = None, *, memory: Memory | None = None, **parts: Any
+    ) -> None:
+        if memory is not None and (config is not None or parts):
+            raise ConfigError("memory: give a memory to share, or what to make one from, not both")
+        self.memory = memory if memory is not None else Memory(config, **parts)
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any] | str | Path) -> Self:
+        """A memory from mem0's configuration dict, or from a YAML or JSON file of it."""
+        return cls(load_config(config))
+
+    add = _awaited(Memory._add)
+    search = _awaited(Memory._search)
+    get = _awaited(Memory._get)
+    get_all = _awaited(Memory._get_all)
+    update = _awaited(Memory._update)
+    delete = _awaited(Memory._delete)
+    delete_all = _awaited(Memory._delete_all)
+    history = _awaited(Memory._history)
+    reset = _awaited(Memory._reset)
+    rebuild = _awaited(Memory._rebuild)
+
+    async def close(self) -> None:
+        await self.memory.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+# --- arguments ---------------------------------------------------------------------------------------------------
+
+
+def _component(kind: Kind, port: Any, *choices: Any) -> Any:
+    """The first of `choices` that is given, built where it is a description, and checked against its port."""
+    chosen = next((choice for choice in choices if choice is not None), None)
+    component = build(kind, chosen)
+    if component is not None and not isinstance(component, port):
+        raise ConfigError(f"{kind}: {component!r} is no {port.__name__} (see mem0_core.ports)")
+    return component
+
+
+def _build_index(config: MemoryConfig, store: MemoryStore) -> VectorIndex:
+    """The projection of `vector_store`; mem0's keys that say nothing here (collection, dims) are taken and dropped."""
+    keys = dict(config.vector_store.config)
+    database = config.database
+    folder = keys.pop("path", None) or database.parent / "faiss" / database.stem
+    for mem0_only in ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2"):
+        keys.pop(mem0_only, None)
+    spec = {"provider": config.vector_store.provider, "config": keys}
+    index: VectorIndex = build("vector_store", spec, source=store, folder=folder)
+    return index
+
+
+def _address(
+    filters: Mapping[str, Any] | None, user_id: str | None, agent_id: str | None, run_id: str | None
+) -> tuple[Scope, Filter | None]:
+    ids, filter = parse_filters(filters)
+    given = {Axis.USER: user_id, Axis.AGENT: agent_id, Axis.RUN: run_id}
+    for axis, value in ids.items():
+        if given[axis] not in (None, value):
+            raise ScopeError(f"{axis} is given twice: {given[axis]!r} and {value!r}")
+        given[axis] = value
+    return Scope(given[Axis.USER], given[Axis.AGENT], given[Axis.RUN]), filter
+
+
+def _limit(limit: int | None, top_k: int | None, *, default: int) -> int:
+    if limit is not None and top_k is not None and limit != top_k:
+        raise InputError(f"limit={limit} and top_k={top_k} are two names for one thing")
+    chosen = limit if limit is not None else top_k if top_k is not None else default
+    if not isinstance(chosen, int) or isinstance(chosen, bool) or chosen < 1:
+        raise InputError(f"limit must be a positive whole number, not {chosen!r}")
+    return chosen
+
+
+def _text_id(memory_id: object) -> str:
+    if not isinstance(memory_id, str) or not memory_id:
+        raise InputError(f"a memory's id is a non-empty string, not {memory_id!r}")
+    return memory_id
+
+
+def _iso(timestamp: int | float | str | datetime | None) -> str:
+    return (datetime.now(UTC) if timestamp is None else parse_time(timestamp)).isoformat()
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+# --- shapes ------------------------------------------------------------------------------------------------------
+
+
+class _Usage:
+    """Counts the model calls of one add as they pass; two branches may count at once."""
+
+    def __init__(self) -> None:
+        self._replies: list[Reply] = []  # list.append is atomic
+
+    def count(self, step: StepRecord) -> None:
+        if isinstance(step.result, Reply):
+            self._replies.append(step.result)
+
+    def total(self, seconds: float) -> UsageDict:
+        counted = [reply.usage for reply in self._replies if reply.usage is not None]
+        return UsageDict(
+            llm_calls=len(self._replies),
+            input_tokens=sum(usage.input_tokens for usage in counted),
+            output_tokens=sum(usage.output_tokens for usage in counted),
+            seconds=seconds,
+        )
+
+
+def _added(change: Change) -> AddedMemory:
+    text = change.before if change.event is Event.DELETE and change.before is not None else change.after.text
+    result = AddedMemory(id=change.after.id, memory=text, event=change.event.value)
+    if change.event is Event.UPDATE and change.before is not None:
+        result["previous_memory"] = change.before
+    if change.after.actor_id is not None:
+        result["actor_id"] = change.after.actor_id
+    if change.after.role is not None:
+        result["role"] = change.after.role
+    return result
+
+
+def _found(hit: Hit, explain: bool) -> MemoryDict:
+    shaped = _shape(hit.item)
+    shaped["score"] = hit.score
+    if explain:
+        shaped["explanation"] = {"dense": hit.score}
+    return shaped
+
+
+def _shape(item: MemoryItem) -> MemoryDict:
+    shaped = MemoryDict(
+        id=item.id,
+        memory=item.text,
+        hash=item.hash,
+        metadata=dict(item.metadata),
+        created_at=item.created_at,
+        updated_at=item.updated_at,
+    )
+    for axis, value in item.scope.ids.items():
+        shaped[axis.value] = value
+    for name in ("actor_id", "role", "memory_type", "expiration_date"):
+        value = getattr(item, name)
+        if value is not None:
+            shaped[name] = value
+    return shaped

@@ -1,0 +1,49 @@
+"""What remembering and recalling share: texts to vectors, vectors to the memories near them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from mem0_core.errors import ConfigError
+from mem0_core.flow import Flow, do
+from mem0_core.ports import Ports, check_space
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mem0_core.records import MemoryItem, Scope
+
+__all__ = ["embed_texts", "nearest_items"]
+
+
+def embed_texts(
+    ports: Ports, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
+) -> Flow[NDArray[np.float32]]:
+    """(n, dims) embeddings, checked against what the embedder says of itself.
+
+    Raises:
+        ConfigError: their shape is not as promised.
+    """
+    vectors = yield from do(ports.embedder.embed, texts, kind=kind)
+    expected = (len(texts), ports.embedder.dims)
+    if vectors.shape != expected:
+        raise ConfigError(f"embedder: {ports.embedder.name!r} gave vectors of shape {vectors.shape}, not {expected}")
+    return vectors
+
+
+def nearest_items(
+    ports: Ports, scope: Scope, vectors: NDArray[np.float32], k: int, *, only: NDArray[np.int64] | None = None
+) -> Flow[list[list[tuple[MemoryItem, float]]]]:
+    """For each vector the k nearest memories of a scope with their cosines, best first, among `only` where given.
+
+    Raises:
+        ConfigError: the store holds the vectors of another embedder.
+    """
+    held = yield from do(ports.store.space)
+    check_space(held, (ports.embedder.name, ports.embedder.dims))
+    found = yield from do(ports.index.nearest, scope, vectors, k, only=only)
+    rows = list({row for of_vector in found for row, _ in of_vector})
+    items = (yield from do(ports.store.by_rows, rows, scope=scope)) if rows else {}
+    return [[(items[row], score) for row, score in of_vector if row in items] for of_vector in found]

@@ -1,0 +1,91 @@
+"""Looking after what is there: update and delete by id, erase a scope, embed everything anew."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from mem0_core.errors import InputError, NotFoundError, StoreError
+from mem0_core.flow import Flow, do
+from mem0_core.pipelines.near import embed_texts
+from mem0_core.ports import Ports
+from mem0_core.records import Change, Event, MemoryItem, content_hash, is_valid_text, same_fact_key
+
+__all__ = ["delete", "rebuild", "update"]
+
+_TRIES = 3
+_BATCH = 256
+
+
+def update(ports: Ports, memory_id: str, text: str, *, metadata: Mapping[str, Any] | None, at: str) -> Flow[MemoryItem]:
+    """Give a memory a new text, and add `metadata` to what it has; returns it as it is now.
+
+    Raises:
+        NotFoundError: no memory has that id.
+        InputError: the text is empty or not valid Unicode, or another memory of the scope says the same already.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(f"a memory's text must be a non-empty string, not {text!r}")
+    if not is_valid_text(text):
+        raise InputError("the text is not valid Unicode (it holds a lone surrogate)")
+    for _ in range(_TRIES):
+        item = yield from do(ports.store.get, memory_id)
+        if item is None:
+            raise NotFoundError(memory_id)
+        yield from _refuse_twin(ports, item, text)
+        after = dataclasses.replace(
+            item, text=text, hash=content_hash(text), updated_at=at, metadata={**item.metadata, **(metadata or {})}
+        )
+        vector = (yield from embed_texts(ports, [text]))[0] if text != item.text else None
+        commit = yield from do(
+            ports.store.commit,
+            [Change(Event.UPDATE, after, before=item.text, vector=vector)],
+            scope=item.scope,
+            at=at,
+            space=(ports.embedder.name, ports.embedder.dims) if vector is not None else None,
+        )
+        if not commit.conflicts:
+            return after
+    raise StoreError(f"the memory {memory_id!r} changed {_TRIES} times meanwhile; try again")
+
+
+def _refuse_twin(ports: Ports, item: MemoryItem, text: str) -> Flow[None]:
+    key = same_fact_key(text, item.actor_id)
+    twin = (yield from do(ports.store.known, item.scope, [key])).get(key)
+    if twin is not None and twin.id != item.id:
+        raise InputError(f"the memory {twin.id!r} says this already: delete {item.id!r} instead")
+
+
+def delete(ports: Ports, memory_id: str, *, at: str, purge: bool) -> Flow[None]:
+    """Erase a memory, its vector and the messages it came from; its history too with `purge`.
+
+    Raises:
+        NotFoundError: no memory has that id (and, with `purge`, no history either).
+    """
+    past = (yield from do(ports.store.history, memory_id)) if purge else []
+    erased = yield from do(ports.store.erase, [memory_id], at=at, purge=purge)
+    if not erased and not past:
+        raise NotFoundError(memory_id)
+
+
+def rebuild(ports: Ports) -> Flow[int]:
+    """Embed every memory anew with the embedder at hand; returns how many there are.
+
+    All old vectors serve until the last new one is ready: then they are exchanged at once.
+
+    Raises:
+        StoreError: memories were added meanwhile; nothing has changed, try again.
+    """
+    items = yield from do(ports.store.find, None)
+    vectors: list[tuple[str, Any]] = []
+    for batch in _batches(items):
+        fresh = yield from embed_texts(ports, [item.text for item in batch])
+        vectors += zip((item.id for item in batch), fresh, strict=True)
+    yield from do(ports.store.reembed, vectors, space=(ports.embedder.name, ports.embedder.dims))
+    return len(items)
+
+
+def _batches(items: Sequence[MemoryItem]) -> Iterator[Sequence[MemoryItem]]:
+    for start in range(0, len(items), _BATCH):
+        yield items[start : start + _BATCH]

@@ -1,0 +1,292 @@
+"""What the pipelines need from the world: narrow protocols that models and stores fulfil.
+
+Every method may have an ``a<method>`` twin (``acomplete``, ``aembed``, ``acommit``, ...) with the same arguments;
+`flow.arun` awaits it, and uses a thread where there is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+from mem0_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from pydantic import BaseModel
+
+    from mem0_core.filters import Filter
+    from mem0_core.records import Change, HistoryRow, MemoryItem, Message, Scope, Usage
+
+__all__ = [
+    "ChatModel",
+    "Commit",
+    "Embedder",
+    "MemoryStore",
+    "Ports",
+    "Position",
+    "Reply",
+    "Reranker",
+    "Task",
+    "Tool",
+    "ToolCall",
+    "VectorChanges",
+    "VectorIndex",
+    "VectorSource",
+    "check_space",
+]
+
+Task = Literal[
+    "facts",
+    "operations",
+    "entities",
+    "relations",
+    "outdated",
+    "refined",
+    "triplets",
+    "fused",
+    "summary",
+    "describe_image",
+    "procedural",
+    "repair",
+]
+"""What a model call is for. Usage is counted by task, and a scripted model knows by it what it is asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function a model may call; `parameters` is a JSON schema of type object."""
+
+    name: str
+    description: str
+    parameters: Mapping[str, Any]
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    name: str
+    arguments: Mapping[str, Any] | str
+    """As the model gave them: a mapping, or the raw string where that was not a JSON object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a chat model answered."""
+
+    text: str = ""
+    tool_calls: Sequence[ToolCall] = ()
+    usage: Usage | None = None
+
+
+@runtime_checkable
+class ChatModel(Protocol):
+    """A language model. Raises ModelError when the call fails for good."""
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        task: str,
+        schema: type[BaseModel] | None = None,
+        tools: Sequence[Tool] = (),
+    ) -> Reply:
+        """Answer `messages` (OpenAI's role/content form; image parts as ``image_url``).
+
+        `schema` asks for JSON of that shape. A model that cannot promise it answers as well as it can:
+        `replies` reads whatever comes.
+        """
+        ...
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Text to vectors. `name` identifies the vector space: two embedders of one name are interchangeable."""
+
+    @property
+    def dims(self) -> int: ...
+    @property
+    def name(self) -> str: ...
+
+    def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
+        """Embed a batch: returns (n, dims) float32, each row of L2 norm 1."""
+        ...
+
+
+@runtime_checkable
+class Reranker(Protocol):
+    def score(self, query: str, texts: Sequence[str]) -> Sequence[float]:
+        """Relevance in [0, 1] of each text to the query, in the order given."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a commit did, change by change.
+
+    Attributes:
+        applied: for each planned change, the change as it took effect. An ADD of a fact the scope already
+            holds comes back as NONE with the memory that holds it.
+        conflicts: positions of UPDATEs and DELETEs whose memory no longer held the text they were planned on.
+            When there is one, nothing of the plan was written and `applied` is empty.
+    """
+
+    applied: tuple[Change, ...] = ()
+    conflicts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far the truth has come in one scope; equal positions mean nothing changed.
+
+    Attributes:
+        epoch: changes when the past was rewritten (purge, reset, re-embedding): projections start anew.
+        seq: number of the last change in this scope, 0 for none.
+    """
+
+    epoch: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class VectorChanges:
+    """What a projection must apply to follow the truth.
+
+    Attributes:
+        rows: int64 row numbers that were added or re-embedded, (n,).
+        vectors: their embeddings, (n, dims) float32.
+        removed: int64 row numbers that are gone.
+    """
+
+    rows: NDArray[np.int64]
+    vectors: NDArray[np.float32]
+    removed: NDArray[np.int64]
+
+
+class VectorSource(Protocol):
+    """The side of the truth that vector projections read. Row numbers are the store's own and never reused."""
+
+    def position(self, scope: Scope) -> Position: ...
+    def vector_changes(self, scope: Scope, *, after: int = 0) -> VectorChanges:
+        """Changes in `scope` with a sequence number above `after`, oldest first."""
+        ...
+
+    def vectors(self, rows: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The embeddings of those of `rows` that live, in any order."""
+        ...
+
+    def rows(self, scope: Scope, *, filter: Filter | None = None) -> NDArray[np.int64]:
+        """Row numbers of the memories of a scope that pass the filter."""
+        ...
+
+
+class VectorIndex(Protocol):
+    """A projection that finds near vectors within a scope."""
+
+    def nearest(
+        self, scope: Scope, queries: NDArray[np.float32], k: int, *, only: NDArray[np.int64] | None = None
+    ) -> list[list[tuple[int, float]]]:
+        """For each query (n, dims) up to k (row, cosine), best first, among `only` where given."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@runtime_checkable
+class MemoryStore(VectorSource, Protocol):
+    """The one truth: memories, vectors, history and messages, changed together or not at all.
+
+    Every method raises StoreError when the database fails; what it was writing is then not written.
+    """
+
+    def commit(
+        self,
+        changes: Sequence[Change],
+        *,
+        scope: Scope,
+        messages: Sequence[Message] = (),
+        at: str,
+        space: tuple[str, int] | None = None,
+    ) -> Commit:
+        """Write a plan and the messages it came from in one transaction.
+
+        Args:
+            at: ISO 8601 time of the change, for rows that do not carry their own.
+            space: (name, dims) of the embedder that made the vectors. The first commit fixes it for the
+                store; a later one with another is refused with ConfigError.
+
+        Messages already stored by an identical add are not stored again.
+        """
+        ...
+
+    def space(self) -> tuple[str, int] | None:
+        """(name, dims) of the embedder whose vectors the store holds, None while it holds none."""
+        ...
+
+    def by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, MemoryItem]:
+        """The living memories among `rows` that lie in `scope`."""
+        ...
+
+    def get(self, memory_id: str) -> MemoryItem | None: ...
+
+    def known(self, scope: Scope, keys: Sequence[bytes]) -> dict[bytes, MemoryItem]:
+        """The memories of exactly this scope (no id more, no id less) that have one of `records.same_fact_key`."""
+        ...
+
+    def find(self, scope: Scope | None, *, filter: Filter | None = None, limit: int | None = None) -> list[MemoryItem]:
+        """Memories of a scope (None: of everybody, for upkeep only), oldest first."""
+        ...
+
+    def history(self, memory_id: str) -> list[HistoryRow]: ...
+
+    def messages(self, scope: Scope, *, limit: int | None = None) -> list[Message]:
+        """The last `limit` messages of a scope, oldest first."""
+        ...
+
+    def erase(self, memory_ids: Sequence[str], *, at: str, purge: bool = False) -> int:
+        """Delete memories with their vectors and the messages they came from; returns how many there were.
+
+        With `purge` their history goes too, and no byte of it stays in free pages or the log.
+        """
+        ...
+
+    def erase_scope(self, scope: Scope, *, at: str, purge: bool = False) -> int:
+        """`erase` for everything in a scope, its messages included; purging reaches what was deleted before."""
+        ...
+
+    def reembed(self, rows: Sequence[tuple[str, Any]], *, space: tuple[str, int]) -> None:
+        """Replace the vectors of every memory, by (id, vector), and fix the new space, in one transaction."""
+        ...
+
+    def reset(self) -> None:
+        """Empty the store, history included."""
+        ...
+
+    def close(self) -> None: ...
+
+
+def check_space(held: tuple[str, int] | None, offered: tuple[str, int]) -> None:
+    """Refuse an embedder whose vectors cannot be compared with those a store holds.
+
+    Raises:
+        ConfigError: naming both, and the command that re-embeds the store.
+    """
+    if held is not None and tuple(held) != tuple(offered):
+        raise ConfigError(
+            f"embedder: this store was embedded with {held[0]!r} ({held[1]} dims), not {offered[0]!r}"
+            f" ({offered[1]} dims); open it with that embedder, or re-embed it with memory.rebuild()"
+            " or the command `mem0-core rebuild`"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The models and stores one memory is wired with; every pipeline takes it first."""
+
+    store: MemoryStore
+    index: VectorIndex
+    embedder: Embedder
+    chat: ChatModel | None = None
+    reranker: Reranker | None = None

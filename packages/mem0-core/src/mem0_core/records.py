@@ -1,0 +1,331 @@
+"""The nouns of the system: plain, immutable values that know nothing of stores or models."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, NotRequired, TypedDict
+
+from mem0_core.errors import ScopeError
+
+__all__ = [
+    "AddResult",
+    "AddedMemory",
+    "Axis",
+    "Change",
+    "Event",
+    "Fact",
+    "HistoryDict",
+    "HistoryRow",
+    "Hit",
+    "MemoryDict",
+    "MemoryItem",
+    "Message",
+    "Operation",
+    "Relations",
+    "Scope",
+    "SearchResult",
+    "Skipped",
+    "Usage",
+    "UsageDict",
+    "content_hash",
+    "is_expired",
+    "is_valid_text",
+    "same_fact_key",
+]
+
+
+class Event(StrEnum):
+    """What happens to a memory (seed 000, step 4). The paper's NOOP is called NONE."""
+
+    ADD = "ADD"
+    UPDATE = "UPDATE"
+    DELETE = "DELETE"
+    NONE = "NONE"
+
+
+class Axis(StrEnum):
+    """The three kinds of id a memory is addressed by, in the order that decides its partition."""
+
+    USER = "user_id"
+    AGENT = "agent_id"
+    RUN = "run_id"
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The address of a memory: at least one of user, agent and run.
+
+    An id is any non-empty string but ``"*"`` (a wildcard in filters, never an id). An axis left out
+    does not restrict: a search in ``Scope(user_id="u")`` sees all runs and agents of u.
+
+    Raises:
+        ScopeError: no id, an empty one, ``"*"``, one that is not a string or is no valid Unicode.
+    """
+
+    user_id: str | None = None
+    agent_id: str | None = None
+    run_id: str | None = None
+
+    def __post_init__(self) -> None:
+        for axis in Axis:
+            _check_id(axis, getattr(self, axis))
+        if not self.ids:
+            raise ScopeError("give at least one of user_id, agent_id, run_id")
+
+    @property
+    def ids(self) -> dict[Axis, str]:
+        """The ids that are given, in the order user, agent, run."""
+        return {axis: value for axis in Axis if (value := getattr(self, axis)) is not None}
+
+    @property
+    def partition(self) -> tuple[Axis, str]:
+        """The first given id: vectors of one partition lie together."""
+        return next(iter(self.ids.items()))
+
+
+def _check_id(axis: Axis, value: object) -> None:
+    if value is None:
+        return
+    if not isinstance(value, str):
+        raise ScopeError(f"{axis} must be a string, not {type(value).__name__}: {value!r}")
+    if not value.strip():
+        raise ScopeError(f"{axis} is empty")
+    if value == "*":
+        raise ScopeError(f'{axis}="*" is a wildcard, not an id: a call always names whose memories it means')
+    if not is_valid_text(value):
+        raise ScopeError(f"{axis} is not valid Unicode (it holds a lone surrogate): {value!r}")
+
+
+def is_valid_text(text: str) -> bool:
+    """Whether `text` can be written as UTF-8, that is, holds no lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a conversation.
+
+    Attributes:
+        content: the text, after image parts were described or dropped.
+        name: who spoke, where the caller knows it; becomes the memory's `actor_id`.
+        images: URLs (or data URLs) of image parts, for a model that can see.
+        metadata: the caller's own JSON about this message (for instance a turn id).
+        timestamp: ISO 8601 time of the message, or None for the time of the add.
+    """
+
+    role: str
+    content: str
+    name: str | None = None
+    images: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    timestamp: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A statement worth remembering, before it is weighed against what is known."""
+
+    text: str
+    actor_id: str | None = None
+    role: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    timestamp: str | None = None
+    """ISO 8601 time the fact is from, or None for the time of the add."""
+    sources: tuple[int, ...] = ()
+    """Positions, in the messages of the add, of those it was learnt from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What the model decided (seed 000, step 4), with memory ids already mapped back from small integers."""
+
+    event: Event
+    text: str = ""
+    memory_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryItem:
+    """A memory as the store of truth holds it.
+
+    Attributes:
+        hash: hex MD5 of the text, as mem0 computes it (a fingerprint, not a safeguard).
+        created_at, updated_at: ISO 8601 with offset; `created_at` is the `timestamp` of the add where given.
+        seq: position in the store's order of changes; projections follow it.
+    """
+
+    id: str
+    text: str
+    scope: Scope
+    hash: str
+    created_at: str
+    updated_at: str | None = None
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    actor_id: str | None = None
+    role: str | None = None
+    memory_type: str | None = None
+    expiration_date: str | None = None
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One planned change to one memory; a plan is a sequence of them, committed at once.
+
+    Attributes:
+        event: ADD, UPDATE or DELETE as planned; the store answers NONE for an ADD of what is already there.
+        after: the memory as it shall be (ADD, UPDATE), or as it was (DELETE, NONE).
+        before: the text it replaces or removes, None for ADD. A store applies UPDATE and DELETE only while
+            the memory still holds this text, so that two concurrent adds cannot overwrite one another.
+        vector: float32 embedding of `after.text`, L2-normalised; None for DELETE and NONE.
+        sources: positions, in the messages committed with the plan, that this change was learnt from.
+    """
+
+    event: Event
+    after: MemoryItem
+    before: str | None = None
+    vector: Any = None
+    sources: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """A row of the history table, with exactly the columns of seed 004."""
+
+    id: str
+    memory_id: str
+    old_memory: str | None
+    new_memory: str | None
+    event: str
+    created_at: str | None
+    updated_at: str | None
+    is_deleted: bool
+    actor_id: str | None
+    role: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A memory that a search found, with its score in [0, 1]."""
+
+    item: MemoryItem
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens one model call took, as the server counts them; zero where it does not say."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+def content_hash(text: str) -> str:
+    """mem0's `hash` of a memory: hex MD5 of its text."""
+    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+
+
+def is_expired(item: MemoryItem, today: str) -> bool:
+    """Whether the last day of `item` lies before `today` (both ``YYYY-MM-DD``)."""
+    return item.expiration_date is not None and item.expiration_date < today
+
+
+_NOT_WORD = re.compile(r"[\W_]+")
+
+
+def same_fact_key(text: str, actor_id: str | None = None) -> bytes:
+    """Equal for texts that differ only in case, spacing and punctuation, and were said by the same actor.
+
+    A text of nothing but punctuation or symbols (``":-)"``) is compared as it stands. Returns 16 bytes.
+    """
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    plain = _NOT_WORD.sub(" ", folded).strip() or " ".join(folded.split())
+    return hashlib.blake2b(f"{actor_id or ''}\0{plain}".encode(), digest_size=16).digest()
+
+
+# --- what the front door returns -------------------------------------------------------------------------------
+
+
+class AddedMemory(TypedDict):
+    id: str
+    memory: str
+    event: str
+    previous_memory: NotRequired[str]
+    actor_id: NotRequired[str]
+    role: NotRequired[str]
+
+
+class Relations(TypedDict):
+    added_entities: list[str]
+    deleted_entities: list[str]
+
+
+class Skipped(TypedDict):
+    """Something a model said, or a change it asked for, that could not be used."""
+
+    reason: str
+    item: Any
+
+
+class UsageDict(TypedDict):
+    llm_calls: int
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+
+
+class AddResult(TypedDict):
+    results: list[AddedMemory]
+    relations: Relations
+    skipped: list[Skipped]
+    usage: UsageDict
+
+
+class MemoryDict(TypedDict):
+    id: str
+    memory: str
+    hash: str
+    metadata: dict[str, Any]
+    created_at: str
+    updated_at: str | None
+    score: NotRequired[float]
+    user_id: NotRequired[str]
+    agent_id: NotRequired[str]
+    run_id: NotRequired[str]
+    actor_id: NotRequired[str]
+    role: NotRequired[str]
+    memory_type: NotRequired[str]
+    expiration_date: NotRequired[str]
+    explanation: NotRequired[dict[str, Any]]
+
+
+class SearchResult(TypedDict):
+    results: list[MemoryDict]
+    relations: list[dict[str, Any]]
+    note: NotRequired[str]
+
+
+class HistoryDict(TypedDict):
+    id: str
+    memory_id: str
+    old_memory: str | None
+    new_memory: str | None
+    event: str
+    created_at: str | None
+    updated_at: str | None
+    is_deleted: bool
+    actor_id: str | None
+    role: str | None
+
+
+Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""What `add` takes: a text (a user's message), one message, or a list of them."""

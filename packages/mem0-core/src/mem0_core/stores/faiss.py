@@ -1,0 +1,452 @@
+"""The FAISS projection: near vectors within one scope, exactly for small scopes, by HNSW for large ones.
+
+A *partition* holds the vectors of one id (a user, else an agent, else a run), so a search costs what that id's
+memories cost, whoever else is in the store. Before each search the partition asks the truth how far it has come
+and applies what it missed: that one path serves the process's own writes, other processes' writes and recovery.
+
+- Up to `exact_limit` vectors a partition is a flat index, read from the truth when first used: an exact scan of
+  20,000 takes about a millisecond, and an approximate index with a filter loses results (recall 0.2 to 0.5
+  at 1 % selectivity, faiss and pgvector alike).
+- Above it a thread builds an HNSW graph while the flat index goes on answering. HNSW is costly to build, so it is
+  kept as a snapshot: the index file and, written after it, a JSON seal with its digest and its place in the
+  truth's order. A snapshot that is missing, torn, altered or of another epoch is built again from the truth.
+- A search restricted to some rows of an HNSW partition scans just these rows, exactly.
+
+Nothing is pickled. Partitions least recently used are dropped when `cache_bytes` is exceeded.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import uuid
+from collections import OrderedDict
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from threading import Event, Lock, RLock, Thread
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mem0_core.errors import StoreError
+from mem0_core.ports import Position, VectorSource
+from mem0_core.records import Scope
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["FaissIndex"]
+
+_log = logging.getLogger(__name__)
+
+_LINKS = 32  # HNSW's M
+_BUILD_BREADTH = 80  # HNSW's efConstruction
+_SEARCH_BREADTH = 192  # HNSW's efSearch
+_BUILD_STEP = 1000  # vectors added between two looks at whether the index is being closed
+_DEAD_SHARE = 0.2  # HNSW cannot forget: above this share of removed vectors it is built anew
+_EXACT_ROWS = 50_000  # a search among at most so many rows of an HNSW partition scans them
+
+Found = list[list[tuple[int, float]]]
+
+
+class FaissIndex:
+    """A `VectorIndex` that follows a `VectorSource`.
+
+    Args:
+        source: the truth.
+        folder: where snapshots of large partitions are kept; None keeps none.
+        exact_limit: number of vectors up to which a partition is scanned exactly.
+        cache_bytes: memory for vectors of loaded partitions; the one being searched always stays.
+    """
+
+    def __init__(
+        self,
+        source: VectorSource,
+        *,
+        folder: str | Path | None = None,
+        exact_limit: int = 20_000,
+        cache_bytes: int = 256 << 20,
+    ) -> None:
+        self._source = source
+        self._folder = Path(folder) if folder is not None else None
+        self._exact_limit = exact_limit
+        self._cache_bytes = cache_bytes
+        self._partitions: OrderedDict[Scope, _Partition] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
+        self._closing = Event()
+
+    def nearest(
+        self, scope: Scope, queries: NDArray[np.float32], k: int, *, only: NDArray[np.int64] | None = None
+    ) -> Found:
+        axis, value = scope.partition
+        address = Scope(**{axis.value: value})
+        if only is None and address != scope:
+            only = self._source.rows(scope)
+        if k <= 0 or not len(queries) or (only is not None and not len(only)):
+            return [[] for _ in queries]
+        partition = self._partition(address)
+        found = partition.search(np.ascontiguousarray(queries, dtype=np.float32), k, only)
+        self._account(partition)
+        return found
+
+    def settle(self, timeout: float | None = None) -> None:
+        """Wait until no HNSW graph is being built."""
+        for partition in self._loaded():
+            partition.join(timeout)
+
+    def close(self) -> None:
+        """Stop builders and write the snapshots of large partitions that changed."""
+        self._closing.set()
+        for partition in self._loaded():
+            partition.join()
+            partition.save()
+        self._partitions.clear()
+
+    def _loaded(self) -> list[_Partition]:
+        with self._lock:
+            return list(self._partitions.values())
+
+    def _partition(self, address: Scope) -> _Partition:
+        with self._lock:
+            if self._closing.is_set():
+                raise StoreError("the vector index is closed")
+            partition = self._partitions.get(address)
+            if partition is None:
+                snapshot = _Snapshot(self._folder, address) if self._folder else None
+                partition = _Partition(self._source, address, snapshot, self._exact_limit, self._closing)
+                self._partitions[address] = partition
+            self._partitions.move_to_end(address)
+            return partition
+
+    def _account(self, used: _Partition) -> None:
+        """Count what `used` holds now, and drop the partitions least recently used while that is too much."""
+        dropped = []
+        with self._lock:
+            self._bytes += used.nbytes - used.counted
+            used.counted = used.nbytes
+            for address, partition in list(self._partitions.items()) if self._bytes > self._cache_bytes else ():
+                if self._bytes <= self._cache_bytes:
+                    break
+                if partition is not used and not partition.building:
+                    self._bytes -= partition.counted
+                    dropped.append(self._partitions.pop(address))
+        for partition in dropped:
+            partition.save()
+
+
+class _Partition:
+    """The vectors of one id: a flat index, or an HNSW graph once there are many."""
+
+    def __init__(
+        self, source: VectorSource, address: Scope, snapshot: _Snapshot | None, exact_limit: int, closing: Event
+    ) -> None:
+        self._source = source
+        self._address = address
+        self._snapshot = snapshot
+        self._exact_limit = exact_limit
+        self._closing = closing
+        self._lock = RLock()
+        self._builder: Thread | None = None
+        self._at: Position | None = None
+        self._index: _Flat | _Graph | None = None
+        self._saved_at: Position | None = None
+        self.counted = 0  # bytes the index has accounted for
+
+    @property
+    def nbytes(self) -> int:
+        return self._index.nbytes if self._index is not None else 0
+
+    @property
+    def building(self) -> bool:
+        return self._builder is not None and self._builder.is_alive()
+
+    def join(self, timeout: float | None = None) -> None:
+        if self._builder is not None:
+            self._builder.join(timeout)
+
+    def search(self, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None) -> Found:
+        with self._lock:
+            index = self._follow()
+            if index is None:
+                return [[] for _ in queries]
+            if only is None:
+                return index.search(queries, k)
+            if isinstance(index, _Graph) and len(only) <= _EXACT_ROWS:
+                return _scan(*self._source.vectors([int(row) for row in only]), queries, k)
+            return index.search(queries, k, only)
+
+    def _follow(self) -> _Flat | _Graph | None:
+        """Bring the index to where the truth is now; None while the partition is empty."""
+        now = self._source.position(self._address)
+        if self._at is None or self._at.epoch != now.epoch:
+            self._index, self._at = self._load(now)
+        if self._at.seq != now.seq:
+            changes = self._source.vector_changes(self._address, after=self._at.seq)
+            if len(changes.rows) or len(changes.removed):
+                if self._index is None:
+                    self._index = _Flat(changes.vectors.shape[1])
+                self._index.replace(changes.rows, changes.vectors, changes.removed)
+            self._at = now
+        if self._needs_graph():
+            self._builder = Thread(target=self._build, name="mem0-hnsw", daemon=True)
+            self._builder.start()
+        return self._index if self._index is not None and self._index.live else None
+
+    def _load(self, now: Position) -> tuple[_Flat | _Graph | None, Position]:
+        if self._snapshot is not None and (loaded := self._snapshot.load()):
+            graph, at = loaded
+            if at.epoch == now.epoch and at.seq <= now.seq:
+                self._saved_at = at
+                return graph, at
+            _log.info("the vector snapshot of %s is of another time: reading the truth", self._address)
+        return None, Position(now.epoch, 0)
+
+    def _needs_graph(self) -> bool:
+        if self._index is None or self.building or self._closing.is_set():
+            return False
+        if isinstance(self._index, _Graph):
+            return self._index.dead_share > _DEAD_SHARE
+        return self._index.live > self._exact_limit
+
+    def _build(self) -> None:
+        """In a thread: build a graph beside the serving index, then take its place."""
+        try:
+            with self._lock:
+                at = self._at
+                if at is None or self._index is None:
+                    return
+                rows, vectors = self._index.contents()
+            graph = _Graph(vectors.shape[1])
+            for start in range(0, len(rows), _BUILD_STEP):
+                if self._closing.is_set():
+                    return
+                step = slice(start, start + _BUILD_STEP)
+                graph.replace(rows[step], vectors[step], ())
+            saved = self._write(graph, at)  # before others can reach the graph, so that no search waits for the disk
+            with self._lock:
+                if self._at is not None and self._at.epoch == at.epoch:
+                    self._index, self._at = graph, at  # what came meanwhile is caught up by the next search
+                    self._saved_at = at if saved else None
+        except (StoreError, RuntimeError, MemoryError):
+            _log.exception("could not build the HNSW graph of %s; exact search goes on", self._address)
+
+    def save(self) -> None:
+        with self._lock:
+            if isinstance(self._index, _Graph) and self._at is not None and self._at != self._saved_at:
+                self._saved_at = self._at if self._write(self._index, self._at) else None
+
+    def _write(self, graph: _Graph, at: Position) -> bool:
+        if self._snapshot is None:
+            return False
+        try:
+            self._snapshot.save(graph, at)
+        except (OSError, RuntimeError) as error:  # a snapshot saves time, the truth saves memories: go on without
+            _log.warning("could not write the vector snapshot of %s: %s", self._address, error)
+            return False
+        return True
+
+
+class _Flat:
+    """All vectors, scanned."""
+
+    def __init__(self, dims: int) -> None:
+        faiss = _faiss()
+        self._dims = dims
+        self._index = faiss.IndexIDMap2(faiss.IndexFlatIP(dims))
+        self._rows: set[int] = set()
+
+    @property
+    def live(self) -> int:
+        return len(self._rows)
+
+    @property
+    def nbytes(self) -> int:
+        return self.live * (self._dims * 4 + 64)
+
+    def replace(self, rows: NDArray[np.int64], vectors: NDArray[np.float32], removed: Iterable[int]) -> None:
+        known = [int(row) for row in rows if int(row) in self._rows]
+        if known:  # a row that was re-embedded, or read twice
+            self._index.remove_ids(np.asarray(known, dtype=np.int64))
+        if len(rows):
+            self._index.add_with_ids(vectors, rows)
+            self._rows.update(rows.tolist())
+        gone = self._rows.intersection(int(row) for row in removed)
+        if gone:
+            self._index.remove_ids(np.fromiter(gone, dtype=np.int64, count=len(gone)))
+            self._rows -= gone
+
+    def search(self, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None = None) -> Found:
+        params = None
+        if only is not None:
+            faiss = _faiss()
+            params = faiss.SearchParameters(sel=faiss.IDSelectorBatch(only))
+        return _pairs(*self._index.search(queries, min(k, self.live), params=params))
+
+    def contents(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        rows = np.fromiter(self._rows, dtype=np.int64, count=self.live)
+        return rows, self._index.reconstruct_batch(rows)
+
+
+class _Graph:
+    """An HNSW graph. It cannot forget a vector, so removed places are dead and left out of every search."""
+
+    def __init__(self, dims: int, index: Any = None, rows: NDArray[np.int64] | None = None) -> None:
+        if index is None:
+            faiss = _faiss()
+            index = faiss.IndexHNSWFlat(dims, _LINKS, faiss.METRIC_INNER_PRODUCT)
+            index.hnsw.efConstruction = _BUILD_BREADTH
+        self._dims = dims
+        self._index = index
+        self._rows = rows if rows is not None else np.empty(0, dtype=np.int64)  # by place; -1 where dead
+        self._places = {int(row): place for place, row in enumerate(self._rows) if row >= 0}
+
+    @property
+    def live(self) -> int:
+        return len(self._places)
+
+    @property
+    def dead_share(self) -> float:
+        return 1 - self.live / max(1, len(self._rows))
+
+    @property
+    def nbytes(self) -> int:
+        return len(self._rows) * (self._dims * 4 + _LINKS * 8 + 100)
+
+    def replace(self, rows: NDArray[np.int64], vectors: NDArray[np.float32], removed: Iterable[int]) -> None:
+        self._bury(rows.tolist())
+        if len(rows):
+            first = len(self._rows)
+            self._index.add(np.ascontiguousarray(vectors))
+            self._rows = np.concatenate([self._rows, rows])
+            self._places.update((int(row), first + i) for i, row in enumerate(rows))
+        self._bury(int(row) for row in removed)
+
+    def _bury(self, rows: Iterable[int]) -> None:
+        for row in rows:
+            place = self._places.pop(row, None)
+            if place is not None:
+                self._rows[place] = -1
+
+    def search(self, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None = None) -> Found:
+        faiss = _faiss()
+        wanted = np.isin(self._rows, only) if only is not None else self._rows >= 0
+        selector = None if wanted.all() else faiss.IDSelectorBitmap(np.packbits(wanted, bitorder="little"))
+        breadth = max(_SEARCH_BREADTH, 2 * k)
+        params = faiss.SearchParametersHNSW(efSearch=breadth, sel=selector)
+        scores, places = self._index.search(queries, min(k, self.live), params=params)
+        return _pairs(scores, np.where(places >= 0, self._rows[places], -1))
+
+    def contents(self) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        places = np.flatnonzero(self._rows >= 0)
+        return self._rows[places], self._index.reconstruct_batch(places)
+
+    def write(self, path: Path) -> NDArray[np.int64]:
+        _faiss().write_index(self._index, str(path))
+        return self._rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Seal:
+    """What a snapshot says of itself; written last, so that a snapshot without a seal does not count."""
+
+    file: str
+    digest: str
+    epoch: str
+    seq: int
+    dims: int
+
+
+class _Snapshot:
+    """One partition on disk: ``<name>.json`` seals ``<name>-<nonce>.hnsw`` and ``....rows``."""
+
+    def __init__(self, folder: Path, address: Scope) -> None:
+        axis, value = address.partition
+        self._folder = folder
+        self._name = f"{axis.value}-{hashlib.blake2b(value.encode(), digest_size=12).hexdigest()}"
+
+    @property
+    def _seal_path(self) -> Path:
+        return self._folder / f"{self._name}.json"
+
+    def save(self, graph: _Graph, at: Position) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        stem = f"{self._name}-{uuid.uuid4().hex[:12]}"
+        index, rows = self._folder / f"{stem}.hnsw", self._folder / f"{stem}.rows"
+        rows.write_bytes(graph.write(index).astype("<i8").tobytes())
+        seal = _Seal(stem, _digest(index, rows), at.epoch, at.seq, graph._dims)
+        draft = self._folder / f"{stem}.seal"
+        draft.write_text(json.dumps(asdict(seal)))
+        for path in (index, rows, draft):
+            _sync(path)
+        os.replace(draft, self._seal_path)
+        _sync(self._folder)
+        self._sweep(keep=stem)
+
+    def load(self) -> tuple[_Graph, Position] | None:
+        """The snapshot, or None where there is none that can be trusted (the reason is logged)."""
+        try:
+            seal = _Seal(**json.loads(self._seal_path.read_bytes()))
+            index, rows = self._folder / f"{seal.file}.hnsw", self._folder / f"{seal.file}.rows"
+            if _digest(index, rows) != seal.digest:
+                raise ValueError("its digest does not match")
+            graph = _Graph(
+                seal.dims, _faiss().read_index(str(index)), np.frombuffer(rows.read_bytes(), dtype="<i8").copy()
+            )
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, RuntimeError) as error:
+            _log.warning("the vector snapshot %s cannot be used (%s): reading the truth", self._seal_path, error)
+            return None
+        return graph, Position(seal.epoch, seal.seq)
+
+    def _sweep(self, *, keep: str) -> None:
+        for path in self._folder.glob(f"{self._name}-*"):
+            if path.stem != keep:
+                with suppress(OSError):
+                    path.unlink()
+
+
+def _faiss() -> Any:
+    """faiss, imported when first needed; its stubs describe C++, not the Python that is called."""
+    import faiss
+
+    return faiss
+
+
+def _digest(*paths: Path) -> str:
+    digest = hashlib.blake2b(digest_size=32)
+    for path in paths:
+        with path.open("rb") as file:
+            while chunk := file.read(1 << 20):
+                digest.update(chunk)
+        digest.update(b"|")
+    return digest.hexdigest()
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _scan(rows: NDArray[np.int64], vectors: NDArray[np.float32], queries: NDArray[np.float32], k: int) -> Found:
+    """Exact search among given vectors."""
+    if not len(rows):
+        return [[] for _ in queries]
+    scores = queries @ vectors.T
+    best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return _pairs(np.take_along_axis(scores, best, axis=1), rows[best])
+
+
+def _pairs(scores: NDArray[np.float32], rows: NDArray[np.int64]) -> Found:
+    return [
+        [(row, score) for row, score in zip(of_query.tolist(), points.tolist(), strict=True) if row >= 0]
+        for of_query, points in zip(rows, scores, strict=True)
+    ]

@@ -1,0 +1,735 @@
+"""The embedded truth: one SQLite file, one transaction per add.
+
+Write-ahead logging lets other threads and processes read while one writes; writers queue on the file's lock
+(`busy_timeout`). With ``durability="full"`` (the default) an acknowledged commit survives a power cut, with
+``"process"`` the death of the process only, at a fraction of the wait.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import sqlite3
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from pathlib import Path
+from threading import RLock
+from typing import TYPE_CHECKING, Any, Literal
+
+from mem0_core.errors import InputError, StoreError
+from mem0_core.filters import Condition, Filter
+from mem0_core.ports import Commit, Position, VectorChanges, check_space
+from mem0_core.records import Change, Event, HistoryRow, MemoryItem, Message, Scope, same_fact_key
+from mem0_core.stores.schema import HISTORY_COLUMNS, MIGRATIONS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["SQLiteStore"]
+
+_MEMORY_COLUMNS = (
+    "row, id, user_id, agent_id, run_id, text, hash, metadata, actor_id, role, memory_type,"
+    " created_at, updated_at, expiration_date, seq"
+)
+_CHUNK = 500  # bound variables per statement; SQLite's own limit is far higher
+
+
+class SQLiteStore:
+    """A `MemoryStore` in one file.
+
+    Args:
+        path: the file (made with its folder if missing), or ``":memory:"`` for a store that dies with the object.
+        durability: ``"full"`` or ``"process"``, see the module.
+        busy_timeout: seconds a write waits for another process's write before StoreError.
+
+    Safe to share between threads. After a fork, open a new one.
+    """
+
+    def __init__(
+        self, path: str | Path, *, durability: Literal["full", "process"] = "full", busy_timeout: float = 30.0
+    ) -> None:
+        self.path = str(path)
+        self._durability = durability
+        self._busy_timeout = busy_timeout
+        self._in_memory = self.path == ":memory:"
+        self._lock = RLock()  # held by the one writer of this process
+        self._idle: list[sqlite3.Connection] = []
+        self._closed = False
+        if not self._in_memory:
+            _make_folder(Path(self.path))
+        with _as_store_error(f"open {self.path}"):
+            self._writer = self._connect()
+            self._migrate()
+
+    # --- writing -------------------------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        changes: Sequence[Change],
+        *,
+        scope: Scope,
+        messages: Sequence[Message] = (),
+        at: str,
+        space: tuple[str, int] | None = None,
+    ) -> Commit:
+        with self._write() as db:
+            if space is not None:
+                _fix_space(db, space)
+            targets = [_target(db, change) for change in changes]
+            conflicts = tuple(i for i, change in enumerate(changes) if change.before is not None and not targets[i])
+            if conflicts:
+                return Commit(conflicts=conflicts)
+            heard = _insert_messages(db, messages, scope, at)
+            seq = _next_seq(db, len(changes))
+            applied = []
+            for offset, (change, target) in enumerate(zip(changes, targets, strict=True)):
+                row, done = _apply(db, change, target, seq + offset, at)
+                if done.event in (Event.ADD, Event.UPDATE):
+                    _insert_sources(db, row, (heard[i] for i in change.sources))
+                applied.append(done)
+            return Commit(applied=tuple(applied))
+
+    def erase(self, memory_ids: Sequence[str], *, at: str, purge: bool = False) -> int:
+        with self._write() as db:
+            rows = [row for memory_id in memory_ids for row in _select(db, "WHERE id = ?", (memory_id,))]
+            _erase_rows(db, rows, at)
+            if purge:
+                _forget(db, memory_ids)
+        if purge:
+            self._scrub()
+        return len(rows)
+
+    def erase_scope(self, scope: Scope, *, at: str, purge: bool = False) -> int:
+        where, values = _scope_sql(scope)
+        with self._write() as db:
+            rows = _select(db, f"WHERE {where}", values)
+            _erase_rows(db, rows, at)
+            db.execute(f"DELETE FROM messages WHERE {where}", values)
+            if purge:
+                gone = db.execute(f"SELECT memory_id FROM tombstones WHERE {where}", values).fetchall()
+                _forget(db, [memory_id for (memory_id,) in gone])
+        if purge:
+            self._scrub()
+        return len(rows)
+
+    def reembed(self, rows: Sequence[tuple[str, Any]], *, space: tuple[str, int]) -> None:
+        with self._write() as db:
+            for memory_id, vector in rows:
+                db.execute(
+                    "UPDATE vectors SET vector = ? WHERE row = (SELECT row FROM memories WHERE id = ?)",
+                    (_blob(vector, space[1]), memory_id),
+                )
+            held = db.execute("SELECT count(*) FROM vectors").fetchone()[0]
+            if held != len(rows):
+                raise StoreError(
+                    f"{held} memories, but {len(rows)} new vectors: the store changed meanwhile, try again"
+                )
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('space', ?)", (json.dumps(space),))
+            _new_epoch(db)
+
+    def reset(self) -> None:
+        with self._write() as db:
+            for table in ("sources", "messages", "vectors", "memories", "tombstones", "history"):
+                db.execute(f"DELETE FROM {table}")
+            db.execute("DELETE FROM meta WHERE key = 'space'")
+            _new_epoch(db)
+        self._scrub()
+
+    # --- reading -------------------------------------------------------------------------------------------------
+
+    def space(self) -> tuple[str, int] | None:
+        with self._read() as db:
+            return _space(db)
+
+    def get(self, memory_id: str) -> MemoryItem | None:
+        with self._read() as db:
+            found = _select(db, "WHERE id = ?", (memory_id,))
+        return found[0][1] if found else None
+
+    def known(self, scope: Scope, keys: Sequence[bytes]) -> dict[bytes, MemoryItem]:
+        with self._read() as db:
+            return {key: twin[1] for key in keys if (twin := _twin(db, scope, key))}
+
+    def find(self, scope: Scope | None, *, filter: Filter | None = None, limit: int | None = None) -> list[MemoryItem]:
+        where, values = _where(scope, filter)
+        with self._read() as db:
+            return [item for _, item in _select(db, f"WHERE {where} ORDER BY row LIMIT ?", (*values, _limit(limit)))]
+
+    def rows(self, scope: Scope, *, filter: Filter | None = None) -> NDArray[np.int64]:
+        import numpy as np
+
+        where, values = _where(scope, filter)
+        with self._read() as db:
+            found = db.execute(f"SELECT row FROM memories WHERE {where}", values).fetchall()
+        return np.fromiter((row for (row,) in found), dtype=np.int64, count=len(found))
+
+    def by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, MemoryItem]:
+        where, values = _scope_sql(scope)
+        found: dict[int, MemoryItem] = {}
+        with self._read() as db:
+            for chunk in _chunks(rows):
+                found |= _select(db, f"WHERE row IN ({_marks(chunk)}) AND {where}", (*chunk, *values))
+        return found
+
+    def history(self, memory_id: str) -> list[HistoryRow]:
+        with self._read() as db:
+            rows = db.execute(
+                f"SELECT {', '.join(HISTORY_COLUMNS)} FROM history WHERE memory_id = ? ORDER BY rowid", (memory_id,)
+            ).fetchall()
+        return [dataclasses.replace(HistoryRow(*row), is_deleted=bool(row[7])) for row in rows]
+
+    def messages(self, scope: Scope, *, limit: int | None = None) -> list[Message]:
+        where, values = _scope_sql(scope)
+        with self._read() as db:
+            rows = db.execute(
+                f"SELECT role, content, name, metadata, created_at FROM messages WHERE {where}"
+                " ORDER BY row DESC LIMIT ?",
+                (*values, _limit(limit)),
+            ).fetchall()
+        return [
+            Message(role, content, name=name, metadata=json.loads(metadata), timestamp=created_at)
+            for role, content, name, metadata, created_at in reversed(rows)
+        ]
+
+    # --- what projections read -----------------------------------------------------------------------------------
+
+    def position(self, scope: Scope) -> Position:
+        where, values = _scope_sql(scope)
+        with self._read() as db:
+            epoch, added, removed = db.execute(
+                "SELECT (SELECT value FROM meta WHERE key = 'epoch'),"
+                f" (SELECT max(seq) FROM memories WHERE {where}),"
+                f" (SELECT max(seq) FROM tombstones WHERE {where})",
+                (*values, *values),
+            ).fetchone()
+        return Position(epoch, max(added or 0, removed or 0))
+
+    def vector_changes(self, scope: Scope, *, after: int = 0) -> VectorChanges:
+        import numpy as np
+
+        where, values = _scope_sql(scope)
+        with self._read() as db:
+            added = db.execute(
+                f"SELECT row, vector FROM memories JOIN vectors USING (row) WHERE {where} AND seq > ? ORDER BY seq",
+                (*values, after),
+            ).fetchall()
+            removed = db.execute(
+                f"SELECT row FROM tombstones WHERE {where} AND seq > ? ORDER BY seq", (*values, after)
+            ).fetchall()
+        gone = np.fromiter((row for (row,) in removed), dtype=np.int64, count=len(removed))
+        return VectorChanges(*_stack(added), removed=gone)
+
+    def vectors(self, rows: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        found: list[tuple[int, bytes]] = []
+        with self._read() as db:
+            for chunk in _chunks(rows):
+                found += db.execute(f"SELECT row, vector FROM vectors WHERE row IN ({_marks(chunk)})", chunk).fetchall()
+        return _stack(found)
+
+    # --- connections ---------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            connections, self._idle = [*self._idle, self._writer], []
+            for connection in connections:
+                connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(
+            self.path,
+            timeout=self._busy_timeout,
+            isolation_level=None,  # we write BEGIN and COMMIT ourselves
+            check_same_thread=False,  # a connection serves one thread at a time, but not always the same
+            cached_statements=256,
+        )
+        db.create_function("casefold", 1, _casefold, deterministic=True)
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("PRAGMA secure_delete = ON")
+        db.execute("PRAGMA cache_size = -8192")  # KiB; the file system's cache holds the rest
+        db.execute(f"PRAGMA synchronous = {'FULL' if self._durability == 'full' else 'NORMAL'}")
+        return db
+
+    def _migrate(self) -> None:
+        db = self._writer
+        if db.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS):
+            return
+        if not self._in_memory:
+            db.execute("PRAGMA page_size = 8192")  # five 384-dim vectors a page instead of two
+            _retry_while_locked(lambda: db.execute("PRAGMA journal_mode = WAL"), self._busy_timeout)
+        with self._write():
+            step = db.execute("PRAGMA user_version").fetchone()[0]
+            if step > len(MIGRATIONS):
+                raise StoreError(f"{self.path} was written by a newer version (schema {step}, known {len(MIGRATIONS)})")
+            for script in MIGRATIONS[step:]:
+                for statement in _statements(script):
+                    db.execute(statement)
+            columns = tuple(row[1] for row in db.execute("PRAGMA table_info(history)"))
+            if columns != HISTORY_COLUMNS:
+                raise StoreError(f"{self.path} has a history table of another form: {', '.join(columns)}")
+            db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    @contextmanager
+    def _write(self) -> Iterator[sqlite3.Connection]:
+        """One transaction: committed when the block ends, rolled back when it raises."""
+        with self._lock, _as_store_error(f"write to {self.path}"):
+            self._check_open()
+            db = self._writer
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # a full disk may have rolled back by itself
+                    db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _read(self) -> Iterator[sqlite3.Connection]:
+        """A connection of its own, so that reading never waits for a commit of this process."""
+        with _as_store_error(f"read {self.path}"):
+            self._check_open()
+            if self._in_memory:
+                with self._lock:
+                    yield self._writer
+                return
+            try:
+                db = self._idle.pop()
+            except IndexError:
+                db = self._connect()
+            try:
+                yield db
+            finally:
+                if self._closed:
+                    db.close()
+                else:
+                    self._idle.append(db)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self.path} is closed")
+
+    def _scrub(self) -> None:
+        """Rewrite the file without what was deleted, and empty the log, so that no byte of it is left."""
+        if self._in_memory:
+            return
+        with self._lock, _as_store_error(f"scrub {self.path}"):
+            _retry_while_locked(lambda: self._writer.execute("VACUUM"), self._busy_timeout)
+            deadline = time.monotonic() + self._busy_timeout
+            while self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                if time.monotonic() > deadline:
+                    raise StoreError(f"purged, but another reader of {self.path} keeps its old log: purge again later")
+                time.sleep(0.02)
+
+
+# --- changes -----------------------------------------------------------------------------------------------------
+
+
+def _target(db: sqlite3.Connection, change: Change) -> tuple[int, MemoryItem] | None:
+    """The memory an UPDATE or DELETE was planned on, if it still holds the text of the plan."""
+    if change.before is None:
+        return None
+    found = _select(db, "WHERE id = ?", (change.after.id,))
+    return found[0] if found and found[0][1].text == change.before else None
+
+
+def _apply(
+    db: sqlite3.Connection, change: Change, target: tuple[int, MemoryItem] | None, seq: int, at: str
+) -> tuple[int, Change]:
+    """Write one change; returns the memory's row and the change as it took effect."""
+    if target is None:
+        return _add(db, change, seq)
+    row, item = target
+    if change.event is Event.UPDATE and _update(db, row, change, seq):
+        return row, change
+    if change.event in (Event.UPDATE, Event.DELETE):
+        # An UPDATE to what another memory of the scope already says would make a twin: this one goes instead.
+        _erase_rows(db, [(row, item)], at, with_messages=False)
+        return row, dataclasses.replace(change, event=Event.DELETE, after=item)
+    return row, change
+
+
+def _add(db: sqlite3.Connection, change: Change, seq: int) -> tuple[int, Change]:
+    item = dataclasses.replace(change.after, seq=seq)
+    same = same_fact_key(item.text, item.actor_id)
+    inserted = db.execute(
+        f"INSERT INTO memories ({_MEMORY_COLUMNS.removeprefix('row, ')}, same)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING row",
+        (
+            item.id,
+            *_ids(item.scope),
+            item.text,
+            item.hash,
+            _json(item.metadata),
+            item.actor_id,
+            item.role,
+            item.memory_type,
+            item.created_at,
+            item.updated_at,
+            item.expiration_date,
+            seq,
+            same,
+        ),
+    ).fetchone()
+    if inserted is None:
+        twin = _twin(db, item.scope, same)
+        if twin is None:
+            raise StoreError(f"a memory with the id {item.id!r} exists already")
+        return twin[0], dataclasses.replace(change, event=Event.NONE, after=twin[1])
+    row: int = inserted[0]
+    _insert_vector(db, row, change.vector)
+    _insert_history(db, item.id, None, item.text, Event.ADD, item.created_at, None, item)
+    return row, dataclasses.replace(change, after=item)
+
+
+def _twin(db: sqlite3.Connection, scope: Scope, same: bytes) -> tuple[int, MemoryItem] | None:
+    where = "WHERE ifnull(user_id, '') = ? AND ifnull(agent_id, '') = ? AND ifnull(run_id, '') = ? AND same = ?"
+    twins = _select(db, where, (*(value or "" for value in _ids(scope)), same))
+    return twins[0] if twins else None
+
+
+def _update(db: sqlite3.Connection, row: int, change: Change, seq: int) -> bool:
+    """Whether the memory could take the new text: not if another memory of its scope says the same."""
+    item = change.after
+    same = same_fact_key(item.text, item.actor_id)
+    try:
+        db.execute(
+            "UPDATE memories SET text = ?, hash = ?, same = ?, metadata = ?, actor_id = ?, role = ?, updated_at = ?,"
+            " expiration_date = ?, seq = ? WHERE row = ?",
+            (
+                item.text,
+                item.hash,
+                same,
+                _json(item.metadata),
+                item.actor_id,
+                item.role,
+                item.updated_at,
+                item.expiration_date,
+                seq,
+                row,
+            ),
+        )
+    except sqlite3.IntegrityError:
+        return False
+    if change.vector is not None:
+        _insert_vector(db, row, change.vector)
+    if item.text != change.before:  # the history is of texts; metadata alone leaves no row
+        _insert_history(db, item.id, change.before, item.text, Event.UPDATE, item.created_at, item.updated_at, item)
+    return True
+
+
+def _erase_rows(
+    db: sqlite3.Connection, rows: Iterable[tuple[int, MemoryItem]], at: str, *, with_messages: bool = True
+) -> None:
+    rows = list(rows)
+    seq = _next_seq(db, len(rows))
+    for offset, (row, item) in enumerate(rows):
+        if with_messages:
+            db.execute("DELETE FROM messages WHERE row IN (SELECT message FROM sources WHERE memory = ?)", (row,))
+        db.execute("DELETE FROM memories WHERE row = ?", (row,))
+        db.execute("INSERT INTO tombstones VALUES (?, ?, ?, ?, ?, ?)", (seq + offset, row, item.id, *_ids(item.scope)))
+        _insert_history(db, item.id, item.text, None, Event.DELETE, item.created_at, at, item)
+
+
+def _forget(db: sqlite3.Connection, memory_ids: Sequence[str]) -> None:
+    for chunk in _chunks(memory_ids):
+        db.execute(f"DELETE FROM history WHERE memory_id IN ({_marks(chunk)})", chunk)
+        db.execute(f"DELETE FROM tombstones WHERE memory_id IN ({_marks(chunk)})", chunk)
+    _new_epoch(db)  # with the tombstones gone, projections cannot follow: they start anew
+
+
+def _insert_vector(db: sqlite3.Connection, row: int, vector: Any) -> None:
+    space = _space(db)
+    if vector is None or space is None:
+        raise StoreError("a memory is stored with its vector, and the first commit names the embedder's space")
+    db.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (row, _blob(vector, space[1])))
+
+
+def _insert_history(
+    db: sqlite3.Connection,
+    memory_id: str,
+    old: str | None,
+    new: str | None,
+    event: Event,
+    created_at: str,
+    updated_at: str | None,
+    item: MemoryItem,
+) -> None:
+    db.execute(
+        "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            str(uuid.uuid4()),
+            memory_id,
+            old,
+            new,
+            event.value,
+            created_at,
+            updated_at,
+            int(event is Event.DELETE),
+            item.actor_id,
+            item.role,
+        ),
+    )
+
+
+def _insert_messages(db: sqlite3.Connection, messages: Sequence[Message], scope: Scope, at: str) -> list[int]:
+    """Store the messages of one add and return their rows; those of an identical add keep the rows they have."""
+    if not messages:
+        return []
+    ids = _ids(scope)
+    add = repr((ids, [(m.role, m.content, m.name, m.timestamp, _json(m.metadata)) for m in messages])).encode()
+    rows = []
+    for index, message in enumerate(messages):
+        digest = hashlib.blake2b(add + b"#%d" % index, digest_size=16).digest()
+        inserted = db.execute(
+            "INSERT INTO messages (digest, user_id, agent_id, run_id, role, content, name, metadata, created_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING row",
+            (
+                digest,
+                *ids,
+                message.role,
+                message.content,
+                message.name,
+                _json(message.metadata),
+                message.timestamp or at,
+            ),
+        ).fetchone()
+        rows.append((inserted or db.execute("SELECT row FROM messages WHERE digest = ?", (digest,)).fetchone())[0])
+    return rows
+
+
+def _insert_sources(db: sqlite3.Connection, memory: int, messages: Iterable[int]) -> None:
+    db.executemany("INSERT OR IGNORE INTO sources VALUES (?, ?)", [(memory, message) for message in messages])
+
+
+# --- meta --------------------------------------------------------------------------------------------------------
+
+
+def _next_seq(db: sqlite3.Connection, count: int) -> int:
+    """Reserve `count` numbers and return the first."""
+    if not count:
+        return 0
+    last: int = db.execute("UPDATE meta SET value = value + ? WHERE key = 'seq' RETURNING value", (count,)).fetchone()[
+        0
+    ]
+    return last - count + 1
+
+
+def _new_epoch(db: sqlite3.Connection) -> None:
+    db.execute("UPDATE meta SET value = lower(hex(randomblob(8))) WHERE key = 'epoch'")
+
+
+def _space(db: sqlite3.Connection) -> tuple[str, int] | None:
+    found = db.execute("SELECT value FROM meta WHERE key = 'space'").fetchone()
+    return tuple(json.loads(found[0])) if found else None
+
+
+def _fix_space(db: sqlite3.Connection, space: tuple[str, int]) -> None:
+    held = _space(db)
+    check_space(held, space)
+    if held is None:
+        db.execute("INSERT INTO meta VALUES ('space', ?)", (json.dumps(space),))
+
+
+# --- rows and SQL ------------------------------------------------------------------------------------------------
+
+
+def _select(db: sqlite3.Connection, tail: str, values: Sequence[Any]) -> list[tuple[int, MemoryItem]]:
+    rows = db.execute(f"SELECT {_MEMORY_COLUMNS} FROM memories {tail}", values).fetchall()
+    return [(row[0], _item(row)) for row in rows]
+
+
+def _item(row: tuple[Any, ...]) -> MemoryItem:
+    return MemoryItem(
+        id=row[1],
+        scope=_scope(row[2], row[3], row[4]),
+        text=row[5],
+        hash=row[6],
+        metadata=json.loads(row[7]),
+        actor_id=row[8],
+        role=row[9],
+        memory_type=row[10],
+        created_at=row[11],
+        updated_at=row[12],
+        expiration_date=row[13],
+        seq=row[14],
+    )
+
+
+@lru_cache(maxsize=1024)
+def _scope(user_id: str | None, agent_id: str | None, run_id: str | None) -> Scope:
+    return Scope(user_id, agent_id, run_id)  # cached: the rows of one search mostly share theirs
+
+
+def _ids(scope: Scope) -> tuple[str | None, str | None, str | None]:
+    return scope.user_id, scope.agent_id, scope.run_id
+
+
+def _scope_sql(scope: Scope) -> tuple[str, list[Any]]:
+    return " AND ".join(f"{axis.value} = ?" for axis in scope.ids), list(scope.ids.values())
+
+
+def _where(scope: Scope | None, filter: Filter | None) -> tuple[str, list[Any]]:
+    where, values = _scope_sql(scope) if scope else ("1", [])
+    if filter is not None:
+        condition, more = _filter_sql(filter)
+        where, values = f"{where} AND {condition}", values + more
+    return where, values
+
+
+def _filter_sql(filter: Filter) -> tuple[str, list[Any]]:
+    """`filters.matches` in SQL. Every key and value is a parameter; only names from our own tables are spliced."""
+    if isinstance(filter, Condition):
+        return _own_sql(filter) if filter.own else _metadata_sql(filter)
+    parts = [_filter_sql(part) for part in filter.parts]
+    if not parts:
+        return ("1" if filter.kind != "or" else "0"), []
+    joined = f" {'AND' if filter.kind == 'and' else 'OR'} ".join(sql for sql, _ in parts)
+    return f"{'NOT ' if filter.kind == 'not' else ''}({joined})", [value for _, values in parts for value in values]
+
+
+_COMPARE = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+
+
+def _own_sql(condition: Condition) -> tuple[str, list[Any]]:
+    sql, values = _test_sql(condition.operator, condition.value, condition.field, f"typeof({condition.field})")
+    return f"ifnull({sql}, 0)", values
+
+
+def _metadata_sql(condition: Condition) -> tuple[str, list[Any]]:
+    negated = {"ne": "eq", "nin": "in"}.get(condition.operator)
+    sql, values = _test_sql(negated or condition.operator, condition.value, "e.value", "e.type")
+    found = f"EXISTS (SELECT 1 FROM json_each(metadata) AS e WHERE e.key = ? AND {sql})"
+    values = [condition.field, *values]
+    wanted = condition.value if isinstance(condition.value, tuple) else (condition.value,)
+    if condition.operator in ("eq", "ne", "in", "nin") and None in wanted:  # a missing key equals null
+        found = f"({found} OR NOT EXISTS (SELECT 1 FROM json_each(metadata) AS e WHERE e.key = ?))"
+        values.append(condition.field)
+    return (f"NOT {found}" if negated else found), values
+
+
+def _test_sql(operator: str, value: Any, column: str, kind: str) -> tuple[str, list[Any]]:
+    """A comparison of `column`, whose JSON or SQL type the expression `kind` names."""
+    if operator == "exists":
+        return f"{kind} <> 'null'", []
+    if operator in ("eq", "in"):
+        tests = [_equal_sql(one, column, kind) for one in (value if isinstance(value, tuple) else (value,))]
+        return "(" + (" OR ".join(sql for sql, _ in tests) or "0") + ")", [v for _, values in tests for v in values]
+    if operator in ("ne", "nin"):
+        sql, values = _test_sql("in", value if isinstance(value, tuple) else (value,), column, kind)
+        return f"NOT ifnull({sql}, 0)", values
+    if operator in _COMPARE:
+        kinds = "('text')" if isinstance(value, str) else "('integer', 'real')"
+        return f"({kind} IN {kinds} AND {column} {_COMPARE[operator]} ?)", [value]
+    if operator == "contains":
+        element, values = _equal_sql(value, "i.value", "i.type")
+        # The CASE guards json_each from a column that is no JSON array.
+        listed = (
+            f"({kind} = 'array' AND EXISTS (SELECT 1 FROM"
+            f" json_each(CASE {kind} WHEN 'array' THEN {column} ELSE '[]' END) AS i WHERE {element}))"
+        )
+        if not isinstance(value, str):
+            return listed, values
+        return f"(({kind} = 'text' AND instr({column}, ?) > 0) OR {listed})", [value, *values]
+    folded = str(value).casefold()
+    return (
+        f"(({kind} = 'text' AND instr(casefold({column}), ?) > 0) OR ({kind} = 'array' AND EXISTS (SELECT 1 FROM"
+        f" json_each(CASE {kind} WHEN 'array' THEN {column} ELSE '[]' END) AS i"
+        " WHERE i.type = 'text' AND casefold(i.value) = ?)))",
+        [folded, folded],
+    )
+
+
+def _equal_sql(value: Any, column: str, kind: str) -> tuple[str, list[Any]]:
+    if value is None:
+        return f"{kind} = 'null'", []
+    if isinstance(value, bool):
+        return f"{kind} = '{'true' if value else 'false'}'", []
+    kinds = "('text')" if isinstance(value, str) else "('integer', 'real')"
+    return f"({kind} IN {kinds} AND {column} = ?)", [value]
+
+
+def _casefold(text: Any) -> Any:
+    return text.casefold() if isinstance(text, str) else text
+
+
+def _chunks(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    for start in range(0, len(values), _CHUNK):
+        # NumPy's integers are unknown to sqlite3
+        yield tuple(v.item() if hasattr(v, "item") else v for v in values[start : start + _CHUNK])
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _limit(limit: int | None) -> int:
+    return -1 if limit is None else limit
+
+
+def _json(value: Any) -> str:
+    return json.dumps(dict(value), ensure_ascii=False, separators=(",", ":")) if value else "{}"
+
+
+def _blob(vector: Any, dims: int) -> bytes:
+    import numpy as np
+
+    array = np.ascontiguousarray(vector, dtype="<f4")
+    if array.shape != (dims,):
+        raise StoreError(f"the embedder promised {dims} dims and gave a vector of shape {array.shape}")
+    return array.tobytes()
+
+
+def _stack(rows: Sequence[tuple[int, bytes]]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    import numpy as np
+
+    numbers = np.fromiter((row for row, _ in rows), dtype=np.int64, count=len(rows))
+    if not rows:
+        return numbers, np.empty((0, 0), dtype=np.float32)
+    flat = np.frombuffer(b"".join(blob for _, blob in rows), dtype="<f4")
+    return numbers, flat.reshape(len(rows), -1)
+
+
+def _statements(script: str) -> Iterator[str]:
+    """The statements of a script, one at a time: `executescript` would commit the transaction around them."""
+    buffer = ""
+    for line in script.splitlines(keepends=True):
+        buffer += line
+        if sqlite3.complete_statement(buffer):
+            yield buffer
+            buffer = ""
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"cannot make the folder {path.parent}: {error}") from error
+
+
+def _retry_while_locked(action: Any, seconds: float) -> None:
+    """Some statements (switching to WAL, VACUUM) do not wait for a lock by themselves."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            action()
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+@contextmanager
+def _as_store_error(doing: str) -> Iterator[None]:
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise InputError(f"not valid Unicode (a lone surrogate): {error.object[:40]!r}") from error
+    except (sqlite3.Error, sqlite3.Warning) as error:
+        raise StoreError(f"cannot {doing}: {error}") from error

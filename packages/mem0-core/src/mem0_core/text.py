@@ -1,0 +1,184 @@
+"""Language without a model: reading messages, writing transcripts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+from mem0_core.errors import InputError
+from mem0_core.records import Message, Messages, Skipped, is_valid_text
+
+__all__ = ["ROLES", "ParsedMessages", "check_metadata", "parse_day", "parse_messages", "parse_time", "transcript"]
+
+ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
+SPEAKERS = frozenset({"user", "assistant"})
+"""The roles whose words can become memories; the others carry instructions and machine output."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedMessages:
+    messages: tuple[Message, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+
+def parse_messages(messages: Messages) -> ParsedMessages:
+    """Read what a caller gives to `add` (seed 000, step 1).
+
+    A text is one user message. Content is a text or a list of OpenAI content parts: texts are joined, image
+    parts are kept aside as URLs, parts of other kinds are skipped with a reason. Blank messages, and assistant
+    messages that only call tools, are skipped too.
+
+    Raises:
+        InputError: no message, an unknown role, no content, bytes, text that is not valid Unicode.
+    """
+    if isinstance(messages, str):
+        if not messages.strip():
+            raise InputError("nothing to remember: the text is empty")
+        messages = [{"role": "user", "content": messages}]
+    elif isinstance(messages, Mapping):
+        messages = [messages]
+    given: object = messages
+    if isinstance(given, (bytes, bytearray)) or not isinstance(given, Sequence):
+        raise InputError(f"messages must be a text, a message or a list of messages, not {type(given).__name__}")
+    if not messages:
+        raise InputError("nothing to remember: the list of messages is empty")
+    parsed: list[Message] = []
+    skipped: list[Skipped] = []
+    for index, message in enumerate(messages):
+        one = _parse_message(message, f"messages[{index}]", skipped)
+        if one is not None:
+            parsed.append(one)
+    return ParsedMessages(tuple(parsed), tuple(skipped))
+
+
+def _parse_message(message: object, place: str, skipped: list[Skipped]) -> Message | None:
+    if not isinstance(message, Mapping):
+        raise InputError(f"{place} must be a mapping with role and content, not {type(message).__name__}")
+    role = message.get("role")
+    if role not in ROLES:
+        raise InputError(f"{place} has the role {role!r}; known roles: {', '.join(sorted(ROLES))}")
+    content = message.get("content")
+    if content is None:
+        if message.get("tool_calls") or message.get("function_call"):
+            return None
+        raise InputError(f"{place} has no content")
+    text, images = _read_content(content, place, skipped)
+    if not text.strip() and not images:
+        skipped.append(Skipped(reason=f"{place} is empty", item=dict(message)))
+        return None
+    timestamp = message.get("timestamp")
+    return Message(
+        role=role,
+        content=_check_text(text, place),
+        name=_read_name(message.get("name"), place),
+        images=images,
+        metadata=check_metadata(message.get("metadata"), place),
+        timestamp=None if timestamp is None else parse_time(timestamp, f"{place}.timestamp").isoformat(),
+    )
+
+
+def _read_content(content: object, place: str, skipped: list[Skipped]) -> tuple[str, tuple[str, ...]]:
+    if isinstance(content, str):
+        return content, ()
+    if isinstance(content, Mapping):
+        content = [content]
+    if isinstance(content, (bytes, bytearray)) or not isinstance(content, Sequence):
+        raise InputError(f"{place} has content of type {type(content).__name__}; it must be text or a list of parts")
+    texts: list[str] = []
+    images: list[str] = []
+    for part in content:
+        if isinstance(part, str):
+            texts.append(part)
+        elif not isinstance(part, Mapping):
+            raise InputError(f"{place} has a content part of type {type(part).__name__}")
+        elif part.get("type") == "text" and isinstance(part.get("text"), str):
+            texts.append(part["text"])
+        elif part.get("type") == "image_url" and (url := _image_url(part.get("image_url"))):
+            images.append(url)
+        else:
+            skipped.append(Skipped(reason=f"{place} has a part of the kind {part.get('type')!r}", item=_short(part)))
+    return "\n".join(texts), tuple(images)
+
+
+def _image_url(value: object) -> str | None:
+    url = value.get("url") if isinstance(value, Mapping) else value
+    return url if isinstance(url, str) and url else None
+
+
+def _short(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A part without its payload: an audio clip does not belong in a result."""
+    return {key: value if len(str(value)) < 200 else "..." for key, value in part.items()}
+
+
+def _read_name(name: object, place: str) -> str | None:
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise InputError(f"{place} has a name that is no string: {name!r}")
+    return _check_text(name, place).strip() or None
+
+
+def _check_text(text: str, place: str) -> str:
+    if not is_valid_text(text):
+        raise InputError(f"{place} is not valid Unicode (it holds a lone surrogate)")
+    return text
+
+
+def check_metadata(metadata: object, place: str) -> dict[str, Any]:
+    """A copy of `metadata` as JSON would carry it.
+
+    Raises:
+        InputError: it is not a JSON object with string keys, and which key is at fault.
+    """
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, Mapping):
+        raise InputError(f"the metadata of {place} must be a mapping, not {type(metadata).__name__}")
+    for key, value in metadata.items():
+        if not isinstance(key, str):
+            raise InputError(f"the metadata of {place} has a key that is no string: {key!r}")
+        try:
+            json.dumps({key: value}, allow_nan=False, ensure_ascii=False).encode()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InputError(f"the metadata of {place} cannot be stored as JSON at {key!r}: {error}") from error
+    copied: dict[str, Any] = json.loads(json.dumps(dict(metadata))) if metadata else {}
+    return copied
+
+
+def transcript(messages: Sequence[Message], roles: frozenset[str] = SPEAKERS) -> str:
+    """One ``role: content`` line per message (seed 000, step 1); a named speaker is ``role (name): content``."""
+    return "\n".join(
+        f"{message.role} ({message.name}): {message.content}" if message.name else f"{message.role}: {message.content}"
+        for message in messages
+        if message.role in roles
+    )
+
+
+def parse_time(value: object, what: str = "timestamp") -> datetime:
+    """A moment from Unix seconds, ISO 8601 text, a datetime or a date; UTC where it names no offset.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    try:
+        if isinstance(value, bool):
+            raise ValueError("a boolean is no time")
+        if isinstance(value, (int, float)):
+            return datetime.fromtimestamp(value, UTC)
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value)
+        elif isinstance(value, date) and not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+    except (ValueError, OverflowError, OSError) as error:
+        raise InputError(f"{what} {value!r} is no time: {error}") from error
+    if not isinstance(value, datetime):
+        raise InputError(f"{what} must be Unix seconds, ISO 8601 text or a datetime, not {value!r}")
+    return value if value.tzinfo else value.replace(tzinfo=UTC)
+
+
+def parse_day(value: object, what: str) -> str:
+    """A day as ``YYYY-MM-DD``, from whatever `parse_time` takes."""
+    return parse_time(value, what).date().isoformat()
