@@ -5,6 +5,7 @@ Each verb is written once, as a flow; its sync, async (``a...``) and `AsyncMemor
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import time
 import warnings
@@ -361,7 +362,7 @@ class Memory:
             self._store.close()
 
     async def aclose(self) -> None:
-        await arun(do(self.close))
+        await asyncio.to_thread(self.close)
 
     def __enter__(self) -> Self:
         return self

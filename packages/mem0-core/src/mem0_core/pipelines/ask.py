@@ -40,7 +40,7 @@ def ask(
     reading = read(reply)
     if not reading.problems:
         return reading
-    complaints = [problem.reason for problem in reading.problems]
+    complaints = [str(problem) for problem in reading.problems]
     try:
         again = yield from do(
             chat.complete,

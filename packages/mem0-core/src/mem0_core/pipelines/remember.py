@@ -281,7 +281,7 @@ def decide(
     texts = {number: item.text for number, item in short.items()}
     ids = {number: item.id for number, item in short.items()}
     statements = [fact.text for fact in facts]
-    reading = yield from ask(
+    reading: Reading[Operation] = yield from ask(
         chat,
         operations_messages(list(texts.items()), statements, custom=request.prompts.update),
         task="operations",
@@ -295,8 +295,15 @@ def decide(
 def plan(
     operations: Sequence[Operation], facts: Sequence[Fact], memories: Mapping[str, MemoryItem], request: Request
 ) -> tuple[Change, ...]:
-    """The changes that carry out `operations`; pure, so that a dry run is free."""
-    return tuple(_plan_one(operation, facts, memories, request) for operation in operations)
+    """The changes that carry out `operations`; pure, so that a dry run is free.
+
+    A NONE that names no memory (the model finds a fact not worth keeping) changes nothing.
+    """
+    return tuple(
+        _plan_one(operation, facts, memories, request)
+        for operation in operations
+        if operation.memory_id is not None or operation.event is Event.ADD
+    )
 
 
 def _plan_one(

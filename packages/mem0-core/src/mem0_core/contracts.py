@@ -1,0 +1,497 @@
+"""The contract suites: what every backend must do, as pytest classes to subclass.
+
+::
+
+    class TestMyStore(MemoryStoreContract):
+        @pytest.fixture
+        def store(self, tmp_path):
+            store = MyStore(tmp_path)
+            yield store
+            store.close()
+
+Needs pytest; nothing else in the package does.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mem0_core.errors import ConfigError, StoreError
+from mem0_core.filters import Filter, matches, parse_filters
+from mem0_core.ports import Commit, MemoryStore, VectorIndex
+from mem0_core.records import Change, Event, MemoryItem, Message, Scope, content_hash, same_fact_key
+
+__all__ = ["MemoryStoreContract", "VectorIndexContract", "an_item", "changes_of", "unit_vectors"]
+
+AT = "2025-06-01T12:00:00+00:00"
+LATER = "2025-06-02T12:00:00+00:00"
+DIMS = 16
+SPACE = ("test-space", DIMS)
+ALICE = Scope(user_id="alice")
+BOB = Scope(user_id="bob")
+
+
+def unit_vectors(count: int, *, seed: int = 0, dims: int = DIMS) -> NDArray[np.float32]:
+    """(count, dims) random float32 rows of norm 1."""
+    rows = np.random.default_rng(seed).standard_normal((count, dims)).astype(np.float32)
+    unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return unit
+
+
+def an_item(text: str, scope: Scope = ALICE, **fields: Any) -> MemoryItem:
+    """A new memory that says `text`."""
+    fields = {"id": str(uuid.uuid4()), "created_at": AT, "hash": content_hash(text), **fields}
+    return MemoryItem(text=text, scope=scope, **fields)
+
+
+def changes_of(items: Sequence[MemoryItem], *, seed: int = 0, sources: tuple[int, ...] = ()) -> list[Change]:
+    """ADDs of `items`, with random vectors."""
+    vectors = unit_vectors(len(items), seed=seed)
+    return [Change(Event.ADD, item, vector=vectors[i], sources=sources) for i, item in enumerate(items)]
+
+
+class MemoryStoreContract:
+    """What a `MemoryStore` must do. Subclasses give the `store` fixture: an empty store."""
+
+    def add(self, store: MemoryStore, *texts: str, scope: Scope = ALICE, **fields: Any) -> list[MemoryItem]:
+        """Commit memories with `texts`; returns them as stored."""
+        items = [an_item(text, scope, **fields) for text in texts]
+        commit = store.commit(changes_of(items), scope=scope, at=AT, space=SPACE)
+        return [change.after for change in commit.applied]
+
+    # --- what is committed is there ---------------------------------------------------------------------------------
+
+    def test_an_added_memory_comes_back_whole(self, store: MemoryStore) -> None:
+        item = an_item(
+            "Müsli & 寿司 🍣 'quoted' \"twice\"",
+            Scope("u", "a", "r"),
+            metadata={"k": [1, {"n": None}], "ü": True},
+            actor_id="Zoë",
+            role="user",
+            memory_type="procedural_memory",
+            expiration_date="2030-01-01",
+        )
+        store.commit(changes_of([item]), scope=item.scope, at=AT, space=SPACE)
+        found = store.get(item.id)
+        assert found is not None
+        assert found.seq > 0
+        assert found == MemoryItem(**{**_fields(item), "seq": found.seq})
+
+    def test_unknown_id_is_none(self, store: MemoryStore) -> None:
+        assert store.get("nope") is None
+
+    def test_history_tells_every_change_in_order(self, store: MemoryStore) -> None:
+        (item,) = self.add(store, "Has a sister", actor_id="Desmond", role="user")
+        self.change(store, Event.UPDATE, item, "Has a sister named Jesica")
+        self.change(store, Event.DELETE, item, "Has a sister named Jesica")
+        rows = store.history(item.id)
+        assert [(row.event, row.old_memory, row.new_memory, row.is_deleted) for row in rows] == [
+            ("ADD", None, "Has a sister", False),
+            ("UPDATE", "Has a sister", "Has a sister named Jesica", False),
+            ("DELETE", "Has a sister named Jesica", None, True),
+        ]
+        assert {(row.memory_id, row.actor_id, row.role, row.created_at) for row in rows} == {
+            (item.id, "Desmond", "user", AT)
+        }
+        assert [row.updated_at for row in rows] == [None, LATER, LATER]
+        assert len({row.id for row in rows}) == 3
+
+    def change(self, store: MemoryStore, event: Event, item: MemoryItem, text: str) -> Commit:
+        """UPDATE `item` to `text`, or DELETE it while it says `text`."""
+        now = store.get(item.id)
+        assert now is not None
+        if event is Event.DELETE:
+            change = Change(Event.DELETE, now, before=text)
+        else:
+            after = MemoryItem(**{**_fields(now), "text": text, "hash": content_hash(text), "updated_at": LATER})
+            change = Change(Event.UPDATE, after, before=now.text, vector=unit_vectors(1, seed=9)[0])
+        return store.commit([change], scope=item.scope, at=LATER, space=SPACE)
+
+    # --- same fact, same scope --------------------------------------------------------------------------------------
+
+    def test_the_same_fact_is_stored_once_per_scope(self, store: MemoryStore) -> None:
+        (first,) = self.add(store, "Likes cheese pizza.")
+        commit = store.commit(changes_of([an_item("likes  CHEESE pizza!")]), scope=ALICE, at=AT, space=SPACE)
+        assert [(change.event, change.after.id) for change in commit.applied] == [(Event.NONE, first.id)]
+        (others,) = self.add(store, "Likes cheese pizza.", scope=BOB)
+        assert others.id != first.id
+        assert len(store.find(None)) == 2
+        assert len(store.history(first.id)) == 1
+
+    def test_the_same_words_of_two_speakers_are_two_memories(self, store: MemoryStore) -> None:
+        self.add(store, "Thanks!", actor_id="Ann")
+        self.add(store, "Thanks!", actor_id="Ben")
+        assert len(store.find(ALICE)) == 2
+
+    def test_twins_within_one_plan_become_one(self, store: MemoryStore) -> None:
+        commit = store.commit(changes_of([an_item("Same"), an_item("same!")]), scope=ALICE, at=AT, space=SPACE)
+        assert [change.event for change in commit.applied] == [Event.ADD, Event.NONE]
+
+    def test_known_answers_for_exactly_one_scope(self, store: MemoryStore) -> None:
+        (item,) = self.add(store, "Likes tea")
+        key = same_fact_key("LIKES tea")
+        assert store.known(ALICE, [key]) == {key: item}
+        assert store.known(BOB, [key]) == {}
+        assert store.known(Scope("alice", run_id="r"), [key]) == {}
+
+    def test_an_update_to_what_another_memory_says_leaves_one(self, store: MemoryStore) -> None:
+        kept, merged = self.add(store, "Likes tea", "Likes green tea")
+        commit = self.change(store, Event.UPDATE, merged, "likes TEA")
+        assert [change.event for change in commit.applied] == [Event.DELETE]
+        assert [item.id for item in store.find(ALICE)] == [kept.id]
+        assert store.history(merged.id)[-1].event == "DELETE"
+
+    # --- all or nothing ---------------------------------------------------------------------------------------------
+
+    def test_a_plan_on_an_outdated_text_writes_nothing(self, store: MemoryStore) -> None:
+        (item,) = self.add(store, "Lives in Lisbon")
+        self.change(store, Event.UPDATE, item, "Lives in Porto")
+        stale = Change(Event.DELETE, item, before="Lives in Lisbon")
+        plan = [*changes_of([an_item("New fact")]), stale]
+        commit = store.commit(plan, scope=ALICE, messages=[Message("user", "hello")], at=AT, space=SPACE)
+        assert commit.conflicts == (1,)
+        assert commit.applied == ()
+        assert [found.text for found in store.find(ALICE)] == ["Lives in Porto"]
+        assert store.messages(ALICE) == []
+
+    def test_a_failing_change_takes_the_whole_plan_back(self, store: MemoryStore) -> None:
+        before = store.position(ALICE)
+        broken = Change(Event.ADD, an_item("Broken"), vector=unit_vectors(1, dims=DIMS + 1)[0])
+        with pytest.raises(StoreError):
+            store.commit(
+                [*changes_of([an_item("Good")]), broken],
+                scope=ALICE,
+                messages=[Message("user", "hello")],
+                at=AT,
+                space=SPACE,
+            )
+        assert store.find(ALICE) == []
+        assert store.messages(ALICE) == []
+        assert store.position(ALICE) == before
+
+    def test_a_store_keeps_one_embedder(self, store: MemoryStore) -> None:
+        assert store.space() is None
+        self.add(store, "One")
+        assert store.space() == SPACE
+        with pytest.raises(ConfigError, match="rebuild"):
+            store.commit(changes_of([an_item("Two")]), scope=ALICE, at=AT, space=("another", DIMS))
+        assert [item.text for item in store.find(ALICE)] == ["One"]
+
+    def test_concurrent_adds_of_one_fact_make_one_memory(self, store: MemoryStore) -> None:
+        def work(index: int) -> None:
+            self.add(store, "the same", f"number {index}")
+
+        _in_threads(work, 8)
+        texts = sorted(item.text for item in store.find(ALICE))
+        assert texts == sorted(["the same", *(f"number {index}" for index in range(8))])
+
+    # --- scopes -----------------------------------------------------------------------------------------------------
+
+    def test_an_id_left_out_does_not_restrict_and_one_given_does(self, store: MemoryStore) -> None:
+        places = [Scope("u"), Scope("u", "a"), Scope("u", "a", "r"), Scope(None, "a"), Scope(None, None, "r"), BOB]
+        for place in places:
+            self.add(store, f"in {place}", scope=place)
+
+        def count(*ids: str | None) -> int:
+            scope = Scope(*ids)
+            assert len(store.rows(scope)) == len(store.find(scope))
+            return len(store.find(scope))
+
+        assert count("u") == 3
+        assert count("u", "a") == 2
+        assert count("u", None, "r") == 1
+        assert count(None, "a") == 3
+        assert count(None, None, "r") == 2
+        assert count("nobody") == 0
+
+    def test_rows_of_another_scope_cannot_be_read(self, store: MemoryStore) -> None:
+        self.add(store, "Alice's secret")
+        (row,) = store.rows(ALICE)
+        assert store.by_rows([int(row)], scope=BOB) == {}
+        assert [item.text for item in store.by_rows([int(row)], scope=ALICE).values()] == ["Alice's secret"]
+
+    @pytest.mark.parametrize(
+        "name", ["O'Brien", 'a"b', "x; DROP TABLE memories", "é", "名前", "a" * 5000, "%", "_", "--"]
+    )
+    def test_hostile_ids_are_just_names(self, store: MemoryStore, name: str) -> None:
+        self.add(store, "mine", scope=Scope(name))
+        self.add(store, "other")
+        assert [item.text for item in store.find(Scope(name))] == ["mine"]
+
+    # --- filters ----------------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize(
+        "filters",
+        [
+            {"topic": "food"},
+            {"topic": {"ne": "food"}},
+            {"topic": "*"},
+            {"stars": {"gte": 3, "lt": 5}},
+            {"stars": {"gt": "3"}},
+            {"stars": 1},
+            {"stars": True},
+            {"topic": None},
+            {"topic": {"in": ["food", None]}},
+            {"topic": {"nin": ["food"]}},
+            {"topic": {"contains": "oo"}},
+            {"topic": {"icontains": "FOO"}},
+            {"tags": {"contains": "b"}},
+            {"tags": {"contains": 1}},
+            {"tags": {"icontains": "B"}},
+            {"tags": {"contains": True}},
+            {"OR": [{"topic": "food"}, {"stars": {"gte": 4}}]},
+            {"AND": [{"topic": "food"}, {"stars": {"gte": 4}}]},
+            {"NOT": [{"topic": "food"}, {"stars": 5}]},
+            {"role": "user"},
+            {"role": {"ne": "user"}},
+            {"created_at": {"gte": "2025-01-01"}},
+            {"actor_id": "*"},
+            {"actor_id": None},
+            {'we"ird.key': "x"},
+            {"metadata.role": "chef"},
+        ],
+        ids=str,
+    )
+    def test_filters_mean_what_matches_says(self, store: MemoryStore, filters: dict[str, Any]) -> None:
+        metadatas: list[dict[str, Any]] = [
+            {},
+            {"topic": "food", "stars": 5, "tags": ["a", "B"]},
+            {"topic": "Foot", "stars": 3.0, "tags": [1, True]},
+            {"topic": None, "stars": "4", "tags": "abc"},
+            {"topic": 7, "stars": 1, "tags": []},
+            {"topic": ["food"], "stars": True, 'we"ird.key': "x"},
+            {"topic": {"food": 1}, "stars": None, "role": "chef"},
+        ]
+        for index, metadata in enumerate(metadatas):
+            self.add(
+                store,
+                f"memory {index}",
+                metadata=metadata,
+                role="user" if index % 2 else None,
+                actor_id="Ann" if index % 3 else None,
+            )
+        _, filter = parse_filters(filters)
+        assert _texts(store, filter) == [item.text for item in store.find(ALICE) if matches(filter, item)]
+        assert len(store.rows(ALICE, filter=filter)) == len(_texts(store, filter))
+
+    # --- messages ---------------------------------------------------------------------------------------------------
+
+    def test_messages_are_kept_in_order_and_once_per_add(self, store: MemoryStore) -> None:
+        turn = [Message("user", "hi", name="Ann", metadata={"id": 1}), Message("assistant", "hello")]
+        for _ in range(2):
+            store.commit([], scope=ALICE, messages=turn, at=AT)
+        store.commit([], scope=ALICE, messages=[Message("user", "hi", name="Ann")], at=LATER)
+        kept = store.messages(ALICE)
+        assert [(m.role, m.content, m.name) for m in kept] == [
+            ("user", "hi", "Ann"),
+            ("assistant", "hello", None),
+            ("user", "hi", "Ann"),
+        ]
+        assert kept[0].metadata == {"id": 1}
+        assert [m.content for m in store.messages(ALICE, limit=2)] == ["hello", "hi"]
+        assert store.messages(BOB) == []
+
+    # --- erasing ----------------------------------------------------------------------------------------------------
+
+    def test_erasing_takes_vector_and_messages_along(self, store: MemoryStore) -> None:
+        said = [Message("user", "I love opera"), Message("user", "I ski")]
+        opera, ski = an_item("I love opera"), an_item("I ski")
+        vectors = unit_vectors(2)
+        plan = [
+            Change(Event.ADD, opera, vector=vectors[0], sources=(0,)),
+            Change(Event.ADD, ski, vector=vectors[1], sources=(1,)),
+        ]
+        store.commit(plan, scope=ALICE, messages=said, at=AT, space=SPACE)
+        before = store.position(ALICE)
+        assert store.erase([opera.id, "unknown"], at=LATER) == 1
+        assert store.get(opera.id) is None
+        assert [m.content for m in store.messages(ALICE)] == ["I ski"]
+        assert [row.event for row in store.history(opera.id)] == ["ADD", "DELETE"]
+        assert len(store.vector_changes(ALICE, after=before.seq).removed) == 1
+        assert len(store.vectors([int(row) for row in store.rows(ALICE)])[0]) == 1
+        assert store.erase([opera.id], at=LATER) == 0
+
+    def test_an_erased_fact_can_be_learnt_again(self, store: MemoryStore) -> None:
+        (item,) = self.add(store, "Likes tea")
+        store.erase([item.id], at=LATER)
+        (again,) = self.add(store, "Likes tea")
+        assert again.id != item.id
+        assert [found.id for found in store.find(ALICE)] == [again.id]
+
+    def test_purging_takes_the_history_too(self, store: MemoryStore) -> None:
+        one, two = self.add(store, "one", "two")
+        store.erase([one.id], at=LATER)
+        store.erase([one.id, two.id], at=LATER, purge=True)
+        assert store.history(one.id) == []
+        assert store.history(two.id) == []
+
+    def test_erasing_a_scope_spares_the_others(self, store: MemoryStore) -> None:
+        (mine,) = self.add(store, "mine")
+        (run,) = self.add(store, "mine in a run", scope=Scope("alice", None, "r"))
+        (other,) = self.add(store, "other", scope=BOB)
+        store.commit([], scope=ALICE, messages=[Message("user", "hello")], at=AT)
+        store.commit([], scope=BOB, messages=[Message("user", "hello")], at=AT)
+        assert store.erase_scope(ALICE, at=LATER) == 2
+        assert [item.id for item in store.find(None)] == [other.id]
+        assert store.messages(ALICE) == []
+        assert len(store.messages(BOB)) == 1
+        assert store.history(run.id)[-1].is_deleted
+        assert store.erase_scope(ALICE, at=LATER, purge=True) == 0  # reaches what was deleted before
+        assert store.history(mine.id) == []
+        assert len(store.history(other.id)) == 1
+
+    def test_reset_empties_everything_and_frees_the_embedder(self, store: MemoryStore) -> None:
+        (item,) = self.add(store, "one")
+        epoch = store.position(ALICE).epoch
+        store.reset()
+        assert store.find(None) == []
+        assert store.history(item.id) == []
+        assert store.space() is None
+        assert store.position(ALICE).epoch != epoch
+
+    # --- what projections read --------------------------------------------------------------------------------------
+
+    def test_positions_move_with_their_scope_only(self, store: MemoryStore) -> None:
+        start = store.position(ALICE)
+        self.add(store, "bob's", scope=BOB)
+        assert store.position(ALICE) == start
+        (item,) = self.add(store, "one")
+        added = store.position(ALICE)
+        assert added.seq > start.seq
+        self.change(store, Event.UPDATE, item, "two")
+        updated = store.position(ALICE)
+        assert updated.seq > added.seq
+        changes = store.vector_changes(ALICE, after=added.seq)
+        assert np.allclose(changes.vectors, unit_vectors(1, seed=9))
+        self.change(store, Event.DELETE, item, "two")
+        changes = store.vector_changes(ALICE, after=updated.seq)
+        assert (len(changes.rows), len(changes.removed)) == (0, 1)
+
+    def test_reembedding_replaces_all_vectors_at_once(self, store: MemoryStore) -> None:
+        one, two = self.add(store, "one", "two")
+        epoch = store.position(ALICE).epoch
+        fresh = unit_vectors(2, seed=5, dims=8)
+        with pytest.raises(StoreError):
+            store.reembed([(one.id, fresh[0])], space=("new", 8))
+        assert store.space() == SPACE
+        store.reembed([(one.id, fresh[0]), (two.id, fresh[1])], space=("new", 8))
+        assert store.space() == ("new", 8)
+        assert store.position(ALICE).epoch != epoch
+        assert np.allclose(np.sort(store.vector_changes(ALICE).vectors, axis=0), np.sort(fresh, axis=0))
+
+    def test_a_closed_store_says_so(self, store: MemoryStore) -> None:
+        store.close()
+        with pytest.raises(StoreError, match="closed"):
+            store.find(ALICE)
+
+
+class VectorIndexContract:
+    """What a `VectorIndex` must do. Subclasses give `store` (an empty MemoryStore) and `make_index`."""
+
+    @pytest.fixture
+    def index(self, store: MemoryStore, make_index: Callable[[MemoryStore], VectorIndex]) -> Any:
+        index = make_index(store)
+        yield index
+        index.close()
+
+    def fill(self, store: MemoryStore, count: int, *, scope: Scope = ALICE, seed: int = 1) -> NDArray[np.float32]:
+        """Add `count` memories in batches; returns their vectors, in the order of their rows."""
+        items = [an_item(f"fact {seed} {i}", scope, metadata={"i": i}) for i in range(count)]
+        store.commit(changes_of(items, seed=seed), scope=scope, at=AT, space=SPACE)
+        return unit_vectors(count, seed=seed)
+
+    def test_finds_the_nearest_best_first(self, store: MemoryStore, index: VectorIndex) -> None:
+        vectors = self.fill(store, 200)
+        rows = store.rows(ALICE)
+        queries = unit_vectors(20, seed=3)
+        for query, found in zip(queries, index.nearest(ALICE, queries, 10), strict=True):
+            exact = np.argsort(-(vectors @ query))[:10]
+            assert [row for row, _ in found] == rows[exact].tolist()
+            assert np.allclose([score for _, score in found], (vectors @ query)[exact], atol=1e-5)
+
+    def test_an_empty_scope_finds_nothing(self, store: MemoryStore, index: VectorIndex) -> None:
+        assert index.nearest(ALICE, unit_vectors(2), 5) == [[], []]
+        self.fill(store, 3, scope=BOB)
+        assert index.nearest(ALICE, unit_vectors(1), 5) == [[]]
+
+    def test_never_finds_another_scope(self, store: MemoryStore, index: VectorIndex) -> None:
+        self.fill(store, 50, scope=ALICE)
+        theirs = self.fill(store, 50, scope=BOB, seed=2)
+        run = Scope("alice", None, "r")
+        self.fill(store, 5, scope=run, seed=4)
+        mine = set(store.rows(ALICE).tolist())
+        assert {row for found in index.nearest(ALICE, theirs, 60) for row, _ in found} == mine
+        assert {row for row, _ in index.nearest(run, theirs[:1], 60)[0]} == set(store.rows(run).tolist())
+
+    def test_follows_additions_updates_and_deletions(self, store: MemoryStore, index: VectorIndex) -> None:
+        self.fill(store, 10)
+        index.nearest(ALICE, unit_vectors(1), 1)
+        late = self.fill(store, 1, seed=7)
+        (row, score) = index.nearest(ALICE, late, 1)[0][0]
+        assert score == pytest.approx(1.0, abs=1e-5)
+        item = store.by_rows([row], scope=ALICE)[row]
+        moved = unit_vectors(1, seed=8)
+        store.commit([Change(Event.UPDATE, item, before=item.text, vector=moved[0])], scope=ALICE, at=AT, space=SPACE)
+        (nearest, score) = index.nearest(ALICE, moved, 1)[0][0]
+        assert (nearest, round(score, 4)) == (row, 1.0)
+        assert len(index.nearest(ALICE, moved, 50)[0]) == 11
+        store.erase([item.id], at=LATER)
+        assert row not in {found for found, _ in index.nearest(ALICE, moved, 50)[0]}
+        store.erase_scope(ALICE, at=LATER, purge=True)
+        assert index.nearest(ALICE, moved, 5) == [[]]
+
+    def test_searches_only_among_given_rows(self, store: MemoryStore, index: VectorIndex) -> None:
+        vectors = self.fill(store, 300)
+        rows = store.rows(ALICE)
+        for share in (1, 3, 30, 299):
+            only = np.sort(np.random.default_rng(share).choice(rows, share, replace=False))
+            query = unit_vectors(1, seed=share)
+            among = np.isin(rows, only)
+            exact = rows[among][np.argsort(-(vectors[among] @ query[0]))[:10]]
+            assert [row for row, _ in index.nearest(ALICE, query, 10, only=only)[0]] == exact.tolist()
+        assert index.nearest(ALICE, query, 10, only=np.empty(0, dtype=np.int64)) == [[]]
+
+    def test_serves_threads_while_others_write(self, store: MemoryStore, index: VectorIndex) -> None:
+        self.fill(store, 50)
+
+        def work(number: int) -> None:
+            for step in range(5):
+                vectors = self.fill(store, 2, seed=1000 + number * 10 + step)
+                found = index.nearest(ALICE, vectors, 1)
+                assert all(of_query[0][1] == pytest.approx(1.0, abs=1e-5) for of_query in found)
+
+        _in_threads(work, 4)
+
+
+def _fields(item: MemoryItem) -> dict[str, Any]:
+    return {name: getattr(item, name) for name in item.__slots__}
+
+
+def _texts(store: MemoryStore, filter: Filter | None) -> list[str]:
+    return [item.text for item in store.find(ALICE, filter=filter)]
+
+
+def _in_threads(work: Callable[[int], None], count: int) -> None:
+    """Run `work` in threads, and raise the first error of any."""
+    errors: list[BaseException] = []
+
+    def guarded(index: int) -> None:
+        try:
+            work(index)
+        except BaseException as error:  # noqa: BLE001 - raised below, in the test's own thread
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(index,)) for index in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]

@@ -1,0 +1,200 @@
+"""The flow engine: one text under two drivers."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from mem0_core.flow import Both, Call, Flow, StepRecord, arun, both, do, observe, run
+
+
+class Calculator:
+    """A port with a sync method, an async twin, and one method that has no twin."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+
+    def double(self, value: int, *, plus: int = 0) -> int:
+        self.made.append("sync")
+        return 2 * value + plus
+
+    async def adouble(self, value: int, *, plus: int = 0) -> int:
+        await asyncio.sleep(0)
+        self.made.append("async")
+        return 2 * value + plus
+
+    def thread_name(self) -> str:
+        return threading.current_thread().name
+
+    def fail(self) -> int:
+        raise ValueError("no")
+
+
+Drive = Callable[[Flow[Any]], Any]
+
+
+@pytest.fixture(params=["sync", "async"])
+def drive(request: pytest.FixtureRequest) -> Drive:
+    return run if request.param == "sync" else lambda flow: asyncio.run(arun(flow))
+
+
+def four_times(calculator: Calculator, value: int) -> Flow[int]:
+    twice = yield from do(calculator.double, value)
+    return (yield from do(calculator.double, twice, plus=1))
+
+
+def test_a_flow_returns_what_its_calls_make(drive: Drive) -> None:
+    assert drive(four_times(Calculator(), 3)) == 13
+
+
+def test_the_async_driver_awaits_the_twin_and_the_sync_one_does_not() -> None:
+    calculator = Calculator()
+    asyncio.run(arun(four_times(calculator, 1)))
+    assert calculator.made == ["async", "async"]
+    run(four_times(calculator, 1))
+    assert calculator.made[2:] == ["sync", "sync"]
+
+
+def test_a_call_without_a_twin_leaves_the_event_loop_free() -> None:
+    name = asyncio.run(arun(do(Calculator().thread_name)))
+    assert name != threading.current_thread().name
+
+
+def test_plain_functions_can_be_called(drive: Drive) -> None:
+    assert drive(do(len, [1, 2, 3])) == 3
+
+
+def test_a_flow_can_be_stepped_by_hand() -> None:
+    calculator = Calculator()
+    flow = four_times(calculator, 3)
+    step = next(flow)
+    assert isinstance(step, Call)
+    assert (step.method, step.args, step.name) == (calculator.double, (3,), "Calculator.double")
+    assert flow.send(6).kwargs == {"plus": 1}  # type: ignore[union-attr]
+    with pytest.raises(StopIteration) as stop:
+        flow.send(13)
+    assert stop.value.value == 13
+
+
+def test_errors_are_thrown_into_the_flow(drive: Drive) -> None:
+    def careful(calculator: Calculator) -> Flow[str]:
+        try:
+            yield from do(calculator.fail)
+        except ValueError as error:
+            return f"caught {error}"
+        return "missed"
+
+    assert drive(careful(Calculator())) == "caught no"
+
+
+def test_errors_nobody_catches_come_out_and_finally_blocks_run(drive: Drive) -> None:
+    left: list[str] = []
+
+    def careless() -> Flow[int]:
+        try:
+            return (yield from do(Calculator().fail))
+        finally:
+            left.append("cleaned")
+
+    with pytest.raises(ValueError, match="no"):
+        drive(careless())
+    assert left == ["cleaned"]
+
+
+def test_both_runs_two_flows_at_once(drive: Drive) -> None:
+    """Each branch waits for the other: run one after the other, they would never meet."""
+    barrier = threading.Barrier(2, timeout=10)
+
+    def meet(name: str) -> Flow[str]:
+        yield from do(barrier.wait)
+        return name
+
+    assert drive(both(meet("facts"), meet("graph"))) == ("facts", "graph")
+
+
+def test_both_waits_for_the_other_branch_before_it_raises(drive: Drive) -> None:
+    finished: list[str] = []
+
+    def slow() -> Flow[None]:
+        yield from do(time.sleep, 0.05)
+        finished.append("slow")
+
+    with pytest.raises(ValueError, match="no"):
+        drive(both(do(Calculator().fail), slow()))
+    with pytest.raises(ValueError, match="no"):
+        drive(both(slow(), do(Calculator().fail)))
+    assert finished == ["slow", "slow"]
+
+
+def test_both_nests(drive: Drive) -> None:
+    flow = both(both(do(len, "a"), do(len, "bb")), do(len, "ccc"))
+    assert drive(flow) == ((1, 2), 3)
+
+
+def test_context_variables_reach_both_branches(drive: Drive) -> None:
+    """LangChain's callbacks and LangGraph's config travel in context variables."""
+    variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable")
+    variable.set("seen")
+    assert drive(both(do(variable.get), do(variable.get))) == ("seen", "seen")
+
+
+def test_observe_sees_every_call_of_every_branch(drive: Drive) -> None:
+    calculator, seen = Calculator(), list[StepRecord]()
+
+    def flow() -> Flow[object]:
+        with contextlib.suppress(ValueError):
+            yield from do(calculator.fail)
+        return (yield from both(four_times(calculator, 1), do(calculator.double, 5)))
+
+    assert drive(observe(flow(), seen.append)) == (5, 10)
+    failed, *done = seen
+    assert failed.call.name == "Calculator.fail"
+    assert isinstance(failed.error, ValueError)
+    assert sorted(record.result for record in done) == [2, 5, 10]
+    assert all(record.seconds >= 0 for record in seen)
+
+
+def test_observing_hands_errors_on(drive: Drive) -> None:
+    seen: list[StepRecord] = []
+    with pytest.raises(ValueError, match="no"):
+        drive(observe(do(Calculator().fail), seen.append))
+    assert len(seen) == 1
+
+
+def test_observed_steps_can_still_be_stepped_by_hand() -> None:
+    step = next(observe(both(do(len, "a"), do(len, "b")), lambda record: None))
+    assert isinstance(step, Both)
+
+
+def test_cancelling_closes_the_flow_and_its_branches() -> None:
+    left: list[str] = []
+
+    class Waiting:
+        def forever(self) -> None:
+            raise AssertionError("the twin is awaited")
+
+        async def aforever(self) -> None:
+            await asyncio.sleep(60)
+
+    def patient(name: str) -> Flow[None]:
+        try:
+            yield from do(Waiting().forever)
+        finally:
+            left.append(name)
+
+    async def main() -> None:
+        task = asyncio.create_task(arun(both(patient("a"), patient("b"))))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+    assert sorted(left) == ["a", "b"]

@@ -1,0 +1,234 @@
+"""Every ```python, ```console and ```bash block of the documentation runs, in order, file by file.
+
+- A file's blocks share one namespace, one empty home and one working directory (with a copy of `examples/` in it).
+- `mem0-core ...` and `python examples/...` run. Of `nox` and `pip install` lines, what they name must exist.
+- A block that needs a key or the internet has `<!-- not run: the reason -->` on the line before it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import textwrap
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HERE = Path(__file__).parent
+DOCUMENTS = sorted(
+    file
+    for pattern in ("README.md", "CONTRIBUTING.md", "packages/*/README.md", "docs/*.md")
+    for file in ROOT.glob(pattern)
+)
+LANGUAGES = {"python": "python", "py": "python", "console": "shell", "bash": "shell", "sh": "shell", "shell": "shell"}
+FENCE = re.compile(r"^[ ]*(```+)[ ]*(\w*)")
+NOT_RUN = re.compile(r"<!--\s*not run:?\s*(.*?)\s*-->")
+TIMEOUT = 600
+
+
+@dataclass(frozen=True)
+class Block:
+    file: Path
+    line: int  # of the opening fence
+    language: str
+    source: str
+    not_run: str | None  # the reason
+
+    def __str__(self) -> str:
+        return f"{self.file.relative_to(ROOT)}:{self.line}" if self.file.is_relative_to(ROOT) else str(self.line)
+
+
+def blocks_of(file: Path) -> list[Block]:
+    found: list[Block] = []
+    lines = file.read_text(encoding="utf-8").splitlines()
+    at = 0
+    while at < len(lines):
+        if fence := FENCE.match(lines[at]):
+            start, (ticks, language) = at, fence.groups()
+            at += 1
+            while at < len(lines) and lines[at].strip() != ticks:
+                at += 1
+            before = next((line for line in reversed(lines[:start]) if line.strip()), "")
+            reason = NOT_RUN.search(before)
+            if language in LANGUAGES:
+                source = textwrap.dedent("\n".join(lines[start + 1 : at]))
+                found.append(Block(file, start + 1, LANGUAGES[language], source, reason and reason[1]))
+        at += 1
+    return found
+
+
+def commands_of(block: Block) -> list[str]:
+    """What a reader would type. Where there is a prompt, the lines without one are output."""
+    lines = block.source.replace("\\\n", " ").splitlines()
+    if any(line.startswith("$ ") for line in lines):
+        lines = [line[2:] for line in lines if line.startswith("$ ")]
+    return [command for line in lines if line.strip() and not line.startswith("#") for command in line.split(" && ")]
+
+
+def runs(command: str) -> bool:
+    """Whether a command of the documentation is run; one that is not must name things that exist."""
+    match shlex.split(command, comments=True):
+        case ["mem0-core" | "echo" | "printf" | "cat", *_] | ["python", "-c", *_]:
+            return True
+        case ["python", script, *_] if script.startswith("examples/"):
+            return True
+        case ["nox", *words]:
+            unknown = set(named_sessions(words)) - sessions()
+            assert not unknown, f"noxfile.py has no session {', '.join(unknown)}"
+        case ["pip", "install", *words] | ["python", "-m", "pip", "install", *words] | ["uv", "pip", "install", *words]:
+            for word in words:
+                check_requirement(word)
+        case ["python", "-m", "venv", *_] | ["cd" | "git" | "source" | "uv", *_]:
+            pass
+        case [script, *_] if (ROOT / script).is_file():
+            pass
+        case _:
+            pytest.fail(f"neither run nor known: {command!r}; change it, or mark its block `<!-- not run: reason -->`")
+    return False
+
+
+@functools.cache
+def sessions() -> set[str]:
+    return set(re.findall(r"^@nox\.session.*\ndef (\w+)", (ROOT / "noxfile.py").read_text(encoding="utf-8"), re.M))
+
+
+def named_sessions(words: list[str]) -> list[str]:
+    """The names after -s, up to the next option."""
+    names: list[str] = []
+    taking = False
+    for word in words:
+        if word.startswith("-"):
+            taking = word in ("-s", "--session", "--sessions")
+        elif taking:
+            names.append(word)
+    return names
+
+
+def check_requirement(word: str) -> None:
+    if ours := re.match(r"(?:\./)?(?:packages/)?(mem0-\w+)(?:\[(.*)\])?", word):
+        project = tomllib.loads((ROOT / "packages" / ours[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        unknown = set(re.findall(r"[\w-]+", ours[2] or "")) - set(project.get("optional-dependencies", ()))
+        assert not unknown, f"{ours[1]} has no extra {', '.join(unknown)}"
+
+
+def run(blocks: list[Block], folder: Path) -> tuple[set[int], str]:
+    """The lines of the blocks that ran to their end, and all that was printed."""
+    plan: list[dict[str, Any]] = []
+    for block in blocks:
+        if block.not_run is None and block.language == "python":
+            plan.append({"line": block.line, "file": str(block.file), "source": block.source})
+        elif block.not_run is None:
+            plan.append({"line": block.line, "commands": [line for line in commands_of(block) if runs(line)]})
+    home, cwd, done = folder / "home", folder / "cwd", folder / "done"
+    home.mkdir()
+    done.touch()
+    shutil.copytree(ROOT / "examples", cwd / "examples") if (ROOT / "examples").is_dir() else cwd.mkdir()
+    (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
+    env = os.environ | {
+        "HOME": str(home),
+        "USERPROFILE": str(home),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": str(HERE / "offline"),
+    }
+    command = [sys.executable, str(HERE / "run_blocks.py"), str(folder / "plan.json"), str(done)]
+    result = subprocess.run(
+        command,
+        cwd=cwd,
+        env=env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    return {int(line) for line in done.read_text().split()}, result.stdout
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], tuple[set[int], str]]:
+    """Runs a document the first time one of its blocks asks."""
+    return functools.cache(lambda file: run(blocks_of(file), tmp_path_factory.mktemp("document")))
+
+
+@pytest.mark.docs
+@pytest.mark.parametrize("block", [block for file in DOCUMENTS for block in blocks_of(file)], ids=str)
+def test_block_runs(block: Block, outcome: Callable[[Path], tuple[set[int], str]]) -> None:
+    if block.not_run is not None:
+        assert block.not_run, "say why the block is not run"
+        pytest.skip(block.not_run)
+    done, output = outcome(block.file)
+    assert block.line in done, f"this block, or one before it in its file, failed:\n{output[-8000:]}"
+
+
+@pytest.mark.docs
+@pytest.mark.parametrize("file", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT)))
+def test_links_lead_somewhere(file: Path) -> None:
+    targets = re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", file.read_text(encoding="utf-8"))
+    missing = [target for target in targets if not (file.parent / target).exists()]
+    assert not missing
+
+
+def test_a_failing_block_is_found(tmp_path: Path) -> None:
+    """The check checks: names flow from block to block, and a failure stops there, under the document's own line."""
+    document = tmp_path / "page.md"
+    document.write_text(
+        textwrap.dedent("""\
+        ```python
+        async def answer(): return 42
+        ```
+        ```console
+        $ echo the reader types this
+        and this is shown
+        ```
+        <!-- not run: needs a key -->
+        ```python
+        fail_without_key()
+        ```
+        ```python
+        assert await answer() == 42
+        ```
+        ```python
+        1 / 0
+        ```
+        ```python
+        never_reached()
+        ```
+        """),
+        encoding="utf-8",
+    )
+    done, output = run(blocks_of(document), tmp_path)
+    assert done == {1, 4, 12}
+    assert "the reader types this" in output
+    assert "and this is shown" not in output
+    assert f'{document}", line 16' in output
+    assert "ZeroDivisionError" in output
+
+
+def test_the_runs_are_offline() -> None:
+    lookup = [sys.executable, "-c", "import socket; socket.getaddrinfo('example.org', 443)"]
+    env = os.environ | {"PYTHONPATH": str(HERE / "offline")}
+    result = subprocess.run(lookup, env=env, capture_output=True, text=True, check=False)
+    assert "ConnectionRefusedError: this run is offline" in result.stderr
+
+
+def test_a_reason_is_demanded(tmp_path: Path) -> None:
+    (tmp_path / "page.md").write_text("<!-- not run -->\n```bash\nmem0-core\n```\n", encoding="utf-8")
+    assert [block.not_run for block in blocks_of(tmp_path / "page.md")] == [""]
+
+
+@pytest.mark.parametrize("command", ["nox -s quickstrat", "pip install mem0-core[onyx]", "rm -r data"])
+def test_a_command_names_what_exists(command: str) -> None:
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        runs(command)
