@@ -266,12 +266,12 @@ class SQLiteStore:
             step = db.execute("PRAGMA user_version").fetchone()[0]
             if step > len(MIGRATIONS):
                 raise StoreError(f"{self.path} was written by a newer version (schema {step}, known {len(MIGRATIONS)})")
+            columns = tuple(row[1] for row in db.execute("PRAGMA table_info(history)"))
+            if columns and columns != HISTORY_COLUMNS:
+                raise StoreError(f"{self.path} has a history table of another form: {', '.join(columns)}")
             for script in MIGRATIONS[step:]:
                 for statement in _statements(script):
                     db.execute(statement)
-            columns = tuple(row[1] for row in db.execute("PRAGMA table_info(history)"))
-            if columns != HISTORY_COLUMNS:
-                raise StoreError(f"{self.path} has a history table of another form: {', '.join(columns)}")
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
 
     @contextmanager

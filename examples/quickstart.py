@@ -1,0 +1,145 @@
+"""The main job, with no key, no server and no download: nine months of conversation go in, answers come out.
+
+Run it twice: the second time it finds that it knows everything already. ``--fresh`` starts over.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sys
+import tempfile
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+from mem0_core import Memory
+from mem0_core.testing import ScriptedChat
+
+CONVERSATION = Path(__file__).with_name("conversation.json")
+DATA = Path(os.environ.get("MEM0_DIR") or "~/.mem0").expanduser() / "quickstart"
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--path", type=Path, default=DATA, help=f"where the data lies (default: {DATA})")
+    options.add_argument("--fresh", action="store_true", help="forget what an earlier run remembered")
+    chosen = options.parse_args()
+    if chosen.fresh:
+        shutil.rmtree(chosen.path, ignore_errors=True)
+    conversation = json.loads(CONVERSATION.read_text(encoding="utf-8"))
+    user = conversation["user_id"]
+    with Memory({"path": str(chosen.path)}) as memory:
+        ingest(memory, conversation)
+        heading("What do you remember?")
+        for question in conversation["questions"]:
+            ask(memory, question["ask"], user)
+        whole = len(memory.get_all(user_id=user)["results"])
+    reconcile()
+    heading("Where it lies")
+    files = [file for file in chosen.path.rglob("*") if file.is_file()]
+    print(f"  {whole} memories of {user}, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB")
+    print(f"  {chosen.path / 'history.db'}   one SQLite file: memories, vectors, messages, history")
+    print("\n  Next: examples/langchain_agent.py, langgraph_workflow.py, llamaindex_chat.py")
+
+
+def ingest(memory: Memory, conversation: dict[str, Any]) -> None:
+    """Add the sessions one by one, each at its own date. No model: every message is kept as it was said."""
+    sessions = conversation["sessions"]
+    total = sum(len(session["messages"]) for session in sessions)
+    heading(f"{conversation['title']}: {len(sessions)} sessions, {total} messages")
+    started, new = time.perf_counter(), 0
+    for session in sessions:
+        result = memory.add(
+            session["messages"],
+            user_id=conversation["user_id"],
+            metadata={"session": session["id"]},
+            timestamp=session["date"],
+        )
+        fresh = sum(entry["event"] == "ADD" for entry in result["results"])
+        new += fresh
+        print(f"  {session['date'][:10]}  {bar(len(session['messages']), 24)}  {fresh:3} new", flush=True)
+    seconds = time.perf_counter() - started
+    known = "" if new else ": all of it was known already"
+    print(f"  {new} memories added in {seconds:.1f} s{known}")
+
+
+def ask(memory: Memory, question: str, user: str) -> None:
+    """Show what a question recalls of what people (not the assistant) said: how near it is, who said it, and when."""
+    print(f"\n{bold('? ' + question)}")
+    for entry in memory.search(question, user_id=user, filters={"role": "user"}, limit=2)["results"]:
+        said = f"{entry.get('actor_id', 'somebody')}, {entry['created_at'][:10]}"
+        first, *rest = textwrap.wrap(entry["memory"], 90)
+        print(f"  {entry['score']:.2f}  {dim(f'{said:<17}')}  {first}")
+        print("".join(f"{' ' * 27}{line}\n" for line in rest), end="")
+
+
+def reconcile() -> None:
+    """A chat model finds by itself what a new statement changes, and the history keeps both.
+
+    A script stands in for the model here, so that this runs with no key. With one:
+    ``Memory(llm="openai:gpt-4o-mini")``, or ``llm={"provider": "ollama", "config": {"model": "qwen3"}}``.
+    """
+    heading("With a chat model, what changed is reconciled (a script stands in for the model here)")
+    said = [
+        ("2025-03-08", "I live in Lisbon, in Graça, and arroz de marisco is my favourite dish."),
+        ("2025-07-28", "We moved to Bonfim in Porto, and I turned out to be allergic to crustaceans."),
+    ]
+    with tempfile.TemporaryDirectory() as path, Memory({"path": path}, llm=ScriptedChat(stand_in)) as memory:
+        for day, text in said:
+            print(f"  {dim(day)}  Maya: {text}")
+            for change in memory.add(text, user_id="maya", timestamp=day)["results"]:
+                print(f"      {change['event']:<6}  {change['memory']}")
+        home = memory.search("Where does Maya live?", user_id="maya", limit=1)["results"][0]
+        print()
+        show_history(memory, home["id"])
+
+
+def stand_in(task: str, messages: Any) -> dict[str, Any]:
+    """What a chat model would answer to the two requests of each `add`."""
+    asked = messages[-1]["content"]
+    if task == "facts":
+        if "Lisbon" in asked:
+            return {"facts": ["Lives in Lisbon, in Graça", "Favourite dish is arroz de marisco"]}
+        return {"facts": ["Lives in Porto, in Bonfim", "Is allergic to crustaceans"]}
+    data = json.loads(asked)
+    known = {memory["text"]: memory["id"] for memory in data["memories"]}
+    if not known:
+        return {"memory": [{"id": "new", "text": fact, "event": "ADD"} for fact in data["facts"]]}
+    return {
+        "memory": [
+            {"id": known["Lives in Lisbon, in Graça"], "text": "Lives in Porto, in Bonfim", "event": "UPDATE"},
+            {"id": known["Favourite dish is arroz de marisco"], "text": "", "event": "DELETE"},
+            {"id": "new", "text": "Is allergic to crustaceans", "event": "ADD"},
+        ]
+    }
+
+
+def show_history(memory: Memory, memory_id: str) -> None:
+    print(f"  {dim('history of ' + memory_id)}")
+    for row in memory.history(memory_id):
+        when = (row["updated_at"] or row["created_at"] or "")[:10]
+        print(f"      {when}  {row['event']:<6}  {row['new_memory'] or row['old_memory']}")
+
+
+def heading(text: str) -> None:
+    print(f"\n{bold(text)}\n{'-' * min(len(text), 100)}")
+
+
+def bar(count: int, width: int) -> str:
+    return "█" * min(count, width) + "·" * max(0, width - count)
+
+
+def bold(text: str) -> str:
+    return f"\033[1m{text}\033[0m" if sys.stdout.isatty() else text
+
+
+def dim(text: str) -> str:
+    return f"\033[2m{text}\033[0m" if sys.stdout.isatty() else text
+
+
+if __name__ == "__main__":
+    main()

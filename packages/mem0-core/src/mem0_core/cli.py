@@ -1,0 +1,130 @@
+"""The `mem0-core` command: the verbs of `Memory`, from a shell.
+
+Prints lines for people, or with ``--json`` what the verb returned. Ends with 0, with 1 when the verb failed (one
+line on standard error says why), with 2 when it was called wrongly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from mem0_core import Mem0Error, Memory, __version__
+from mem0_core.config import MemoryConfig, load_config
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    options = _parser().parse_args(arguments)
+    try:
+        with Memory(_config(options)) as memory:
+            result = options.act(memory, options)
+    except Mem0Error as error:
+        print(f"mem0-core: {error}", file=sys.stderr)
+        return 1
+    if options.json:
+        print(json.dumps(result, ensure_ascii=False))
+    else:
+        for line in options.show(result):
+            print(line)
+    return 0
+
+
+def _config(options: argparse.Namespace) -> MemoryConfig:
+    config = load_config(options.config)
+    return config if options.path is None else config.model_copy(update={"path": Path(options.path)})
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="mem0-core", description="Long-term memory for LLM agents, on this machine.")
+    parser.add_argument("--version", action="version", version=f"mem0-core {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, help: str, act: Callable[..., Any], show: Callable[..., Any]) -> argparse.ArgumentParser:
+        made = commands.add_parser(name, help=help, description=help)
+        made.set_defaults(act=act, show=show)
+        made.add_argument("--path", help="folder of the data (default: $MEM0_DIR, else ~/.mem0)")
+        made.add_argument("--config", help="a YAML or JSON file of configuration keys")
+        made.add_argument("--json", action="store_true", help="print the result as JSON")
+        return made
+
+    add = command("add", "remember a text", _add, _show_added)
+    add.add_argument("text")
+    search = command("search", "recall the memories nearest to a text", _search, _show_found)
+    search.add_argument("query")
+    search.add_argument("--limit", type=int, default=10)
+    listed = command("list", "list all memories of a scope", _list, _show_found)
+    for scoped in (add, search, listed):
+        for axis in ("user", "agent", "run"):
+            scoped.add_argument(f"--{axis}", metavar="ID", help=f"the {axis} whose memory it is")
+    history = command("history", "show every change of a memory", _history, _show_history)
+    delete = command("delete", "erase a memory and the messages it came from", _delete, _show_message)
+    delete.add_argument("--purge", action="store_true", help="erase its history too")
+    for of_one in (history, delete):
+        of_one.add_argument("memory_id")
+    command("rebuild", "embed every memory anew, with the embedder configured now", _rebuild, _show_message)
+    return parser
+
+
+def _scope(options: argparse.Namespace) -> dict[str, Any]:
+    return {"user_id": options.user, "agent_id": options.agent, "run_id": options.run}
+
+
+def _add(memory: Memory, options: argparse.Namespace) -> Any:
+    return memory.add(options.text, **_scope(options))
+
+
+def _search(memory: Memory, options: argparse.Namespace) -> Any:
+    return memory.search(options.query, limit=options.limit, **_scope(options))
+
+
+def _list(memory: Memory, options: argparse.Namespace) -> Any:
+    return memory.get_all(**_scope(options))
+
+
+def _history(memory: Memory, options: argparse.Namespace) -> Any:
+    return memory.history(options.memory_id)
+
+
+def _delete(memory: Memory, options: argparse.Namespace) -> Any:
+    return memory.delete(options.memory_id, purge=options.purge)
+
+
+def _rebuild(memory: Memory, options: argparse.Namespace) -> Any:
+    return {"message": f"{memory.rebuild()} memories embedded anew"}
+
+
+def _show_added(result: Any) -> list[str]:
+    done = [f"{entry['event']:<6}  {entry['id']}  {entry['memory']}" for entry in result["results"]]
+    return done + [f"skipped: {entry['reason']}" for entry in result["skipped"]] or ["nothing to remember"]
+
+
+def _show_found(result: Any) -> list[str]:
+    return [
+        f"{entry['score']:.2f}  {entry['id']}  {entry['memory']}"
+        if "score" in entry
+        else f"{entry['id']}  {entry['memory']}"
+        for entry in result["results"]
+    ] or ["nothing found"]
+
+
+def _show_history(result: Any) -> list[str]:
+    return [
+        f"{row['updated_at'] or row['created_at']}  {row['event']:<6}  {row['old_memory'] or '-'} -> "
+        f"{row['new_memory'] or '-'}"
+        for row in result
+    ] or ["no history"]
+
+
+def _show_message(result: Any) -> list[str]:
+    return [result["message"]]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""The `mem0-core` command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mem0_core.cli import main
+
+HASH = {"embedder": "hash", "durability": "process"}
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> object:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(HASH))
+
+    def call(*arguments: str, code: int = 0) -> str:
+        assert main([*arguments, "--config", str(config), "--path", str(tmp_path / "data")]) == code
+        captured = capsys.readouterr()
+        return captured.err if code else captured.out
+
+    return call
+
+
+def test_a_memory_goes_in_is_found_changes_and_goes(run: object) -> None:
+    assert callable(run)
+    assert run("add", "I like tea", "--user", "ann").startswith("ADD")
+    assert "I like tea" in run("search", "tea", "--user", "ann")
+    (entry,) = json.loads(run("list", "--user", "ann", "--json"))["results"]
+    assert entry["memory"] == "I like tea"
+    assert "ADD" in run("history", entry["id"])
+    assert run("rebuild") == "1 memories embedded anew\n"
+    assert "deleted" in run("delete", entry["id"])
+    assert run("search", "tea", "--user", "ann") == "nothing found\n"
+    assert "DELETE" in run("history", entry["id"])
+
+
+def test_errors_are_one_line_and_an_exit_code(run: object) -> None:
+    assert callable(run)
+    assert run("search", "tea", code=1) == "mem0-core: give at least one of user_id, agent_id, run_id\n"
+    assert "nope" in run("delete", "nope", code=1)
+    with pytest.raises(SystemExit) as stop:
+        main(["fly"])
+    assert stop.value.code == 2
