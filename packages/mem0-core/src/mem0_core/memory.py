@@ -120,9 +120,9 @@ class Memory:
         self._on_step = on_step
         self._lock = Lock()
         self._closed = False
-        self._chat: ChatModel | None = _component("llm", ChatModel, llm, self.config.llm)
-        self._embedder: Embedder = _component("embedder", Embedder, embedder, self.config.embedder, "onnx")
-        self._reranker: Reranker | None = _component("reranker", Reranker, reranker, self.config.reranker)
+        self._chat: ChatModel | None = _component("llm", "complete", llm, self.config.llm)
+        self._embedder: Embedder = _component("embedder", "embed", embedder, self.config.embedder, "onnx")
+        self._reranker: Reranker | None = _component("reranker", "score", reranker, self.config.reranker)
         self._store = store if store is not None else self._open_store()
         self._index = index
 
@@ -459,12 +459,15 @@ class AsyncMemory:
 # --- arguments ---------------------------------------------------------------------------------------------------
 
 
-def _component(kind: Kind, port: Any, *choices: Any) -> Any:
-    """The first of `choices` that is given, built where it is a description, and checked against its port."""
+def _component(kind: Kind, method: str, *choices: Any) -> Any:
+    """The first of `choices` that is given, built where it is a description, and checked for its port's method.
+
+    Not by isinstance: that would read an embedder's `dims`, and some load a model or ask a server for it.
+    """
     chosen = next((choice for choice in choices if choice is not None), None)
     component = build(kind, chosen)
-    if component is not None and not isinstance(component, port):
-        raise ConfigError(f"{kind}: {component!r} is no {port.__name__} (see mem0_core.ports)")
+    if component is not None and not callable(getattr(component, method, None)):
+        raise ConfigError(f"{kind}: {component!r} has no method {method!r} (see mem0_core.ports)")
     return component
 
 

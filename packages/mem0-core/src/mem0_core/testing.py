@@ -169,6 +169,3 @@ class HashEmbedder:
         bits = hashlib.shake_128(feature.encode("utf-8", "replace")).digest((self._dims + 7) // 8)
         signs = np.unpackbits(np.frombuffer(bits, np.uint8), count=self._dims).astype(np.float32) * 2 - 1
         return signs / np.float32(np.sqrt(self._dims))
-
-
-# --- contract suites: what every implementation of a port must do, to be subclassed by its tests -----------------

@@ -260,7 +260,6 @@ class SQLiteStore:
         if db.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS):
             return
         if not self._in_memory:
-            db.execute("PRAGMA page_size = 8192")  # five 384-dim vectors a page instead of two
             _retry_while_locked(lambda: db.execute("PRAGMA journal_mode = WAL"), self._busy_timeout)
         with self._write():
             step = db.execute("PRAGMA user_version").fetchone()[0]
