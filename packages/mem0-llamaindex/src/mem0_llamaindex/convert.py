@@ -1,0 +1,154 @@
+"""LlamaIndex messages as the other side needs them: text, tokens, and mem0's ``{"role", "content"}``."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from llama_index.core.base.llms.types import (
+    AudioBlock,
+    ChatMessage,
+    CitableBlock,
+    CitationBlock,
+    DocumentBlock,
+    ImageBlock,
+    MessageRole,
+    TextBlock,
+    ThinkingBlock,
+    ToolCallBlock,
+    VideoBlock,
+)
+
+__all__ = [
+    "calls_tools",
+    "copy_message",
+    "count_tokens",
+    "ends_turn",
+    "is_tool_result",
+    "storable",
+    "text_of",
+    "to_mem0",
+]
+
+_log = logging.getLogger(__name__)
+
+_SPEAKERS = {
+    MessageRole.USER: "user",
+    MessageRole.ASSISTANT: "assistant",
+    MessageRole.CHATBOT: "assistant",
+    MessageRole.MODEL: "assistant",
+}
+_MEDIA_TOKENS = {ImageBlock: 256, AudioBlock: 256, VideoBlock: 256, DocumentBlock: 2048}
+"""LlamaIndex's own estimates (`llama_index.core.memory.Memory`)."""
+
+_REASONING = re.compile(r"\A\s*Thought:.*\n\s*Answer:\s*", re.DOTALL)
+"""What a ReActAgent writes to memory before its answer."""
+
+
+def to_mem0(messages: Iterable[ChatMessage], *, images: bool = False) -> list[dict[str, Any]]:
+    """What user and assistant said, as mem0 takes it.
+
+    Left out: system messages, tool calls and their results, a model's thoughts, and messages with nothing left.
+
+    Args:
+        images: keep images, as URLs or data URLs, for a memory that describes them (``enable_vision``).
+    """
+    converted = (_to_mem0(message, images) for message in messages)
+    return [message for message in converted if message is not None]
+
+
+def _to_mem0(message: ChatMessage, images: bool) -> dict[str, Any] | None:
+    role = _SPEAKERS.get(message.role)
+    if role is None or calls_tools(message):
+        return None
+    text = _spoken(message) if role == "assistant" else text_of(message)
+    urls = _image_urls(message) if images else []
+    if not text.strip() and not urls:
+        return None
+    parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    content: Any = [{"type": "text", "text": text}, *parts] if parts else text
+    name = message.additional_kwargs.get("name")
+    return {"role": role, "content": content, **({"name": name} if isinstance(name, str) else {})}
+
+
+def text_of(message: ChatMessage) -> str:
+    """All that a message says in words, storable; of plain text blocks the same as its `content`."""
+    return storable("\n".join(_block_texts(message.blocks)))
+
+
+def storable(text: str) -> str:
+    """`text` with a question mark for each half of an emoji that a stream cut in two."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def ends_turn(message: ChatMessage) -> bool:
+    """Whether a turn is over with this message: the assistant answers, and calls no tool."""
+    return _SPEAKERS.get(message.role) == "assistant" and not calls_tools(message)
+
+
+def calls_tools(message: ChatMessage) -> bool:
+    """Whether the message asks for tools, in its blocks or the way older LLM classes say so."""
+    if any(isinstance(block, ToolCallBlock) for block in message.blocks):
+        return True
+    return any(message.additional_kwargs.get(key) for key in ("tool_calls", "function_call"))
+
+
+def is_tool_result(message: ChatMessage) -> bool:
+    return message.role in (MessageRole.TOOL, MessageRole.FUNCTION)
+
+
+def copy_message(message: ChatMessage) -> ChatMessage:
+    """A copy down to its blocks: agents write their state into the text of the messages they are given."""
+    blocks = [block.model_copy() for block in message.blocks]
+    return message.model_copy(update={"blocks": blocks, "additional_kwargs": dict(message.additional_kwargs)})
+
+
+def count_tokens(message: ChatMessage, tokenizer: Callable[[str], Sequence[Any]]) -> int:
+    """Tokens of everything a model reads of the message; images and other media at a flat estimate."""
+    texts = [text_of(message)]
+    texts += [block.content or "" for block in message.blocks if isinstance(block, ThinkingBlock)]
+    texts += [
+        f"{block.tool_name} {json.dumps(block.tool_kwargs, default=str)}"
+        for block in message.blocks
+        if isinstance(block, ToolCallBlock)
+    ]
+    texts += [str(message.additional_kwargs[key]) for key in ("tool_calls",) if message.additional_kwargs.get(key)]
+    media = sum(_MEDIA_TOKENS.get(type(block), 0) for block in message.blocks)
+    return media + sum(len(tokenizer(text)) for text in texts if text)
+
+
+def _spoken(message: ChatMessage) -> str:
+    """The assistant's answer without the reasoning that a ReActAgent puts before it."""
+    return _REASONING.sub("", text_of(message), count=1)
+
+
+def _block_texts(blocks: Iterable[Any]) -> list[str]:
+    texts: list[str] = []
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            texts.append(block.text)
+        elif isinstance(block, CitableBlock):
+            texts += _block_texts(block.content)
+        elif isinstance(block, CitationBlock):
+            texts += _block_texts([block.cited_content])
+    return texts
+
+
+def _image_urls(message: ChatMessage) -> list[str]:
+    """Each image's URL where it has one, so that nothing is fetched; else its bytes as a data URL."""
+    urls: list[str] = []
+    for block in message.blocks:
+        if isinstance(block, ImageBlock):
+            try:
+                urls.append(str(block.url) if block.url else _data_url(block))
+            except (OSError, ValueError) as error:
+                _log.warning("an image is not remembered: %s", error)
+    return urls
+
+
+def _data_url(block: ImageBlock) -> str:
+    encoded = block.resolve_image(as_base64=True).read().decode("ascii")
+    return f"data:{block.image_mimetype or 'image/jpeg'};base64,{encoded}"

@@ -1,0 +1,47 @@
+"""A long-term memory with a cheap embedder, and a count of what it was asked to do."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mem0_core import Memory
+from mem0_core.flow import StepRecord
+from mem0_core.testing import HashEmbedder
+
+
+class Counted:
+    """A memory, and how often it searched and committed."""
+
+    def __init__(self, folder: Path) -> None:
+        self.calls: Counter[str] = Counter()
+        config = {"path": str(folder), "durability": "process"}
+        self.memory = Memory(config, embedder=HashEmbedder(), on_step=self._count)
+
+    def _count(self, step: StepRecord) -> None:
+        self.calls[step.call.name.rpartition(".")[2]] += 1
+
+    def taken(self) -> dict[str, int]:
+        """Recalls and remembers since this was last asked."""
+        counted = {"recalls": self.calls["nearest"], "remembers": self.calls["commit"]}
+        self.calls.clear()
+        return counted
+
+    def texts(self, **ids: Any) -> list[str]:
+        return [item["memory"] for item in self.memory.get_all(**ids)["results"]]
+
+
+@pytest.fixture
+def counted(tmp_path: Path) -> Iterator[Counted]:
+    made = Counted(tmp_path)
+    yield made
+    made.memory.close()
+
+
+@pytest.fixture
+def core(counted: Counted) -> Memory:
+    return counted.memory
