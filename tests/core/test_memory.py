@@ -661,3 +661,19 @@ def test_on_step_sees_what_happens(tmp_path: Path) -> None:
         "HashEmbedder.embed",
         "SQLiteStore.commit",
     ]
+
+
+def test_a_question_that_names_a_speaker_finds_what_they_said(memory: Driven) -> None:
+    memory.add(
+        [
+            {"role": "user", "name": "Ann", "content": "I bought a kayak."},
+            {"role": "user", "name": "Ben", "content": "I bought a canoe."},
+        ],
+        user_id="u",
+    )
+    assert texts(memory.search("What has Ben bought?", user_id="u", limit=1)) == ["I bought a canoe."]
+    found = memory.get_all(user_id="u")["results"][1]
+    memory.update(found["id"], "I sold a raft.")
+    assert texts(memory.search("What has Ben got?", user_id="u", limit=1)) == ["I sold a raft."]
+    assert memory.rebuild() == 2
+    assert texts(memory.search("What has Ben got?", user_id="u", limit=1)) == ["I sold a raft."]

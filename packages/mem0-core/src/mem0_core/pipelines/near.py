@@ -15,7 +15,15 @@ if TYPE_CHECKING:
 
     from mem0_core.records import MemoryItem, Scope
 
-__all__ = ["embed_texts", "nearest_items"]
+__all__ = ["embed_texts", "nearest_items", "voiced"]
+
+
+def voiced(text: str, actor_id: str | None) -> str:
+    """What is embedded of a memory: its text, after the name of who said it where that is known.
+
+    Questions name people ("What did Maya buy?"), turns rarely do: on LoCoMo's turns the name more than doubles recall.
+    """
+    return f"{actor_id}: {text}" if actor_id else text
 
 
 def embed_texts(

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mem0_core.errors import ConfigError, ReplyError, StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.pipelines.ask import ask
-from mem0_core.pipelines.near import embed_texts, nearest_items
+from mem0_core.pipelines.near import embed_texts, nearest_items, voiced
 from mem0_core.ports import ChatModel, Ports
 from mem0_core.prompts import describe_image_messages, facts_messages, operations_messages, procedural_messages
 from mem0_core.records import (
@@ -246,12 +246,12 @@ def weigh(
     if not decided:
         return (yield from _weigh_verbatim(ports, request, facts)), ()
     assert ports.chat is not None
-    vectors = yield from embed_texts(ports, [fact.text for fact in facts])
+    statements = [voiced(fact.text, fact.actor_id) for fact in facts]
+    vectors = yield from embed_texts(ports, statements)
     memories = yield from similar(ports, request, vectors)
     operations, skipped = yield from decide(ports.chat, request, facts, memories)
     changes = plan(operations, facts, {item.id: item for item in memories}, request)
-    ready = {fact.text: vector for fact, vector in zip(facts, vectors, strict=True)}
-    return (yield from _with_vectors(ports, changes, ready)), skipped
+    return (yield from _with_vectors(ports, changes, dict(zip(statements, vectors, strict=True)))), skipped
 
 
 def _weigh_verbatim(ports: Ports, request: Request, facts: Sequence[Fact]) -> Flow[tuple[Change, ...]]:
@@ -352,13 +352,14 @@ def _with_vectors(
     ports: Ports, changes: Sequence[Change], ready: Mapping[str, NDArray[np.float32]]
 ) -> Flow[tuple[Change, ...]]:
     """The changes with the embeddings of their texts; what `ready` lacks (a merged text) is embedded in one batch."""
-    needed = [change.after.text for change in changes if change.event in (Event.ADD, Event.UPDATE)]
-    missing = [text for text in dict.fromkeys(needed) if text not in ready]
+    texts = [
+        voiced(change.after.text, change.after.actor_id) if change.event in (Event.ADD, Event.UPDATE) else None
+        for change in changes
+    ]
+    missing = [text for text in dict.fromkeys(texts) if text is not None and text not in ready]
     fresh = (yield from embed_texts(ports, missing)) if missing else ()
     vectors = {**ready, **dict(zip(missing, fresh, strict=True))}
     return tuple(
-        dataclasses.replace(change, vector=vectors[change.after.text])
-        if change.event in (Event.ADD, Event.UPDATE)
-        else change
-        for change in changes
+        dataclasses.replace(change, vector=vectors[text]) if text is not None else change
+        for change, text in zip(changes, texts, strict=True)
     )

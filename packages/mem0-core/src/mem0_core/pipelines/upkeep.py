@@ -8,7 +8,7 @@ from typing import Any
 
 from mem0_core.errors import InputError, NotFoundError, StoreError
 from mem0_core.flow import Flow, do
-from mem0_core.pipelines.near import embed_texts
+from mem0_core.pipelines.near import embed_texts, voiced
 from mem0_core.ports import Ports
 from mem0_core.records import Change, Event, MemoryItem, content_hash, is_valid_text, same_fact_key
 
@@ -37,7 +37,7 @@ def update(ports: Ports, memory_id: str, text: str, *, metadata: Mapping[str, An
         after = dataclasses.replace(
             item, text=text, hash=content_hash(text), updated_at=at, metadata={**item.metadata, **(metadata or {})}
         )
-        vector = (yield from embed_texts(ports, [text]))[0] if text != item.text else None
+        vector = (yield from embed_texts(ports, [voiced(text, item.actor_id)]))[0] if text != item.text else None
         commit = yield from do(
             ports.store.commit,
             [Change(Event.UPDATE, after, before=item.text, vector=vector)],
@@ -80,7 +80,7 @@ def rebuild(ports: Ports) -> Flow[int]:
     items = yield from do(ports.store.find, None)
     vectors: list[tuple[str, Any]] = []
     for batch in _batches(items):
-        fresh = yield from embed_texts(ports, [item.text for item in batch])
+        fresh = yield from embed_texts(ports, [voiced(item.text, item.actor_id) for item in batch])
         vectors += zip((item.id for item in batch), fresh, strict=True)
     yield from do(ports.store.reembed, vectors, space=(ports.embedder.name, ports.embedder.dims))
     return len(items)
