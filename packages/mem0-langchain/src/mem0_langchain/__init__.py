@@ -1,1 +1,35 @@
-"""Long-term memory for LLM agents."""
+"""Long-term memory for LangChain agents and LangGraph workflows, over `mem0_core`.
+
+>>> from mem0_langchain import MemoryMiddleware
+>>> agent = create_agent(model, tools, middleware=[MemoryMiddleware(Memory())])
+>>> agent.invoke({"messages": "I moved to Porto."}, {"configurable": {"user_id": "maya"}})
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mem0_langchain.convert import memory_prompt
+    from mem0_langchain.middleware import MemoryMiddleware
+    from mem0_langchain.retriever import Mem0Retriever
+
+__all__ = ["Mem0Retriever", "MemoryMiddleware", "memory_prompt"]
+
+# Loaded when first asked for: a chain with a retriever needs nothing of LangChain's agents.
+_HOMES = {
+    "Mem0Retriever": "mem0_langchain.retriever",
+    "MemoryMiddleware": "mem0_langchain.middleware",
+    "memory_prompt": "mem0_langchain.convert",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

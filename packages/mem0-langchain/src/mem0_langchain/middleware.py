@@ -1,0 +1,240 @@
+"""`MemoryMiddleware`: an agent made with `create_agent` that remembers."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, NotRequired
+
+from langchain.agents.middleware.types import (
+    AgentMiddleware,
+    AgentState,
+    ModelRequest,
+    ModelResponse,
+    PrivateStateAttr,
+)
+from langchain_core.messages import SystemMessage
+from langchain_core.runnables import ensure_config
+from langgraph.runtime import Runtime
+
+from mem0_core import AsyncMemory, InputError, Memory, MemoryDict, ModelError, Scope, StoreError
+from mem0_langchain.convert import INTRODUCTION, memory_prompt, question, said
+from mem0_langchain.runs import MemoryRuns, recall_request, remember_request
+from mem0_langchain.scope import Address
+from mem0_langchain.turn import Turn, begin, finish, scope_of, trimmed, unremembered
+
+__all__ = ["MemoryMiddleware", "MemoryState"]
+
+logger = logging.getLogger("mem0_langchain")
+
+# What can go wrong with a memory while its caller did nothing wrong. Other errors are always raised.
+_FAILURES = (ModelError, StoreError, InputError)
+
+
+def _merge(left: dict[str, Turn], right: dict[str, Turn]) -> dict[str, Turn]:
+    return {**left, **right}
+
+
+class MemoryState(AgentState[Any]):
+    """An agent's state with the turns of its memory middlewares, by their names; neither input nor output."""
+
+    mem0_turns: NotRequired[Annotated[dict[str, Turn], PrivateStateAttr, _merge]]
+
+
+class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
+    """Long-term memory for an agent: it recalls when a turn begins, and remembers the turn when it ends.
+
+    - **Recall**: once per turn, by what the user says. What is found stands in the system message of every model
+      call of the turn, delimited and marked as data; it never enters the agent's messages.
+    - **Remember**: what the user and the assistant said in this turn, once. Tool calls and tool results, system
+      messages and recalled memories are left out. It is done when the agent ends its turn.
+    - A turn that breaks off (an error in the model, say) is remembered with the next one of its thread, where the
+      agent has a checkpointer.
+
+    Whose memory it is: see `mem0_langchain.scope`. In short, ``context`` or ``configurable`` names a ``user_id``
+    (``agent_id``, ``run_id``), and ids given here are fixed. It is settled when a turn begins, and holds to its end,
+    whoever resumes it after an interrupt.
+
+    Args:
+        memory: a `mem0_core.Memory`.
+        k: how many memories to recall at most.
+        threshold: leave out what scores lower (0 to 1).
+        filters: mem0's filters on metadata, for recall.
+        remember: False only recalls.
+        infer: False keeps messages as they were said, instead of the facts a model finds in them.
+        user_id, agent_id, run_id, scope, thread_as_run: whose memory, as far as it is the same in every run.
+        on_error: what becomes of a turn when the memory fails (its store, a model it calls, a message it cannot
+            hold). ``"raise"`` ends the turn with the error. ``"log"`` logs it and goes on: without memories if it
+            happens on recall, and if it happens on remembering the turn is remembered with the next one of its
+            thread, where the agent has a checkpointer. Errors of the caller, such as `ScopeError`, are always raised.
+        introduction: what the model is told about the memories it is shown.
+        name: of this middleware, and so of its nodes; needed when an agent has two.
+
+    Raises (when the agent runs):
+        ScopeError: neither the run nor the constructor says whose memory it is, or they contradict each other.
+        ModelError, StoreError, InputError: the memory failed; with ``on_error="raise"``.
+    """
+
+    state_schema = MemoryState
+
+    def __init__(
+        self,
+        memory: Memory | AsyncMemory,
+        *,
+        k: int = 10,
+        threshold: float | None = None,
+        filters: Mapping[str, Any] | None = None,
+        remember: bool = True,
+        infer: bool = True,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        scope: Scope | None = None,
+        thread_as_run: bool = False,
+        on_error: Literal["raise", "log"] = "raise",
+        introduction: str = INTRODUCTION,
+        name: str | None = None,
+    ) -> None:
+        super().__init__()
+        if on_error not in ("raise", "log"):
+            raise ValueError(f'on_error must be "raise" or "log", not {on_error!r}')
+        self.tools = []
+        self._runs = MemoryRuns(memory)
+        self._address = Address(
+            user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run
+        )
+        self._k, self._threshold, self._filters = k, threshold, filters
+        self._remember, self._infer = remember, infer
+        self._on_error = on_error
+        self._introduction = introduction
+        self._name = name or type(self).__name__
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    # --- recall --------------------------------------------------------------------------------------------------
+
+    def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any]:
+        """Recall for this turn."""
+        turn, request = self._begin(state, runtime)
+        if request is not None:
+            try:
+                _show(turn, self._runs.recall.invoke(request))
+            except _FAILURES as error:
+                self._failed("recall", turn, error, "the turn goes on without memories")
+        return self._update(turn)
+
+    async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any]:
+        """Recall for this turn."""
+        turn, request = self._begin(state, runtime)
+        if request is not None:
+            try:
+                _show(turn, await self._runs.recall.ainvoke(request))
+            except _FAILURES as error:
+                self._failed("recall", turn, error, "the turn goes on without memories")
+        return self._update(turn)
+
+    def _begin(self, state: AgentState[Any], runtime: Runtime[Any]) -> tuple[Turn, dict[str, Any] | None]:
+        """A new turn, and what to search for, if the user said anything."""
+        messages = state["messages"]
+        scope = self._address.resolve(ensure_config(), runtime.context)
+        turn = begin(messages, self._turn(state), scope)
+        query = question(unremembered(messages, turn))
+        if not query:
+            return turn, None
+        return turn, recall_request(query, scope, k=self._k, threshold=self._threshold, filters=self._filters)
+
+    # --- the model sees it -----------------------------------------------------------------------------------------
+
+    def wrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
+    ) -> ModelResponse[Any]:
+        """Show the model what was recalled."""
+        return handler(self._shown(request))
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        """Show the model what was recalled."""
+        return await handler(self._shown(request))
+
+    def _shown(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        turn = self._turn(request.state)
+        if turn is None or not turn["recalled"]:
+            return request
+        block = memory_prompt(turn["recalled"], introduction=self._introduction)
+        return request.override(system_message=_extended(request.system_message, block))
+
+    # --- remember --------------------------------------------------------------------------------------------------
+
+    def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Remember this turn."""
+        request = self._end(state, runtime)
+        if request is not None:
+            try:
+                self._runs.remember.invoke(request)
+            except _FAILURES as error:
+                return self._kept(state, error)
+        return self._update(finish(state["messages"]))
+
+    async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """Remember this turn."""
+        request = self._end(state, runtime)
+        if request is not None:
+            try:
+                await self._runs.remember.ainvoke(request)
+            except _FAILURES as error:
+                return self._kept(state, error)
+        return self._update(finish(state["messages"]))
+
+    def _end(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+        """What to add to the memory, if anything was said."""
+        if not self._remember:
+            return None
+        turn = self._turn(state)
+        messages = said(unremembered(state["messages"], turn))
+        if not messages:
+            return None
+        # A turn that another middleware ended before it began for us has no scope yet.
+        scope = scope_of(turn) or self._address.resolve(ensure_config(), runtime.context)
+        return remember_request(messages, scope, infer=self._infer)
+
+    def _kept(self, state: AgentState[Any], error: Exception) -> dict[str, Any] | None:
+        """After a failure the turn stays open, and the next one of its thread takes it along."""
+        turn = self._turn(state)
+        if isinstance(error, InputError):  # it would fail again, and take every later turn with it
+            self._failed("remember", turn, error, "this turn is lost")
+            return self._update(finish(state["messages"]))
+        self._failed("remember", turn, error, "it is tried again with the next turn of this thread")
+        return None
+
+    # --- both ------------------------------------------------------------------------------------------------------
+
+    def _turn(self, state: Mapping[str, Any]) -> Turn | None:
+        turns: dict[str, Turn] = state.get("mem0_turns") or {}
+        return turns.get(self._name)
+
+    def _update(self, turn: Turn) -> dict[str, Any]:
+        return {"mem0_turns": {self._name: turn}}
+
+    def _failed(self, what: str, turn: Turn | None, error: Exception, then: str) -> None:
+        """Log a failure, or raise it where that is the policy. Called where the error is being handled."""
+        if self._on_error == "raise":
+            raise error
+        logger.error("%s could not %s for %s; %s", self._name, what, turn and turn["scope"], then, exc_info=error)
+
+
+def _show(turn: Turn, memories: Sequence[MemoryDict]) -> None:
+    turn["recalled"] = [trimmed(memory) for memory in memories]
+
+
+def _extended(system: SystemMessage | None, block: str) -> SystemMessage:
+    """The system message with a block after it: what does not change stays in front, where providers cache it."""
+    if system is None:
+        return SystemMessage(block)
+    if isinstance(system.content, str):
+        return system.model_copy(update={"content": f"{system.content}\n\n{block}" if system.content else block})
+    return system.model_copy(update={"content": [*system.content, {"type": "text", "text": block}]})

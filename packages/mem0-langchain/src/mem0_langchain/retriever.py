@@ -1,0 +1,109 @@
+"""`Mem0Retriever`: a memory as a LangChain retriever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import RunnableConfig, ensure_config
+from pydantic import field_validator
+
+from mem0_core import Memory, Scope
+from mem0_langchain.convert import as_memory, found, to_document
+from mem0_langchain.runs import recall_request
+from mem0_langchain.scope import Address, run_context
+
+__all__ = ["Mem0Retriever"]
+
+
+class Mem0Retriever(BaseRetriever):
+    """The memories of a user (an agent, a run) that are nearest to a query, as documents.
+
+    Whose memories: ids given here are fixed; ``configurable`` of the config, or the context of the graph it runs in,
+    names the others. See `mem0_langchain.scope`. It works called directly, in chains, and in graphs and their tools.
+
+    >>> retriever = Mem0Retriever(memory=memory, k=4)
+    >>> retriever.invoke("Where does she live?", {"configurable": {"user_id": "maya"}})
+
+    Args:
+        memory: a `mem0_core.Memory`.
+        k: how many documents at most. `k`, `filters` and `threshold` may be given to `invoke` too.
+        filters: mem0's filters on metadata.
+        threshold: leave out what scores lower (0 to 1).
+        user_id, agent_id, run_id, scope, thread_as_run: whose memories, as far as it is the same in every call.
+
+    Raises:
+        pydantic.ValidationError: an id that cannot be one, or arguments that exclude each other.
+
+    Raises (by `invoke` and `ainvoke`):
+        ScopeError: no id is named, or the run contradicts the constructor.
+        QueryError: the query is empty, or a filter cannot be read.
+    """
+
+    memory: Memory
+    k: int = 10
+    filters: dict[str, Any] | None = None
+    threshold: float | None = None
+    user_id: str | None = None
+    agent_id: str | None = None
+    run_id: str | None = None
+    scope: Scope | None = None
+    thread_as_run: bool = False
+
+    @field_validator("memory", mode="before")
+    @classmethod
+    def _memory_itself(cls, value: Any) -> Any:
+        return as_memory(value)
+
+    def model_post_init(self, context: Any, /) -> None:
+        super().model_post_init(context)
+        self._address()  # ids that cannot be ones are refused here
+
+    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
+        """The documents for a query, best first."""
+        # BaseRetriever does not pass its config on, and it says whose memories are meant.
+        return super().invoke(input, config, config_=config, **kwargs)
+
+    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
+        """The documents for a query, best first."""
+        return await super().ainvoke(input, config, config_=config, **kwargs)
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
+    ) -> list[Document]:
+        result = self.memory.search(**self._request(query, **options))
+        return [to_document(memory) for memory in found(result)]
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
+    ) -> list[Document]:
+        result = await self.memory.asearch(**self._request(query, **options))
+        return [to_document(memory) for memory in found(result)]
+
+    def _request(
+        self,
+        query: str,
+        *,
+        config_: RunnableConfig | None = None,
+        k: int | None = None,
+        filters: dict[str, Any] | None = None,
+        threshold: float | None = None,
+    ) -> dict[str, Any]:
+        return recall_request(
+            query,
+            self._address().resolve(ensure_config(config_), run_context()),
+            k=self.k if k is None else k,
+            filters=self.filters if filters is None else filters,
+            threshold=self.threshold if threshold is None else threshold,
+        )
+
+    def _address(self) -> Address:
+        return Address(
+            user_id=self.user_id,
+            agent_id=self.agent_id,
+            run_id=self.run_id,
+            scope=self.scope,
+            thread_as_run=self.thread_as_run,
+        )

@@ -1,0 +1,72 @@
+"""A memory's `search` and `add` as LangChain runs: callbacks and tracing see them, message streams do not."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from langchain_core.runnables import Runnable, RunnableLambda
+from langgraph.constants import TAG_NOSTREAM
+
+from mem0_core import AddResult, AsyncMemory, Memory, MemoryDict, Scope
+from mem0_langchain.convert import as_memory, found
+
+__all__ = ["MemoryRuns", "recall_request", "remember_request"]
+
+logger = logging.getLogger("mem0_langchain")
+
+
+class MemoryRuns:
+    """The two calls that a turn of a conversation makes to a memory.
+
+    Attributes:
+        recall: from the arguments of `Memory.search` to its memories.
+        remember: from the arguments of `Memory.add` to its result; what the memory could not use is logged.
+    """
+
+    def __init__(self, memory: Memory | AsyncMemory) -> None:
+        self._memory = as_memory(memory)
+        # The tag reaches the models the memory calls, should they be LangChain's: what they write is not the reply.
+        self.recall: Runnable[dict[str, Any], list[MemoryDict]] = RunnableLambda(
+            self._recall, self._arecall, name="mem0.recall"
+        ).with_config(tags=[TAG_NOSTREAM])
+        self.remember: Runnable[dict[str, Any], AddResult] = RunnableLambda(
+            self._remember, self._aremember, name="mem0.remember"
+        ).with_config(tags=[TAG_NOSTREAM])
+
+    def _recall(self, request: dict[str, Any]) -> list[MemoryDict]:
+        return found(self._memory.search(**request))
+
+    async def _arecall(self, request: dict[str, Any]) -> list[MemoryDict]:
+        return found(await self._memory.asearch(**request))
+
+    def _remember(self, request: dict[str, Any]) -> AddResult:
+        return _reported(self._memory.add(**request))
+
+    async def _aremember(self, request: dict[str, Any]) -> AddResult:
+        return _reported(await self._memory.aadd(**request))
+
+
+def recall_request(
+    query: str, scope: Scope, *, k: int, threshold: float | None, filters: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """The arguments of `Memory.search`."""
+    return {"query": query, **_ids(scope), "limit": k, "threshold": threshold, "filters": filters}
+
+
+def remember_request(messages: Sequence[Mapping[str, Any]], scope: Scope, *, infer: bool) -> dict[str, Any]:
+    """The arguments of `Memory.add`."""
+    return {"messages": list(messages), **_ids(scope), "infer": infer}
+
+
+def _ids(scope: Scope) -> dict[str, str]:
+    return {str(axis): value for axis, value in scope.ids.items()}
+
+
+def _reported(result: AddResult) -> AddResult:
+    """Nothing is lost in silence: what was not remembered is at least in the log."""
+    skipped = result["skipped"] if isinstance(result, Mapping) else []  # version "v1.0" returns a bare list
+    for entry in skipped:
+        logger.warning("not remembered: %s: %r", entry["reason"], entry["item"])
+    return result

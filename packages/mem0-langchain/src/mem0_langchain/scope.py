@@ -1,0 +1,121 @@
+"""Whose memory a run means: the one place where the constructor's ids and the run's meet.
+
+The rule, for the retriever, the middleware and the nodes alike:
+
+1. ``scope=Scope(...)`` in the constructor is the whole address, whatever the run says.
+2. Ids in the constructor are fixed. The run completes them: its runtime context first (an attribute or a key
+   ``user_id``, ``agent_id``, ``run_id``), else the ``configurable`` of its config. So a run can narrow what the
+   constructor says, and never widen it.
+3. A run that names another id than the constructor is refused: a user's talk must not end up with somebody else
+   because a constructor still says ``user_id="test"``.
+4. ``agent_id`` in the constructor is half an address. On its own it would read the memories of all users of that
+   agent, so the run has to name a user or a run; ``scope=Scope(agent_id=...)`` says that all of them are meant.
+5. When no id is found, `ScopeError`.
+
+``thread_id`` is not an id of ours, unless ``thread_as_run=True`` makes it the ``run_id``: memories are then kept,
+and recalled, thread by thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mem0_core import Scope, ScopeError
+from mem0_core.records import Axis
+
+__all__ = ["Address", "run_context"]
+
+# LangGraph's servers put the id of each single execution into `configurable` as `run_id`, next to these. A memory
+# kept under it would be out of reach in the next turn.
+_SERVER_KEYS = frozenset({"assistant_id", "graph_id", "langgraph_auth_user", "langgraph_auth_user_id"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Address:
+    """What a constructor says about whose memory is meant; `resolve` completes it from a run.
+
+    Raises:
+        ScopeError: an id that cannot be one, or arguments that exclude each other.
+    """
+
+    user_id: str | None = None
+    agent_id: str | None = None
+    run_id: str | None = None
+    scope: Scope | None = None
+    thread_as_run: bool = False
+
+    def __post_init__(self) -> None:
+        fixed = {axis: value for axis in Axis if (value := getattr(self, axis)) is not None}
+        if self.scope is not None and (fixed or self.thread_as_run):
+            raise ScopeError("scope= is the whole address: give it, or single ids and thread_as_run, not both")
+        if self.run_id is not None and self.thread_as_run:
+            raise ScopeError("run_id and thread_as_run exclude each other: both name the run")
+        if fixed:
+            Scope(**fixed)  # an id that cannot be one is refused here, not in the first turn
+
+    def resolve(self, config: Mapping[str, Any], context: object = None) -> Scope:
+        """The scope of one run.
+
+        Args:
+            config: the run's config, for its ``configurable``.
+            context: the run's context (LangGraph's ``runtime.context``): an object, a mapping or None.
+
+        Raises:
+            ScopeError: no id is found, the run contradicts the constructor, or an id cannot be one.
+        """
+        if self.scope is not None:
+            return self.scope
+        configurable: Mapping[str, Any] = config.get("configurable") or {}
+        named = {axis: _named(axis, configurable, context) for axis in Axis}
+        if self.thread_as_run:
+            named[Axis.RUN] = _thread(configurable)
+        ids = {axis: self._agreed(axis, value) for axis, value in named.items()}
+        if not any(value is not None for value in ids.values()):
+            raise ScopeError(
+                "no user_id, agent_id or run_id: whose memory is meant? Name it in the call, with"
+                ' context={"user_id": ...} or config={"configurable": {"user_id": ...}}, or in the constructor'
+            )
+        if ids[Axis.USER] is None and ids[Axis.RUN] is None and self.agent_id is not None:
+            raise ScopeError(
+                f"agent_id={self.agent_id!r} alone would reach the memories of all its users: name the user_id in"
+                f" the call, or construct with scope=Scope(agent_id={self.agent_id!r}) if all of them are meant"
+            )
+        return Scope(ids[Axis.USER], ids[Axis.AGENT], ids[Axis.RUN])
+
+    def _agreed(self, axis: Axis, named: Any) -> Any:
+        fixed: str | None = getattr(self, axis)
+        if fixed is None or named is None or fixed == named:
+            return named if fixed is None else fixed
+        raise ScopeError(
+            f"the constructor says {axis}={fixed!r} and the run {axis}={named!r}; construct with scope=Scope(...)"
+            " if the run's ids are not to count"
+        )
+
+
+def run_context() -> object:
+    """The context of the graph run this code is part of; None outside of a graph, or where none was given."""
+    from langgraph.runtime import get_runtime
+
+    try:
+        runtime = get_runtime()
+    except RuntimeError:  # called outside of any run
+        return None
+    return getattr(runtime, "context", None)  # a chain outside of a graph has no runtime
+
+
+def _named(axis: Axis, configurable: Mapping[str, Any], context: object) -> Any:
+    value = context.get(axis) if isinstance(context, Mapping) else getattr(context, axis, None)
+    if value is not None:
+        return value
+    if axis is Axis.RUN and not _SERVER_KEYS.isdisjoint(configurable):
+        return None
+    return configurable.get(axis)
+
+
+def _thread(configurable: Mapping[str, Any]) -> Any:
+    thread = configurable.get("thread_id")
+    if thread is None:
+        raise ScopeError('thread_as_run needs a thread: pass config={"configurable": {"thread_id": ...}}')
+    return str(thread)  # checkpointers take UUIDs and numbers too

@@ -1,0 +1,112 @@
+"""What a turn of an agent is, and which of its messages still have to be remembered.
+
+A turn's state lives in the agent's own state, under a private key, so that it survives interrupts, and two users of
+one agent never meet. It is plain JSON: checkpointers keep it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict, cast
+
+from langchain_core.messages import BaseMessage
+
+from mem0_core import MemoryDict, Scope
+from mem0_langchain.convert import last_turn
+
+__all__ = ["Recalled", "Turn", "begin", "finish", "scope_of", "trimmed", "unremembered"]
+
+
+class Recalled(TypedDict, total=False):
+    """As much of a recalled memory as a prompt shows, or a reader of the state wants."""
+
+    id: str
+    memory: str
+    score: float
+    created_at: str
+    updated_at: str | None
+    actor_id: str
+    role: str
+
+
+class Turn(TypedDict):
+    """One middleware's part of an agent's state.
+
+    Attributes:
+        scope: whose turn it is, as ids; None once the turn is over.
+        recalled: what was recalled for it.
+        first: id of the first message that has to be remembered; "" while there is none.
+        after: id of the message before that, "" at the start. `first` is looked for first: a middleware that cuts
+            the history keeps the user's last message, if any.
+        heard: id of the last message when the turn began.
+    """
+
+    scope: dict[str, str] | None
+    recalled: list[Recalled]
+    first: str
+    after: str
+    heard: str
+
+
+def begin(messages: Sequence[BaseMessage], previous: Turn | None, scope: Scope) -> Turn:
+    """The turn that starts with `messages`, the history included; nothing is recalled yet.
+
+    A turn that never reached its end (the model failed, or the memory did) is remembered along with this one.
+    """
+    ids = {str(axis): value for axis, value in scope.ids.items()}
+    start = _start(messages, previous, ids)
+    end = len(messages)
+    return Turn(
+        scope=ids,
+        recalled=[],
+        first=_id_before(messages, start + 1) if start < end else "",
+        after=_id_before(messages, start),
+        heard=_id_before(messages, end),
+    )
+
+
+def unremembered(messages: Sequence[BaseMessage], turn: Turn | None) -> Sequence[BaseMessage]:
+    """The messages of `turn`, up to the present."""
+    return messages[_first(messages, turn) :]
+
+
+def finish(messages: Sequence[BaseMessage]) -> Turn:
+    """A turn that is over: it keeps nothing but how far it came."""
+    return Turn(scope=None, recalled=[], first="", after=_id_before(messages, len(messages)), heard="")
+
+
+def scope_of(turn: Turn | None) -> Scope | None:
+    """Whose turn it is; None where none is under way."""
+    return None if turn is None or turn["scope"] is None else Scope(**turn["scope"])
+
+
+def trimmed(memory: MemoryDict) -> Recalled:
+    return cast(Recalled, {key: value for key, value in memory.items() if key in Recalled.__annotations__})
+
+
+def _start(messages: Sequence[BaseMessage], previous: Turn | None, ids: Mapping[str, Any]) -> int:
+    if previous is not None and previous["scope"] not in (None, ids):
+        # Somebody else's turn broke off in this thread: what they said is not remembered as this user's.
+        heard = _place_after(messages, previous["heard"]) or 0
+        return heard + last_turn(messages[heard:])
+    return _first(messages, previous)
+
+
+def _first(messages: Sequence[BaseMessage], turn: Turn | None) -> int:
+    """Where what `turn` has to remember starts; where the history no longer tells, the last turn does."""
+    if turn is not None and turn["first"] and (past := _place_after(messages, turn["first"])) is not None:
+        return past - 1
+    known = None if turn is None else _place_after(messages, turn["after"])
+    return last_turn(messages) if known is None else known
+
+
+def _place_after(messages: Sequence[BaseMessage], message_id: str) -> int | None:
+    """The place after the message with this id, None where it is not there (any more)."""
+    if message_id == "":
+        return 0
+    return next((place + 1 for place in reversed(range(len(messages))) if messages[place].id == message_id), None)
+
+
+def _id_before(messages: Sequence[BaseMessage], place: int) -> str:
+    """The id of the message before `place`, "" at the start. Messages in an agent's state always have one."""
+    return (messages[place - 1].id or "") if place > 0 else ""
