@@ -677,3 +677,25 @@ def test_a_question_that_names_a_speaker_finds_what_they_said(memory: Driven) ->
     assert texts(memory.search("What has Ben got?", user_id="u", limit=1)) == ["I sold a raft."]
     assert memory.rebuild() == 2
     assert texts(memory.search("What has Ben got?", user_id="u", limit=1)) == ["I sold a raft."]
+
+
+def test_deleting_a_memory_takes_along_every_message_that_said_it(memory: Driven) -> None:
+    """Also one that came later, and added nothing to what was known."""
+    (entry,) = memory.add("The code is Xq77", user_id="u")["results"]
+    memory.add([{"role": "user", "content": text} for text in ("the code is Xq77!", "I ski")], user_id="u")
+    memory.delete(entry["id"])
+    assert [message.content for message in memory.memory._store.messages(_scope("u"))] == ["I ski"]
+
+
+def test_a_memory_deleted_while_the_model_thought_is_not_brought_back(memory: Driven) -> None:
+    known = memory.add("Likes tea", user_id="u")["results"][0]["id"]
+
+    def model(task: str, messages: Any) -> Any:
+        if task == "facts":
+            return {"facts": ["Likes tea"]}
+        memory.memory.delete(known)
+        return {"memory": [{"id": "0", "text": "Likes tea", "event": "NONE"}]}
+
+    memory.memory._chat = ScriptedChat(model)
+    memory.add("I like tea", user_id="u")
+    assert memory.get_all(user_id="u")["results"] == []

@@ -259,7 +259,7 @@ def _weigh_verbatim(ports: Ports, request: Request, facts: Sequence[Fact]) -> Fl
     keys = [same_fact_key(fact.text, fact.actor_id) for fact in facts]
     known = yield from do(ports.store.known, request.scope, list(dict.fromkeys(keys)))
     changes = [
-        Change(Event.NONE, known[key])
+        Change(Event.NONE, known[key], sources=fact.sources)
         if key in known
         else Change(Event.ADD, _new_item(fact, request), sources=fact.sources)
         for key, fact in zip(keys, facts, strict=True)

@@ -89,7 +89,7 @@ class SQLiteStore:
             applied = []
             for offset, (change, target) in enumerate(zip(changes, targets, strict=True)):
                 row, done = _apply(db, change, target, seq + offset, at)
-                if done.event in (Event.ADD, Event.UPDATE):
+                if row is not None and done.event is not Event.DELETE:
                     _insert_sources(db, row, (heard[i] for i in change.sources))
                 applied.append(done)
             return Commit(applied=tuple(applied))
@@ -339,18 +339,19 @@ def _target(db: sqlite3.Connection, change: Change) -> tuple[int, MemoryItem] | 
 
 def _apply(
     db: sqlite3.Connection, change: Change, target: tuple[int, MemoryItem] | None, seq: int, at: str
-) -> tuple[int, Change]:
-    """Write one change; returns the memory's row and the change as it took effect."""
+) -> tuple[int | None, Change]:
+    """Write one change; returns the memory's row (None if it is gone) and the change as it took effect."""
+    if change.event is Event.NONE:
+        found = _select(db, "WHERE id = ?", (change.after.id,)) if change.sources else []
+        return (found[0][0] if found else None), change
     if target is None:
         return _add(db, change, seq)
     row, item = target
     if change.event is Event.UPDATE and _update(db, row, change, seq):
         return row, change
-    if change.event in (Event.UPDATE, Event.DELETE):
-        # An UPDATE to what another memory of the scope already says would make a twin: this one goes instead.
-        _erase_rows(db, [(row, item)], at, with_messages=False)
-        return row, dataclasses.replace(change, event=Event.DELETE, after=item)
-    return row, change
+    # An UPDATE to what another memory of the scope already says would make a twin: this one goes instead.
+    _erase_rows(db, [(row, item)], at, with_messages=False)
+    return row, dataclasses.replace(change, event=Event.DELETE, after=item)
 
 
 def _add(db: sqlite3.Connection, change: Change, seq: int) -> tuple[int, Change]:
