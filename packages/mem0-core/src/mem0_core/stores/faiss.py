@@ -23,8 +23,8 @@ import logging
 import os
 import uuid
 from collections import OrderedDict
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from threading import Event, Lock, RLock, Thread
@@ -90,7 +90,8 @@ class FaissIndex:
         if k <= 0 or not len(queries) or (only is not None and not len(only)):
             return [[] for _ in queries]
         partition = self._partition(address)
-        found = partition.search(np.ascontiguousarray(queries, dtype=np.float32), k, only)
+        with _threads(1):
+            found = partition.search(np.ascontiguousarray(queries, dtype=np.float32), k, only)
         self._account(partition)
         return found
 
@@ -222,6 +223,7 @@ class _Partition:
                     return
                 rows, vectors = self._index.contents()
             graph = _Graph(vectors.shape[1])
+            _faiss().omp_set_num_threads(max(1, (os.cpu_count() or 1) // 2))  # of this thread; searches need the rest
             for start in range(0, len(rows), _BUILD_STEP):
                 if self._closing.is_set():
                     return
@@ -416,6 +418,22 @@ def _faiss() -> Any:
     import faiss
 
     return faiss
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    """Let FAISS use `count` threads for what this thread asks of it.
+
+    A scan of some thousand vectors takes less time than waking a second thread, and on a busy machine waiting for
+    it costs a time slice. The setting is the calling thread's own.
+    """
+    faiss = _faiss()
+    before = faiss.omp_get_max_threads()
+    faiss.omp_set_num_threads(count)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)
 
 
 def _digest(*paths: Path) -> str:

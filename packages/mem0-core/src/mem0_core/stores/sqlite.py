@@ -64,6 +64,7 @@ class SQLiteStore:
             _make_folder(Path(self.path))
         with _as_store_error(f"open {self.path}"):
             self._writer = self._connect()
+            self._writer.execute("PRAGMA cache_size = -32768")  # so that the inner pages of all indexes stay at hand
             self._migrate()
 
     # --- writing -------------------------------------------------------------------------------------------------
@@ -169,11 +170,12 @@ class SQLiteStore:
         return np.fromiter((row for (row,) in found), dtype=np.int64, count=len(found))
 
     def by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, MemoryItem]:
-        where, values = _scope_sql(scope)
+        # The plus signs keep SQLite from walking the scope's index when it has the row numbers.
+        where = " AND ".join(f"+{axis.value} = ?" for axis in scope.ids)
         found: dict[int, MemoryItem] = {}
         with self._read() as db:
             for chunk in _chunks(rows):
-                found |= _select(db, f"WHERE row IN ({_marks(chunk)}) AND {where}", (*chunk, *values))
+                found |= _select(db, f"WHERE row IN ({_marks(chunk)}) AND {where}", (*chunk, *scope.ids.values()))
         return found
 
     def history(self, memory_id: str) -> list[HistoryRow]:
