@@ -9,7 +9,7 @@ import pytest
 
 from mem0_core.cli import main
 
-HASH = {"embedder": "hash", "durability": "process"}
+HASH = {"embedder": "hash", "durability": "process", "version": "v1.0"}  # whatever the file says
 
 
 @pytest.fixture

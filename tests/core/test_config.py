@@ -91,6 +91,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         ({"embeder": "hash"}, "did you mean 'embedder'"),
         ({"vector_store": {"provider": "faiss", "confg": {}}}, r"vector_store\.confg"),
         ({"vector_store": {"provider": "qdrant"}}, "qdrant"),
+        ({"graph_store": {"provider": "neo4j"}}, "graph memory is planned"),
         ({"version": "v2"}, "version"),
         ({"neighbours": 0}, "neighbours"),
         ({"on_bad_reply": "shrug"}, "on_bad_reply"),
@@ -138,6 +139,17 @@ def test_mem0s_names_for_an_address_are_understood() -> None:
     for url in ("http://localhost:9/v1", "http://localhost:9"):
         chat = build("llm", {"provider": "ollama", "config": {"model": "m", "ollama_base_url": url}})
         assert "http://localhost:9/v1" in repr(chat)
+
+
+def test_two_addresses_for_one_server_are_refused() -> None:
+    keys = {"model": "m", "base_url": "http://a", "openai_base_url": "http://b"}
+    with pytest.raises(ConfigError, match="twice"):
+        build("llm", {"provider": "openai", "config": keys})
+
+
+def test_a_vector_store_nobody_provides_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="qdrant"):
+        Memory({"path": str(tmp_path), "vector_store": {"provider": "qdrant"}}, embedder=HashEmbedder())
 
 
 def test_the_default_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -72,3 +72,11 @@ def test_a_filter_cannot_widen_or_blur_the_scope(filters: dict[str, Any]) -> Non
 def test_what_cannot_be_read_is_named(filters: Any, named: str) -> None:
     with pytest.raises(QueryError, match=named):
         parse_filters(filters)
+
+
+def test_a_bottomless_filter_is_refused() -> None:
+    filters: dict[str, Any] = {"topic": "x"}
+    for _ in range(2000):
+        filters = {"AND": [filters]}
+    with pytest.raises(QueryError, match="deep"):
+        parse_filters(filters)

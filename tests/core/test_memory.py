@@ -80,7 +80,7 @@ def test_without_a_model_messages_are_kept_as_said(memory: Driven) -> None:
         "assistant",
     )
     assert first["metadata"] == {"session": 3}
-    assert first["created_at"] == "2025-03-08T18:30:00+01:00"
+    assert first["created_at"] == "2025-03-08T17:30:00+00:00"
     assert (first["user_id"], first["updated_at"]) == ("maya", None)
 
 
@@ -517,6 +517,7 @@ BAD_MESSAGES: list[Any] = [
     [{"role": "user", "content": [b"x"]}],
     [{"role": "narrator", "content": "x"}],
     [{"content": "x"}],
+    [{"role": ["user"], "content": "x"}],
     [{"role": "user", "content": "half an emoji \ud83d"}],
     [{"role": "user", "content": "x", "name": 3}],
     [{"role": "user", "content": "x", "metadata": [1]}],
@@ -614,8 +615,9 @@ def test_another_embedder_is_refused_until_rebuilt(tmp_path: Path) -> None:
 
 def test_version_one_returns_bare_lists(tmp_path: Path) -> None:
     with open_memory(tmp_path, config={"version": "v1.0"}) as memory:
-        with pytest.warns(DeprecationWarning, match=r"v1\.1"):
+        with pytest.warns(DeprecationWarning, match=r"v1\.1") as warned:
             assert events({"results": memory.add("tea", user_id="u")}) == [("ADD", "tea")]
+        assert warned[0].filename == __file__, "Python shows a deprecation only where it is attributed to the caller"
         with pytest.warns(DeprecationWarning, match="bare list"):
             assert isinstance(memory.search("tea", user_id="u"), list)
         with pytest.warns(DeprecationWarning, match="bare list"):
@@ -655,6 +657,8 @@ def test_every_verb_is_documented_in_all_its_forms(verb: str) -> None:
 def test_on_step_sees_what_happens(tmp_path: Path) -> None:
     seen: list[StepRecord] = []
     with open_memory(tmp_path, on_step=seen.append) as memory:
+        memory.search("tea", user_id="u")
+        seen.clear()
         memory.add("I like tea", user_id="u")
     assert [record.call.name for record in seen] == [
         "SQLiteStore.known",
@@ -699,3 +703,119 @@ def test_a_memory_deleted_while_the_model_thought_is_not_brought_back(memory: Dr
     memory.memory._chat = ScriptedChat(model)
     memory.add("I like tea", user_id="u")
     assert memory.get_all(user_id="u")["results"] == []
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I like C", "I like C++"),
+        ("I like C", "I like C#"),
+        ("It is -5 degrees", "It is 5 degrees"),
+        ("It costs $5", "It costs €5"),
+        ("I feel 😀", "I feel 😢"),
+        ("From 🇫🇷", "From 🇩🇪"),
+        ("Version 1.5", "Version 15"),
+        ("Use .5 mg", "Use 5 mg"),
+        ("10% off", "10 off"),
+        ("a > b", "a < b"),
+        ("Mood :-)", "Mood :-("),
+        ("मेरी माता", "मेरी मीत"),
+        ("ปู", "ปี"),
+        ("m²", "m2"),
+        ("re-sign", "resign"),
+    ],
+)
+def test_different_facts_stay_different(memory: Driven, one: str, other: str) -> None:
+    assert [events(memory.add(text, user_id="u")) for text in (one, other)] == [[("ADD", one)], [("ADD", other)]]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I like tea.", "i LIKE  tea"),
+        ("“Don’t worry”, she said", "Don't worry, she said!"),
+        ("Tea (green)", "tea green"),
+        ("Tea ... and cake", "tea and cake"),
+        ("¿Qué tal?", "qué tal"),
+        ("Cafe\u0301", "café"),
+        ("ΣΊΣΥΦΟΣ", "σίσυφος"),
+    ],
+)
+def test_case_spacing_and_punctuation_make_no_difference(memory: Driven, one: str, other: str) -> None:
+    assert [events(memory.add(text, user_id="u")) for text in (one, other)] == [[("ADD", one)], [("NONE", one)]]
+
+
+def test_what_expired_can_be_remembered_again(memory: Driven) -> None:
+    memory.add("On a diet", user_id="u", expiration_date="2020-01-01")
+    assert texts(memory.get_all(user_id="u")) == []
+    assert events(memory.add("on a diet!", user_id="u")) == [("UPDATE", "On a diet")]
+    assert texts(memory.search("diet", user_id="u")) == ["On a diet"]
+
+
+def test_an_agents_conversation_neither_sees_nor_changes_a_users_memory(memory: Driven) -> None:
+    secret = memory.add("Has a diagnosis", user_id="alice", agent_id="bot")["results"][0]["id"]
+    chat = script(memory, {"facts": ["Has a new version"]}, *added("Has a new version")[1:])
+    memory.add("I have a new version", agent_id="bot")
+    assert "diagnosis" not in json.dumps([list(call.messages) for call in chat.calls])
+    assert memory.get(secret)["memory"] == "Has a diagnosis"
+
+
+def test_a_message_the_model_found_nothing_new_in_goes_with_the_memory_it_repeats(memory: Driven) -> None:
+    (entry,) = memory.add("Name is John", user_id="u")["results"]
+    script(memory, {"facts": ["Name is John"]}, {"memory": [{"id": "0", "text": "Name is John", "event": "NONE"}]})
+    memory.add("As I said, my name is John", user_id="u")
+    memory.delete(entry["id"], purge=True)
+    assert memory.memory._store.messages(_scope("u")) == []
+
+
+def test_deleted_text_does_not_wait_in_the_log(memory: Driven, tmp_path: Path) -> None:
+    script(memory, *added("Loves pizza"))
+    memory.add("my card is 4111-SECRETX and I love pizza", user_id="u")
+    memory.delete_all(user_id="u")
+    assert b"SECRETX" not in _bytes(tmp_path)
+
+
+def test_facts_are_of_the_time_of_the_last_message(memory: Driven) -> None:
+    chat = script(memory, *added("Meets Tom on 2019-05-06"))
+    memory.add([{"role": "user", "content": "I meet Tom tomorrow", "timestamp": "2019-05-05"}], user_id="u")
+    assert "2019-05-05" in chat.calls[0].messages[0]["content"]
+    assert memory.get_all(user_id="u")["results"][0]["created_at"] == "2019-05-05T00:00:00+00:00"
+
+
+def test_memories_are_listed_and_filtered_by_when_they_were_made(memory: Driven) -> None:
+    for year, offset in ((2030, "Z"), (1938, "+09:00"), (1960, "-05:00")):
+        memory.add(f"in {year}", user_id="u", timestamp=f"{year}-01-01T05:00:00{offset}")
+    assert texts(memory.get_all(user_id="u")) == ["in 1938", "in 1960", "in 2030"]
+    assert texts(memory.get_all(user_id="u", limit=1)) == ["in 1938"]
+    assert texts(memory.get_all(user_id="u", filters={"created_at": "1938-01-01T05:00:00+09:00"})) == ["in 1938"]
+    assert texts(memory.get_all(user_id="u", filters={"created_at": {"lt": "1938-01-01"}})) == ["in 1938"]
+
+
+@pytest.mark.parametrize("threshold", ["x", 5, -0.1, True])
+def test_a_threshold_is_a_score(memory: Driven, threshold: Any) -> None:
+    with pytest.raises(InputError, match="threshold"):
+        memory.search("tea", user_id="u", threshold=threshold)
+
+
+@pytest.mark.parametrize("metadata", [{"s": "a\0b"}, {"n": 2**63}, {"deep": [{"n": -(2**70)}]}], ids=repr)
+def test_metadata_no_database_takes_is_refused(memory: Driven, metadata: Any) -> None:
+    with pytest.raises(InputError, match="metadata"):
+        memory.add("x", user_id="u", metadata=metadata)
+
+
+def test_the_first_call_leaves_the_event_loop_free_and_asks_no_idle_embedder(tmp_path: Path) -> None:
+    class Shy(HashEmbedder):
+        @property
+        def dims(self) -> int:
+            raise AssertionError("nobody needs to know")
+
+    with open_memory(tmp_path) as memory:
+        memory.add("I like tea", user_id="u")
+    with open_memory(tmp_path, embedder=Shy()) as memory:
+        assert events(asyncio.run(memory.aadd("i like TEA", user_id="u"))) == [("NONE", "I like tea")]
+
+
+def test_help_shows_what_a_verb_returns() -> None:
+    assert inspect.signature(Memory.add).return_annotation == "AddResult"
+    assert inspect.signature(AsyncMemory.get).return_annotation == "MemoryDict | None"
+    assert Memory.asearch.__qualname__ == "Memory.asearch"

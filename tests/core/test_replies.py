@@ -15,12 +15,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from mem0_core.loose_json import MAX_CHARS, MAX_LENIENT, WHOLE_REPLY, read_json
 from mem0_core.ports import Reply, ToolCall
 from mem0_core.records import Event, Operation, is_valid_text, same_fact_key
 from mem0_core.replies import (
-    MAX_CHARS,
-    MAX_LENIENT,
-    WHOLE_REPLY,
     FactsReply,
     OperationsReply,
     Problem,
@@ -28,7 +26,6 @@ from mem0_core.replies import (
     merge,
     operation_key,
     read_facts,
-    read_json,
     read_operations,
 )
 
@@ -330,6 +327,11 @@ def test_a_problem_can_be_printed_and_stored_whatever_its_item() -> None:
         str(problem).encode()
         json.dumps(problem.item, ensure_ascii=False).encode()
     assert reading.problems[0].item == r"x \ud83d"
+
+
+def test_a_number_too_long_to_be_written_can_be_shown() -> None:
+    (problem,) = read_facts(Reply("{facts: [0x" + "f" * 5_000 + "]}")).problems
+    assert str(problem).startswith('a number instead of a fact: "0xfff')
 
 
 def test_a_problem_is_one_line() -> None:

@@ -179,3 +179,27 @@ def test_closing_stops_a_builder(store: SQLiteStore, tmp_path: Path) -> None:
     assert index._loaded() == []
     with pytest.raises(StoreError, match="closed"):
         index.nearest(ALICE, unit_vectors(1), 1)
+
+
+def test_what_was_deleted_does_not_survive_in_a_snapshot(store: SQLiteStore, tmp_path: Path) -> None:
+    vectors = fill(store)
+    index = built(store, tmp_path)
+    assert any((tmp_path / "faiss").iterdir())
+    item = store.find(ALICE)[0]
+    store.erase([item.id], at=AT)
+    index.forget(item.scope)
+    assert list((tmp_path / "faiss").iterdir()) == []
+    assert finds_all(index, vectors[1:])
+    index.close()
+    assert any((tmp_path / "faiss").iterdir())
+    store.erase_scope(ALICE, at=AT, purge=True)
+    index = open_index(store, tmp_path)
+    assert index.nearest(ALICE, vectors[:1], 1) == [[]]
+    assert list((tmp_path / "faiss").iterdir()) == []
+
+
+def test_ids_without_memories_take_no_room(store: SQLiteStore, tmp_path: Path) -> None:
+    index = open_index(store, tmp_path)
+    for number in range(50):
+        index.nearest(Scope(f"nobody {number}"), unit_vectors(1), 1)
+    assert index._loaded() == []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,17 +29,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Mem0Error as error:
         print(f"mem0-core: {error}", file=sys.stderr)
         return 1
-    if options.json:
-        print(json.dumps(result, ensure_ascii=False))
-    else:
-        for line in options.show(result):
-            print(line)
+    lines = [json.dumps(result, ensure_ascii=False)] if options.json else options.show(result)
+    try:
+        print("\n".join(lines), flush=True)
+    except BrokenPipeError:  # the reader, `head` say, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return 0
 
 
 def _config(options: argparse.Namespace) -> MemoryConfig:
-    config = load_config(options.config)
-    return config if options.path is None else config.model_copy(update={"path": Path(options.path)})
+    changes: dict[str, Any] = {"version": "v1.1"}  # the shape this command shows
+    if options.path is not None:
+        changes["path"] = Path(options.path)
+    return load_config(options.config).model_copy(update=changes)
 
 
 def _parser() -> argparse.ArgumentParser:

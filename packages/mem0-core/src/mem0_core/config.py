@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mem0_core.errors import ConfigError, MissingExtra
 
-__all__ = ["PROVIDERS", "ComponentConfig", "Kind", "MemoryConfig", "build", "load_config"]
+__all__ = ["PROVIDERS", "ComponentConfig", "Kind", "MemoryConfig", "build", "load_config", "provider"]
 
 Kind = Literal["llm", "embedder", "reranker", "vector_store"]
 
@@ -43,6 +43,9 @@ PROVIDERS: dict[str, dict[str, str]] = {
 }
 """``provider -> module:name``; a module is imported when a configuration names its provider, not before."""
 
+_PLANNED = {"graph_store": "graph_store: graph memory is planned and not built yet; leave the key out"}
+"""mem0's keys that mean something to its users and nothing here so far."""
+
 _BASE_URLS = {
     "ollama": "http://localhost:11434/v1",
     "vllm": "http://localhost:8000/v1",
@@ -50,7 +53,7 @@ _BASE_URLS = {
 }
 """Where servers that speak the OpenAI protocol listen unless told otherwise."""
 
-_BASE_URL_KEYS = {"ollama_base_url", "vllm_base_url", "lmstudio_base_url", "openai_base_url", "base_url"}
+_BASE_URL_KEYS = ("base_url", "openai_base_url", "ollama_base_url", "vllm_base_url", "lmstudio_base_url")
 
 
 class ComponentConfig(BaseModel):
@@ -157,7 +160,8 @@ def _explain(error: ValidationError) -> Iterator[str]:
         key = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
             known = ComponentConfig.model_fields if len(problem["loc"]) > 1 else MemoryConfig.model_fields
-            yield f"unknown key {key!r}{_nearest(str(problem['loc'][-1]), list(known))}"
+            planned = _PLANNED.get(key)
+            yield planned or f"unknown key {key!r}{_nearest(str(problem['loc'][-1]), list(known))}"
         else:
             yield f"{key}: {problem['msg']}"
 
@@ -175,8 +179,8 @@ def build(kind: Kind, spec: Any, **wiring: Any) -> Any:
         MissingExtra: a library the provider needs is not installed.
     """
     if isinstance(spec, str):
-        provider, _, model = spec.partition(":")
-        spec = {"provider": provider, "config": {"model": model} if model else {}}
+        name, _, model = spec.partition(":")
+        spec = {"provider": name, "config": {"model": model} if model else {}}
     if isinstance(spec, ComponentConfig):
         component = spec
     elif isinstance(spec, Mapping):
@@ -186,7 +190,7 @@ def build(kind: Kind, spec: Any, **wiring: Any) -> Any:
             raise ConfigError(f"{kind}: {'; '.join(_explain(error))}") from error
     else:
         return spec
-    maker = _maker(kind, component.provider)
+    maker = provider(kind, component.provider)
     try:
         return maker(**_keywords(component), **wiring)
     except TypeError as error:
@@ -196,23 +200,30 @@ def build(kind: Kind, spec: Any, **wiring: Any) -> Any:
 def _keywords(component: ComponentConfig) -> dict[str, Any]:
     """The provider's keys; all of mem0's names for a server's address become `base_url`."""
     keys = {key: value for key, value in component.config.items() if key not in _BASE_URL_KEYS}
-    given = [component.config[key] for key in _BASE_URL_KEYS if component.config.get(key)]
-    url = given[0] if given else _BASE_URLS.get(component.provider)
+    given = dict.fromkeys(component.config[key] for key in _BASE_URL_KEYS if component.config.get(key))
+    if len(given) > 1:
+        raise ConfigError(f"base_url is given twice, as {' and as '.join(map(repr, given))}")
+    url = next(iter(given), _BASE_URLS.get(component.provider))
     if url and component.provider in _BASE_URLS and not url.rstrip("/").endswith("/v1"):
         url = url.rstrip("/") + "/v1"  # mem0 names ollama's root; the protocol lies under /v1
     return {**keys, "base_url": url} if url else keys
 
 
-def _maker(kind: Kind, provider: str) -> Callable[..., Any]:
-    target = PROVIDERS[kind].get(provider)
+def provider(kind: Kind, name: str) -> Callable[..., Any]:
+    """What makes a component, by the name of its provider.
+
+    Raises:
+        ConfigError: nobody provides that.
+    """
+    target = PROVIDERS[kind].get(name)
     if target is not None:
-        module, _, name = target.partition(":")
-        maker: Callable[..., Any] = getattr(import_module(module), name)
+        module, _, attribute = target.partition(":")
+        maker: Callable[..., Any] = getattr(import_module(module), attribute)
         return maker
     from importlib.metadata import entry_points  # 40 ms, for providers that are not ours only
 
     others = {entry.name: entry for entry in entry_points(group=f"mem0_core.{kind}")}
-    if provider in others:
-        loaded: Callable[..., Any] = others[provider].load()
+    if name in others:
+        loaded: Callable[..., Any] = others[name].load()
         return loaded
-    raise ConfigError(f"{kind}: unknown provider {provider!r}{_nearest(provider, [*PROVIDERS[kind], *others])}")
+    raise ConfigError(f"{kind}: unknown provider {name!r}{_nearest(name, [*PROVIDERS[kind], *others])}")

@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mem0_core.errors import ConfigError, StoreError
+from mem0_core.errors import ConfigError, InputError, StoreError
 from mem0_core.filters import Filter, matches, parse_filters
 from mem0_core.ports import Commit, MemoryStore, VectorIndex
 from mem0_core.records import Change, Event, MemoryItem, Message, Scope, content_hash, same_fact_key
@@ -192,6 +192,49 @@ class MemoryStoreContract:
         texts = sorted(item.text for item in store.find(ALICE))
         assert texts == sorted(["the same", *(f"number {index}" for index in range(8))])
 
+    def test_a_plan_cannot_remove_a_fact_with_its_twin(self, store: MemoryStore) -> None:
+        """Small models consolidate by renaming one memory to another they delete."""
+        tea, coffee = self.add(store, "Likes tea", "Likes coffee")
+        renamed = MemoryItem(**{**_fields(tea), "text": "Likes coffee", "hash": content_hash("Likes coffee")})
+        plan = [
+            Change(Event.UPDATE, renamed, before="Likes tea", vector=unit_vectors(1)[0]),
+            Change(Event.DELETE, coffee, before="Likes coffee"),
+        ]
+        store.commit(plan, scope=ALICE, at=LATER, space=SPACE)
+        (left,) = store.find(ALICE)
+        assert left.text == "Likes coffee"
+        plan = [*changes_of([an_item("likes COFFEE!")]), Change(Event.DELETE, left, before="Likes coffee")]
+        store.commit(plan, scope=ALICE, at=LATER, space=SPACE)
+        assert [item.text for item in store.find(ALICE)] == ["likes COFFEE!"]
+
+    def test_metadata_changed_meanwhile_is_a_conflict_too(self, store: MemoryStore) -> None:
+        (item,) = self.add(store, "Likes tea")
+        for number, conflicts in ((1, ()), (2, (0,))):
+            after = MemoryItem(**{**_fields(item), "metadata": {"n": number}})
+            done = store.commit([Change(Event.UPDATE, after, before="Likes tea")], scope=ALICE, at=LATER)
+            assert done.conflicts == conflicts
+
+    def test_twins_can_be_refused(self, store: MemoryStore) -> None:
+        _, other = self.add(store, "Likes tea", "Likes coffee")
+        after = MemoryItem(**{**_fields(other), "text": "likes TEA", "hash": content_hash("likes TEA")})
+        change = Change(Event.UPDATE, after, before="Likes coffee", vector=unit_vectors(1)[0])
+        with pytest.raises(InputError, match="says this already"):
+            store.commit([change], scope=ALICE, at=LATER, space=SPACE, refuse_twins=True)
+        assert len(store.find(ALICE)) == 2
+
+    def test_saying_it_again_can_only_prolong_a_memory(self, store: MemoryStore) -> None:
+        self.add(store, "On a diet", expiration_date="2020-01-01")
+        for until, event, kept in (
+            ("2019-01-01", Event.NONE, "2020-01-01"),
+            ("2030-01-01", Event.UPDATE, "2030-01-01"),
+            (None, Event.UPDATE, None),
+            ("2040-01-01", Event.NONE, None),
+        ):
+            again = changes_of([an_item("on a diet", expiration_date=until)])
+            (done,) = store.commit(again, scope=ALICE, at=LATER, space=SPACE).applied
+            assert (done.event, done.after.expiration_date) == (event, kept)
+        assert len(store.find(ALICE)) == 1
+
     # --- scopes -----------------------------------------------------------------------------------------------------
 
     def test_an_id_left_out_does_not_restrict_and_one_given_does(self, store: MemoryStore) -> None:
@@ -246,6 +289,10 @@ class MemoryStoreContract:
             {"tags": {"contains": 1}},
             {"tags": {"icontains": "B"}},
             {"tags": {"contains": True}},
+            {"stars": {"in": [*range(3000), "4", True]}},
+            {"topic": {"nin": [str(n) for n in range(3000)]}},
+            {"created_at": {"gte": "2025-06-01T15:00:00+03:00"}},
+            {"created_at": {"lt": "2025-06-01T13:00:00+03:00"}},
             {"OR": [{"topic": "food"}, {"stars": {"gte": 4}}]},
             {"AND": [{"topic": "food"}, {"stars": {"gte": 4}}]},
             {"NOT": [{"topic": "food"}, {"stars": 5}]},
@@ -257,7 +304,7 @@ class MemoryStoreContract:
             {'we"ird.key': "x"},
             {"metadata.role": "chef"},
         ],
-        ids=str,
+        ids=lambda filters: str(filters)[:60],
     )
     def test_filters_mean_what_matches_says(self, store: MemoryStore, filters: dict[str, Any]) -> None:
         metadatas: list[dict[str, Any]] = [
@@ -332,6 +379,16 @@ class MemoryStoreContract:
         assert store.history(one.id) == []
         assert store.history(two.id) == []
 
+    def test_purging_finds_the_messages_of_what_a_model_deleted(self, store: MemoryStore) -> None:
+        item = an_item("Loves pizza")
+        plan = [Change(Event.ADD, item, vector=unit_vectors(1)[0], sources=(0,))]
+        store.commit(plan, scope=ALICE, messages=[Message("user", "I love pizza")], at=AT, space=SPACE)
+        self.change(store, Event.DELETE, item, "Loves pizza")
+        assert len(store.messages(ALICE)) == 1
+        store.erase([item.id], at=LATER, purge=True)
+        assert store.messages(ALICE) == []
+        assert store.history(item.id) == []
+
     def test_erasing_a_scope_spares_the_others(self, store: MemoryStore) -> None:
         (mine,) = self.add(store, "mine")
         (run,) = self.add(store, "mine in a run", scope=Scope("alice", None, "r"))
@@ -379,12 +436,25 @@ class MemoryStoreContract:
         epoch = store.position(ALICE).epoch
         fresh = unit_vectors(2, seed=5, dims=8)
         with pytest.raises(StoreError):
-            store.reembed([(one.id, fresh[0])], space=("new", 8))
+            store.reembed([(one, fresh[0])], space=("new", 8))
         assert store.space() == SPACE
-        store.reembed([(one.id, fresh[0]), (two.id, fresh[1])], space=("new", 8))
+        store.reembed([(one, fresh[0]), (two, fresh[1])], space=("new", 8))
         assert store.space() == ("new", 8)
         assert store.position(ALICE).epoch != epoch
         assert np.allclose(np.sort(store.vector_changes(ALICE).vectors, axis=0), np.sort(fresh, axis=0))
+
+    def test_reembedding_notices_every_change_meanwhile(self, store: MemoryStore) -> None:
+        one, two = self.add(store, "one", "two")
+        fresh = unit_vectors(2, seed=5)
+        self.change(store, Event.UPDATE, one, "one more")
+        with pytest.raises(StoreError):
+            store.reembed([(one, fresh[0]), (two, fresh[1])], space=SPACE)
+        now = store.get(one.id)
+        assert now is not None
+        store.erase([two.id], at=LATER)
+        self.add(store, "three")
+        with pytest.raises(StoreError):
+            store.reembed([(now, fresh[0]), (two, fresh[1])], space=SPACE)
 
     def test_a_closed_store_says_so(self, store: MemoryStore) -> None:
         store.close()
@@ -457,6 +527,13 @@ class VectorIndexContract:
             exact = rows[among][np.argsort(-(vectors[among] @ query[0]))[:10]]
             assert [row for row, _ in index.nearest(ALICE, query, 10, only=only)[0]] == exact.tolist()
         assert index.nearest(ALICE, query, 10, only=np.empty(0, dtype=np.int64)) == [[]]
+
+    def test_forgets_what_it_kept(self, store: MemoryStore, index: VectorIndex) -> None:
+        vectors = self.fill(store, 60)
+        index.nearest(ALICE, vectors[:1], 1)
+        for scope in (ALICE, Scope("nobody"), None):
+            index.forget(scope)
+            assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1.0, abs=1e-5)
 
     def test_serves_threads_while_others_write(self, store: MemoryStore, index: VectorIndex) -> None:
         self.fill(store, 50)

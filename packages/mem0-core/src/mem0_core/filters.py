@@ -14,15 +14,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
-from mem0_core.errors import QueryError, ScopeError
+from mem0_core.errors import InputError, QueryError, ScopeError
 from mem0_core.records import Axis, MemoryItem
+from mem0_core.text import parse_time
 
-__all__ = ["OWN_FIELDS", "Condition", "Filter", "Group", "Operator", "matches", "parse_filters"]
+__all__ = ["OWN_FIELDS", "Condition", "Filter", "Group", "Operator", "matches", "parse_filters", "unexpired"]
 
 Operator = Literal["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "contains", "icontains", "exists"]
 Scalar: TypeAlias = str | int | float | bool | None
 
 OWN_FIELDS = frozenset({"id", "hash", "actor_id", "role", "memory_type", "created_at", "updated_at", "expiration_date"})
+_TIMES = {"created_at", "updated_at"}
+_MAX_DEPTH = 50
 _ORDER = {"gt", "gte", "lt", "lte"}
 _MEMBERSHIP = {"in", "nin"}
 _TEXT = {"contains", "icontains"}
@@ -65,13 +68,15 @@ def parse_filters(filters: Mapping[str, Any] | None) -> tuple[dict[Axis, str], F
     return ids, parsed if parsed.parts else None
 
 
-def _parse_all(filters: object, ids: dict[Axis, str], *, ids_allowed: bool) -> Group:
+def _parse_all(filters: object, ids: dict[Axis, str], *, ids_allowed: bool, depth: int = 0) -> Group:
+    if depth > _MAX_DEPTH:
+        raise QueryError(f"the filter is nested more than {_MAX_DEPTH} deep")
     if not isinstance(filters, Mapping):
         raise QueryError(f"a filter must be a mapping, not {type(filters).__name__}", query=filters)
     parts: list[Filter] = []
     for key, value in filters.items():
         if key in _GROUPS:
-            group = _parse_group(_GROUPS[key], value, ids, ids_allowed=ids_allowed)
+            group = _parse_group(_GROUPS[key], value, ids, ids_allowed=ids_allowed, depth=depth + 1)
             parts += [group] if group.parts else []
         elif key in set(Axis):
             _take_id(Axis(key), value, ids, allowed=ids_allowed)
@@ -82,11 +87,13 @@ def _parse_all(filters: object, ids: dict[Axis, str], *, ids_allowed: bool) -> G
     return Group("and", tuple(parts))
 
 
-def _parse_group(kind: Literal["and", "or", "not"], value: object, ids: dict[Axis, str], *, ids_allowed: bool) -> Group:
+def _parse_group(
+    kind: Literal["and", "or", "not"], value: object, ids: dict[Axis, str], *, ids_allowed: bool, depth: int
+) -> Group:
     branches = [value] if isinstance(value, Mapping) else value
     if not isinstance(branches, Sequence) or isinstance(branches, str):
         raise QueryError(f"{kind.upper()} takes a list of filters, not {value!r}", query=value)
-    parts = [_parse_all(branch, ids, ids_allowed=ids_allowed and kind == "and") for branch in branches]
+    parts = [_parse_all(one, ids, ids_allowed=ids_allowed and kind == "and", depth=depth) for one in branches]
     if kind == "or" and not parts:
         raise QueryError("OR needs at least one filter", query=value)
     # An empty branch of AND says nothing; of OR it would hold for everything, of NOT for nothing.
@@ -135,7 +142,17 @@ def _condition(field: str, own: bool, operator: object, value: object) -> Condit
     else:
         known = ", ".join(sorted(_EQUALITY | _ORDER | _MEMBERSHIP | _TEXT))
         raise QueryError(f"unknown operator {operator!r} on {field!r}; known: {known}", query=operator)
+    if own and field in _TIMES:
+        value = tuple(map(_moment, value)) if isinstance(value, tuple) else _moment(value)
     return Condition(field, own, operator, value)  # type: ignore[arg-type]
+
+
+def _moment(value: object) -> object:
+    """A time as memories keep theirs, so that texts compare as times do; other text stays as it is."""
+    try:
+        return parse_time(value) if isinstance(value, str) else value
+    except InputError:
+        return value
 
 
 def _check_scalar(field: str, value: object) -> None:
@@ -145,6 +162,13 @@ def _check_scalar(field: str, value: object) -> None:
         raise QueryError(f"{field!r} cannot be compared with {value!r}", query=value)
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
         raise QueryError(f"{field!r} is compared with {value!r}, which is beyond 64 bits", query=value)
+
+
+def unexpired(today: str, filter: Filter | None) -> Filter:
+    """`filter`, and that the memory's last day does not lie before `today` (``YYYY-MM-DD``)."""
+    lasting = Condition("expiration_date", True, "eq", None)
+    living = Group("or", (lasting, Condition("expiration_date", True, "gte", today)))
+    return living if filter is None else Group("and", (filter, living))
 
 
 def matches(filter: Filter | None, item: MemoryItem) -> bool:

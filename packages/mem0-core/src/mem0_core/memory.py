@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import inspect
 import time
 import warnings
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, date, datetime
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
-from mem0_core.config import Kind, MemoryConfig, build, load_config
+from mem0_core.config import Kind, MemoryConfig, build, load_config, provider
 from mem0_core.errors import ConfigError, InputError, ScopeError, StoreError
-from mem0_core.filters import Filter, parse_filters
+from mem0_core.filters import Filter, parse_filters, unexpired
 from mem0_core.flow import Flow, StepRecord, arun, do, observe, run
 from mem0_core.pipelines import upkeep
 from mem0_core.pipelines.recall import Query, recall
@@ -34,12 +35,12 @@ from mem0_core.records import (
     Hit,
     MemoryDict,
     MemoryItem,
+    Message,
     Messages,
     Relations,
     Scope,
     SearchResult,
     UsageDict,
-    is_expired,
 )
 from mem0_core.text import check_metadata, parse_day, parse_messages, parse_time
 
@@ -54,7 +55,9 @@ def _sync(verb: Callable[Concatenate[Memory, P], Flow[T]]) -> Callable[Concatena
     """The verb as a method that returns when it is done."""
 
     def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return run(self._watch(verb(self, *args, **kwargs)))
+        result = run(self._watch(verb(self, *args, **kwargs)))
+        _warn_of_bare_list(result, verb)
+        return result
 
     return _named(call, verb, "")
 
@@ -63,7 +66,9 @@ def _async(verb: Callable[Concatenate[Memory, P], Flow[T]]) -> Callable[Concaten
     """The verb as a coroutine method."""
 
     async def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await arun(self._watch(verb(self, *args, **kwargs)))
+        result = await arun(self._watch(verb(self, *args, **kwargs)))
+        _warn_of_bare_list(result, verb)
+        return result
 
     return _named(call, verb, "a")
 
@@ -74,7 +79,9 @@ def _awaited(
     """The verb as a coroutine method of `AsyncMemory`."""
 
     async def call(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await arun(self.memory._watch(verb(self.memory, *args, **kwargs)))
+        result = await arun(self.memory._watch(verb(self.memory, *args, **kwargs)))
+        _warn_of_bare_list(result, verb)
+        return result
 
     return _named(call, verb, "")
 
@@ -83,7 +90,18 @@ def _named(call: F, verb: Callable[..., Any], prefix: str) -> F:
     """Give a made method the verb's signature and documentation, under its public name."""
     functools.update_wrapper(call, verb)
     call.__name__ = prefix + verb.__name__.removeprefix("_")
+    call.__qualname__ = f"Memory.{call.__name__}"
+    returned = str(verb.__annotations__["return"]).removeprefix("Flow[").removesuffix("]")
+    call.__annotations__ = {**verb.__annotations__, "return": returned}
+    call.__signature__ = inspect.signature(verb).replace(return_annotation=returned)  # type: ignore[attr-defined]
     return call
+
+
+def _warn_of_bare_list(result: object, verb: Callable[..., Any]) -> None:
+    """Tell whoever called a verb that ``version: v1.0`` makes bare lists of what v1.1 returns under "results"."""
+    if isinstance(result, list) and verb.__name__ in ("_add", "_search", "_get_all"):
+        message = f'version "v1.0" makes {verb.__name__[1:]} return a bare list; "v1.1" has it under "results"'
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
 
 
 class Memory:
@@ -109,9 +127,9 @@ class Memory:
         self,
         config: MemoryConfig | Mapping[str, Any] | None = None,
         *,
-        llm: Any = None,
-        embedder: Any = None,
-        reranker: Any = None,
+        llm: ChatModel | Mapping[str, Any] | str | None = None,
+        embedder: Embedder | Mapping[str, Any] | str | None = None,
+        reranker: Reranker | Mapping[str, Any] | str | None = None,
         store: MemoryStore | None = None,
         index: VectorIndex | None = None,
         on_step: Callable[[StepRecord], None] | None = None,
@@ -123,6 +141,8 @@ class Memory:
         self._chat: ChatModel | None = _component("llm", "complete", llm, self.config.llm)
         self._embedder: Embedder = _component("embedder", "embed", embedder, self.config.embedder, "onnx")
         self._reranker: Reranker | None = _component("reranker", "score", reranker, self.config.reranker)
+        if index is None:
+            provider("vector_store", self.config.vector_store.provider)  # a wrong name is told now
         self._store = store if store is not None else self._open_store()
         self._index = index
 
@@ -151,14 +171,16 @@ class Memory:
         """Learn from a conversation: what is new is added, what changed is updated, what no longer holds is deleted.
 
         Args:
-            messages: a text (one user message), a message, or a list of ``{"role", "content", "name"?, ...}``.
+            messages: a text (one user message), a message, or a list of ``{"role", "content"}``, each with
+                ``name`` (who spoke), ``timestamp`` and ``metadata`` where there are any. What is kept verbatim keeps
+                them; facts are of the time of the last message.
             user_id, agent_id, run_id: whose memory it is; at least one.
             metadata: JSON kept with every memory this call adds or updates.
             infer: False keeps each user and assistant message as it was said.
             memory_type: ``"procedural_memory"`` for one summary of what an agent did, step by step.
             prompt: instructions for extraction, for this call only.
             timestamp: when the conversation took place; prompts call that day today. Unix seconds, ISO 8601
-                or datetime; now by default.
+                or datetime; by default the time of the last message that has one, else now.
             expiration_date: last day on which the memories are recalled.
             dry_run: tell what would change, and change nothing.
 
@@ -180,7 +202,7 @@ class Memory:
         request = Request(
             scope=scope,
             messages=parsed.messages,
-            at=_iso(timestamp),
+            at=_at(timestamp, parsed.messages),
             metadata=check_metadata(metadata, "the add"),
             infer=infer,
             memory_type=memory_type,
@@ -195,14 +217,15 @@ class Memory:
             vision=self.config.enable_vision,
             bad_reply=self.config.on_bad_reply,
         )
-        done = yield from observe(remember(self._ports(), request), usage.count)
+        ports = yield from self._ports()
+        done = yield from observe(remember(ports, request), usage.count)
         result = AddResult(
             results=[_added(change) for change in done.changes],
             relations=Relations(added_entities=[], deleted_entities=[]),
             skipped=[*parsed.skipped, *done.skipped],
             usage=usage.total(time.perf_counter() - started),
         )
-        return cast(AddResult, self._versioned("add", result))
+        return cast(AddResult, self._versioned(result))
 
     def _search(
         self,
@@ -240,12 +263,12 @@ class Memory:
             today=_today(),
             limit=_limit(limit, top_k, default=10),
             filter=filter,
-            threshold=threshold,
+            threshold=_threshold(threshold),
             rerank=rerank,
         )
-        hits = yield from recall(self._ports(), asked)
+        hits = yield from recall((yield from self._ports()), asked)
         found = SearchResult(results=[_found(hit, explain) for hit in hits], relations=[])
-        return cast(SearchResult, self._versioned("search", found))
+        return cast(SearchResult, self._versioned(found))
 
     def _get(self, memory_id: str) -> Flow[MemoryDict | None]:
         """The memory with this id, or None."""
@@ -266,10 +289,10 @@ class Memory:
         """All memories of a scope, oldest first; `limit` (or `top_k`) cuts the list, by default nothing does."""
         scope, filter = _address(filters, user_id, agent_id, run_id)
         most = None if limit is None and top_k is None else _limit(limit, top_k, default=0)
-        items = yield from do(self._store.find, scope, filter=filter)
-        living = [item for item in items if show_expired or not is_expired(item, _today())]
-        found = SearchResult(results=[_shape(item) for item in living[:most]], relations=[])
-        return cast(SearchResult, self._versioned("get_all", found))
+        filter = filter if show_expired else unexpired(_today(), filter)
+        items = yield from do(self._store.find, scope, filter=filter, limit=most)
+        found = SearchResult(results=[_shape(item) for item in items], relations=[])
+        return cast(SearchResult, self._versioned(found))
 
     def _update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> Flow[dict[str, str]]:
         """Give a memory a new text, and add `metadata` to what it has.
@@ -279,7 +302,8 @@ class Memory:
             InputError: the text is empty, or another memory of the same scope says it already.
         """
         more = check_metadata(metadata, "the update")
-        yield from upkeep.update(self._ports(), _text_id(memory_id), data, metadata=more, at=_iso(None))
+        ports = yield from self._ports()
+        yield from upkeep.update(ports, _text_id(memory_id), data, metadata=more, at=_now())
         return {"message": "Memory updated successfully!"}
 
     def _delete(self, memory_id: str, *, purge: bool = False) -> Flow[dict[str, str]]:
@@ -291,7 +315,8 @@ class Memory:
         Raises:
             NotFoundError: no memory has that id.
         """
-        yield from upkeep.delete(self._ports(), _text_id(memory_id), at=_iso(None), purge=purge)
+        ports = yield from self._ports()
+        yield from upkeep.delete(ports, _text_id(memory_id), at=_now(), purge=purge)
         return {"message": "Memory deleted successfully!"}
 
     def _delete_all(
@@ -308,7 +333,8 @@ class Memory:
             ScopeError: no id is given: `reset` empties the store.
         """
         scope = Scope(user_id, agent_id, run_id)
-        erased = yield from do(self._store.erase_scope, scope, at=_iso(None), purge=purge)
+        ports = yield from self._ports()
+        erased = yield from upkeep.delete_all(ports, scope, at=_now(), purge=purge)
         return {"message": f"{erased} memories deleted successfully!"}
 
     def _history(self, memory_id: str) -> Flow[list[HistoryDict]]:
@@ -318,14 +344,14 @@ class Memory:
 
     def _reset(self) -> Flow[None]:
         """Empty the whole store, everybody's memories and history."""
-        yield from do(self._store.reset)
+        yield from upkeep.reset((yield from self._ports()))
 
     def _rebuild(self) -> Flow[int]:
         """Embed every memory anew with the embedder of this object, and return how many there are.
 
         This is how a store changes its embedder. The old vectors serve until the last new one is ready.
         """
-        return (yield from upkeep.rebuild(self._ports()))
+        return (yield from upkeep.rebuild((yield from self._ports())))
 
     add = _sync(_add)
     search = _sync(_search)
@@ -388,8 +414,9 @@ class Memory:
 
         return SQLiteStore(self.config.database, durability=self.config.durability)
 
-    def _ports(self) -> Ports:
-        return Ports(self._store, self._opened_index(), self._embedder, self._chat, self._reranker)
+    def _ports(self) -> Flow[Ports]:
+        index = self._index if self._index is not None else (yield from do(self._opened_index))
+        return Ports(self._store, index, self._embedder, self._chat, self._reranker)
 
     def _opened_index(self) -> VectorIndex:
         """The vector projection, opened at the first call that needs it: importing FAISS takes a while."""
@@ -404,15 +431,8 @@ class Memory:
     def _watch(self, flow: Flow[T]) -> Flow[T]:
         return flow if self._on_step is None else observe(flow, self._on_step)
 
-    def _versioned(self, verb: str, result: AddResult | SearchResult) -> Any:
-        if self.config.version != "v1.0":
-            return result
-        warnings.warn(
-            f'version "v1.0" makes {verb} return a bare list; "v1.1" returns it under "results"',
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return result["results"]
+    def _versioned(self, result: AddResult | SearchResult) -> Any:
+        return result["results"] if self.config.version == "v1.0" else result
 
 
 class AsyncMemory:
@@ -422,9 +442,26 @@ class AsyncMemory:
     """
 
     def __init__(
-        self, config: MemoryConfig | Mapping[str, Any] | None = None, *, memory: Memory | None = None, **parts: Any
+        self,
+        config: MemoryConfig | Mapping[str, Any] | None = None,
+        *,
+        memory: Memory | None = None,
+        llm: ChatModel | Mapping[str, Any] | str | None = None,
+        embedder: Embedder | Mapping[str, Any] | str | None = None,
+        reranker: Reranker | Mapping[str, Any] | str | None = None,
+        store: MemoryStore | None = None,
+        index: VectorIndex | None = None,
+        on_step: Callable[[StepRecord], None] | None = None,
     ) -> None:
-        if memory is not None and (config is not None or parts):
+        parts: dict[str, Any] = {
+            "llm": llm,
+            "embedder": embedder,
+            "reranker": reranker,
+            "store": store,
+            "index": index,
+            "on_step": on_step,
+        }
+        if memory is not None and any(part is not None for part in (config, *parts.values())):
             raise ConfigError("memory: give a memory to share, or what to make one from, not both")
         self.memory = memory if memory is not None else Memory(config, **parts)
 
@@ -510,8 +547,23 @@ def _text_id(memory_id: object) -> str:
     return memory_id
 
 
-def _iso(timestamp: int | float | str | datetime | None) -> str:
-    return (datetime.now(UTC) if timestamp is None else parse_time(timestamp)).isoformat()
+def _now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def _at(timestamp: object, messages: Sequence[Message]) -> str:
+    """The time of an add: what the caller says, else its last message, else now."""
+    if timestamp is not None:
+        return parse_time(timestamp)
+    return next((message.timestamp for message in reversed(messages) if message.timestamp), None) or _now()
+
+
+def _threshold(threshold: object) -> float | None:
+    if threshold is None:
+        return None
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
+        raise InputError(f"threshold must lie in [0, 1], as scores do, not {threshold!r}")
+    return float(threshold)
 
 
 def _today() -> str:

@@ -191,6 +191,10 @@ class VectorIndex(Protocol):
         """For each query (n, dims) up to k (row, cosine), best first, among `only` where given."""
         ...
 
+    def forget(self, scope: Scope | None) -> None:
+        """Keep nothing on disk of what was deleted in a scope (None: anywhere); it may be built again."""
+        ...
+
     def close(self) -> None: ...
 
 
@@ -209,6 +213,7 @@ class MemoryStore(VectorSource, Protocol):
         messages: Sequence[Message] = (),
         at: str,
         space: tuple[str, int] | None = None,
+        refuse_twins: bool = False,
     ) -> Commit:
         """Write a plan and the messages it came from in one transaction.
 
@@ -216,6 +221,8 @@ class MemoryStore(VectorSource, Protocol):
             at: ISO 8601 time of the change, for rows that do not carry their own.
             space: (name, dims) of the embedder that made the vectors. The first commit fixes it for the
                 store; a later one with another is refused with ConfigError.
+            refuse_twins: raise InputError for an UPDATE to what another memory of its scope says already. By
+                default such a memory is deleted: its twin stands.
 
         Messages already stored by an identical add are not stored again.
         """
@@ -236,7 +243,7 @@ class MemoryStore(VectorSource, Protocol):
         ...
 
     def find(self, scope: Scope | None, *, filter: Filter | None = None, limit: int | None = None) -> list[MemoryItem]:
-        """Memories of a scope (None: of everybody, for upkeep only), oldest first."""
+        """Memories of a scope (None: of everybody, for upkeep only), by `created_at`, oldest first."""
         ...
 
     def history(self, memory_id: str) -> list[HistoryRow]: ...
@@ -256,8 +263,12 @@ class MemoryStore(VectorSource, Protocol):
         """`erase` for everything in a scope, its messages included; purging reaches what was deleted before."""
         ...
 
-    def reembed(self, rows: Sequence[tuple[str, Any]], *, space: tuple[str, int]) -> None:
-        """Replace the vectors of every memory, by (id, vector), and fix the new space, in one transaction."""
+    def reembed(self, vectors: Sequence[tuple[MemoryItem, Any]], *, space: tuple[str, int]) -> None:
+        """Replace the vectors of all memories, and fix the new space, in one transaction.
+
+        Raises:
+            StoreError: a memory was added, changed or deleted since it was read; nothing is replaced.
+        """
         ...
 
     def reset(self) -> None:

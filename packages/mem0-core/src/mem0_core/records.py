@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +34,7 @@ __all__ = [
     "content_hash",
     "is_expired",
     "is_valid_text",
+    "outlives",
     "same_fact_key",
 ]
 
@@ -185,7 +185,8 @@ class Change:
         event: ADD, UPDATE or DELETE as planned; the store answers NONE for an ADD of what is already there.
         after: the memory as it shall be (ADD, UPDATE), or as it was (DELETE, NONE).
         before: the text it replaces or removes, None for ADD. A store applies UPDATE and DELETE only while
-            the memory still holds this text, so that two concurrent adds cannot overwrite one another.
+            the memory still has this text and the `seq` of `after`, so that concurrent writers cannot overwrite
+            one another.
         vector: float32 embedding of `after.text`, L2-normalised; None for DELETE and NONE.
         sources: positions, in the messages committed with the plan, that this change was learnt from.
     """
@@ -239,17 +240,36 @@ def is_expired(item: MemoryItem, today: str) -> bool:
     return item.expiration_date is not None and item.expiration_date < today
 
 
-_NOT_WORD = re.compile(r"[\W_]+")
+def outlives(new: str | None, old: str | None) -> bool:
+    """Whether an expiration date is later than another; None is never."""
+    return old is not None and (new is None or new > old)
+
+
+_QUOTES = {ord(mark): "'" for mark in "‘’‚‛"} | {ord(mark): '"' for mark in "“”„«»"}
+_PUNCTUATION = ".,!?;:'\"()[]{}…¡¿、。！，：；？।؟،「」『』"
+_PAUSES = frozenset(".,!?;…。！？")
 
 
 def same_fact_key(text: str, actor_id: str | None = None) -> bytes:
     """Equal for texts that differ only in case, spacing and punctuation, and were said by the same actor.
 
-    A text of nothing but punctuation or symbols (``":-)"``) is compared as it stands. Returns 16 bytes.
+    Punctuation is what stands at the edges of words: ``"Tea!"`` is ``"tea"``, but C++ is not C, -5 is not 5, and
+    1.5 is not 15. Signs, currencies and emoji always count. Returns 16 bytes.
     """
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    plain = _NOT_WORD.sub(" ", folded).strip() or " ".join(folded.split())
-    return hashlib.blake2b(f"{actor_id or ''}\0{plain}".encode(), digest_size=16).digest()
+    folded = unicodedata.normalize("NFC", text).translate(_QUOTES).casefold()
+    words = (word for token in folded.split() if (word := _bare(token)))
+    return hashlib.blake2b(f"{actor_id or ''}\0{' '.join(words)}".encode(), digest_size=16).digest()
+
+
+def _bare(token: str) -> str:
+    """A word without the punctuation around it; what holds no letter or digit (an emoticon) stays as it is."""
+    if not any(map(str.isalnum, token)):
+        return "" if _PAUSES.issuperset(token) else token
+    bare = token.rstrip(_PUNCTUATION)
+    start = len(bare) - len(bare.lstrip(_PUNCTUATION))
+    if start and bare[start].isdigit() and bare[start - 1] in ".,:":
+        start -= 1  # .5 is not 5
+    return bare[start:]
 
 
 # --- what the front door returns -------------------------------------------------------------------------------

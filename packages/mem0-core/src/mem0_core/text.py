@@ -58,7 +58,7 @@ def _parse_message(message: object, place: str, skipped: list[Skipped]) -> Messa
     if not isinstance(message, Mapping):
         raise InputError(f"{place} must be a mapping with role and content, not {type(message).__name__}")
     role = message.get("role")
-    if role not in ROLES:
+    if not isinstance(role, str) or role not in ROLES:
         raise InputError(f"{place} has the role {role!r}; known roles: {', '.join(sorted(ROLES))}")
     content = message.get("content")
     if content is None:
@@ -76,7 +76,7 @@ def _parse_message(message: object, place: str, skipped: list[Skipped]) -> Messa
         name=_read_name(message.get("name"), place),
         images=images,
         metadata=check_metadata(message.get("metadata"), place),
-        timestamp=None if timestamp is None else parse_time(timestamp, f"{place}.timestamp").isoformat(),
+        timestamp=None if timestamp is None else parse_time(timestamp, f"{place}.timestamp"),
     )
 
 
@@ -142,10 +142,24 @@ def check_metadata(metadata: object, place: str) -> dict[str, Any]:
             raise InputError(f"the metadata of {place} has a key that is no string: {key!r}")
         try:
             json.dumps({key: value}, allow_nan=False, ensure_ascii=False).encode()
+            _check_storable([key, value])
         except (TypeError, ValueError, RecursionError) as error:
             raise InputError(f"the metadata of {place} cannot be stored as JSON at {key!r}: {error}") from error
     copied: dict[str, Any] = json.loads(json.dumps(dict(metadata))) if metadata else {}
     return copied
+
+
+def _check_storable(value: object) -> None:
+    """Refuse what JSON allows and databases do not: NUL in texts, integers beyond 64 bits."""
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError("a text holds NUL")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{value} is beyond 64 bits")
+    if isinstance(value, Mapping):
+        value = [*value.keys(), *value.values()]
+    if isinstance(value, (list, tuple)):
+        for element in value:
+            _check_storable(element)
 
 
 def transcript(messages: Sequence[Message], roles: frozenset[str] = SPEAKERS) -> str:
@@ -157,8 +171,10 @@ def transcript(messages: Sequence[Message], roles: frozenset[str] = SPEAKERS) ->
     )
 
 
-def parse_time(value: object, what: str = "timestamp") -> datetime:
-    """A moment from Unix seconds, ISO 8601 text, a datetime or a date; UTC where it names no offset.
+def parse_time(value: object, what: str = "timestamp") -> str:
+    """A moment as ISO 8601 in UTC, so that texts compare as times do.
+
+    Takes Unix seconds, ISO 8601 text, a datetime or a date; where it names no offset it is UTC.
 
     Raises:
         InputError: it is none of these.
@@ -167,18 +183,18 @@ def parse_time(value: object, what: str = "timestamp") -> datetime:
         if isinstance(value, bool):
             raise ValueError("a boolean is no time")
         if isinstance(value, (int, float)):
-            return datetime.fromtimestamp(value, UTC)
+            return datetime.fromtimestamp(value, UTC).isoformat()
         if isinstance(value, str):
             value = datetime.fromisoformat(value)
         elif isinstance(value, date) and not isinstance(value, datetime):
             value = datetime(value.year, value.month, value.day)
+        if isinstance(value, datetime):
+            return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
     except (ValueError, OverflowError, OSError) as error:
         raise InputError(f"{what} {value!r} is no time: {error}") from error
-    if not isinstance(value, datetime):
-        raise InputError(f"{what} must be Unix seconds, ISO 8601 text or a datetime, not {value!r}")
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
+    raise InputError(f"{what} must be Unix seconds, ISO 8601 text or a datetime, not {value!r}")
 
 
 def parse_day(value: object, what: str) -> str:
     """A day as ``YYYY-MM-DD``, from whatever `parse_time` takes."""
-    return parse_time(value, what).date().isoformat()
+    return parse_time(value, what)[:10]

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mem0_core.records import MemoryItem, Scope
+    from mem0_core.records import Change, MemoryItem, Scope
 
-__all__ = ["embed_texts", "nearest_items", "voiced"]
+__all__ = ["embed_texts", "nearest_items", "space_of", "voiced"]
 
 
 def voiced(text: str, actor_id: str | None) -> str:
@@ -39,6 +39,11 @@ def embed_texts(
     if vectors.shape != expected:
         raise ConfigError(f"embedder: {ports.embedder.name!r} gave vectors of shape {vectors.shape}, not {expected}")
     return vectors
+
+
+def space_of(ports: Ports, changes: Sequence[Change]) -> tuple[str, int] | None:
+    """The vector space of a plan; None where it has no vector, so that an embedder nobody needed is not asked."""
+    return (ports.embedder.name, ports.embedder.dims) if any(c.vector is not None for c in changes) else None
 
 
 def nearest_items(

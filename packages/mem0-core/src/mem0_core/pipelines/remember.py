@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mem0_core.errors import ConfigError, ReplyError, StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.pipelines.ask import ask
-from mem0_core.pipelines.near import embed_texts, nearest_items, voiced
+from mem0_core.pipelines.near import embed_texts, nearest_items, space_of, voiced
 from mem0_core.ports import ChatModel, Ports
 from mem0_core.prompts import describe_image_messages, facts_messages, operations_messages, procedural_messages
 from mem0_core.records import (
@@ -32,6 +32,8 @@ from mem0_core.records import (
     Scope,
     Skipped,
     content_hash,
+    is_expired,
+    outlives,
     same_fact_key,
 )
 from mem0_core.replies import FactsReply, OperationsReply, Reading, operation_key, read_facts, read_operations
@@ -45,6 +47,7 @@ __all__ = ["PROCEDURAL", "Prompts", "Remembered", "Request", "remember"]
 
 PROCEDURAL = "procedural_memory"
 
+_SPARE = 2  # times as many neighbours are fetched as are wanted, since some may not be eligible
 _TRIES = 3  # plans made before giving up, when other writers keep changing the same memories
 
 
@@ -113,7 +116,7 @@ def remember(ports: Ports, request: Request) -> Flow[Remembered]:
             scope=request.scope,
             messages=_heard(request.messages),
             at=request.at,
-            space=(ports.embedder.name, ports.embedder.dims) if changes else None,
+            space=space_of(ports, changes),
         )
         if not commit.conflicts:
             return Remembered(commit.applied, unseen + unread + undecided)
@@ -260,7 +263,7 @@ def _weigh_verbatim(ports: Ports, request: Request, facts: Sequence[Fact]) -> Fl
     known = yield from do(ports.store.known, request.scope, list(dict.fromkeys(keys)))
     changes = [
         Change(Event.NONE, known[key], sources=fact.sources)
-        if key in known
+        if key in known and not outlives(request.expiration_date, known[key].expiration_date)
         else Change(Event.ADD, _new_item(fact, request), sources=fact.sources)
         for key, fact in zip(keys, facts, strict=True)
     ]
@@ -268,9 +271,21 @@ def _weigh_verbatim(ports: Ports, request: Request, facts: Sequence[Fact]) -> Fl
 
 
 def similar(ports: Ports, request: Request, vectors: NDArray[np.float32]) -> Flow[tuple[MemoryItem, ...]]:
-    """The s memories nearest to each fact, each memory once (seed 002: different facts may retrieve the same)."""
-    found = yield from nearest_items(ports, request.scope, vectors, request.neighbours)
-    return tuple({item.id: item for of_fact in found for item, _ in of_fact}.values())
+    """The s memories nearest to each fact, each memory once (seed 002: different facts may retrieve the same).
+
+    Memories of another user are left out, where a scope of an agent or a run alone would reach them: they are not
+    this conversation's to see or to change. Expired ones are left out as well.
+    """
+    found = yield from nearest_items(ports, request.scope, vectors, request.neighbours * _SPARE)
+    kept: dict[str, MemoryItem] = {}
+    for of_fact in found:
+        eligible = [
+            item
+            for item, _ in of_fact
+            if item.scope.user_id == request.scope.user_id and not is_expired(item, request.at[:10])
+        ]
+        kept |= {item.id: item for item in eligible[: request.neighbours]}
+    return tuple(kept.values())
 
 
 def decide(
@@ -309,7 +324,8 @@ def plan(
 def _plan_one(
     operation: Operation, facts: Sequence[Fact], memories: Mapping[str, MemoryItem], request: Request
 ) -> Change:
-    fact = _fact_behind(operation, facts)
+    # Speaker and sources are the same for all facts of one extraction.
+    fact = dataclasses.replace(facts[0], text=operation.text)
     if operation.memory_id is None:
         return Change(Event.ADD, _new_item(fact, request), sources=fact.sources)
     item = memories[operation.memory_id]
@@ -325,12 +341,8 @@ def _plan_one(
         return Change(Event.UPDATE, after, before=item.text, sources=fact.sources)
     if operation.event is Event.DELETE:
         return Change(Event.DELETE, item, before=item.text)
-    return Change(Event.NONE, item)
-
-
-def _fact_behind(operation: Operation, facts: Sequence[Fact]) -> Fact:
-    """The fact an operation puts into words; speaker and sources are the same for all facts of one extraction."""
-    return dataclasses.replace(facts[0], text=operation.text)
+    said_again = same_fact_key(item.text) in {same_fact_key(fact.text) for fact in facts}
+    return Change(Event.NONE, item, sources=fact.sources if said_again else ())
 
 
 def _new_item(fact: Fact, request: Request) -> MemoryItem:

@@ -8,11 +8,11 @@ from typing import Any
 
 from mem0_core.errors import InputError, NotFoundError, StoreError
 from mem0_core.flow import Flow, do
-from mem0_core.pipelines.near import embed_texts, voiced
+from mem0_core.pipelines.near import embed_texts, space_of, voiced
 from mem0_core.ports import Ports
-from mem0_core.records import Change, Event, MemoryItem, content_hash, is_valid_text, same_fact_key
+from mem0_core.records import Change, Event, MemoryItem, Scope, content_hash, is_valid_text
 
-__all__ = ["delete", "rebuild", "update"]
+__all__ = ["delete", "delete_all", "rebuild", "reset", "update"]
 
 _TRIES = 3
 _BATCH = 256
@@ -33,28 +33,16 @@ def update(ports: Ports, memory_id: str, text: str, *, metadata: Mapping[str, An
         item = yield from do(ports.store.get, memory_id)
         if item is None:
             raise NotFoundError(memory_id)
-        yield from _refuse_twin(ports, item, text)
         after = dataclasses.replace(
             item, text=text, hash=content_hash(text), updated_at=at, metadata={**item.metadata, **(metadata or {})}
         )
         vector = (yield from embed_texts(ports, [voiced(text, item.actor_id)]))[0] if text != item.text else None
-        commit = yield from do(
-            ports.store.commit,
-            [Change(Event.UPDATE, after, before=item.text, vector=vector)],
-            scope=item.scope,
-            at=at,
-            space=(ports.embedder.name, ports.embedder.dims) if vector is not None else None,
-        )
+        change = Change(Event.UPDATE, after, before=item.text, vector=vector)
+        space = space_of(ports, [change])
+        commit = yield from do(ports.store.commit, [change], scope=item.scope, at=at, space=space, refuse_twins=True)
         if not commit.conflicts:
-            return after
+            return commit.applied[0].after
     raise StoreError(f"the memory {memory_id!r} changed {_TRIES} times meanwhile; try again")
-
-
-def _refuse_twin(ports: Ports, item: MemoryItem, text: str) -> Flow[None]:
-    key = same_fact_key(text, item.actor_id)
-    twin = (yield from do(ports.store.known, item.scope, [key])).get(key)
-    if twin is not None and twin.id != item.id:
-        raise InputError(f"the memory {twin.id!r} says this already: delete {item.id!r} instead")
 
 
 def delete(ports: Ports, memory_id: str, *, at: str, purge: bool) -> Flow[None]:
@@ -63,10 +51,26 @@ def delete(ports: Ports, memory_id: str, *, at: str, purge: bool) -> Flow[None]:
     Raises:
         NotFoundError: no memory has that id (and, with `purge`, no history either).
     """
+    item = yield from do(ports.store.get, memory_id)
     past = (yield from do(ports.store.history, memory_id)) if purge else []
     erased = yield from do(ports.store.erase, [memory_id], at=at, purge=purge)
     if not erased and not past:
         raise NotFoundError(memory_id)
+    if item is not None:
+        yield from do(ports.index.forget, item.scope)
+
+
+def delete_all(ports: Ports, scope: Scope, *, at: str, purge: bool) -> Flow[int]:
+    """Erase everything in a scope; returns how many memories there were."""
+    erased = yield from do(ports.store.erase_scope, scope, at=at, purge=purge)
+    yield from do(ports.index.forget, None)  # its memories may lie in partitions of other ids as well
+    return erased
+
+
+def reset(ports: Ports) -> Flow[None]:
+    """Empty the store and its projections."""
+    yield from do(ports.store.reset)
+    yield from do(ports.index.forget, None)
 
 
 def rebuild(ports: Ports) -> Flow[int]:
@@ -78,10 +82,10 @@ def rebuild(ports: Ports) -> Flow[int]:
         StoreError: memories were added meanwhile; nothing has changed, try again.
     """
     items = yield from do(ports.store.find, None)
-    vectors: list[tuple[str, Any]] = []
+    vectors: list[tuple[MemoryItem, Any]] = []
     for batch in _batches(items):
         fresh = yield from embed_texts(ports, [voiced(item.text, item.actor_id) for item in batch])
-        vectors += zip((item.id for item in batch), fresh, strict=True)
+        vectors += zip(batch, fresh, strict=True)
     yield from do(ports.store.reembed, vectors, space=(ports.embedder.name, ports.embedder.dims))
     return len(items)
 

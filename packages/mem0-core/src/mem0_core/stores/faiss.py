@@ -10,7 +10,8 @@ and applies what it missed: that one path serves the process's own writes, other
 - Above it a thread builds an HNSW graph while the flat index goes on answering. HNSW is costly to build, so it is
   kept as a snapshot: the index file and, written after it, a JSON seal with its digest and its place in the
   truth's order. A snapshot that is missing, torn, altered or of another epoch is built again from the truth.
-- A search restricted to some rows of an HNSW partition scans just these rows, exactly.
+- A search restricted to some rows of an HNSW partition scans just these rows, exactly; where they are more than
+  50,000 the graph is searched with a filter, which then is weak enough not to lose results (recall 0.997 at 10 %).
 
 Nothing is pickled. Partitions least recently used are dropped when `cache_bytes` is exceeded.
 """
@@ -49,6 +50,7 @@ _SEARCH_BREADTH = 192  # HNSW's efSearch
 _BUILD_STEP = 1000  # vectors added between two looks at whether the index is being closed
 _DEAD_SHARE = 0.2  # HNSW cannot forget: above this share of removed vectors it is built anew
 _EXACT_ROWS = 50_000  # a search among at most so many rows of an HNSW partition scans them
+_SUFFIXES = {".json", ".hnsw", ".rows", ".seal"}
 
 Found = list[list[tuple[int, float]]]
 
@@ -95,6 +97,18 @@ class FaissIndex:
         self._account(partition)
         return found
 
+    def forget(self, scope: Scope | None) -> None:
+        """Remove the snapshots that may hold vectors deleted from a scope; graphs in memory write new ones."""
+        addresses = None if scope is None else [Scope(**{axis.value: value}) for axis, value in scope.ids.items()]
+        for partition in self._loaded():
+            if addresses is None or partition.address in addresses:
+                partition.unsave()
+        if self._folder is not None and self._folder.is_dir():
+            names = None if addresses is None else [_Snapshot(self._folder, address).name for address in addresses]
+            for path in self._folder.iterdir():
+                if path.suffix in _SUFFIXES and (names is None or path.name.startswith(tuple(names))):
+                    path.unlink(missing_ok=True)
+
     def settle(self, timeout: float | None = None) -> None:
         """Wait until no HNSW graph is being built."""
         for partition in self._loaded():
@@ -130,6 +144,8 @@ class FaissIndex:
         with self._lock:
             self._bytes += used.nbytes - used.counted
             used.counted = used.nbytes
+            if not used.nbytes:  # an id without memories: anybody can ask for any number of those
+                self._partitions.pop(used.address, None)
             for address, partition in list(self._partitions.items()) if self._bytes > self._cache_bytes else ():
                 if self._bytes <= self._cache_bytes:
                     break
@@ -147,7 +163,7 @@ class _Partition:
         self, source: VectorSource, address: Scope, snapshot: _Snapshot | None, exact_limit: int, closing: Event
     ) -> None:
         self._source = source
-        self._address = address
+        self.address = address
         self._snapshot = snapshot
         self._exact_limit = exact_limit
         self._closing = closing
@@ -183,11 +199,11 @@ class _Partition:
 
     def _follow(self) -> _Flat | _Graph | None:
         """Bring the index to where the truth is now; None while the partition is empty."""
-        now = self._source.position(self._address)
+        now = self._source.position(self.address)
         if self._at is None or self._at.epoch != now.epoch:
             self._index, self._at = self._load(now)
         if self._at.seq != now.seq:
-            changes = self._source.vector_changes(self._address, after=self._at.seq)
+            changes = self._source.vector_changes(self.address, after=self._at.seq)
             if len(changes.rows) or len(changes.removed):
                 if self._index is None:
                     self._index = _Flat(changes.vectors.shape[1])
@@ -204,7 +220,8 @@ class _Partition:
             if at.epoch == now.epoch and at.seq <= now.seq:
                 self._saved_at = at
                 return graph, at
-            _log.info("the vector snapshot of %s is of another time: reading the truth", self._address)
+            _log.info("the vector snapshot of %s is of another time: reading the truth", self.address)
+            self._snapshot.remove()
         return None, Position(now.epoch, 0)
 
     def _needs_graph(self) -> bool:
@@ -235,7 +252,12 @@ class _Partition:
                     self._index, self._at = graph, at  # what came meanwhile is caught up by the next search
                     self._saved_at = at if saved else None
         except (StoreError, RuntimeError, MemoryError):
-            _log.exception("could not build the HNSW graph of %s; exact search goes on", self._address)
+            _log.exception("could not build the HNSW graph of %s; exact search goes on", self.address)
+
+    def unsave(self) -> None:
+        """Forget that there is a snapshot: the next `save` writes one."""
+        with self._lock:
+            self._saved_at = None
 
     def save(self) -> None:
         with self._lock:
@@ -248,7 +270,7 @@ class _Partition:
         try:
             self._snapshot.save(graph, at)
         except (OSError, RuntimeError) as error:  # a snapshot saves time, the truth saves memories: go on without
-            _log.warning("could not write the vector snapshot of %s: %s", self._address, error)
+            _log.warning("could not write the vector snapshot of %s: %s", self.address, error)
             return False
         return True
 
@@ -338,7 +360,7 @@ class _Graph:
         faiss = _faiss()
         wanted = np.isin(self._rows, only) if only is not None else self._rows >= 0
         selector = None if wanted.all() else faiss.IDSelectorBitmap(np.packbits(wanted, bitorder="little"))
-        breadth = max(_SEARCH_BREADTH, 2 * k)
+        breadth = max(_SEARCH_BREADTH, 2 * min(k, self.live))
         params = faiss.SearchParametersHNSW(efSearch=breadth, sel=selector)
         scores, places = self._index.search(queries, min(k, self.live), params=params)
         return _pairs(scores, np.where(places >= 0, self._rows[places], -1))
@@ -369,15 +391,21 @@ class _Snapshot:
     def __init__(self, folder: Path, address: Scope) -> None:
         axis, value = address.partition
         self._folder = folder
-        self._name = f"{axis.value}-{hashlib.blake2b(value.encode(), digest_size=12).hexdigest()}"
+        self.name = f"{axis.value}-{hashlib.blake2b(value.encode(), digest_size=12).hexdigest()}"
 
     @property
     def _seal_path(self) -> Path:
-        return self._folder / f"{self._name}.json"
+        return self._folder / f"{self.name}.json"
+
+    def remove(self) -> None:
+        """Leave nothing of it on disk."""
+        with suppress(OSError):
+            self._seal_path.unlink(missing_ok=True)
+        self._sweep(keep=None)
 
     def save(self, graph: _Graph, at: Position) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        stem = f"{self._name}-{uuid.uuid4().hex[:12]}"
+        stem = f"{self.name}-{uuid.uuid4().hex[:12]}"
         index, rows = self._folder / f"{stem}.hnsw", self._folder / f"{stem}.rows"
         rows.write_bytes(graph.write(index).astype("<i8").tobytes())
         seal = _Seal(stem, _digest(index, rows), at.epoch, at.seq, graph._dims)
@@ -406,8 +434,8 @@ class _Snapshot:
             return None
         return graph, Position(seal.epoch, seal.seq)
 
-    def _sweep(self, *, keep: str) -> None:
-        for path in self._folder.glob(f"{self._name}-*"):
+    def _sweep(self, *, keep: str | None) -> None:
+        for path in self._folder.glob(f"{self.name}-*"):
             if path.stem != keep:
                 with suppress(OSError):
                     path.unlink()

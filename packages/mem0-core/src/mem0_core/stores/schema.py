@@ -99,9 +99,9 @@ CREATE INDEX messages_user ON messages (user_id) WHERE user_id IS NOT NULL;
 CREATE INDEX messages_agent ON messages (agent_id) WHERE agent_id IS NOT NULL;
 CREATE INDEX messages_run ON messages (run_id) WHERE run_id IS NOT NULL;
 
--- Which messages a memory was learnt from: deleting the memory deletes them.
+-- Which messages a memory was learnt from: deleting the memory deletes them, purging finds them even later.
 CREATE TABLE sources (
-    memory  INTEGER NOT NULL REFERENCES memories (row) ON DELETE CASCADE,
+    memory  INTEGER NOT NULL,                           -- a row of memories, also of one that is gone
     message INTEGER NOT NULL REFERENCES messages (row) ON DELETE CASCADE,
     PRIMARY KEY (memory, message)
 ) WITHOUT ROWID;

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mem0_core.errors import InputError, StoreError
 from mem0_core.filters import Condition, Filter
 from mem0_core.ports import Commit, Position, VectorChanges, check_space
-from mem0_core.records import Change, Event, HistoryRow, MemoryItem, Message, Scope, same_fact_key
+from mem0_core.records import Change, Event, HistoryRow, MemoryItem, Message, Scope, outlives, same_fact_key
 from mem0_core.stores.schema import HISTORY_COLUMNS, MIGRATIONS
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class SQLiteStore:
         messages: Sequence[Message] = (),
         at: str,
         space: tuple[str, int] | None = None,
+        refuse_twins: bool = False,
     ) -> Commit:
         with self._write() as db:
             if space is not None:
@@ -87,12 +88,13 @@ class SQLiteStore:
                 return Commit(conflicts=conflicts)
             heard = _insert_messages(db, messages, scope, at)
             seq = _next_seq(db, len(changes))
-            applied = []
-            for offset, (change, target) in enumerate(zip(changes, targets, strict=True)):
-                row, done = _apply(db, change, target, seq + offset, at)
-                if row is not None and done.event is not Event.DELETE:
+            applied = list(changes)
+            # What goes, goes first: an UPDATE or ADD must not give way to a twin that the same plan removes.
+            for place in sorted(range(len(changes)), key=lambda place: changes[place].event is not Event.DELETE):
+                change = changes[place]
+                row, applied[place] = _apply(db, change, targets[place], seq + place, at, refuse_twins)
+                if row is not None and applied[place].event is not Event.DELETE:
                     _insert_sources(db, row, (heard[i] for i in change.sources))
-                applied.append(done)
             return Commit(applied=tuple(applied))
 
     def erase(self, memory_ids: Sequence[str], *, at: str, purge: bool = False) -> int:
@@ -100,9 +102,8 @@ class SQLiteStore:
             rows = [row for memory_id in memory_ids for row in _select(db, "WHERE id = ?", (memory_id,))]
             _erase_rows(db, rows, at)
             if purge:
-                _forget(db, memory_ids)
-        if purge:
-            self._scrub()
+                _purge(db, memory_ids)
+        self._wipe(thoroughly=purge)
         return len(rows)
 
     def erase_scope(self, scope: Scope, *, at: str, purge: bool = False) -> int:
@@ -113,23 +114,21 @@ class SQLiteStore:
             db.execute(f"DELETE FROM messages WHERE {where}", values)
             if purge:
                 gone = db.execute(f"SELECT memory_id FROM tombstones WHERE {where}", values).fetchall()
-                _forget(db, [memory_id for (memory_id,) in gone])
-        if purge:
-            self._scrub()
+                _purge(db, [memory_id for (memory_id,) in gone])
+                db.execute(f"DELETE FROM tombstones WHERE {where}", values)
+                _new_epoch(db)  # with the tombstones gone, projections cannot follow: they start anew
+        self._wipe(thoroughly=purge)
         return len(rows)
 
-    def reembed(self, rows: Sequence[tuple[str, Any]], *, space: tuple[str, int]) -> None:
+    def reembed(self, vectors: Sequence[tuple[MemoryItem, Any]], *, space: tuple[str, int]) -> None:
         with self._write() as db:
-            for memory_id, vector in rows:
-                db.execute(
-                    "UPDATE vectors SET vector = ? WHERE row = (SELECT row FROM memories WHERE id = ?)",
-                    (_blob(vector, space[1]), memory_id),
-                )
+            replaced = 0
+            for item, vector in vectors:
+                sql = "UPDATE vectors SET vector = ? WHERE row = (SELECT row FROM memories WHERE id = ? AND seq = ?)"
+                replaced += db.execute(sql, (_blob(vector, space[1]), item.id, item.seq)).rowcount
             held = db.execute("SELECT count(*) FROM vectors").fetchone()[0]
-            if held != len(rows):
-                raise StoreError(
-                    f"{held} memories, but {len(rows)} new vectors: the store changed meanwhile, try again"
-                )
+            if not held == replaced == len(vectors):
+                raise StoreError("memories changed while they were embedded anew; nothing is replaced, try again")
             db.execute("INSERT OR REPLACE INTO meta VALUES ('space', ?)", (json.dumps(space),))
             _new_epoch(db)
 
@@ -139,7 +138,7 @@ class SQLiteStore:
                 db.execute(f"DELETE FROM {table}")
             db.execute("DELETE FROM meta WHERE key = 'space'")
             _new_epoch(db)
-        self._scrub()
+        self._wipe(thoroughly=True)
 
     # --- reading -------------------------------------------------------------------------------------------------
 
@@ -159,7 +158,8 @@ class SQLiteStore:
     def find(self, scope: Scope | None, *, filter: Filter | None = None, limit: int | None = None) -> list[MemoryItem]:
         where, values = _where(scope, filter)
         with self._read() as db:
-            return [item for _, item in _select(db, f"WHERE {where} ORDER BY row LIMIT ?", (*values, _limit(limit)))]
+            tail = f"WHERE {where} ORDER BY created_at, row LIMIT ?"
+            return [item for _, item in _select(db, tail, (*values, _limit(limit)))]
 
     def rows(self, scope: Scope, *, filter: Filter | None = None) -> NDArray[np.int64]:
         import numpy as np
@@ -315,16 +315,22 @@ class SQLiteStore:
         if self._closed:
             raise StoreError(f"{self.path} is closed")
 
-    def _scrub(self) -> None:
-        """Rewrite the file without what was deleted, and empty the log, so that no byte of it is left."""
+    def _wipe(self, *, thoroughly: bool) -> None:
+        """Let no deleted text outlive the call in the log; thoroughly, nor in free pages, by rewriting the file.
+
+        Without `thoroughly` a reader in the way is left in peace: the log is emptied when it is gone.
+        """
         if self._in_memory:
             return
         with self._lock, _as_store_error(f"scrub {self.path}"):
-            _retry_while_locked(lambda: self._writer.execute("VACUUM"), self._busy_timeout)
-            deadline = time.monotonic() + self._busy_timeout
+            if thoroughly:
+                _retry_while_locked(lambda: self._writer.execute("VACUUM"), self._busy_timeout)
+            deadline = time.monotonic() + (self._busy_timeout if thoroughly else 0)
             while self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 if time.monotonic() > deadline:
-                    raise StoreError(f"purged, but another reader of {self.path} keeps its old log: purge again later")
+                    if thoroughly:
+                        raise StoreError(f"purged, but a reader of {self.path} keeps its old log: purge again later")
+                    break
                 time.sleep(0.02)
 
 
@@ -336,11 +342,17 @@ def _target(db: sqlite3.Connection, change: Change) -> tuple[int, MemoryItem] | 
     if change.before is None:
         return None
     found = _select(db, "WHERE id = ?", (change.after.id,))
-    return found[0] if found and found[0][1].text == change.before else None
+    unchanged = found and (found[0][1].text, found[0][1].seq) == (change.before, change.after.seq)
+    return found[0] if unchanged else None
 
 
 def _apply(
-    db: sqlite3.Connection, change: Change, target: tuple[int, MemoryItem] | None, seq: int, at: str
+    db: sqlite3.Connection,
+    change: Change,
+    target: tuple[int, MemoryItem] | None,
+    seq: int,
+    at: str,
+    refuse_twins: bool,
 ) -> tuple[int | None, Change]:
     """Write one change; returns the memory's row (None if it is gone) and the change as it took effect."""
     if change.event is Event.NONE:
@@ -351,6 +363,8 @@ def _apply(
     row, item = target
     if change.event is Event.UPDATE and _update(db, row, change, seq):
         return row, change
+    if change.event is Event.UPDATE and refuse_twins:
+        raise InputError(f"another memory of this scope says this already: delete {item.id!r} instead")
     # An UPDATE to what another memory of the scope already says would make a twin: this one goes instead.
     _erase_rows(db, [(row, item)], at, with_messages=False)
     return row, dataclasses.replace(change, event=Event.DELETE, after=item)
@@ -382,11 +396,21 @@ def _add(db: sqlite3.Connection, change: Change, seq: int) -> tuple[int, Change]
         twin = _twin(db, item.scope, same)
         if twin is None:
             raise StoreError(f"a memory with the id {item.id!r} exists already")
-        return twin[0], dataclasses.replace(change, event=Event.NONE, after=twin[1])
+        return twin[0], _renew(db, twin[0], twin[1], change, seq)
     row: int = inserted[0]
     _insert_vector(db, row, change.vector)
     _insert_history(db, item.id, None, item.text, Event.ADD, item.created_at, None, item)
     return row, dataclasses.replace(change, after=item)
+
+
+def _renew(db: sqlite3.Connection, row: int, twin: MemoryItem, change: Change, seq: int) -> Change:
+    """What becomes of an ADD of what `twin` says already: nothing, unless it would be remembered for longer."""
+    until = change.after.expiration_date
+    if not outlives(until, twin.expiration_date):
+        return dataclasses.replace(change, event=Event.NONE, after=twin)
+    db.execute("UPDATE memories SET expiration_date = ?, seq = ? WHERE row = ?", (until, seq, row))
+    after = dataclasses.replace(twin, expiration_date=until, seq=seq)
+    return dataclasses.replace(change, event=Event.UPDATE, after=after, before=twin.text)
 
 
 def _twin(db: sqlite3.Connection, scope: Scope, same: bytes) -> tuple[int, MemoryItem] | None:
@@ -438,11 +462,16 @@ def _erase_rows(
         _insert_history(db, item.id, item.text, None, Event.DELETE, item.created_at, at, item)
 
 
-def _forget(db: sqlite3.Connection, memory_ids: Sequence[str]) -> None:
+def _purge(db: sqlite3.Connection, memory_ids: Sequence[str]) -> None:
+    """Remove the history of memories that are gone, and what is left of the messages they came from.
+
+    Their tombstones stay, without text, so that projections still learn what to drop.
+    """
     for chunk in _chunks(memory_ids):
-        db.execute(f"DELETE FROM history WHERE memory_id IN ({_marks(chunk)})", chunk)
-        db.execute(f"DELETE FROM tombstones WHERE memory_id IN ({_marks(chunk)})", chunk)
-    _new_epoch(db)  # with the tombstones gone, projections cannot follow: they start anew
+        among = f"IN ({_marks(chunk)})"
+        rows = f"SELECT row FROM tombstones WHERE memory_id {among}"
+        db.execute(f"DELETE FROM messages WHERE row IN (SELECT message FROM sources WHERE memory IN ({rows}))", chunk)
+        db.execute(f"DELETE FROM history WHERE memory_id {among}", chunk)
 
 
 def _insert_vector(db: sqlite3.Connection, row: int, vector: Any) -> None:
@@ -620,8 +649,7 @@ def _test_sql(operator: str, value: Any, column: str, kind: str) -> tuple[str, l
     if operator == "exists":
         return f"{kind} <> 'null'", []
     if operator in ("eq", "in"):
-        tests = [_equal_sql(one, column, kind) for one in (value if isinstance(value, tuple) else (value,))]
-        return "(" + (" OR ".join(sql for sql, _ in tests) or "0") + ")", [v for _, values in tests for v in values]
+        return _among_sql(value if isinstance(value, tuple) else (value,), column, kind)
     if operator in ("ne", "nin"):
         sql, values = _test_sql("in", value if isinstance(value, tuple) else (value,), column, kind)
         return f"NOT ifnull({sql}, 0)", values
@@ -645,6 +673,18 @@ def _test_sql(operator: str, value: Any, column: str, kind: str) -> tuple[str, l
         " WHERE i.type = 'text' AND casefold(i.value) = ?)))",
         [folded, folded],
     )
+
+
+def _among_sql(values: tuple[Any, ...], column: str, kind: str) -> tuple[str, list[Any]]:
+    """Equality with one of `values`: texts and numbers go as one JSON array each, however many they are."""
+    texts = [value for value in values if isinstance(value, str)]
+    numbers = [value for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]
+    others = {str(value): value for value in values if value is None or isinstance(value, bool)}
+    tests = [_equal_sql(value, column, kind) for value in others.values()]
+    for kinds, among in (("('text')", texts), ("('integer', 'real')", numbers)):
+        if among:
+            tests.append((f"({kind} IN {kinds} AND {column} IN (SELECT value FROM json_each(?)))", [json.dumps(among)]))
+    return "(" + (" OR ".join(sql for sql, _ in tests) or "0") + ")", [v for _, bound in tests for v in bound]
 
 
 def _equal_sql(value: Any, column: str, kind: str) -> tuple[str, list[Any]]:
