@@ -18,7 +18,8 @@ from langchain_core.runnables import ensure_config
 from langgraph.runtime import Runtime
 
 from mem0_core import AsyncMemory, InputError, Memory, MemoryDict, ModelError, Scope, StoreError
-from mem0_langchain.convert import INTRODUCTION, memory_prompt, question, said
+from mem0_core.prompts import MEMORIES_INTRODUCTION
+from mem0_langchain.convert import memory_prompt, question, said
 from mem0_langchain.runs import MemoryRuns, recall_request, remember_request
 from mem0_langchain.scope import Address
 from mem0_langchain.turn import Turn, begin, finish, scope_of, trimmed, unremembered
@@ -92,7 +93,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         scope: Scope | None = None,
         thread_as_run: bool = False,
         on_error: Literal["raise", "log"] = "raise",
-        introduction: str = INTRODUCTION,
+        introduction: str = MEMORIES_INTRODUCTION,
         name: str | None = None,
     ) -> None:
         super().__init__()
