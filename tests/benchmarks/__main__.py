@@ -1,0 +1,52 @@
+"""``python -m tests.benchmarks [cost|recall|crash|all]``: measure, print tables, write JSON under bench-results/."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.benchmarks import cost, crash, recall
+from tests.benchmarks.plan import FULL, QUICK, ROOT, Plan
+from tests.benchmarks.report import Report
+
+BENCHMARKS: dict[str, Callable[[Plan], Report]] = {
+    "recall": recall.measure,
+    "crash": crash.measure,
+    "cost": cost.measure,
+}
+
+
+def main(arguments: Sequence[str]) -> None:
+    options = _options(arguments)
+    chosen = list(BENCHMARKS) if options.verb == "all" else [options.verb]
+    for name in chosen:
+        report = BENCHMARKS[name](_plan(options))
+        path = report.write(options.out)
+        print(f"\n{report.table()}\n{path}\n", flush=True)
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
+    parser.add_argument("verb", nargs="?", default="all", choices=[*BENCHMARKS, "all"])
+    parser.add_argument("--quick", action="store_true", help="small sizes, under a minute in all")
+    parser.add_argument("--sizes", type=_sizes, help="numbers of memories for cost, as in 0,1000,10000,100000")
+    parser.add_argument("--out", type=Path, default=ROOT / "bench-results", help="folder of the JSON files")
+    return parser.parse_args(arguments)
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    plan = QUICK if options.quick else FULL
+    if options.sizes:
+        plan = dataclasses.replace(plan, sizes=options.sizes, big=options.sizes[-1])
+    return plan
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(sorted({int(part) for part in text.split(",")}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

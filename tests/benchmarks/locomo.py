@@ -1,0 +1,89 @@
+"""Reading LoCoMo: conversations turn by turn, and questions with the turns that answer them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.benchmarks.plan import ROOT
+
+__all__ = ["CATEGORIES", "PATH", "Conversation", "Question", "Turn", "load", "read"]
+
+PATH = ROOT.parent / "shared" / "data" / "locomo_dev.json.gz"
+CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+
+_EVIDENCE = re.compile(r"D:?(\d+):0*(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What one of the two said, and when its session was (ISO 8601)."""
+
+    id: str
+    speaker: str
+    text: str
+    caption: str
+    said_at: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question and the ids of the turns that answer it."""
+
+    text: str
+    category: int
+    gold: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    name: str
+    sessions: tuple[tuple[Turn, ...], ...]
+    questions: tuple[Question, ...]
+
+    @property
+    def turns(self) -> list[Turn]:
+        return [turn for session in self.sessions for turn in session]
+
+
+def load(path: Path = PATH) -> list[Conversation]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [read(sample) for sample in json.load(file)]
+
+
+def read(sample: Mapping[str, Any]) -> Conversation:
+    """One conversation as LoCoMo writes it. Evidence that names no turn, and blank turns, are left out."""
+    talk = sample["conversation"]
+    numbers = sorted(int(key.split("_")[1]) for key in talk if re.fullmatch(r"session_\d+", key))
+    sessions = tuple(
+        tuple(_turn(turn, _moment(talk[f"session_{number}_date_time"])) for turn in talk[f"session_{number}"])
+        for number in numbers
+    )
+    spoken = tuple(tuple(turn for turn in session if turn.text.strip()) for session in sessions)
+    known = {turn.id for session in spoken for turn in session}
+    questions = tuple(
+        Question(entry["question"], entry["category"], _gold(entry.get("evidence") or (), known))
+        for entry in sample["qa"]
+    )
+    return Conversation(sample["sample_id"], spoken, questions)
+
+
+def _turn(turn: Mapping[str, Any], said_at: str) -> Turn:
+    return Turn(turn["dia_id"], turn["speaker"], turn["text"], turn.get("blip_caption") or "", said_at)
+
+
+def _moment(text: str) -> str:
+    """``1:56 pm on 8 May, 2023``; LoCoMo names no zone."""
+    return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC).isoformat()
+
+
+def _gold(evidence: Sequence[str], known: set[str]) -> tuple[str, ...]:
+    """The turns that evidence strings name: 'D8:6; D9:17' are two, 'D:11:26' is D11:26, 'D30:05' is D30:5."""
+    named = [f"D{session}:{turn}" for part in evidence for session, turn in _EVIDENCE.findall(part)]
+    return tuple(turn for turn in dict.fromkeys(named) if turn in known)

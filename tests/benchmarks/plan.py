@@ -1,0 +1,56 @@
+"""How much is measured: the full run, the quick one, and the tiny one that tests use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["FULL", "QUICK", "ROOT", "Plan"]
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Sizes and repeats.
+
+    Attributes:
+        sizes: numbers of memories in the store, ascending, shared by a hundred users.
+        calls, rounds: adds in one timed block, and blocks per size; sizes take turns, so that noise meets all alike.
+        full_rounds: rounds with ``durability="full"``, which wait for the disk.
+        queries: searches per size.
+        big: memories of one user, for the HNSW graph; `exact_limit` is where it begins (None: the default).
+        processes: fresh processes whose median is taken.
+        crash_runs: writers that are killed.
+        conversations, questions: how much of LoCoMo is scored (None: all).
+    """
+
+    sizes: tuple[int, ...] = (0, 1_000, 10_000, 100_000)
+    calls: int = 200
+    rounds: int = 5
+    full_rounds: int = 3
+    queries: int = 1_000
+    big: int = 100_000
+    exact_limit: int | None = None
+    processes: int = 7
+    crash_runs: int = 200
+    conversations: int | None = None
+    questions: int | None = None
+    resamples: int = 2_000
+
+
+FULL = Plan()
+QUICK = Plan(
+    sizes=(0, 1_000, 3_000),
+    calls=60,
+    rounds=2,
+    full_rounds=1,
+    queries=100,
+    big=3_000,
+    exact_limit=1_000,
+    processes=2,
+    crash_runs=20,
+    conversations=1,
+    questions=60,
+    resamples=500,
+)

@@ -1,0 +1,147 @@
+"""The benchmarks themselves: they run, at sizes too small to measure anything, and count what they should."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mem0_core.testing import HashEmbedder
+from tests.benchmarks import __main__ as command
+from tests.benchmarks import cost, crash, locomo, recall
+from tests.benchmarks.bm25 import BM25
+from tests.benchmarks.plan import QUICK, Plan
+from tests.benchmarks.report import Bar, Report
+
+TINY = Plan(
+    sizes=(0, 100, 300),
+    calls=5,
+    rounds=1,
+    full_rounds=1,
+    queries=20,
+    big=300,
+    exact_limit=100,
+    processes=1,
+    crash_runs=3,
+    resamples=50,
+)
+TALK: dict[str, Any] = {
+    "sample_id": "talk",
+    "conversation": {
+        "speaker_a": "Ana",
+        "speaker_b": "Ben",
+        "session_2_date_time": "9:05 am on 3 June, 2023",
+        "session_2": [
+            {"speaker": "Ben", "dia_id": "D2:1", "text": "The kayak tour starts on Sunday."},
+            {"speaker": "Ana", "dia_id": "D2:2", "text": " "},
+            {"speaker": "Ana", "dia_id": "D2:3", "text": "See you!"},
+        ],
+        "session_1_date_time": "1:56 pm on 8 May, 2023",
+        "session_1": [
+            {"speaker": "Ana", "dia_id": "D1:1", "text": "Look at this!", "blip_caption": "a red bicycle"},
+            {"speaker": "Ben", "dia_id": "D1:2", "text": "I play the cello every evening."},
+            {"speaker": "Ana", "dia_id": "D1:3", "text": "See you!"},
+        ],
+    },
+    "qa": [
+        {"question": "Who plays the cello every evening?", "category": 4, "evidence": ["D1:2"]},
+        {"question": "When does the kayak tour start?", "category": 2, "evidence": ["D2:01; D:1:3", "D9:9", "D"]},
+        {"question": "Is there life elsewhere?", "category": 3, "evidence": []},
+    ],
+}
+
+
+@pytest.mark.slow
+def test_cost_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(cost, "real_embedder", lambda: HashEmbedder(name="real"))
+    report = cost.measure(TINY)
+    assert not [row for row in report.rows if row.value is None]
+    recalls = [row.value for row in report.rows if row.name.startswith("recall@10")]
+    assert recalls
+    assert set(recalls) == {1.0}, "a scan within one user is exact"
+    written = json.loads(report.write(tmp_path).read_text(encoding="utf-8"))
+    assert written["machine"]["cores"]
+    assert len(written["rows"]) == len(report.rows)
+
+
+def test_recall_scores_turns() -> None:
+    report = recall.score(Report("recall"), [locomo.read(TALK)], HashEmbedder(), resamples=50, bar=Bar(">=", 44))
+    section = "R@10, categories 1-4 (2 questions)"
+    assert report.value(section, recall.OURS) == 100
+    assert report.value(section, "BM25, the turn alone") == 100
+    assert report.details["data"] == {
+        "conversations": ["talk"],
+        "turns": 5,
+        "questions": 3,
+        "questions without gold": 1,
+    }
+
+
+def test_recall_says_that_the_data_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(locomo, "PATH", tmp_path / "nothing.json.gz")
+    (row,) = recall.measure(QUICK).rows
+    assert row.verdict == "skipped"
+    assert "not here" in row.note
+
+
+def test_locomo_is_read_in_order_and_its_evidence_cleaned() -> None:
+    talk = locomo.read(TALK)
+    assert [turn.id for turn in talk.turns] == ["D1:1", "D1:2", "D1:3", "D2:1", "D2:3"]
+    assert talk.turns[0].said_at == "2023-05-08T13:56:00+00:00"
+    assert [question.gold for question in talk.questions] == [("D1:2",), ("D2:1", "D1:3"), ()]
+
+
+@pytest.mark.parametrize(
+    ("gold", "ranked", "expected"),
+    [
+        (["a"], ["a", "b"], [1, 1, 1, 1, 1]),
+        (["a", "z"], ["b", "a"], [0.5, 0.5, 0.5, 0, 0.5]),
+        (["a", "b"], ["c", "a|b"], [1, 1, 1, 1, 0.5]),
+        (["a"], [*"bcdefghijk", "a"], [0, 0, 1, 0, 1 / 11]),
+        (["z"], ["a"], [0, 0, 0, 0, 0]),
+    ],
+)
+def test_measures(gold: list[str], ranked: list[str], expected: list[float]) -> None:
+    assert recall._measures(gold, ranked) == pytest.approx(expected)
+
+
+def test_bm25_prefers_rare_words_and_short_texts() -> None:
+    scores = BM25(["the cat sat", "the dog sat there", "the dog"]).scores("The dog?")
+    assert scores.argsort()[::-1].tolist() == [2, 1, 0]
+    assert BM25(["the cat"]).scores("zebra").tolist() == [0]
+
+
+def test_crash_reports_the_nursery() -> None:
+    report = crash.measure(TINY)
+    if len(report.rows) > 1:
+        assert {row.verdict for row in report.rows if row.bar} == {"pass"}
+
+
+def test_the_table_names_what_was_missed() -> None:
+    report = Report("demo")
+    report.add("first", "slow", 2.0, "ms", Bar("<=", 1))
+    report.add("second", "fast", 0.5, "ms", Bar("<=", 1))
+    report.add("first", "unbarred", 123_456)
+    report.skip("second", "no such device")
+    lines = report.table().splitlines()
+    assert [line.split()[0] for line in lines[2:]] == [
+        *("first", "slow", "unbarred", "second", "fast", "not", "1", "MISS"),
+    ]
+    assert lines[-1] == "MISS first: slow"
+    assert "123,456" in report.table()
+
+
+def test_the_command_writes_where_it_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: Any) -> None:
+    seen: list[Plan] = []
+
+    def measure(plan: Plan) -> Report:
+        seen.append(plan)
+        return Report("cost")
+
+    monkeypatch.setitem(command.BENCHMARKS, "cost", measure)
+    command.main(["cost", "--quick", "--sizes", "200,0", "--out", str(tmp_path)])
+    assert (seen[0].sizes, seen[0].big, seen[0].calls) == ((0, 200), 200, QUICK.calls)
+    assert (tmp_path / "cost.json").exists()
+    assert "== cost ==" in capsys.readouterr().out
