@@ -15,7 +15,6 @@ Needs pytest; nothing else in the package does.
 from __future__ import annotations
 
 import threading
-import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 from mem0_core.errors import ConfigError, InputError, StoreError
 from mem0_core.filters import Filter, matches, parse_filters
 from mem0_core.ports import Commit, MemoryStore, VectorIndex
-from mem0_core.records import Change, Event, MemoryItem, Message, Scope, content_hash, same_fact_key
+from mem0_core.records import Change, Event, MemoryItem, Message, Scope, content_hash, new_id, same_fact_key
 
 __all__ = ["MemoryStoreContract", "VectorIndexContract", "an_item", "changes_of", "unit_vectors"]
 
@@ -47,7 +46,7 @@ def unit_vectors(count: int, *, seed: int = 0, dims: int = DIMS) -> NDArray[np.f
 
 def an_item(text: str, scope: Scope = ALICE, **fields: Any) -> MemoryItem:
     """A new memory that says `text`."""
-    fields = {"id": str(uuid.uuid4()), "created_at": AT, "hash": content_hash(text), **fields}
+    fields = {"id": new_id(), "created_at": AT, "hash": content_hash(text), **fields}
     return MemoryItem(text=text, scope=scope, **fields)
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import time
 import unicodedata
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -34,6 +37,7 @@ __all__ = [
     "content_hash",
     "is_expired",
     "is_valid_text",
+    "new_id",
     "outlives",
     "same_fact_key",
 ]
@@ -80,7 +84,8 @@ class Scope:
     @property
     def ids(self) -> dict[Axis, str]:
         """The ids that are given, in the order user, agent, run."""
-        return {axis: value for axis in Axis if (value := getattr(self, axis)) is not None}
+        every = ((Axis.USER, self.user_id), (Axis.AGENT, self.agent_id), (Axis.RUN, self.run_id))
+        return {axis: value for axis, value in every if value is not None}
 
     @property
     def partition(self) -> tuple[Axis, str]:
@@ -228,6 +233,16 @@ class Usage:
 
     input_tokens: int = 0
     output_tokens: int = 0
+
+
+def new_id() -> str:
+    """A new UUID, version 7: random, and ordered by time, so that new rows of an index lie together."""
+    milliseconds = time.time_ns() // 1_000_000
+    noise = int.from_bytes(os.urandom(10))
+    version, variant = 0x7 << 76, 0x2 << 62
+    return str(
+        uuid.UUID(int=milliseconds << 80 | version | (noise >> 68 & 0xFFF) << 64 | variant | noise & (1 << 62) - 1)
+    )
 
 
 def content_hash(text: str) -> str:

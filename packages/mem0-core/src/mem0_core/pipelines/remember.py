@@ -11,7 +11,6 @@ already holds (up to case, spacing and punctuation) is NONE.
 from __future__ import annotations
 
 import dataclasses
-import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
@@ -33,6 +32,7 @@ from mem0_core.records import (
     Skipped,
     content_hash,
     is_expired,
+    new_id,
     outlives,
     same_fact_key,
 )
@@ -347,7 +347,7 @@ def _plan_one(
 
 def _new_item(fact: Fact, request: Request) -> MemoryItem:
     return MemoryItem(
-        id=str(uuid.uuid4()),
+        id=new_id(),
         text=fact.text,
         scope=request.scope,
         hash=content_hash(fact.text),

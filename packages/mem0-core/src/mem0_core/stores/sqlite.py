@@ -12,7 +12,6 @@ import hashlib
 import json
 import sqlite3
 import time
-import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import lru_cache
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mem0_core.errors import InputError, StoreError
 from mem0_core.filters import Filter
 from mem0_core.ports import Commit, Position, VectorChanges, check_space
-from mem0_core.records import Change, Event, HistoryRow, MemoryItem, Message, Scope, outlives, same_fact_key
+from mem0_core.records import Change, Event, HistoryRow, MemoryItem, Message, Scope, new_id, outlives, same_fact_key
 from mem0_core.stores.schema import HISTORY_COLUMNS, MIGRATIONS
 from mem0_core.stores.sqlite_filters import casefold, filter_sql
 
@@ -495,7 +494,7 @@ def _insert_history(
     db.execute(
         "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            str(uuid.uuid4()),
+            new_id(),
             memory_id,
             old,
             new,
@@ -515,9 +514,12 @@ def _insert_messages(db: sqlite3.Connection, messages: Sequence[Message], scope:
         return []
     ids = _ids(scope)
     add = repr((ids, [(m.role, m.content, m.name, m.timestamp, _json(m.metadata)) for m in messages])).encode()
+    whole = hashlib.blake2b(add, digest_size=16)
     rows = []
     for index, message in enumerate(messages):
-        digest = hashlib.blake2b(add + b"#%d" % index, digest_size=16).digest()
+        place = whole.copy()
+        place.update(b"#%d" % index)
+        digest = place.digest()
         inserted = db.execute(
             "INSERT INTO messages (digest, user_id, agent_id, run_id, role, content, name, metadata, created_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING row",
@@ -582,7 +584,7 @@ def _item(row: tuple[Any, ...]) -> MemoryItem:
         scope=_scope(row[2], row[3], row[4]),
         text=row[5],
         hash=row[6],
-        metadata=json.loads(row[7]),
+        metadata=json.loads(row[7]) if row[7] != "{}" else {},
         actor_id=row[8],
         role=row[9],
         memory_type=row[10],
