@@ -614,18 +614,28 @@ def _found(hit: Hit, explain: bool) -> MemoryDict:
 
 
 def _shape(item: MemoryItem) -> MemoryDict:
-    shaped = MemoryDict(
-        id=item.id,
-        memory=item.text,
-        hash=item.hash,
-        metadata=dict(item.metadata),
-        created_at=item.created_at,
-        updated_at=item.updated_at,
-    )
-    for axis, value in item.scope.ids.items():
-        shaped[axis.value] = value
-    for name in ("actor_id", "role", "memory_type", "expiration_date"):
-        value = getattr(item, name)
-        if value is not None:
-            shaped[name] = value
+    shaped: MemoryDict = {
+        "id": item.id,
+        "memory": item.text,
+        "hash": item.hash,
+        "metadata": dict(item.metadata),
+        "created_at": item.created_at,
+        "updated_at": item.updated_at,
+    }
+    # Written out, not looped over: a search shapes every hit, and this is a fifth of its time otherwise.
+    scope = item.scope
+    if scope.user_id is not None:
+        shaped["user_id"] = scope.user_id
+    if scope.agent_id is not None:
+        shaped["agent_id"] = scope.agent_id
+    if scope.run_id is not None:
+        shaped["run_id"] = scope.run_id
+    if item.actor_id is not None:
+        shaped["actor_id"] = item.actor_id
+    if item.role is not None:
+        shaped["role"] = item.role
+    if item.memory_type is not None:
+        shaped["memory_type"] = item.memory_type
+    if item.expiration_date is not None:
+        shaped["expiration_date"] = item.expiration_date
     return shaped

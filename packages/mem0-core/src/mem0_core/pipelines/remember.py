@@ -104,7 +104,8 @@ def remember(ports: Ports, request: Request) -> Flow[Remembered]:
         StoreError: the commit failed, or other writers kept changing the same memories; nothing is written.
     """
     messages, unseen = yield from see(ports.chat, request)
-    request = dataclasses.replace(request, messages=messages)
+    if messages != request.messages:
+        request = dataclasses.replace(request, messages=messages)
     facts, unread = yield from extract(ports.chat, request)
     for _ in range(_TRIES):
         changes, undecided = yield from weigh(ports, request, facts)
@@ -372,6 +373,6 @@ def _with_vectors(
     fresh = (yield from embed_texts(ports, missing)) if missing else ()
     vectors = {**ready, **dict(zip(missing, fresh, strict=True))}
     return tuple(
-        dataclasses.replace(change, vector=vectors[text]) if text is not None else change
+        Change(change.event, change.after, change.before, vectors[text], change.sources) if text is not None else change
         for change, text in zip(changes, texts, strict=True)
     )

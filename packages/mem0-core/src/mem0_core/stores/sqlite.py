@@ -80,8 +80,7 @@ class SQLiteStore:
         refuse_twins: bool = False,
     ) -> Commit:
         with self._write() as db:
-            if space is not None:
-                _fix_space(db, space)
+            dims = _fix_space(db, space)
             targets = [_target(db, change) for change in changes]
             conflicts = tuple(i for i, change in enumerate(changes) if change.before is not None and not targets[i])
             if conflicts:
@@ -92,7 +91,7 @@ class SQLiteStore:
             # What goes, goes first: an UPDATE or ADD must not give way to a twin that the same plan removes.
             for place in sorted(range(len(changes)), key=lambda place: changes[place].event is not Event.DELETE):
                 change = changes[place]
-                row, applied[place] = _apply(db, change, targets[place], seq + place, at, refuse_twins)
+                row, applied[place] = _apply(db, change, targets[place], seq + place, at, refuse_twins, dims)
                 if row is not None and applied[place].event is not Event.DELETE:
                     _insert_sources(db, row, (heard[i] for i in change.sources))
             return Commit(applied=tuple(applied))
@@ -353,15 +352,16 @@ def _apply(
     seq: int,
     at: str,
     refuse_twins: bool,
+    dims: int,
 ) -> tuple[int | None, Change]:
     """Write one change; returns the memory's row (None if it is gone) and the change as it took effect."""
     if change.event is Event.NONE:
         found = _select(db, "WHERE id = ?", (change.after.id,)) if change.sources else []
         return (found[0][0] if found else None), change
     if target is None:
-        return _add(db, change, seq)
+        return _add(db, change, seq, dims)
     row, item = target
-    if change.event is Event.UPDATE and _update(db, row, change, seq):
+    if change.event is Event.UPDATE and _update(db, row, change, seq, dims):
         return row, change
     if change.event is Event.UPDATE and refuse_twins:
         raise InputError(f"another memory of this scope says this already: delete {item.id!r} instead")
@@ -370,8 +370,8 @@ def _apply(
     return row, dataclasses.replace(change, event=Event.DELETE, after=item)
 
 
-def _add(db: sqlite3.Connection, change: Change, seq: int) -> tuple[int, Change]:
-    item = dataclasses.replace(change.after, seq=seq)
+def _add(db: sqlite3.Connection, change: Change, seq: int, dims: int) -> tuple[int, Change]:
+    item = change.after
     same = same_fact_key(item.text, item.actor_id)
     inserted = db.execute(
         f"INSERT INTO memories ({_MEMORY_COLUMNS.removeprefix('row, ')}, same)"
@@ -398,9 +398,9 @@ def _add(db: sqlite3.Connection, change: Change, seq: int) -> tuple[int, Change]
             raise StoreError(f"a memory with the id {item.id!r} exists already")
         return twin[0], _renew(db, twin[0], twin[1], change, seq)
     row: int = inserted[0]
-    _insert_vector(db, row, change.vector)
+    _insert_vector(db, row, change.vector, dims)
     _insert_history(db, item.id, None, item.text, Event.ADD, item.created_at, None, item)
-    return row, dataclasses.replace(change, after=item)
+    return row, Change(change.event, dataclasses.replace(item, seq=seq), sources=change.sources)
 
 
 def _renew(db: sqlite3.Connection, row: int, twin: MemoryItem, change: Change, seq: int) -> Change:
@@ -419,7 +419,7 @@ def _twin(db: sqlite3.Connection, scope: Scope, same: bytes) -> tuple[int, Memor
     return twins[0] if twins else None
 
 
-def _update(db: sqlite3.Connection, row: int, change: Change, seq: int) -> bool:
+def _update(db: sqlite3.Connection, row: int, change: Change, seq: int, dims: int) -> bool:
     """Whether the memory could take the new text: not if another memory of its scope says the same."""
     item = change.after
     same = same_fact_key(item.text, item.actor_id)
@@ -443,7 +443,7 @@ def _update(db: sqlite3.Connection, row: int, change: Change, seq: int) -> bool:
     except sqlite3.IntegrityError:
         return False
     if change.vector is not None:
-        _insert_vector(db, row, change.vector)
+        _insert_vector(db, row, change.vector, dims)
     if item.text != change.before:  # the history is of texts; metadata alone leaves no row
         _insert_history(db, item.id, change.before, item.text, Event.UPDATE, item.created_at, item.updated_at, item)
     return True
@@ -474,11 +474,10 @@ def _purge(db: sqlite3.Connection, memory_ids: Sequence[str]) -> None:
         db.execute(f"DELETE FROM history WHERE memory_id {among}", chunk)
 
 
-def _insert_vector(db: sqlite3.Connection, row: int, vector: Any) -> None:
-    space = _space(db)
-    if vector is None or space is None:
-        raise StoreError("a memory is stored with its vector, and the first commit names the embedder's space")
-    db.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (row, _blob(vector, space[1])))
+def _insert_vector(db: sqlite3.Connection, row: int, vector: Any, dims: int) -> None:
+    if vector is None or not dims:
+        raise StoreError("a memory is stored with its vector, and the commit names the embedder's space")
+    db.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (row, _blob(vector, dims)))
 
 
 def _insert_history(
@@ -563,11 +562,15 @@ def _space(db: sqlite3.Connection) -> tuple[str, int] | None:
     return tuple(json.loads(found[0])) if found else None
 
 
-def _fix_space(db: sqlite3.Connection, space: tuple[str, int]) -> None:
+def _fix_space(db: sqlite3.Connection, space: tuple[str, int] | None) -> int:
+    """Check a commit's space against the store's, or make it the store's; returns its dims, 0 for none."""
+    if space is None:
+        return 0
     held = _space(db)
     check_space(held, space)
     if held is None:
         db.execute("INSERT INTO meta VALUES ('space', ?)", (json.dumps(space),))
+    return space[1]
 
 
 # --- rows and SQL ------------------------------------------------------------------------------------------------
