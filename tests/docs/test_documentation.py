@@ -83,7 +83,7 @@ def runs(command: str) -> bool:
             return True
         case ["python", script, *_] if script.startswith("examples/"):
             return True
-        case ["nox", *words]:
+        case ["nox", *words] | ["python", "-m", "nox", *words]:
             unknown = set(named_sessions(words)) - sessions()
             assert not unknown, f"noxfile.py has no session {', '.join(unknown)}"
         case ["pip", "install", *words] | ["python", "-m", "pip", "install", *words] | ["uv", "pip", "install", *words]:
