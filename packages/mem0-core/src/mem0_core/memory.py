@@ -203,6 +203,7 @@ class Memory:
             scope=scope,
             messages=parsed.messages,
             at=_at(timestamp, parsed.messages),
+            today=_today(),
             metadata=check_metadata(metadata, "the add"),
             infer=infer,
             memory_type=memory_type,

@@ -69,6 +69,7 @@ class Request:
 
     Attributes:
         at: ISO 8601 time of the conversation: the day prompts call today, and the memories' time.
+        today: ``YYYY-MM-DD`` of the call itself, which decides what has expired.
         neighbours: s, how many memories nearest to each fact the model weighs it against.
         bad_reply: what becomes of items the model did not put in the agreed form, after it was asked again.
     """
@@ -76,6 +77,7 @@ class Request:
     scope: Scope
     messages: tuple[Message, ...]
     at: str
+    today: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
     infer: bool = True
     memory_type: str | None = None
@@ -283,7 +285,7 @@ def similar(ports: Ports, request: Request, vectors: NDArray[np.float32]) -> Flo
         eligible = [
             item
             for item, _ in of_fact
-            if item.scope.user_id == request.scope.user_id and not is_expired(item, request.at[:10])
+            if item.scope.user_id == request.scope.user_id and not is_expired(item, request.today)
         ]
         kept |= {item.id: item for item in eligible[: request.neighbours]}
     return tuple(kept.values())
