@@ -527,6 +527,13 @@ class VectorIndexContract:
             assert [row for row, _ in index.nearest(ALICE, query, 10, only=only)[0]] == exact.tolist()
         assert index.nearest(ALICE, query, 10, only=np.empty(0, dtype=np.int64)) == [[]]
 
+    def test_a_scope_that_lost_everything_can_begin_again(self, store: MemoryStore, index: VectorIndex) -> None:
+        self.fill(store, 3)
+        store.erase([item.id for item in store.find(ALICE)], at=LATER)
+        assert index.nearest(ALICE, unit_vectors(1), 1) == [[]]
+        vectors = self.fill(store, 3, seed=2)
+        assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1.0, abs=1e-5)
+
     def test_forgets_what_it_kept(self, store: MemoryStore, index: VectorIndex) -> None:
         vectors = self.fill(store, 60)
         index.nearest(ALICE, vectors[:1], 1)

@@ -158,19 +158,21 @@ class VectorChanges:
         rows: int64 row numbers that were added or re-embedded, (n,).
         vectors: their embeddings, (n, dims) float32.
         removed: int64 row numbers that are gone.
+        upto: sequence number of the last row, where there are more to come; None where these are all.
     """
 
     rows: NDArray[np.int64]
     vectors: NDArray[np.float32]
     removed: NDArray[np.int64]
+    upto: int | None = None
 
 
 class VectorSource(Protocol):
     """The side of the truth that vector projections read. Row numbers are the store's own and never reused."""
 
     def position(self, scope: Scope) -> Position: ...
-    def vector_changes(self, scope: Scope, *, after: int = 0) -> VectorChanges:
-        """Changes in `scope` with a sequence number above `after`, oldest first."""
+    def vector_changes(self, scope: Scope, *, after: int = 0, limit: int | None = None) -> VectorChanges:
+        """Changes in `scope` with a sequence number above `after`, oldest first; at most `limit` rows at once."""
         ...
 
     def vectors(self, rows: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

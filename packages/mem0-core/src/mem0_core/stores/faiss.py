@@ -7,7 +7,8 @@ and applies what it missed: that one path serves the process's own writes, other
 - Up to `exact_limit` vectors a partition is a flat index, read from the truth when first used: an exact scan of
   20,000 takes about a millisecond, and an approximate index with a filter loses results (recall 0.2 to 0.5
   at 1 % selectivity, faiss and pgvector alike).
-- Above it a thread builds an HNSW graph while the flat index goes on answering. HNSW is costly to build, so it is
+- Above it a thread builds an HNSW graph while the flat index goes on answering. The graph holds half-precision vectors;
+  what it finds is scored by those of the truth. HNSW is costly to build, so it is
   kept as a snapshot: the index file and, written after it, a JSON seal with its checksum and its place in the
   truth's order. A snapshot that is missing, torn, altered or of another epoch is built again from the truth.
 - A search restricted to some rows of an HNSW partition scans just these rows, exactly; where they are more than
@@ -25,7 +26,7 @@ import os
 import uuid
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -48,6 +49,7 @@ _log = logging.getLogger(__name__)
 _LINKS = 32  # HNSW's M
 _BUILD_BREADTH = 80  # HNSW's efConstruction
 _SEARCH_BREADTH = 192  # HNSW's efSearch
+_READ_STEP = 5000  # vectors read from the truth at once, so that loading takes little more memory than it fills
 _BUILD_STEP = 1000  # vectors added between two looks at whether the index is being closed
 _DEAD_SHARE = 0.2  # HNSW cannot forget: above this share of removed vectors it is built anew
 _EXACT_ROWS = 50_000  # a search among at most so many rows of an HNSW partition scans them
@@ -193,10 +195,25 @@ class _Partition:
             if index is None:
                 return [[] for _ in queries]
             if only is None:
-                return index.search(queries, k)
+                return self._found(index, queries, k, None)
             if isinstance(index, _Graph) and len(only) <= _EXACT_ROWS:
-                return _scan(*self._source.vectors([int(row) for row in only]), queries, k)
-            return index.search(queries, k, only)
+                return self._scored(queries, only.tolist(), k)
+            return self._found(index, queries, k, only)
+
+    def _found(
+        self, index: _Flat | _Graph, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None
+    ) -> Found:
+        """What the index finds; what a graph finds by half-precision vectors is scored by those of the truth."""
+        found = index.search(queries, k, only)
+        if isinstance(index, _Flat):
+            return found
+        return [
+            self._scored(query[None], [row for row, _ in of_query], k)[0]
+            for query, of_query in zip(queries, found, strict=True)
+        ]
+
+    def _scored(self, queries: NDArray[np.float32], rows: Sequence[int], k: int) -> Found:
+        return _scan(*self._source.vectors(rows), queries, k)
 
     def _follow(self) -> _Flat | _Graph | None:
         """Bring the index to where the truth is now; None while the partition is empty."""
@@ -204,16 +221,22 @@ class _Partition:
         if self._at is None or self._at.epoch != now.epoch:
             self._index, self._at = self._load(now)
         if self._at.seq != now.seq:
-            changes = self._source.vector_changes(self.address, after=self._at.seq)
-            if len(changes.rows) or len(changes.removed):
-                if self._index is None:
-                    self._index = _Flat(changes.vectors.shape[1])
-                self._index.replace(changes.rows, changes.vectors, changes.removed)
+            self._catch_up(self._at.seq)
             self._at = now
         if self._needs_graph():
             self._builder = Thread(target=self._build, name="mem0-hnsw", daemon=True)
             self._builder.start()
         return self._index if self._index is not None and self._index.live else None
+
+    def _catch_up(self, after: int | None) -> None:
+        """Apply what changed in the truth, some thousand vectors at a time."""
+        while after is not None:
+            changes = self._source.vector_changes(self.address, after=after, limit=_READ_STEP)
+            if self._index is None and len(changes.rows):
+                self._index = _Flat(changes.vectors.shape[1])
+            if self._index is not None:
+                self._index.replace(changes.rows, changes.vectors, changes.removed)
+            after = changes.upto
 
     def _load(self, now: Position) -> tuple[_Flat | _Graph | None, Position]:
         if self._snapshot is not None and (loaded := self._snapshot.load()):
@@ -328,7 +351,11 @@ class _Graph:
     def __init__(self, dims: int, index: Any = None, rows: NDArray[np.int64] | None = None) -> None:
         if index is None:
             faiss = _faiss()
-            index = faiss.IndexHNSWFlat(dims, _LINKS, faiss.METRIC_INNER_PRODUCT)
+            half = faiss.ScalarQuantizer.QT_fp16  # half the memory; scores are taken from the truth
+            index = faiss.IndexHNSWSQ(dims, half, _LINKS, faiss.METRIC_INNER_PRODUCT)
+            index.train(
+                np.zeros((1, dims), dtype=np.float32)
+            )  # asked for by form only: half precision has nothing to learn
             index.hnsw.efConstruction = _BUILD_BREADTH
         self.dims = dims
         self._index = index
@@ -345,7 +372,7 @@ class _Graph:
 
     @property
     def nbytes(self) -> int:
-        return len(self._rows) * (self.dims * 4 + _LINKS * 8 + 100)
+        return len(self._rows) * (self.dims * 2 + _LINKS * 8 + 100)
 
     def replace(self, rows: NDArray[np.int64], vectors: NDArray[np.float32], removed: Iterable[int]) -> None:
         self._bury(rows.tolist())

@@ -210,20 +210,22 @@ class SQLiteStore:
             ).fetchone()
         return Position(epoch, max(added or 0, removed or 0))
 
-    def vector_changes(self, scope: Scope, *, after: int = 0) -> VectorChanges:
+    def vector_changes(self, scope: Scope, *, after: int = 0, limit: int | None = None) -> VectorChanges:
         import numpy as np
 
         where, values = _scope_sql(scope)
         with self._read() as db:
             added = db.execute(
-                f"SELECT row, vector FROM memories JOIN vectors USING (row) WHERE {where} AND seq > ? ORDER BY seq",
-                (*values, after),
+                f"SELECT row, vector, seq FROM memories JOIN vectors USING (row) WHERE {where} AND seq > ?"
+                " ORDER BY seq LIMIT ?",
+                (*values, after, _limit(limit)),
             ).fetchall()
             removed = db.execute(
                 f"SELECT row FROM tombstones WHERE {where} AND seq > ? ORDER BY seq", (*values, after)
             ).fetchall()
         gone = np.fromiter((row for (row,) in removed), dtype=np.int64, count=len(removed))
-        return VectorChanges(*_stack(added), removed=gone)
+        upto = added[-1][2] if limit is not None and len(added) == limit else None
+        return VectorChanges(*_stack([row[:2] for row in added]), removed=gone, upto=upto)
 
     def vectors(self, rows: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         found: list[tuple[int, bytes]] = []
