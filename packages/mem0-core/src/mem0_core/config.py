@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mem0_core.errors import ConfigError, MissingExtra
 
-__all__ = ["PROVIDERS", "ComponentConfig", "Kind", "MemoryConfig", "build", "load_config", "provider"]
+__all__ = ["PROVIDERS", "ComponentConfig", "Kind", "MemoryConfig", "build", "check_provider", "load_config"]
 
 Kind = Literal["llm", "embedder", "reranker", "vector_store"]
 
@@ -190,7 +190,7 @@ def build(kind: Kind, spec: Any, **wiring: Any) -> Any:
             raise ConfigError(f"{kind}: {'; '.join(_explain(error))}") from error
     else:
         return spec
-    maker = provider(kind, component.provider)
+    maker = _maker(kind, component.provider)
     try:
         return maker(**_keywords(component), **wiring)
     except TypeError as error:
@@ -209,21 +209,30 @@ def _keywords(component: ComponentConfig) -> dict[str, Any]:
     return {**keys, "base_url": url} if url else keys
 
 
-def provider(kind: Kind, name: str) -> Callable[..., Any]:
-    """What makes a component, by the name of its provider.
+def check_provider(kind: Kind, name: str) -> None:
+    """Refuse a provider that nobody provides, without importing one that somebody does.
 
     Raises:
-        ConfigError: nobody provides that.
+        ConfigError: naming the nearest known one.
     """
+    if name not in PROVIDERS[kind] and name not in (others := _others(kind)):
+        raise ConfigError(f"{kind}: unknown provider {name!r}{_nearest(name, [*PROVIDERS[kind], *others])}")
+
+
+def _maker(kind: Kind, name: str) -> Callable[..., Any]:
+    """What makes a component, by the name of its provider."""
+    check_provider(kind, name)
     target = PROVIDERS[kind].get(name)
-    if target is not None:
-        module, _, attribute = target.partition(":")
-        maker: Callable[..., Any] = getattr(import_module(module), attribute)
-        return maker
+    if target is None:
+        loaded: Callable[..., Any] = _others(kind)[name].load()
+        return loaded
+    module, _, attribute = target.partition(":")
+    maker: Callable[..., Any] = getattr(import_module(module), attribute)
+    return maker
+
+
+def _others(kind: Kind) -> dict[str, Any]:
+    """The entry points of other packages, by the name of their provider."""
     from importlib.metadata import entry_points  # 40 ms, for providers that are not ours only
 
-    others = {entry.name: entry for entry in entry_points(group=f"mem0_core.{kind}")}
-    if name in others:
-        loaded: Callable[..., Any] = others[name].load()
-        return loaded
-    raise ConfigError(f"{kind}: unknown provider {name!r}{_nearest(name, [*PROVIDERS[kind], *others])}")
+    return {entry.name: entry for entry in entry_points(group=f"mem0_core.{kind}")}

@@ -17,7 +17,7 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
-from mem0_core.config import Kind, MemoryConfig, build, load_config, provider
+from mem0_core.config import Kind, MemoryConfig, build, check_provider, load_config
 from mem0_core.errors import ConfigError, InputError, ScopeError, StoreError
 from mem0_core.filters import Filter, parse_filters, unexpired
 from mem0_core.flow import Flow, StepRecord, arun, do, observe, run
@@ -142,7 +142,7 @@ class Memory:
         self._embedder: Embedder = _component("embedder", "embed", embedder, self.config.embedder, "onnx")
         self._reranker: Reranker | None = _component("reranker", "score", reranker, self.config.reranker)
         if index is None:
-            provider("vector_store", self.config.vector_store.provider)  # a wrong name is told now
+            check_provider("vector_store", self.config.vector_store.provider)  # a wrong name is told now
         self._store = store if store is not None else self._open_store()
         self._index = index
 

@@ -353,9 +353,8 @@ class _Graph:
             faiss = _faiss()
             half = faiss.ScalarQuantizer.QT_fp16  # half the memory; scores are taken from the truth
             index = faiss.IndexHNSWSQ(dims, half, _LINKS, faiss.METRIC_INNER_PRODUCT)
-            index.train(
-                np.zeros((1, dims), dtype=np.float32)
-            )  # asked for by form only: half precision has nothing to learn
+            # Asked for as a form only: half precision has nothing to learn.
+            index.train(np.zeros((1, dims), dtype=np.float32))
             index.hnsw.efConstruction = _BUILD_BREADTH
         self.dims = dims
         self._index = index
