@@ -19,6 +19,7 @@ __all__ = [
     "AddedMemory",
     "Axis",
     "Change",
+    "Entity",
     "Event",
     "Fact",
     "HistoryDict",
@@ -27,14 +28,21 @@ __all__ = [
     "MemoryDict",
     "MemoryItem",
     "Message",
+    "Node",
     "Operation",
+    "Pending",
+    "Relation",
+    "RelationChange",
+    "RelationDict",
     "Relations",
     "Scope",
     "SearchResult",
     "Skipped",
+    "Triplet",
     "Usage",
     "UsageDict",
     "content_hash",
+    "entity_key",
     "is_expired",
     "is_valid_text",
     "new_id",
@@ -203,6 +211,105 @@ class Change:
     sources: tuple[int, ...] = ()
 
 
+# --- the graph ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Someone or something a conversation names (seed 000 part 2, step 1); `type` is empty where it is not known."""
+
+    name: str
+    type: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Triplet:
+    """A statement of two entities (seed 001): ``(alice, works_at, MIT)``. Relationships are ``snake_case``."""
+
+    source: str
+    relationship: str
+    destination: str
+
+    def __str__(self) -> str:
+        """As seed 000 writes it: ``alice -- works_at -- MIT``."""
+        return f"{self.source} -- {self.relationship} -- {self.destination}"
+
+    @property
+    def sentence(self) -> str:
+        """What is embedded of it, and searched by words: ``alice works at MIT``."""
+        return f"{self.source} {self.relationship.replace('_', ' ')} {self.destination}"
+
+    @property
+    def key(self) -> tuple[bytes, str, bytes]:
+        """Equal for triplets that differ only in case and spacing."""
+        return entity_key(self.source), self.relationship.casefold(), entity_key(self.destination)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An entity in a store. A row number is the store's own and never reused."""
+
+    row: int
+    entity: Entity
+    scope: Scope
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A relation in a store: a triplet, and the interval in which it held.
+
+    Attributes:
+        weight: how often it was said.
+        valid_from, valid_to: ISO 8601 in UTC; it held from the first until before the second, None for still.
+        invalidated_at: when we learnt that it no longer holds.
+        source, destination: rows of its nodes.
+        memories: ids of the memories it came from.
+    """
+
+    row: int
+    triplet: Triplet
+    scope: Scope
+    valid_from: str
+    valid_to: str | None = None
+    invalidated_at: str | None = None
+    weight: int = 1
+    source: int = 0
+    destination: int = 0
+    memories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RelationChange:
+    """One planned change to the graph, committed with the changes to the memories it was learnt with.
+
+    Attributes:
+        event: ADD (said once more, where the scope holds it already) or DELETE (it no longer holds).
+        triplet: what is added or ended; the names of nodes that were found are those of the nodes.
+        relation: the row that a DELETE ends, and that a refined ADD takes weight and evidence from.
+        source, destination: rows of the nodes found for an ADD, None for new ones.
+        types: types of source and destination, for nodes that are new.
+        vectors: float32 embeddings of source, destination and `triplet.sentence`, for an ADD.
+        memories: positions, in the plan committed with it, of the changes whose memories support it.
+        messages: positions, in the messages committed with it, of those it was learnt from.
+    """
+
+    event: Event
+    triplet: Triplet
+    relation: int | None = None
+    source: int | None = None
+    destination: int | None = None
+    types: tuple[str, str] = ("", "")
+    vectors: tuple[Any, Any, Any] = (None, None, None)
+    memories: tuple[int, ...] = ()
+    messages: tuple[int, ...] = ()
+
+
+def entity_key(name: str) -> bytes:
+    """Equal for names that differ only in case and spacing. Returns 16 bytes."""
+    folded = " ".join(unicodedata.normalize("NFC", name).casefold().split())
+    return hashlib.blake2b(folded.encode(), digest_size=16).digest()
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
     """A row of the history table, with exactly the columns of seed 004."""
@@ -311,6 +418,13 @@ class Skipped(TypedDict):
     item: Any
 
 
+class Pending(TypedDict):
+    """A projection that could not be told of the change yet. The change is safe; the next call or open tells it."""
+
+    store: str
+    reason: str
+
+
 class UsageDict(TypedDict):
     llm_calls: int
     input_tokens: int
@@ -323,6 +437,22 @@ class AddResult(TypedDict):
     relations: Relations
     skipped: list[Skipped]
     usage: UsageDict
+    pending: NotRequired[list[Pending]]
+
+
+class RelationDict(TypedDict):
+    source: str
+    relationship: str
+    destination: str
+    weight: int
+    valid_from: str
+    valid_to: str | None
+    invalidated_at: str | None
+    memories: list[str]
+    score: NotRequired[float]
+    user_id: NotRequired[str]
+    agent_id: NotRequired[str]
+    run_id: NotRequired[str]
 
 
 class MemoryDict(TypedDict):
@@ -345,7 +475,7 @@ class MemoryDict(TypedDict):
 
 class SearchResult(TypedDict):
     results: list[MemoryDict]
-    relations: list[dict[str, Any]]
+    relations: list[RelationDict]
     note: NotRequired[str]
 
 
