@@ -25,9 +25,20 @@ from numpy.typing import NDArray
 from mem0_core.errors import ConfigError, InputError, StoreError
 from mem0_core.filters import Filter, matches, parse_filters
 from mem0_core.ports import Commit, MemoryStore, VectorIndex
-from mem0_core.records import Change, Event, MemoryItem, Message, Scope, content_hash, new_id, same_fact_key
+from mem0_core.records import (
+    Change,
+    Event,
+    MemoryItem,
+    Message,
+    RelationChange,
+    Scope,
+    Triplet,
+    content_hash,
+    new_id,
+    same_fact_key,
+)
 
-__all__ = ["MemoryStoreContract", "VectorIndexContract", "an_item", "changes_of", "unit_vectors"]
+__all__ = ["MemoryStoreContract", "VectorIndexContract", "adds_of", "an_item", "changes_of", "unit_vectors"]
 
 AT = "2025-06-01T12:00:00+00:00"
 LATER = "2025-06-02T12:00:00+00:00"
@@ -54,6 +65,15 @@ def changes_of(items: Sequence[MemoryItem], *, seed: int = 0, sources: tuple[int
     """ADDs of `items`, with random vectors."""
     vectors = unit_vectors(len(items), seed=seed)
     return [Change(Event.ADD, item, vector=vectors[i], sources=sources) for i, item in enumerate(items)]
+
+
+def adds_of(*triplets: Triplet, seed: int = 0, **fields: Any) -> list[RelationChange]:
+    """ADDs of `triplets`, with random vectors."""
+    vectors = unit_vectors(3 * len(triplets), seed=seed)
+    return [
+        RelationChange(Event.ADD, triplet, vectors=tuple(vectors[3 * place : 3 * place + 3]), **fields)
+        for place, triplet in enumerate(triplets)
+    ]
 
 
 class MemoryStoreContract:
@@ -112,6 +132,10 @@ class MemoryStoreContract:
             after = MemoryItem(**{**_fields(now), "text": text, "hash": content_hash(text), "updated_at": LATER})
             change = Change(Event.UPDATE, after, before=now.text, vector=unit_vectors(1, seed=9)[0])
         return store.commit([change], scope=item.scope, at=LATER, space=SPACE)
+
+    def relate(self, store: MemoryStore, *triplets: Triplet, scope: Scope = ALICE, **options: Any) -> Commit:
+        """Commit `triplets` as new relations."""
+        return store.commit((), relations=adds_of(*triplets), scope=scope, at=AT, space=SPACE, **options)
 
     # --- same fact, same scope --------------------------------------------------------------------------------------
 
@@ -431,7 +455,9 @@ class MemoryStoreContract:
         assert (len(changes.rows), len(changes.removed)) == (0, 1)
 
     def test_reembedding_replaces_all_vectors_at_once(self, store: MemoryStore) -> None:
-        one, two = self.add(store, "one", "two")
+        self.add(store, "one", "two")
+        one, two = store.embeddables()
+        assert [(part.kind, part.text) for part in (one, two)] == [("memory", "one"), ("memory", "two")]
         epoch = store.position(ALICE).epoch
         fresh = unit_vectors(2, seed=5, dims=8)
         with pytest.raises(StoreError):
@@ -442,18 +468,38 @@ class MemoryStoreContract:
         assert store.position(ALICE).epoch != epoch
         assert np.allclose(np.sort(store.vector_changes(ALICE).vectors, axis=0), np.sort(fresh, axis=0))
 
+    def test_reembedding_reaches_what_was_said_before_and_the_graph(self, store: MemoryStore) -> None:
+        (item,) = self.add(store, "Lives in Rome")
+        self.change(store, Event.UPDATE, item, "Lives in Oslo")
+        self.relate(store, Triplet("alice", "lives_in", "Oslo"))
+        parts = store.embeddables()
+        assert sorted((part.kind, part.text) for part in parts) == [
+            ("memory", "Lives in Oslo"),
+            ("node", "Oslo"),
+            ("node", "alice"),
+            ("past", "Lives in Rome"),
+            ("relation", "alice lives in Oslo"),
+        ]
+        fresh = unit_vectors(len(parts), seed=5, dims=8)
+        store.reembed(list(zip(parts, fresh, strict=True)), space=("new", 8))
+        places: dict[tuple[str, int], Any] = {(part.kind, part.row): fresh[place] for place, part in enumerate(parts)}
+        for source, kind in ((store.graph.node_vectors, "node"), (store.graph.relation_vectors, "relation")):
+            changes = source.vector_changes(ALICE)
+            for row, vector in zip(changes.rows.tolist(), changes.vectors, strict=True):
+                assert np.allclose(vector, places[kind, row])
+
     def test_reembedding_notices_every_change_meanwhile(self, store: MemoryStore) -> None:
-        one, two = self.add(store, "one", "two")
-        fresh = unit_vectors(2, seed=5)
+        one, _ = self.add(store, "one", "two")
+        fresh = unit_vectors(9, seed=5)
+        read = store.embeddables()
         self.change(store, Event.UPDATE, one, "one more")
         with pytest.raises(StoreError):
-            store.reembed([(one, fresh[0]), (two, fresh[1])], space=SPACE)
-        now = store.get(one.id)
-        assert now is not None
-        store.erase([two.id], at=LATER)
-        self.add(store, "three")
+            store.reembed(list(zip(read, fresh, strict=False)), space=SPACE)
+        read = store.embeddables()
+        store.erase([one.id], at=LATER)
+        self.add(store, "three", "four")
         with pytest.raises(StoreError):
-            store.reembed([(now, fresh[0]), (two, fresh[1])], space=SPACE)
+            store.reembed(list(zip(read, fresh, strict=False)), space=SPACE)
 
     def test_a_closed_store_says_so(self, store: MemoryStore) -> None:
         store.close()

@@ -18,13 +18,30 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from mem0_core.filters import Filter
-    from mem0_core.records import Change, HistoryRow, MemoryItem, Message, Scope, Usage
+    from mem0_core.records import (
+        Change,
+        HistoryRow,
+        MemoryItem,
+        Message,
+        Node,
+        Relation,
+        RelationChange,
+        Scope,
+        Usage,
+    )
 
 __all__ = [
+    "Around",
     "ChatModel",
     "Commit",
+    "Embeddable",
     "Embedder",
+    "Graph",
+    "GraphChanges",
+    "GraphIndex",
+    "GraphTruth",
     "MemoryStore",
+    "OnConflict",
     "Ports",
     "Position",
     "Reply",
@@ -122,6 +139,10 @@ class Reranker(Protocol):
         ...
 
 
+OnConflict = Literal["invalidate", "delete"]
+"""What becomes of a relation that no longer holds: it ends and stays in the record, or it is removed (seed 000)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """What a commit did, change by change.
@@ -129,12 +150,26 @@ class Commit:
     Attributes:
         applied: for each planned change, the change as it took effect. An ADD of a fact the scope already
             holds comes back as NONE with the memory that holds it.
+        relations: the changes to the graph, likewise: an ADD of what already holds is NONE (its weight rose), and
+            those that followed from changes to memories are there as well.
         conflicts: positions of UPDATEs and DELETEs whose memory no longer held the text they were planned on.
             When there is one, nothing of the plan was written and `applied` is empty.
     """
 
     applied: tuple[Change, ...] = ()
+    relations: tuple[RelationChange, ...] = ()
     conflicts: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Embeddable:
+    """Something a store holds a vector of: the memory, past memory, node or relation with this row."""
+
+    kind: Literal["memory", "past", "node", "relation"]
+    row: int
+    seq: int
+    text: str
+    actor_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,8 +214,8 @@ class VectorSource(Protocol):
         """The embeddings of those of `rows` that live, in any order."""
         ...
 
-    def rows(self, scope: Scope, *, filter: Filter | None = None) -> NDArray[np.int64]:
-        """Row numbers of the memories of a scope that pass the filter."""
+    def rows(self, scope: Scope) -> NDArray[np.int64]:
+        """Row numbers of what lies in a scope."""
         ...
 
 
@@ -200,12 +235,134 @@ class VectorIndex(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class GraphChanges:
+    """What a graph projection must apply to follow the truth: what came or changed, with its vectors, and what went.
+
+    Attributes:
+        upto: sequence number these changes reach.
+        more: whether there are more to come.
+    """
+
+    nodes: tuple[tuple[Node, NDArray[np.float32]], ...]
+    relations: tuple[tuple[Relation, NDArray[np.float32]], ...]
+    removed_nodes: tuple[int, ...]
+    removed_relations: tuple[int, ...]
+    upto: int
+    more: bool = False
+
+
+class GraphTruth(Protocol):
+    """The graph as the truth holds it: all that is shown of it comes from here, whatever found it.
+
+    `as_of` (ISO 8601 in UTC) means what held then; without it, what holds now.
+    """
+
+    @property
+    def node_vectors(self) -> VectorSource: ...
+    @property
+    def relation_vectors(self) -> VectorSource: ...
+
+    def relations(
+        self, scope: Scope, *, as_of: str | None = None, ended: bool = False, limit: int | None = None
+    ) -> list[Relation]:
+        """Relations of a scope, oldest first; with `ended` those that no longer hold too."""
+        ...
+
+    def relations_by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, Relation]:
+        """Those of `rows` that lie in `scope`, ended ones too."""
+        ...
+
+    def nodes_by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, Node]: ...
+
+    def touching(self, node: int, *, scope: Scope, limit: int, as_of: str | None = None) -> list[int]:
+        """Rows of the relations from or to a node, the newest first."""
+        ...
+
+    def holding(self, rows: Sequence[int], *, as_of: str | None = None) -> set[int]:
+        """Those of the relations that hold."""
+        ...
+
+    def position(self) -> Position:
+        """How far the graph of everybody has come."""
+        ...
+
+    def changes(self, *, after: int = 0, limit: int = 500) -> GraphChanges:
+        """What changed in the graph of everybody since sequence number `after`, oldest first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a graph holds around one entity: (row, cosine), best first; a relation has the cosine of its node."""
+
+    nodes: list[tuple[int, float]]
+    relations: list[tuple[int, float]]
+
+
+class GraphIndex(Protocol):
+    """A projection that searches the graph by vectors, within a scope.
+
+    Each search brings the projection to where the truth is before it answers.
+
+    Raises (by every method but `close`):
+        StoreError: it cannot be reached. The truth has everything; the next call catches up.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def around(
+        self,
+        scope: Scope,
+        vectors: NDArray[np.float32],
+        *,
+        threshold: float,
+        limit: int,
+        as_of: str | None = None,
+    ) -> list[Around]:
+        """For each vector (n, dims): nodes with a cosine of at least `threshold`, and the relations one hop from them.
+
+        At most `limit` nodes, and for each of them its `limit` newest relations.
+        """
+        ...
+
+    def triplets(
+        self,
+        scope: Scope,
+        vectors: NDArray[np.float32],
+        k: int,
+        *,
+        threshold: float,
+        as_of: str | None = None,
+    ) -> list[list[tuple[int, float]]]:
+        """For each vector up to k (row, cosine) of relations whose sentence is at least that near, best first."""
+        ...
+
+    def follow(self) -> None:
+        """Come to where the truth is."""
+        ...
+
+    def relations(self, scope: Scope) -> list[Relation]:
+        """All relations of a scope, ended ones too, as the projection holds them; to compare it with the truth."""
+        ...
+
+    def forget(self, scope: Scope | None) -> None:
+        """Keep nothing of what was deleted in a scope (None: anywhere)."""
+        ...
+
+    def close(self) -> None: ...
+
+
 @runtime_checkable
 class MemoryStore(VectorSource, Protocol):
-    """The one truth: memories, vectors, history and messages, changed together or not at all.
+    """The one truth: memories, vectors, history, messages and graph, changed together or not at all.
 
     Every method raises StoreError when the database fails; what it was writing is then not written.
     """
+
+    @property
+    def graph(self) -> GraphTruth: ...
 
     def commit(
         self,
@@ -216,8 +373,13 @@ class MemoryStore(VectorSource, Protocol):
         at: str,
         space: tuple[str, int] | None = None,
         refuse_twins: bool = False,
+        relations: Sequence[RelationChange] = (),
+        on_conflict: OnConflict = "invalidate",
     ) -> Commit:
         """Write a plan and the messages it came from in one transaction.
+
+        What a memory said before an UPDATE or DELETE stays on record, for searches as of a day gone by; relations that
+        only this memory supported, and that its new text no longer names, end with it.
 
         Args:
             at: ISO 8601 time of the change, for rows that do not carry their own.
@@ -225,6 +387,9 @@ class MemoryStore(VectorSource, Protocol):
                 store; a later one with another is refused with ConfigError.
             refuse_twins: raise InputError for an UPDATE to what another memory of its scope says already. By
                 default such a memory is deleted: its twin stands.
+            relations: changes to the graph of `scope`. A node found by the plan and gone meanwhile is made anew; an
+                ADD of what holds already raises its weight; a DELETE of what has ended already does nothing.
+            on_conflict: what becomes of relations that end.
 
         Messages already stored by an identical add are not stored again.
         """
@@ -236,6 +401,16 @@ class MemoryStore(VectorSource, Protocol):
 
     def by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, MemoryItem]:
         """The living memories among `rows` that lie in `scope`."""
+        ...
+
+    def rows(self, scope: Scope, *, filter: Filter | None = None, as_of: str | None = None) -> NDArray[np.int64]:
+        """Row numbers of the memories of a scope that pass the filter, and said then already what they say now."""
+        ...
+
+    def past(
+        self, scope: Scope, *, as_of: str, filter: Filter | None = None
+    ) -> tuple[list[MemoryItem], NDArray[np.float32]]:
+        """What memories of a scope said then and no longer say, with its vectors, (n, dims)."""
         ...
 
     def get(self, memory_id: str) -> MemoryItem | None: ...
@@ -255,7 +430,8 @@ class MemoryStore(VectorSource, Protocol):
         ...
 
     def erase(self, memory_ids: Sequence[str], *, at: str, purge: bool = False) -> int:
-        """Delete memories with their vectors and the messages they came from; returns how many there were.
+        """Delete memories with all they ever said, their vectors, the messages they came from, and the relations
+        that nothing else supports; returns how many there were.
 
         With `purge` their history goes too, and no byte of it stays in free pages or the log.
         """
@@ -265,11 +441,15 @@ class MemoryStore(VectorSource, Protocol):
         """`erase` for everything in a scope, its messages included; purging reaches what was deleted before."""
         ...
 
-    def reembed(self, vectors: Sequence[tuple[MemoryItem, Any]], *, space: tuple[str, int]) -> None:
-        """Replace the vectors of all memories, and fix the new space, in one transaction.
+    def embeddables(self) -> list[Embeddable]:
+        """Everything the store holds a vector of."""
+        ...
+
+    def reembed(self, vectors: Sequence[tuple[Embeddable, Any]], *, space: tuple[str, int]) -> None:
+        """Replace all vectors, and fix the new space, in one transaction.
 
         Raises:
-            StoreError: a memory was added, changed or deleted since it was read; nothing is replaced.
+            StoreError: something was added, changed or deleted since it was read; nothing is replaced.
         """
         ...
 
@@ -295,6 +475,21 @@ def check_space(held: tuple[str, int] | None, offered: tuple[str, int]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Graph:
+    """Graph memory as one memory is wired with it.
+
+    Attributes:
+        index: the projection that is searched.
+        embedded: the one that lies beside the truth, and answers where `index` cannot be reached.
+        chat: the model that reads entities and relations; None for rules.
+    """
+
+    index: GraphIndex
+    embedded: GraphIndex
+    chat: ChatModel | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Ports:
     """The models and stores one memory is wired with; every pipeline takes it first."""
 
@@ -303,3 +498,4 @@ class Ports:
     embedder: Embedder
     chat: ChatModel | None = None
     reranker: Reranker | None = None
+    graph: Graph | None = None

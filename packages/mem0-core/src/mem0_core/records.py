@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import time
 import unicodedata
 import uuid
@@ -45,9 +46,11 @@ __all__ = [
     "entity_key",
     "is_expired",
     "is_valid_text",
+    "mentions",
     "new_id",
     "outlives",
     "same_fact_key",
+    "unsays",
 ]
 
 
@@ -308,6 +311,22 @@ def entity_key(name: str) -> bytes:
     """Equal for names that differ only in case and spacing. Returns 16 bytes."""
     folded = " ".join(unicodedata.normalize("NFC", name).casefold().split())
     return hashlib.blake2b(folded.encode(), digest_size=16).digest()
+
+
+_WORDS = re.compile(r"\w+")
+
+
+def mentions(text: str, name: str) -> bool:
+    """Whether a text has the words of a name in a row, in any case; what has no words is looked for as it stands."""
+    words = _WORDS.findall(name.casefold())
+    if not words:
+        return bool(name.strip()) and name in text
+    return f" {' '.join(words)} " in f" {' '.join(_WORDS.findall(text.casefold()))} "
+
+
+def unsays(before: str, after: str, triplet: Triplet) -> bool:
+    """Whether a text named one of two related entities, and after its change no longer does."""
+    return any(mentions(before, name) and not mentions(after, name) for name in (triplet.source, triplet.destination))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any
 from mem0_core.errors import InputError, NotFoundError, StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.pipelines.near import embed_texts, space_of, voiced
-from mem0_core.ports import Ports
+from mem0_core.ports import Embeddable, Ports
 from mem0_core.records import Change, Event, MemoryItem, Scope, content_hash, is_valid_text
 
 __all__ = ["delete", "delete_all", "rebuild", "reset", "update"]
@@ -74,22 +74,22 @@ def reset(ports: Ports) -> Flow[None]:
 
 
 def rebuild(ports: Ports) -> Flow[int]:
-    """Embed every memory anew with the embedder at hand; returns how many there are.
+    """Embed everything anew with the embedder at hand; returns how many memories there are.
 
     All old vectors serve until the last new one is ready: then they are exchanged at once.
 
     Raises:
         StoreError: memories were added meanwhile; nothing has changed, try again.
     """
-    items = yield from do(ports.store.find, None)
-    vectors: list[tuple[MemoryItem, Any]] = []
-    for batch in _batches(items):
-        fresh = yield from embed_texts(ports, [voiced(item.text, item.actor_id) for item in batch])
+    parts = yield from do(ports.store.embeddables)
+    vectors: list[tuple[Embeddable, Any]] = []
+    for batch in _batches(parts):
+        fresh = yield from embed_texts(ports, [voiced(part.text, part.actor_id) for part in batch])
         vectors += zip(batch, fresh, strict=True)
     yield from do(ports.store.reembed, vectors, space=(ports.embedder.name, ports.embedder.dims))
-    return len(items)
+    return sum(part.kind == "memory" for part in parts)
 
 
-def _batches(items: Sequence[MemoryItem]) -> Iterator[Sequence[MemoryItem]]:
+def _batches(items: Sequence[Embeddable]) -> Iterator[Sequence[Embeddable]]:
     for start in range(0, len(items), _BATCH):
         yield items[start : start + _BATCH]

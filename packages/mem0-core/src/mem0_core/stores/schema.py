@@ -108,5 +108,112 @@ CREATE TABLE sources (
 CREATE INDEX sources_message ON sources (message);
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST,)
+_SECOND = """
+-- Since when a memory says what it says; created_at is of the memory, this is of its text.
+ALTER TABLE memories ADD COLUMN valid_from TEXT NOT NULL DEFAULT '';
+UPDATE memories SET valid_from = coalesce(
+    (SELECT max(updated_at) FROM history WHERE memory_id = memories.id AND event = 'UPDATE'), created_at);
+
+-- What memories said until they were updated, or deleted by a plan: searches as of a day gone by read it.
+CREATE TABLE past (
+    row             INTEGER PRIMARY KEY AUTOINCREMENT,
+    id              TEXT NOT NULL,                      -- the memory's
+    memory          INTEGER NOT NULL,                   -- its row, also where that is gone
+    user_id         TEXT,
+    agent_id        TEXT,
+    run_id          TEXT,
+    text            TEXT NOT NULL,
+    hash            TEXT NOT NULL,
+    metadata        TEXT NOT NULL,
+    actor_id        TEXT,
+    role            TEXT,
+    memory_type     TEXT,
+    created_at      TEXT NOT NULL,
+    updated_at      TEXT,
+    expiration_date TEXT,
+    seq             INTEGER NOT NULL,
+    valid_from      TEXT NOT NULL,
+    valid_to        TEXT NOT NULL,                      -- it held from the first until before the second
+    vector          BLOB NOT NULL
+);
+CREATE INDEX past_id ON past (id);
+CREATE INDEX past_user ON past (user_id, valid_to) WHERE user_id IS NOT NULL;
+CREATE INDEX past_agent ON past (agent_id, valid_to) WHERE agent_id IS NOT NULL;
+CREATE INDEX past_run ON past (run_id, valid_to) WHERE run_id IS NOT NULL;
+
+-- Of nodes and edges, seq is when their vector came, changed when anything of them did.
+CREATE TABLE nodes (
+    row      INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id  TEXT,
+    agent_id TEXT,
+    run_id   TEXT,
+    name     TEXT NOT NULL,
+    key      BLOB NOT NULL,                             -- records.entity_key
+    type     TEXT NOT NULL,
+    seq      INTEGER NOT NULL,
+    changed  INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX nodes_key ON nodes (ifnull(user_id, ''), ifnull(agent_id, ''), ifnull(run_id, ''), key);
+CREATE INDEX nodes_changed ON nodes (changed);
+CREATE INDEX nodes_user ON nodes (user_id, seq) WHERE user_id IS NOT NULL;
+CREATE INDEX nodes_agent ON nodes (agent_id, seq) WHERE agent_id IS NOT NULL;
+CREATE INDEX nodes_run ON nodes (run_id, seq) WHERE run_id IS NOT NULL;
+
+CREATE TABLE edges (
+    row            INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id        TEXT,
+    agent_id       TEXT,
+    run_id         TEXT,
+    source         INTEGER NOT NULL REFERENCES nodes (row),
+    relationship   TEXT NOT NULL,
+    destination    INTEGER NOT NULL REFERENCES nodes (row),
+    weight         INTEGER NOT NULL,
+    valid_from     TEXT NOT NULL,
+    valid_to       TEXT,
+    invalidated_at TEXT,
+    seq            INTEGER NOT NULL,
+    changed        INTEGER NOT NULL
+);
+-- A relation holds once; what held before stays beside it.
+CREATE UNIQUE INDEX edges_open ON edges (source, destination, relationship) WHERE valid_to IS NULL;
+CREATE INDEX edges_source ON edges (source);
+CREATE INDEX edges_destination ON edges (destination);
+CREATE INDEX edges_changed ON edges (changed);
+CREATE INDEX edges_user ON edges (user_id, seq) WHERE user_id IS NOT NULL;
+CREATE INDEX edges_agent ON edges (agent_id, seq) WHERE agent_id IS NOT NULL;
+CREATE INDEX edges_run ON edges (run_id, seq) WHERE run_id IS NOT NULL;
+
+CREATE TABLE node_vectors (row INTEGER PRIMARY KEY REFERENCES nodes (row) ON DELETE CASCADE, vector BLOB NOT NULL);
+CREATE TABLE edge_vectors (row INTEGER PRIMARY KEY REFERENCES edges (row) ON DELETE CASCADE, vector BLOB NOT NULL);
+
+-- Which memories a relation came from. Withdrawn: the memory was updated or deleted, and no longer says it.
+CREATE TABLE evidence (
+    edge      INTEGER NOT NULL REFERENCES edges (row) ON DELETE CASCADE,
+    memory    INTEGER NOT NULL,                         -- a row of memories, also of one that is gone
+    withdrawn INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (edge, memory)
+) WITHOUT ROWID;
+CREATE INDEX evidence_memory ON evidence (memory);
+CREATE TABLE edge_messages (
+    edge    INTEGER NOT NULL REFERENCES edges (row) ON DELETE CASCADE,
+    message INTEGER NOT NULL REFERENCES messages (row) ON DELETE CASCADE,
+    PRIMARY KEY (edge, message)
+) WITHOUT ROWID;
+CREATE INDEX edge_messages_message ON edge_messages (message);
+
+CREATE TABLE node_tombstones (
+    seq INTEGER PRIMARY KEY, row INTEGER NOT NULL, user_id TEXT, agent_id TEXT, run_id TEXT
+);
+CREATE INDEX node_tombstones_user ON node_tombstones (user_id, seq) WHERE user_id IS NOT NULL;
+CREATE INDEX node_tombstones_agent ON node_tombstones (agent_id, seq) WHERE agent_id IS NOT NULL;
+CREATE INDEX node_tombstones_run ON node_tombstones (run_id, seq) WHERE run_id IS NOT NULL;
+CREATE TABLE edge_tombstones (
+    seq INTEGER PRIMARY KEY, row INTEGER NOT NULL, user_id TEXT, agent_id TEXT, run_id TEXT
+);
+CREATE INDEX edge_tombstones_user ON edge_tombstones (user_id, seq) WHERE user_id IS NOT NULL;
+CREATE INDEX edge_tombstones_agent ON edge_tombstones (agent_id, seq) WHERE agent_id IS NOT NULL;
+CREATE INDEX edge_tombstones_run ON edge_tombstones (run_id, seq) WHERE run_id IS NOT NULL;
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND)
 """Step n takes a file from ``user_version`` n to n + 1, in one transaction. Never edit one that was released."""

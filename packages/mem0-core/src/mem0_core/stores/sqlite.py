@@ -12,19 +12,48 @@ import hashlib
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.errors import InputError, StoreError
 from mem0_core.filters import Filter
-from mem0_core.ports import Commit, Position, VectorChanges, check_space
-from mem0_core.records import Change, Event, HistoryRow, MemoryItem, Message, Scope, new_id, outlives, same_fact_key
+from mem0_core.ports import Commit, Embeddable, GraphTruth, OnConflict, Position, VectorChanges, check_space
+from mem0_core.records import (
+    Change,
+    Event,
+    HistoryRow,
+    MemoryItem,
+    Message,
+    RelationChange,
+    Scope,
+    Triplet,
+    new_id,
+    outlives,
+    same_fact_key,
+)
 from mem0_core.stores.schema import HISTORY_COLUMNS, MIGRATIONS
 from mem0_core.stores.sqlite_filters import casefold, filter_sql
+from mem0_core.stores.sqlite_graph import GraphWriter, SQLiteGraph, erase_graph, erase_support
+from mem0_core.stores.sqlite_rows import (
+    SAME_SCOPE,
+    chunks,
+    exact_ids,
+    ids_of,
+    limit_sql,
+    marks,
+    next_seq,
+    numbers,
+    scope_of,
+    scope_sql,
+    scope_sql_unindexed,
+    stack,
+    to_blob,
+    to_json,
+)
+from mem0_core.stores.sqlite_vectors import TableVectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -32,11 +61,24 @@ if TYPE_CHECKING:
 
 __all__ = ["SQLiteStore"]
 
-_MEMORY_COLUMNS = (
-    "row, id, user_id, agent_id, run_id, text, hash, metadata, actor_id, role, memory_type,"
+_SAID_COLUMNS = (
+    "id, user_id, agent_id, run_id, text, hash, metadata, actor_id, role, memory_type,"
     " created_at, updated_at, expiration_date, seq"
 )
-_CHUNK = 500  # bound variables per statement; SQLite's own limit is far higher
+_MEMORY_COLUMNS = f"row, {_SAID_COLUMNS}"
+_TABLES = (
+    *("sources", "messages", "vectors", "memories", "past", "tombstones", "history", "evidence", "edge_messages"),
+    *("edge_vectors", "edges", "node_vectors", "nodes", "edge_tombstones", "node_tombstones"),
+)
+"""All but `meta`, those that refer to others first."""
+
+_VECTORS: dict[str, str] = {
+    "memory": "UPDATE vectors SET vector = ?1 WHERE row = (SELECT row FROM memories WHERE row = ?2 AND seq = ?3)",
+    "past": "UPDATE past SET vector = ?1 WHERE row = ?2 AND seq = ?3",
+    "node": "UPDATE node_vectors SET vector = ?1 WHERE row = (SELECT row FROM nodes WHERE row = ?2 AND seq = ?3)",
+    "relation": "UPDATE edge_vectors SET vector = ?1 WHERE row = (SELECT row FROM edges WHERE row = ?2 AND seq = ?3)",
+}
+"""How the vector of each kind of `Embeddable` is replaced."""
 
 
 class SQLiteStore:
@@ -60,6 +102,8 @@ class SQLiteStore:
         self._lock = RLock()  # held by the one writer of this process
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
+        self._vectors = TableVectors(self._read, "memories", "vectors", "tombstones")
+        self.graph: GraphTruth = SQLiteGraph(self._read)
         if not self._in_memory:
             _make_folder(Path(self.path))
         with _as_store_error(f"open {self.path}"):
@@ -78,6 +122,8 @@ class SQLiteStore:
         at: str,
         space: tuple[str, int] | None = None,
         refuse_twins: bool = False,
+        relations: Sequence[RelationChange] = (),
+        on_conflict: OnConflict = "invalidate",
     ) -> Commit:
         with self._write() as db:
             dims = _fix_space(db, space)
@@ -86,46 +132,74 @@ class SQLiteStore:
             if conflicts:
                 return Commit(conflicts=conflicts)
             heard = _insert_messages(db, messages, scope, at)
-            seq = _next_seq(db, len(changes))
-            applied = list(changes)
+            seq = next_seq(db, len(changes))
+            applied, rows = list(changes), dict[int, int]()
             # What goes, goes first: an UPDATE or ADD must not give way to a twin that the same plan removes.
             for place in sorted(range(len(changes)), key=lambda place: changes[place].event is not Event.DELETE):
                 change = changes[place]
                 row, applied[place] = _apply(db, change, targets[place], seq + place, at, refuse_twins, dims)
                 if row is not None and applied[place].event is not Event.DELETE:
+                    rows[place] = row
                     _insert_sources(db, row, (heard[i] for i in change.sources))
-            return Commit(applied=tuple(applied))
+            graph = GraphWriter(db, scope, at, dims, on_conflict)
+            related = graph.apply(relations, rows, heard)
+            for change, target in zip(applied, targets, strict=True):
+                if target is not None and change.event is not Event.NONE:
+                    left = change.after.text if change.event is Event.UPDATE else None
+                    related += graph.withdraw(target[0], target[1].text, left)
+            return Commit(applied=tuple(applied), relations=tuple(related))
 
     def erase(self, memory_ids: Sequence[str], *, at: str, purge: bool = False) -> int:
         with self._write() as db:
             rows = [row for memory_id in memory_ids for row in _select(db, "WHERE id = ?", (memory_id,))]
+            bygone = _erase_past(db, memory_ids, sparing={item.id for _, item in rows})
             _erase_rows(db, rows, at)
             if purge:
                 _purge(db, memory_ids)
         self._wipe(thoroughly=purge)
-        return len(rows)
+        return len(rows) + bygone
 
     def erase_scope(self, scope: Scope, *, at: str, purge: bool = False) -> int:
-        where, values = _scope_sql(scope)
+        where, values = scope_sql(scope)
         with self._write() as db:
             rows = _select(db, f"WHERE {where}", values)
+            past = db.execute(f"SELECT DISTINCT id FROM past WHERE {where}", values).fetchall()
+            _erase_past(db, [memory_id for (memory_id,) in past])
             _erase_rows(db, rows, at)
+            erase_graph(db, scope)
             db.execute(f"DELETE FROM messages WHERE {where}", values)
             if purge:
                 gone = db.execute(f"SELECT memory_id FROM tombstones WHERE {where}", values).fetchall()
                 _purge(db, [memory_id for (memory_id,) in gone])
-                db.execute(f"DELETE FROM tombstones WHERE {where}", values)
+                for tombstones in ("tombstones", "node_tombstones", "edge_tombstones"):
+                    db.execute(f"DELETE FROM {tombstones} WHERE {where}", values)
                 _new_epoch(db)  # with the tombstones gone, projections cannot follow: they start anew
         self._wipe(thoroughly=purge)
         return len(rows)
 
-    def reembed(self, vectors: Sequence[tuple[MemoryItem, Any]], *, space: tuple[str, int]) -> None:
+    def embeddables(self) -> list[Embeddable]:
+        with self._read() as db:
+            told = "SELECT row, seq, text, actor_id FROM"
+            said = [Embeddable("memory", *row) for row in db.execute(f"{told} memories ORDER BY row")]
+            gone = [Embeddable("past", *row) for row in db.execute(f"{told} past ORDER BY row")]
+            named = [Embeddable("node", *row) for row in db.execute("SELECT row, seq, name FROM nodes ORDER BY row")]
+            joined = (
+                "SELECT e.row, e.seq, s.name, e.relationship, d.name FROM edges AS e"
+                " JOIN nodes AS s ON s.row = e.source JOIN nodes AS d ON d.row = e.destination ORDER BY e.row"
+            )
+            related = [
+                Embeddable("relation", row, seq, Triplet(*parts).sentence) for row, seq, *parts in db.execute(joined)
+            ]
+        return [*said, *gone, *named, *related]
+
+    def reembed(self, vectors: Sequence[tuple[Embeddable, Any]], *, space: tuple[str, int]) -> None:
         with self._write() as db:
-            replaced = 0
-            for item, vector in vectors:
-                sql = "UPDATE vectors SET vector = ? WHERE row = (SELECT row FROM memories WHERE id = ? AND seq = ?)"
-                replaced += db.execute(sql, (_blob(vector, space[1]), item.id, item.seq)).rowcount
-            held = db.execute("SELECT count(*) FROM vectors").fetchone()[0]
+            replaced = sum(
+                db.execute(_VECTORS[part.kind], (to_blob(vector, space[1]), part.row, part.seq)).rowcount
+                for part, vector in vectors
+            )
+            tables = ("vectors", "past", "node_vectors", "edge_vectors")
+            held = sum(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
             if not held == replaced == len(vectors):
                 raise StoreError("memories changed while they were embedded anew; nothing is replaced, try again")
             db.execute("INSERT OR REPLACE INTO meta VALUES ('space', ?)", (json.dumps(space),))
@@ -133,7 +207,7 @@ class SQLiteStore:
 
     def reset(self) -> None:
         with self._write() as db:
-            for table in ("sources", "messages", "vectors", "memories", "tombstones", "history"):
+            for table in _TABLES:
                 db.execute(f"DELETE FROM {table}")
             db.execute("DELETE FROM meta WHERE key = 'space'")
             _new_epoch(db)
@@ -158,23 +232,30 @@ class SQLiteStore:
         where, values = _where(scope, filter)
         with self._read() as db:
             tail = f"WHERE {where} ORDER BY created_at, row LIMIT ?"
-            return [item for _, item in _select(db, tail, (*values, _limit(limit)))]
+            return [item for _, item in _select(db, tail, (*values, limit_sql(limit)))]
 
-    def rows(self, scope: Scope, *, filter: Filter | None = None) -> NDArray[np.int64]:
-        import numpy as np
-
+    def rows(self, scope: Scope, *, filter: Filter | None = None, as_of: str | None = None) -> NDArray[np.int64]:
         where, values = _where(scope, filter)
+        if as_of is not None:
+            where, values = f"{where} AND valid_from <= ?", [*values, as_of]
         with self._read() as db:
-            found = db.execute(f"SELECT row FROM memories WHERE {where}", values).fetchall()
-        return np.fromiter((row for (row,) in found), dtype=np.int64, count=len(found))
+            return numbers(db.execute(f"SELECT row FROM memories WHERE {where}", values).fetchall())
+
+    def past(
+        self, scope: Scope, *, as_of: str, filter: Filter | None = None
+    ) -> tuple[list[MemoryItem], NDArray[np.float32]]:
+        where, values = _where(scope, filter)
+        sql = f"SELECT {_MEMORY_COLUMNS}, vector FROM past WHERE {where} AND valid_to > ? AND valid_from <= ?"
+        with self._read() as db:
+            rows = db.execute(f"{sql} ORDER BY row", (*values, as_of, as_of)).fetchall()
+        return [_item(row) for row in rows], stack([row[-1] for row in rows])
 
     def by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, MemoryItem]:
-        # The plus signs keep SQLite from walking the scope's index when it has the row numbers.
-        where = " AND ".join(f"+{axis.value} = ?" for axis in scope.ids)
+        where = scope_sql_unindexed(scope)
         found: dict[int, MemoryItem] = {}
         with self._read() as db:
-            for chunk in _chunks(rows):
-                found |= _select(db, f"WHERE row IN ({_marks(chunk)}) AND {where}", (*chunk, *scope.ids.values()))
+            for chunk in chunks(rows):
+                found |= _select(db, f"WHERE row IN ({marks(chunk)}) AND {where}", (*chunk, *scope.ids.values()))
         return found
 
     def history(self, memory_id: str) -> list[HistoryRow]:
@@ -185,12 +266,12 @@ class SQLiteStore:
         return [dataclasses.replace(HistoryRow(*row), is_deleted=bool(row[7])) for row in rows]
 
     def messages(self, scope: Scope, *, limit: int | None = None) -> list[Message]:
-        where, values = _scope_sql(scope)
+        where, values = scope_sql(scope)
         with self._read() as db:
             rows = db.execute(
                 f"SELECT role, content, name, metadata, created_at FROM messages WHERE {where}"
                 " ORDER BY row DESC LIMIT ?",
-                (*values, _limit(limit)),
+                (*values, limit_sql(limit)),
             ).fetchall()
         return [
             Message(role, content, name=name, metadata=json.loads(metadata), timestamp=created_at)
@@ -200,39 +281,13 @@ class SQLiteStore:
     # --- what projections read -----------------------------------------------------------------------------------
 
     def position(self, scope: Scope) -> Position:
-        where, values = _scope_sql(scope)
-        with self._read() as db:
-            epoch, added, removed = db.execute(
-                "SELECT (SELECT value FROM meta WHERE key = 'epoch'),"
-                f" (SELECT max(seq) FROM memories WHERE {where}),"
-                f" (SELECT max(seq) FROM tombstones WHERE {where})",
-                (*values, *values),
-            ).fetchone()
-        return Position(epoch, max(added or 0, removed or 0))
+        return self._vectors.position(scope)
 
     def vector_changes(self, scope: Scope, *, after: int = 0, limit: int | None = None) -> VectorChanges:
-        import numpy as np
-
-        where, values = _scope_sql(scope)
-        with self._read() as db:
-            added = db.execute(
-                f"SELECT row, vector, seq FROM memories JOIN vectors USING (row) WHERE {where} AND seq > ?"
-                " ORDER BY seq LIMIT ?",
-                (*values, after, _limit(limit)),
-            ).fetchall()
-            removed = db.execute(
-                f"SELECT row FROM tombstones WHERE {where} AND seq > ? ORDER BY seq", (*values, after)
-            ).fetchall()
-        gone = np.fromiter((row for (row,) in removed), dtype=np.int64, count=len(removed))
-        upto = added[-1][2] if limit is not None and len(added) == limit else None
-        return VectorChanges(*_stack([row[:2] for row in added]), removed=gone, upto=upto)
+        return self._vectors.vector_changes(scope, after=after, limit=limit)
 
     def vectors(self, rows: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        found: list[tuple[int, bytes]] = []
-        with self._read() as db:
-            for chunk in _chunks(rows):
-                found += db.execute(f"SELECT row, vector FROM vectors WHERE row IN ({_marks(chunk)})", chunk).fetchall()
-        return _stack(found)
+        return self._vectors.vectors(rows)
 
     # --- connections ---------------------------------------------------------------------------------------------
 
@@ -368,7 +423,7 @@ def _apply(
     if change.event is Event.UPDATE and refuse_twins:
         raise InputError(f"another memory of this scope says this already: delete {item.id!r} instead")
     # An UPDATE to what another memory of the scope already says would make a twin: this one goes instead.
-    _erase_rows(db, [(row, item)], at, with_messages=False)
+    _end_row(db, row, item, at)
     return row, dataclasses.replace(change, event=Event.DELETE, after=item)
 
 
@@ -376,14 +431,14 @@ def _add(db: sqlite3.Connection, change: Change, seq: int, dims: int) -> tuple[i
     item = change.after
     same = same_fact_key(item.text, item.actor_id)
     inserted = db.execute(
-        f"INSERT INTO memories ({_MEMORY_COLUMNS.removeprefix('row, ')}, same)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING row",
+        f"INSERT INTO memories ({_SAID_COLUMNS}, same, valid_from)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING row",
         (
             item.id,
-            *_ids(item.scope),
+            *ids_of(item.scope),
             item.text,
             item.hash,
-            _json(item.metadata),
+            to_json(item.metadata),
             item.actor_id,
             item.role,
             item.memory_type,
@@ -392,6 +447,7 @@ def _add(db: sqlite3.Connection, change: Change, seq: int, dims: int) -> tuple[i
             item.expiration_date,
             seq,
             same,
+            item.created_at,
         ),
     ).fetchone()
     if inserted is None:
@@ -400,7 +456,7 @@ def _add(db: sqlite3.Connection, change: Change, seq: int, dims: int) -> tuple[i
             raise StoreError(f"a memory with the id {item.id!r} exists already")
         return twin[0], _renew(db, twin[0], twin[1], change, seq)
     row: int = inserted[0]
-    _insert_vector(db, row, change.vector, dims)
+    db.execute("INSERT INTO vectors VALUES (?, ?)", (row, to_blob(change.vector, dims)))
     _insert_history(db, item.id, None, item.text, Event.ADD, item.created_at, None, item)
     return row, Change(change.event, dataclasses.replace(item, seq=seq), sources=change.sources)
 
@@ -416,8 +472,7 @@ def _renew(db: sqlite3.Connection, row: int, twin: MemoryItem, change: Change, s
 
 
 def _twin(db: sqlite3.Connection, scope: Scope, same: bytes) -> tuple[int, MemoryItem] | None:
-    where = "WHERE ifnull(user_id, '') = ? AND ifnull(agent_id, '') = ? AND ifnull(run_id, '') = ? AND same = ?"
-    twins = _select(db, where, (*(value or "" for value in _ids(scope)), same))
+    twins = _select(db, f"WHERE {SAME_SCOPE} AND same = ?", (*exact_ids(scope), same))
     return twins[0] if twins else None
 
 
@@ -425,43 +480,82 @@ def _update(db: sqlite3.Connection, row: int, change: Change, seq: int, dims: in
     """Whether the memory could take the new text: not if another memory of its scope says the same."""
     item = change.after
     same = same_fact_key(item.text, item.actor_id)
-    try:
-        db.execute(
-            "UPDATE memories SET text = ?, hash = ?, same = ?, metadata = ?, actor_id = ?, role = ?, updated_at = ?,"
-            " expiration_date = ?, seq = ? WHERE row = ?",
-            (
-                item.text,
-                item.hash,
-                same,
-                _json(item.metadata),
-                item.actor_id,
-                item.role,
-                item.updated_at,
-                item.expiration_date,
-                seq,
-                row,
-            ),
-        )
-    except sqlite3.IntegrityError:
+    twin = _twin(db, item.scope, same)
+    if twin is not None and twin[0] != row:
         return False
+    since = item.updated_at or item.created_at
+    said_anew = item.text != change.before
+    if said_anew:
+        _keep_past(db, row, since)
+    db.execute(
+        "UPDATE memories SET text = ?, hash = ?, same = ?, metadata = ?, actor_id = ?, role = ?, updated_at = ?,"
+        " expiration_date = ?, seq = ?, valid_from = iif(?, max(valid_from, ?), valid_from) WHERE row = ?",
+        (
+            item.text,
+            item.hash,
+            same,
+            to_json(item.metadata),
+            item.actor_id,
+            item.role,
+            item.updated_at,
+            item.expiration_date,
+            seq,
+            said_anew,
+            since,
+            row,
+        ),
+    )
     if change.vector is not None:
-        _insert_vector(db, row, change.vector, dims)
-    if item.text != change.before:  # the history is of texts; metadata alone leaves no row
+        db.execute("UPDATE vectors SET vector = ? WHERE row = ?", (to_blob(change.vector, dims), row))
+    if said_anew:  # the history is of texts; metadata alone leaves no row
         _insert_history(db, item.id, change.before, item.text, Event.UPDATE, item.created_at, item.updated_at, item)
     return True
 
 
-def _erase_rows(
-    db: sqlite3.Connection, rows: Iterable[tuple[int, MemoryItem]], at: str, *, with_messages: bool = True
-) -> None:
-    rows = list(rows)
-    seq = _next_seq(db, len(rows))
-    for offset, (row, item) in enumerate(rows):
-        if with_messages:
-            db.execute("DELETE FROM messages WHERE row IN (SELECT message FROM sources WHERE memory = ?)", (row,))
-        db.execute("DELETE FROM memories WHERE row = ?", (row,))
-        db.execute("INSERT INTO tombstones VALUES (?, ?, ?, ?, ?, ?)", (seq + offset, row, item.id, *_ids(item.scope)))
-        _insert_history(db, item.id, item.text, None, Event.DELETE, item.created_at, at, item)
+def _keep_past(db: sqlite3.Connection, row: int, until: str) -> None:
+    """Keep what a memory says as what it said before `until`."""
+    db.execute(
+        f"INSERT INTO past ({_SAID_COLUMNS}, memory, valid_from, valid_to, vector)"
+        f" SELECT {_SAID_COLUMNS}, row, valid_from, max(valid_from, ?), vector"
+        " FROM memories JOIN vectors USING (row) WHERE row = ?",
+        (until, row),
+    )
+
+
+def _end_row(db: sqlite3.Connection, row: int, item: MemoryItem, at: str) -> None:
+    """A plan's DELETE: what the memory said no longer holds. Its messages stay, as part of the conversation."""
+    _keep_past(db, row, at)
+    _remove_row(db, row, item, at)
+
+
+def _erase_rows(db: sqlite3.Connection, rows: Iterable[tuple[int, MemoryItem]], at: str) -> None:
+    """A user's delete: memories go with all that came of them and the messages they came from."""
+    for row, item in rows:
+        _erase_traces(db, row)
+        _remove_row(db, row, item, at)
+
+
+def _erase_past(db: sqlite3.Connection, memory_ids: Iterable[str], *, sparing: Set[str] = frozenset()) -> int:
+    """Erase what memories said; those not in `sparing` are gone, so their traces go too. Returns how many were gone."""
+    bygone: set[str] = set()
+    for memory_id in memory_ids:
+        for (row,) in db.execute("DELETE FROM past WHERE id = ? RETURNING memory", (memory_id,)).fetchall():
+            if memory_id not in sparing:
+                bygone.add(memory_id)
+                _erase_traces(db, row)
+    return len(bygone)
+
+
+def _erase_traces(db: sqlite3.Connection, row: int) -> None:
+    erase_support(db, row)
+    db.execute("DELETE FROM messages WHERE row IN (SELECT message FROM sources WHERE memory = ?)", (row,))
+
+
+def _remove_row(db: sqlite3.Connection, row: int, item: MemoryItem, at: str) -> None:
+    tombstone = (next_seq(db, 1), row, item.id, *ids_of(item.scope))
+    db.execute("DELETE FROM memories WHERE row = ?", (row,))
+    db.execute("INSERT INTO tombstones VALUES (?, ?, ?, ?, ?, ?)", tombstone)
+    _insert_history(db, item.id, item.text, None, Event.DELETE, item.created_at, at, item)
 
 
 def _purge(db: sqlite3.Connection, memory_ids: Sequence[str]) -> None:
@@ -469,17 +563,11 @@ def _purge(db: sqlite3.Connection, memory_ids: Sequence[str]) -> None:
 
     Their tombstones stay, without text, so that projections still learn what to drop.
     """
-    for chunk in _chunks(memory_ids):
-        among = f"IN ({_marks(chunk)})"
+    for chunk in chunks(memory_ids):
+        among = f"IN ({marks(chunk)})"
         rows = f"SELECT row FROM tombstones WHERE memory_id {among}"
         db.execute(f"DELETE FROM messages WHERE row IN (SELECT message FROM sources WHERE memory IN ({rows}))", chunk)
         db.execute(f"DELETE FROM history WHERE memory_id {among}", chunk)
-
-
-def _insert_vector(db: sqlite3.Connection, row: int, vector: Any, dims: int) -> None:
-    if vector is None or not dims:
-        raise StoreError("a memory is stored with its vector, and the commit names the embedder's space")
-    db.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", (row, _blob(vector, dims)))
 
 
 def _insert_history(
@@ -513,8 +601,8 @@ def _insert_messages(db: sqlite3.Connection, messages: Sequence[Message], scope:
     """Store the messages of one add and return their rows; those of an identical add keep the rows they have."""
     if not messages:
         return []
-    ids = _ids(scope)
-    add = repr((ids, [(m.role, m.content, m.name, m.timestamp, _json(m.metadata)) for m in messages])).encode()
+    ids = ids_of(scope)
+    add = repr((ids, [(m.role, m.content, m.name, m.timestamp, to_json(m.metadata)) for m in messages])).encode()
     whole = hashlib.blake2b(add, digest_size=16)
     rows = []
     for index, message in enumerate(messages):
@@ -530,7 +618,7 @@ def _insert_messages(db: sqlite3.Connection, messages: Sequence[Message], scope:
                 message.role,
                 message.content,
                 message.name,
-                _json(message.metadata),
+                to_json(message.metadata),
                 message.timestamp or at,
             ),
         ).fetchone()
@@ -543,16 +631,6 @@ def _insert_sources(db: sqlite3.Connection, memory: int, messages: Iterable[int]
 
 
 # --- meta --------------------------------------------------------------------------------------------------------
-
-
-def _next_seq(db: sqlite3.Connection, count: int) -> int:
-    """Reserve `count` numbers and return the first."""
-    if not count:
-        return 0
-    last: int = db.execute("UPDATE meta SET value = value + ? WHERE key = 'seq' RETURNING value", (count,)).fetchone()[
-        0
-    ]
-    return last - count + 1
 
 
 def _new_epoch(db: sqlite3.Connection) -> None:
@@ -586,7 +664,7 @@ def _select(db: sqlite3.Connection, tail: str, values: Sequence[Any]) -> list[tu
 def _item(row: tuple[Any, ...]) -> MemoryItem:
     return MemoryItem(
         id=row[1],
-        scope=_scope(row[2], row[3], row[4]),
+        scope=scope_of(row[2], row[3], row[4]),
         text=row[5],
         hash=row[6],
         metadata=json.loads(row[7]) if row[7] != "{}" else {},
@@ -600,62 +678,12 @@ def _item(row: tuple[Any, ...]) -> MemoryItem:
     )
 
 
-@lru_cache(maxsize=1024)
-def _scope(user_id: str | None, agent_id: str | None, run_id: str | None) -> Scope:
-    return Scope(user_id, agent_id, run_id)  # cached: the rows of one search mostly share theirs
-
-
-def _ids(scope: Scope) -> tuple[str | None, str | None, str | None]:
-    return scope.user_id, scope.agent_id, scope.run_id
-
-
-def _scope_sql(scope: Scope) -> tuple[str, list[Any]]:
-    return " AND ".join(f"{axis.value} = ?" for axis in scope.ids), list(scope.ids.values())
-
-
 def _where(scope: Scope | None, filter: Filter | None) -> tuple[str, list[Any]]:
-    where, values = _scope_sql(scope) if scope else ("1", [])
+    where, values = scope_sql(scope) if scope else ("1", [])
     if filter is not None:
         condition, more = filter_sql(filter)
         where, values = f"{where} AND {condition}", values + more
     return where, values
-
-
-def _chunks(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    for start in range(0, len(values), _CHUNK):
-        # NumPy's integers are unknown to sqlite3
-        yield tuple(v.item() if hasattr(v, "item") else v for v in values[start : start + _CHUNK])
-
-
-def _marks(values: Sequence[Any]) -> str:
-    return ", ".join("?" * len(values))
-
-
-def _limit(limit: int | None) -> int:
-    return -1 if limit is None else limit
-
-
-def _json(value: Any) -> str:
-    return json.dumps(dict(value), ensure_ascii=False, separators=(",", ":")) if value else "{}"
-
-
-def _blob(vector: Any, dims: int) -> bytes:
-    import numpy as np
-
-    array = np.ascontiguousarray(vector, dtype="<f4")
-    if array.shape != (dims,):
-        raise StoreError(f"the embedder promised {dims} dims and gave a vector of shape {array.shape}")
-    return array.tobytes()
-
-
-def _stack(rows: Sequence[tuple[int, bytes]]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    import numpy as np
-
-    numbers = np.fromiter((row for row, _ in rows), dtype=np.int64, count=len(rows))
-    if not rows:
-        return numbers, np.empty((0, 0), dtype=np.float32)
-    flat = np.frombuffer(b"".join(blob for _, blob in rows), dtype="<f4")
-    return numbers, flat.reshape(len(rows), -1)
 
 
 def _statements(script: str) -> Iterator[str]:

@@ -1,0 +1,372 @@
+"""The graph in the SQLite truth: its tables changed within the store's transaction, and read for everybody else."""
+
+from __future__ import annotations
+
+import dataclasses
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from mem0_core.ports import GraphChanges, OnConflict, Position, VectorSource
+from mem0_core.records import Entity, Event, Node, Relation, RelationChange, Scope, Triplet, entity_key, unsays
+from mem0_core.stores.sqlite_rows import (
+    SAME_SCOPE,
+    chunks,
+    exact_ids,
+    from_blob,
+    ids_of,
+    limit_sql,
+    marks,
+    next_seq,
+    scope_of,
+    scope_sql,
+    scope_sql_unindexed,
+    to_blob,
+)
+from mem0_core.stores.sqlite_vectors import Reader, TableVectors
+
+__all__ = ["GraphWriter", "SQLiteGraph", "erase_graph", "erase_support"]
+
+_NODE = "row, user_id, agent_id, run_id, name, type"
+_RELATION = (
+    "e.row, e.user_id, e.agent_id, e.run_id, s.name, e.relationship, d.name, e.weight, e.valid_from, e.valid_to,"
+    " e.invalidated_at, e.source, e.destination"
+)
+_JOINED = "edges AS e JOIN nodes AS s ON s.row = e.source JOIN nodes AS d ON d.row = e.destination"
+
+
+class SQLiteGraph:
+    """The reading side: a `GraphTruth`."""
+
+    def __init__(self, read: Reader) -> None:
+        self._read = read
+        self.node_vectors: VectorSource = TableVectors(read, "nodes", "node_vectors", "node_tombstones")
+        self.relation_vectors: VectorSource = TableVectors(read, "edges", "edge_vectors", "edge_tombstones")
+
+    def relations(
+        self, scope: Scope, *, as_of: str | None = None, ended: bool = False, limit: int | None = None
+    ) -> list[Relation]:
+        where, values = scope_sql(scope)
+        held, times = ("1", []) if ended and as_of is None else _held(as_of)
+        scoped = " AND ".join(f"e.{condition}" for condition in where.split(" AND "))
+        tail = f"WHERE {scoped} AND {held} ORDER BY e.valid_from, e.row LIMIT ?"
+        with self._read() as db:
+            return _relations(db, tail, (*values, *times, limit_sql(limit)))
+
+    def relations_by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, Relation]:
+        scoped = scope_sql_unindexed(scope).replace("+", "+e.")
+        found: dict[int, Relation] = {}
+        with self._read() as db:
+            for chunk in chunks(rows):
+                tail = f"WHERE e.row IN ({marks(chunk)}) AND {scoped}"
+                found |= {relation.row: relation for relation in _relations(db, tail, (*chunk, *scope.ids.values()))}
+        return found
+
+    def nodes_by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, Node]:
+        found: dict[int, Node] = {}
+        with self._read() as db:
+            for chunk in chunks(rows):
+                sql = f"SELECT {_NODE} FROM nodes WHERE row IN ({marks(chunk)}) AND {scope_sql_unindexed(scope)}"
+                found |= {row[0]: _node(row) for row in db.execute(sql, (*chunk, *scope.ids.values()))}
+        return found
+
+    def touching(self, node: int, *, scope: Scope, limit: int, as_of: str | None = None) -> list[int]:
+        held, times = _held(as_of)
+        scoped = scope_sql_unindexed(scope).replace("+", "+e.")
+        one_way = f"SELECT * FROM (SELECT e.row FROM edges AS e WHERE e.{{end}} = ? AND {scoped} AND {held}"
+        one_way += " ORDER BY e.row DESC LIMIT ?)"
+        values = (node, *scope.ids.values(), *times, limit)
+        sql = f"{one_way.format(end='source')} UNION {one_way.format(end='destination')} ORDER BY 1 DESC LIMIT ?"
+        with self._read() as db:
+            return [row for (row,) in db.execute(sql, (*values, *values, limit))]
+
+    def holding(self, rows: Sequence[int], *, as_of: str | None = None) -> set[int]:
+        held, times = _held(as_of)
+        found: set[int] = set()
+        with self._read() as db:
+            for chunk in chunks(rows):
+                sql = f"SELECT e.row FROM edges AS e WHERE e.row IN ({marks(chunk)}) AND {held}"
+                found.update(row for (row,) in db.execute(sql, (*chunk, *times)))
+        return found
+
+    def position(self) -> Position:
+        with self._read() as db:
+            return _position(db)
+
+    def changes(self, *, after: int = 0, limit: int = 500) -> GraphChanges:
+        with self._read() as db:
+            nodes = db.execute(
+                f"SELECT {_NODE}, changed, vector FROM nodes JOIN node_vectors USING (row)"
+                " WHERE changed > ? ORDER BY changed LIMIT ?",
+                (after, limit),
+            ).fetchall()
+            edges = db.execute(
+                "SELECT row, changed, vector FROM edges JOIN edge_vectors USING (row)"
+                " WHERE changed > ? ORDER BY changed LIMIT ?",
+                (after, limit),
+            ).fetchall()
+            full = [page[-1][-2] for page in (nodes, edges) if len(page) == limit]
+            upto = min(full) if full else _position(db).seq
+            nodes = [row for row in nodes if row[-2] <= upto]
+            edges = [row for row in edges if row[-2] <= upto]
+            found = {relation.row: relation for relation in _among(db, [row for row, _, _ in edges])}
+            gone = {
+                table: tuple(
+                    row
+                    for (row,) in db.execute(
+                        f"SELECT row FROM {table} WHERE seq > ? AND seq <= ? ORDER BY seq", (after, upto)
+                    )
+                )
+                for table in ("node_tombstones", "edge_tombstones")
+            }
+        return GraphChanges(
+            nodes=tuple((_node(row), from_blob(row[-1])) for row in nodes),
+            relations=tuple((found[row], from_blob(blob)) for row, _, blob in edges),
+            removed_nodes=gone["node_tombstones"],
+            removed_relations=gone["edge_tombstones"],
+            upto=upto,
+            more=bool(full),
+        )
+
+
+def _position(db: sqlite3.Connection) -> Position:
+    epoch, *reached = db.execute(
+        "SELECT (SELECT value FROM meta WHERE key = 'epoch'), (SELECT max(changed) FROM nodes),"
+        " (SELECT max(changed) FROM edges), (SELECT max(seq) FROM node_tombstones),"
+        " (SELECT max(seq) FROM edge_tombstones)"
+    ).fetchone()
+    return Position(epoch, max(seq or 0 for seq in reached))
+
+
+def _held(as_of: str | None) -> tuple[str, list[Any]]:
+    if as_of is None:
+        return "e.valid_to IS NULL", []
+    return "e.valid_from <= ? AND (e.valid_to IS NULL OR e.valid_to > ?)", [as_of, as_of]
+
+
+def _node(row: tuple[Any, ...]) -> Node:
+    return Node(row[0], Entity(row[4], row[5]), scope_of(row[1], row[2], row[3]))
+
+
+def _relations(db: sqlite3.Connection, tail: str, values: Sequence[Any]) -> list[Relation]:
+    rows = db.execute(f"SELECT {_RELATION} FROM {_JOINED} {tail}", values).fetchall()
+    memories = _memories(db, [row[0] for row in rows])
+    return [
+        Relation(
+            row=row[0],
+            scope=scope_of(row[1], row[2], row[3]),
+            triplet=Triplet(row[4], row[5], row[6]),
+            weight=row[7],
+            valid_from=row[8],
+            valid_to=row[9],
+            invalidated_at=row[10],
+            source=row[11],
+            destination=row[12],
+            memories=tuple(memories.get(row[0], ())),
+        )
+        for row in rows
+    ]
+
+
+def _among(db: sqlite3.Connection, edges: Sequence[int]) -> list[Relation]:
+    return [
+        relation
+        for chunk in chunks(edges)
+        for relation in _relations(db, f"WHERE e.row IN ({marks(chunk)}) ORDER BY e.row", chunk)
+    ]
+
+
+def _memories(db: sqlite3.Connection, edges: Sequence[int]) -> dict[int, list[str]]:
+    """The living memories that support each edge."""
+    found: dict[int, list[str]] = {}
+    for chunk in chunks(edges):
+        sql = (
+            "SELECT edge, id FROM evidence JOIN memories ON memories.row = evidence.memory"
+            f" WHERE edge IN ({marks(chunk)}) AND NOT withdrawn ORDER BY memory"
+        )
+        for edge, memory_id in db.execute(sql, chunk):
+            found.setdefault(edge, []).append(memory_id)
+    return found
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class GraphWriter:
+    """Changes to the graph of one scope, within a transaction of the store's."""
+
+    db: sqlite3.Connection
+    scope: Scope
+    at: str
+    dims: int
+    on_conflict: OnConflict
+
+    def apply(
+        self, changes: Sequence[RelationChange], memories: Mapping[int, int], messages: Sequence[int]
+    ) -> list[RelationChange]:
+        """Write a plan; `memories` and `messages` are the rows of the plan's positions.
+
+        What is added comes first: a refined relation takes weight and evidence from the one it replaces.
+        """
+        applied = list(changes)
+        for place in sorted(range(len(changes)), key=lambda place: changes[place].event is Event.DELETE):
+            change = changes[place]
+            if change.event is Event.ADD:
+                support = [memories[position] for position in change.memories if position in memories]
+                applied[place] = self._add(change, support, [messages[position] for position in change.messages])
+            elif change.relation is not None and not self._end(change.relation):
+                applied[place] = dataclasses.replace(change, event=Event.NONE)
+        return applied
+
+    def withdraw(self, memory: int, before: str, after: str | None) -> list[RelationChange]:
+        """A memory said `before` and now says `after` (None: it is gone): relations that nothing else says end."""
+        sql = "SELECT edge FROM evidence WHERE memory = ? AND NOT withdrawn"
+        supported = _among(self.db, [edge for (edge,) in self.db.execute(sql, (memory,)).fetchall()])
+        ended = []
+        for relation in supported:
+            if after is not None and not unsays(before, after, relation.triplet):
+                continue
+            self.db.execute("UPDATE evidence SET withdrawn = 1 WHERE edge = ? AND memory = ?", (relation.row, memory))
+            self._touch(relation.row)
+            standing = "SELECT 1 FROM evidence WHERE edge = ? AND NOT withdrawn"
+            if not self.db.execute(standing, (relation.row,)).fetchone() and self._end(relation.row):
+                ended.append(RelationChange(Event.DELETE, relation.triplet, relation=relation.row))
+        return ended
+
+    def _add(self, change: RelationChange, memories: Iterable[int], messages: Iterable[int]) -> RelationChange:
+        source = self._node(change.source, change.triplet.source, change.types[0], change.vectors[0])
+        destination = self._node(change.destination, change.triplet.destination, change.types[1], change.vectors[1])
+        relationship = change.triplet.relationship
+        seq = next_seq(self.db, 1)
+        raised = self.db.execute(
+            "UPDATE edges SET weight = weight + 1, valid_from = min(valid_from, ?), changed = ?"
+            " WHERE source = ? AND destination = ? AND relationship = ? AND valid_to IS NULL RETURNING row",
+            (self.at, seq, source, destination, relationship),
+        ).fetchone()
+        edge = raised[0] if raised else self._edge(change, source, destination, seq)
+        if change.relation is not None:
+            copied = "INSERT OR IGNORE INTO evidence SELECT ?, memory, withdrawn FROM evidence WHERE edge = ?"
+            self.db.execute(copied, (edge, change.relation))
+        self.db.executemany(
+            "INSERT INTO evidence VALUES (?, ?, 0) ON CONFLICT DO UPDATE SET withdrawn = 0",
+            [(edge, memory) for memory in memories],
+        )
+        self.db.executemany(
+            "INSERT OR IGNORE INTO edge_messages VALUES (?, ?)", [(edge, message) for message in messages]
+        )
+        return dataclasses.replace(change, event=Event.NONE if raised else Event.ADD, vectors=(None, None, None))
+
+    def _node(self, row: int | None, name: str, type: str, vector: Any) -> int:
+        """The node that was found, if it is still there, else the one of this name, else a new one."""
+        if row is not None:
+            sql = f"SELECT row FROM nodes WHERE row = ? AND {SAME_SCOPE}"
+            if self.db.execute(sql, (row, *exact_ids(self.scope))).fetchone():
+                return row
+        key = entity_key(name)
+        named = f"SELECT row, type FROM nodes WHERE {SAME_SCOPE} AND key = ?"
+        found = self.db.execute(named, (*exact_ids(self.scope), key)).fetchone()
+        if found and (found[1] or not type):
+            return int(found[0])
+        seq = next_seq(self.db, 1)
+        if found:
+            self.db.execute("UPDATE nodes SET type = ?, changed = ? WHERE row = ?", (type, seq, found[0]))
+            return int(found[0])
+        blob = to_blob(vector, self.dims)
+        (made,) = self.db.execute(
+            "INSERT INTO nodes (user_id, agent_id, run_id, name, key, type, seq, changed)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING row",
+            (*ids_of(self.scope), name, key, type, seq, seq),
+        ).fetchone()
+        self.db.execute("INSERT INTO node_vectors VALUES (?, ?)", (made, blob))
+        return int(made)
+
+    def _edge(self, change: RelationChange, source: int, destination: int, seq: int) -> int:
+        refined = self.db.execute("SELECT weight FROM edges WHERE row = ?", (change.relation,)).fetchone()
+        blob = to_blob(change.vectors[2], self.dims)
+        (made,) = self.db.execute(
+            "INSERT INTO edges (user_id, agent_id, run_id, source, relationship, destination, weight, valid_from,"
+            " seq, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING row",
+            (
+                *ids_of(self.scope),
+                source,
+                change.triplet.relationship,
+                destination,
+                1 + (refined[0] if refined else 0),
+                self.at,
+                seq,
+                seq,
+            ),
+        ).fetchone()
+        self.db.execute("INSERT INTO edge_vectors VALUES (?, ?)", (made, blob))
+        return int(made)
+
+    def _end(self, edge: int) -> bool:
+        """Whether the relation still held."""
+        if self.on_conflict == "delete":
+            return bool(_erase_edges(self.db, [edge]))
+        ended = self.db.execute(
+            "UPDATE edges SET valid_to = max(valid_from, ?), invalidated_at = ?, changed = ?"
+            " WHERE row = ? AND valid_to IS NULL",
+            (self.at, datetime.now(UTC).isoformat(), next_seq(self.db, 1), edge),
+        )
+        return ended.rowcount > 0
+
+    def _touch(self, edge: int) -> None:
+        self.db.execute("UPDATE edges SET changed = ? WHERE row = ?", (next_seq(self.db, 1), edge))
+
+
+# --- erasing -----------------------------------------------------------------------------------------------------
+
+
+def erase_support(db: sqlite3.Connection, memory: int) -> None:
+    """Before a memory and its messages are erased: relations that came from nothing else go with them."""
+    supported = [edge for (edge,) in db.execute("SELECT edge FROM evidence WHERE memory = ?", (memory,))]
+    heard = "SELECT edge FROM edge_messages WHERE message IN (SELECT message FROM sources WHERE memory = ?)"
+    spoken = [edge for (edge,) in db.execute(heard, (memory,))]
+    db.execute("DELETE FROM evidence WHERE memory = ?", (memory,))
+    db.execute("DELETE FROM edge_messages WHERE message IN (SELECT message FROM sources WHERE memory = ?)", (memory,))
+    gone = []
+    for edge in dict.fromkeys([*supported, *spoken]):
+        if db.execute("SELECT 1 FROM evidence WHERE edge = ?", (edge,)).fetchone():
+            continue
+        if edge in supported or not db.execute("SELECT 1 FROM edge_messages WHERE edge = ?", (edge,)).fetchone():
+            gone.append(edge)
+    _erase_edges(db, gone)
+    seq = next_seq(db, len(supported))
+    lighter = "UPDATE edges SET weight = max(1, weight - 1), changed = ? WHERE row = ?"
+    db.executemany(lighter, [(seq + place, edge) for place, edge in enumerate(supported)])
+
+
+def erase_graph(db: sqlite3.Connection, scope: Scope) -> None:
+    """Erase every node and relation of a scope."""
+    where, values = scope_sql(scope)
+    _erase_edges(db, [edge for (edge,) in db.execute(f"SELECT row FROM edges WHERE {where}", values)])
+    _erase_nodes(db, [node for (node,) in db.execute(f"SELECT row FROM nodes WHERE {where}", values)])
+
+
+def _erase_edges(db: sqlite3.Connection, edges: Sequence[int]) -> int:
+    """Remove relations, and the nodes that no relation is left to; returns how many relations there were."""
+    ends: list[int] = []
+    for edge in edges:
+        found = db.execute("SELECT source, destination FROM edges WHERE row = ?", (edge,)).fetchone()
+        ends += found or ()
+    count = _bury(db, "edges", "edge_tombstones", edges)
+    linked = "SELECT 1 FROM edges WHERE source = ?1 UNION ALL SELECT 1 FROM edges WHERE destination = ?1 LIMIT 1"
+    _erase_nodes(db, [node for node in dict.fromkeys(ends) if not db.execute(linked, (node,)).fetchone()])
+    return count
+
+
+def _erase_nodes(db: sqlite3.Connection, nodes: Sequence[int]) -> int:
+    return _bury(db, "nodes", "node_tombstones", nodes)
+
+
+def _bury(db: sqlite3.Connection, table: str, tombstones: str, rows: Sequence[int]) -> int:
+    seq, count = next_seq(db, len(rows)), 0
+    for offset, row in enumerate(rows):
+        gone = db.execute(f"DELETE FROM {table} WHERE row = ? RETURNING user_id, agent_id, run_id", (row,)).fetchone()
+        if gone:
+            db.execute(f"INSERT INTO {tombstones} VALUES (?, ?, ?, ?, ?)", (seq + offset, row, *gone))
+            count += 1
+    return count

@@ -1,0 +1,102 @@
+"""What the SQLite modules share: ids, rows, sequence numbers and vectors as the tables hold them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from mem0_core.errors import StoreError
+from mem0_core.records import Scope
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_CHUNK = 500  # bound variables per statement; SQLite's own limit is far higher
+
+SAME_SCOPE = "ifnull(user_id, '') = ? AND ifnull(agent_id, '') = ? AND ifnull(run_id, '') = ?"
+"""Exactly this scope, as the unique indexes have it; its values are `exact_ids`. Ids are never empty."""
+
+
+@lru_cache(maxsize=1024)
+def scope_of(user_id: str | None, agent_id: str | None, run_id: str | None) -> Scope:
+    return Scope(user_id, agent_id, run_id)  # cached: the rows of one search mostly share theirs
+
+
+def ids_of(scope: Scope) -> tuple[str | None, str | None, str | None]:
+    return scope.user_id, scope.agent_id, scope.run_id
+
+
+def exact_ids(scope: Scope) -> tuple[str, str, str]:
+    return scope.user_id or "", scope.agent_id or "", scope.run_id or ""
+
+
+def scope_sql(scope: Scope) -> tuple[str, list[Any]]:
+    return " AND ".join(f"{axis.value} = ?" for axis in scope.ids), list(scope.ids.values())
+
+
+def scope_sql_unindexed(scope: Scope) -> str:
+    """`scope_sql`, where rows are named too: the plus signs keep SQLite from walking the scope's index instead."""
+    return " AND ".join(f"+{axis.value} = ?" for axis in scope.ids)
+
+
+def chunks(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    for start in range(0, len(values), _CHUNK):
+        # NumPy's integers are unknown to sqlite3
+        yield tuple(v.item() if hasattr(v, "item") else v for v in values[start : start + _CHUNK])
+
+
+def marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def limit_sql(limit: int | None) -> int:
+    return -1 if limit is None else limit
+
+
+def to_json(value: Any) -> str:
+    return json.dumps(dict(value), ensure_ascii=False, separators=(",", ":")) if value else "{}"
+
+
+def to_blob(vector: Any, dims: int) -> bytes:
+    import numpy as np
+
+    if vector is None or not dims:
+        raise StoreError("what is embedded is stored with its vector, and the commit names the embedder's space")
+    array = np.ascontiguousarray(vector, dtype="<f4")
+    if array.shape != (dims,):
+        raise StoreError(f"the embedder promised {dims} dims and gave a vector of shape {array.shape}")
+    return array.tobytes()
+
+
+def from_blob(blob: bytes) -> NDArray[np.float32]:
+    import numpy as np
+
+    return np.frombuffer(blob, dtype="<f4")
+
+
+def numbers(rows: Sequence[tuple[Any, ...]]) -> NDArray[np.int64]:
+    """The first column of `rows`."""
+    import numpy as np
+
+    return np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
+
+
+def stack(blobs: Sequence[bytes]) -> NDArray[np.float32]:
+    import numpy as np
+
+    if not blobs:
+        return np.empty((0, 0), dtype=np.float32)
+    return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), -1)
+
+
+def next_seq(db: sqlite3.Connection, count: int) -> int:
+    """Reserve `count` numbers and return the first."""
+    if not count:
+        return 0
+    reserve = "UPDATE meta SET value = value + ? WHERE key = 'seq' RETURNING value"
+    last: int = db.execute(reserve, (count,)).fetchone()[0]
+    return last - count + 1

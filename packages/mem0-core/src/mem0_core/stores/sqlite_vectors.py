@@ -1,0 +1,69 @@
+"""The `VectorSource` of each kind of thing that has vectors: memories, nodes and edges, told apart by their tables."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from mem0_core.ports import Position, VectorChanges
+from mem0_core.records import Scope
+from mem0_core.stores.sqlite_rows import chunks, limit_sql, marks, numbers, scope_sql, stack
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Reader", "TableVectors"]
+
+Reader = Callable[[], AbstractContextManager[sqlite3.Connection]]
+
+
+@dataclass(frozen=True, slots=True)
+class TableVectors:
+    """A `VectorSource` over three tables: rows with a scope and a `seq`, their vectors, their tombstones."""
+
+    read: Reader
+    table: str
+    vector_table: str
+    tombstones: str
+
+    def position(self, scope: Scope) -> Position:
+        where, values = scope_sql(scope)
+        with self.read() as db:
+            epoch, added, removed = db.execute(
+                "SELECT (SELECT value FROM meta WHERE key = 'epoch'),"
+                f" (SELECT max(seq) FROM {self.table} WHERE {where}),"
+                f" (SELECT max(seq) FROM {self.tombstones} WHERE {where})",
+                (*values, *values),
+            ).fetchone()
+        return Position(epoch, max(added or 0, removed or 0))
+
+    def vector_changes(self, scope: Scope, *, after: int = 0, limit: int | None = None) -> VectorChanges:
+        where, values = scope_sql(scope)
+        with self.read() as db:
+            added = db.execute(
+                f"SELECT row, vector, seq FROM {self.table} JOIN {self.vector_table} USING (row)"
+                f" WHERE {where} AND seq > ? ORDER BY seq LIMIT ?",
+                (*values, after, limit_sql(limit)),
+            ).fetchall()
+            removed = db.execute(
+                f"SELECT row FROM {self.tombstones} WHERE {where} AND seq > ? ORDER BY seq", (*values, after)
+            ).fetchall()
+        upto = added[-1][2] if limit is not None and len(added) == limit else None
+        return VectorChanges(numbers(added), stack([row[1] for row in added]), removed=numbers(removed), upto=upto)
+
+    def vectors(self, rows: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        found: list[tuple[int, bytes]] = []
+        with self.read() as db:
+            for chunk in chunks(rows):
+                sql = f"SELECT row, vector FROM {self.vector_table} WHERE row IN ({marks(chunk)})"
+                found += db.execute(sql, chunk).fetchall()
+        return numbers(found), stack([blob for _, blob in found])
+
+    def rows(self, scope: Scope) -> NDArray[np.int64]:
+        where, values = scope_sql(scope)
+        with self.read() as db:
+            return numbers(db.execute(f"SELECT row FROM {self.table} WHERE {where}", values).fetchall())
