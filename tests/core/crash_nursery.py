@@ -1,7 +1,8 @@
 """Run as a script: start writers, kill them in the middle, and check what they left.
 
-``python crash_nursery.py FOLDER RUNS SEED`` prints one JSON object. Writers are forked from this process, which has
-imported everything and opened nothing, so that a run takes milliseconds.
+``python crash_nursery.py FOLDER RUNS SEED [GRAPH_STORE]`` prints one JSON object. Writers are forked from this process,
+which has imported everything and opened nothing, so that a run takes milliseconds. With a graph store, every fact comes
+with a relation, and now and then one of them ends.
 """
 
 from __future__ import annotations
@@ -14,22 +15,49 @@ import sqlite3
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from mem0_core import Memory, Scope
+from mem0_core.records import Triplet
 from mem0_core.stores.sqlite import SQLiteStore
-from mem0_core.testing import HashEmbedder
+from mem0_core.testing import HashEmbedder, ScriptedChat
 
 CONFIG = {"durability": "process"}
 FACTS_PER_ADD = 2
 
 
-def write(folder: Path, run: int, acknowledge: int) -> None:
-    """Add forever, and say of each add that returned what it was given."""
-    memory = Memory({**CONFIG, "path": str(folder)}, embedder=HashEmbedder(dims=32))
+def open_memory(folder: Path, graph: str | None) -> Memory:
+    embedder = HashEmbedder(dims=32)
+    if graph is None:
+        return Memory({**CONFIG, "path": str(folder)}, embedder=embedder, graph=False)
+    config = {"db": str(folder / "ladybug")} if graph == "ladybug" else {}
+    store = {"provider": graph, "config": config, "threshold": 1.0}
+    return Memory({**CONFIG, "path": str(folder), "graph_store": store}, embedder=embedder, llm=ScriptedChat(model))
+
+
+def model(task: str, messages: Any) -> Any:
+    """Every line is a fact, and a relation of its own; what the last step said is outdated."""
+    data = messages[-1]["content"]
+    if task == "facts":
+        return {"facts": [line.removeprefix("user: ") for line in data.splitlines()[1:]]}
+    data = json.loads(data)
+    if task == "operations":
+        return {"memory": [{"id": f"new {fact}", "text": fact, "event": "ADD"} for fact in data["facts"]]}
+    said = [line.removeprefix("user: ") for line in data["text"].splitlines()]
+    if task == "entities":
+        return {"entities": [{"entity": name, "entity_type": ""} for name in ("speaker", *said)]}
+    if task == "relations":
+        return {"entities": [{"source": "speaker", "relationship": "said", "destination": line} for line in said]}
+    return {"deletions": data["existing"][-1:]} if task == "outdated" and "step5" in said[0] else ""
+
+
+def write(folder: Path, run: int, graph: str | None, acknowledge: int) -> None:
+    """Add forever, and say of each add that returned what it was given, in words of its own."""
+    memory = open_memory(folder, graph)
     for step in range(1_000_000):
-        said = [f"run {run} step {step} part {part}" for part in range(FACTS_PER_ADD)]
+        said = [f"run{run}step{step} part {part}" for part in range(FACTS_PER_ADD)]
         result = memory.add([{"role": "user", "content": text} for text in said], user_id=f"user {step % 5}")
         if step % 7 == 3:
             memory.delete(result["results"][0]["id"])
@@ -37,14 +65,14 @@ def write(folder: Path, run: int, acknowledge: int) -> None:
         os.write(acknowledge, "".join(f"{text}\n" for text in said).encode())
 
 
-def one_run(folder: Path, run: int, wait: float) -> list[str]:
+def one_run(folder: Path, run: int, graph: str | None, wait: float) -> list[str]:
     """The texts that a writer acknowledged before it was killed."""
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(read_end)
         try:
-            write(folder, run, write_end)
+            write(folder, run, graph, write_end)
         finally:
             os._exit(1)
     os.close(write_end)
@@ -55,6 +83,39 @@ def one_run(folder: Path, run: int, wait: float) -> list[str]:
     _, status = os.waitpid(pid, 0)
     assert os.WIFSIGNALED(status), "the writer ended by itself"
     return lines[:-1]  # what follows the last line's end was cut
+
+
+def check_graph(folder: Path, graph: str) -> dict[str, int]:
+    """Count the relations and memories that lack one another, and what a projection has otherwise than the truth."""
+    embedder = HashEmbedder(dims=32)
+    alone = unsaid = wrong = differ = 0
+    with open_memory(folder, graph) as memory:
+        for user in range(5):
+            scope = Scope(f"user {user}")
+            truth = memory._store.graph
+            relations = truth.relations(scope, ended=True)
+            memories = {item.id: item.text for item in memory._store.find(scope)}
+            alone += sum(
+                not relation.memories or not set(relation.memories) <= memories.keys() for relation in relations
+            )
+            unsaid += len(set(memories.values()) - {relation.triplet.destination for relation in relations})
+            sentences = [Triplet("speaker", "said", text).sentence for text in memories.values()]
+            stored = truth.relation_vectors.vector_changes(scope).vectors
+            expected = embedder.embed(sentences)
+            wrong += stored.shape != expected.shape or not np.allclose(
+                np.sort(stored, axis=0), np.sort(expected, axis=0), atol=1e-5
+            )
+            opened = memory._opened_graph()
+            assert opened is not None
+            differ += opened.index.relations(scope) != relations
+            if memories:
+                text = next(reversed(memories.values()))
+                found = memory._store.graph.relations_by_rows(
+                    [row for row, _ in opened.index.triplets(scope, embedder.embed([text]), 50, threshold=0.0)[0]],
+                    scope=scope,
+                )
+                differ += not found
+    return {"relations_alone": alone, "memories_unsaid": unsaid, "graph_vectors_wrong": wrong, "graphs_differ": differ}
 
 
 def check(folder: Path, acknowledged: set[str]) -> dict[str, int]:
@@ -91,20 +152,20 @@ def check(folder: Path, acknowledged: set[str]) -> dict[str, int]:
     }
 
 
-def main(folder: Path, runs: int, seed: int) -> None:
+def main(folder: Path, runs: int, seed: int, graph: str | None = None) -> None:
     chance = random.Random(seed)
     acknowledged: set[str] = set()
     empty = 0
     for run in range(runs):
-        said = one_run(folder, run, chance.uniform(0.005, 0.12))
+        said = one_run(folder, run, graph, chance.uniform(0.005, 0.12 if graph is None else 0.4))
         empty += not said
         acknowledged.update(said)
         if run % 20 == 19 or run == runs - 1:
-            report = check(folder, acknowledged)
+            report = check(folder, acknowledged) | (check_graph(folder, graph) if graph else {})
             if any(value for name, value in report.items() if name != "memories"):
                 break
     print(json.dumps({**report, "runs": run + 1, "killed_before_the_first_add": empty}))  # noqa: T201
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

@@ -38,6 +38,18 @@ def test_a_memory_goes_in_is_found_changes_and_goes(run: object) -> None:
     assert "DELETE" in run("history", entry["id"])
 
 
+def test_relations_are_shown_with_their_days(run: object) -> None:
+    assert callable(run)
+    assert "began   ann -- lives_in -- Rome" in run("add", "I live in Rome.", "--user", "ann")
+    moved = run("add", "I moved to Oslo.", "--user", "ann")
+    assert "began   ann -- lives_in -- Oslo" in moved
+    assert "ended   ann -- lives_in -- Rome" in moved
+    assert "ann -- lives_in -- Oslo" in run("search", "where do I live", "--user", "ann")
+    assert "Rome" not in run("relations", "--user", "ann")
+    assert "Rome" in run("relations", "--user", "ann", "--ended")
+    assert run("relations", "--user", "ann", "--as-of", "2020-01-01") == "no relations\n"
+
+
 def test_errors_are_one_line_and_an_exit_code(run: object) -> None:
     assert callable(run)
     assert run("search", "tea", code=1) == "mem0-core: give at least one of user_id, agent_id, run_id\n"

@@ -91,7 +91,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         ({"embeder": "hash"}, "did you mean 'embedder'"),
         ({"vector_store": {"provider": "faiss", "confg": {}}}, r"vector_store\.confg"),
         ({"vector_store": {"provider": "qdrant"}}, "qdrant"),
-        ({"graph_store": {"provider": "neo4j"}}, "graph memory is planned"),
+        ({"graph_store": {"providr": "neo4j"}}, "unknown key 'graph_store.providr'; did you mean 'provider'?"),
         ({"version": "v2"}, "version"),
         ({"neighbours": 0}, "neighbours"),
         ({"on_bad_reply": "shrug"}, "on_bad_reply"),

@@ -70,7 +70,7 @@ def test_without_a_model_messages_are_kept_as_said(memory: Driven) -> None:
         timestamp="2025-03-08T18:30:00+01:00",
     )
     assert events(result) == [("ADD", "I moved to Porto."), ("ADD", "How exciting!")]
-    assert result["relations"] == {"added_entities": [], "deleted_entities": []}
+    assert result["relations"] == {"added_entities": ["Maya -- lives_in -- Porto"], "deleted_entities": []}
     assert result["usage"]["llm_calls"] == 0
     first, second = memory.get_all(user_id="maya")["results"]
     assert (first["actor_id"], first["role"], second["actor_id"], second["role"]) == (
@@ -659,7 +659,7 @@ def test_on_step_sees_what_happens(tmp_path: Path) -> None:
     with open_memory(tmp_path, on_step=seen.append) as memory:
         memory.search("tea", user_id="u")
         seen.clear()
-        memory.add("I like tea", user_id="u")
+        memory.add("tea, again", user_id="u")
     assert [record.call.name for record in seen] == [
         "SQLiteStore.known",
         "HashEmbedder.embed",
@@ -810,9 +810,9 @@ def test_the_first_call_leaves_the_event_loop_free_and_asks_no_idle_embedder(tmp
             raise AssertionError("nobody needs to know")
 
     with open_memory(tmp_path) as memory:
-        memory.add("I like tea", user_id="u")
+        memory.add("tea, again", user_id="u")
     with open_memory(tmp_path, embedder=Shy()) as memory:
-        assert events(asyncio.run(memory.aadd("i like TEA", user_id="u"))) == [("NONE", "I like tea")]
+        assert events(asyncio.run(memory.aadd("TEA, again!", user_id="u"))) == [("NONE", "tea, again")]
 
 
 def test_help_shows_what_a_verb_returns() -> None:

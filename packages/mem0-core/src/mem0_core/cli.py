@@ -63,7 +63,11 @@ def _parser() -> argparse.ArgumentParser:
     search.add_argument("query")
     search.add_argument("--limit", type=int, default=10)
     listed = command("list", "list all memories of a scope", _list, _show_found)
-    for scoped in (add, search, listed):
+    related = command("relations", "list the relations of a scope", _relations, _show_relations)
+    related.add_argument("--ended", action="store_true", help="with those that hold no longer")
+    for then in (search, related):
+        then.add_argument("--as-of", metavar="TIME", help="answer from what held then (ISO 8601)")
+    for scoped in (add, search, listed, related):
         for axis in ("user", "agent", "run"):
             scoped.add_argument(f"--{axis}", metavar="ID", help=f"the {axis} whose memory it is")
     history = command("history", "show every change of a memory", _history, _show_history)
@@ -84,7 +88,11 @@ def _add(memory: Memory, options: argparse.Namespace) -> Any:
 
 
 def _search(memory: Memory, options: argparse.Namespace) -> Any:
-    return memory.search(options.query, limit=options.limit, **_scope(options))
+    return memory.search(options.query, limit=options.limit, as_of=options.as_of, **_scope(options))
+
+
+def _relations(memory: Memory, options: argparse.Namespace) -> Any:
+    return memory.relations(as_of=options.as_of, ended=options.ended, **_scope(options))
 
 
 def _list(memory: Memory, options: argparse.Namespace) -> Any:
@@ -105,16 +113,35 @@ def _rebuild(memory: Memory, options: argparse.Namespace) -> Any:
 
 def _show_added(result: Any) -> list[str]:
     done = [f"{entry['event']:<6}  {entry['id']}  {entry['memory']}" for entry in result["results"]]
-    return done + [f"skipped: {entry['reason']}" for entry in result["skipped"]] or ["nothing to remember"]
+    done += [f"began   {relation}" for relation in result["relations"]["added_entities"]]
+    done += [f"ended   {relation}" for relation in result["relations"]["deleted_entities"]]
+    done += [f"skipped: {entry['reason']}" for entry in result["skipped"]]
+    return done + _pending(result) or ["nothing to remember"]
+
+
+def _pending(result: Any) -> list[str]:
+    return [f"not told yet: {entry['store']}, {entry['reason']}" for entry in result.get("pending", ())]
 
 
 def _show_found(result: Any) -> list[str]:
-    return [
+    found = [
         f"{entry['score']:.2f}  {entry['id']}  {entry['memory']}"
         if "score" in entry
         else f"{entry['id']}  {entry['memory']}"
         for entry in result["results"]
-    ] or ["nothing found"]
+    ]
+    return found + [_arrow(relation) for relation in result["relations"]] or ["nothing found"]
+
+
+def _show_relations(result: Any) -> list[str]:
+    return [
+        f"{relation['valid_from'][:10]} .. {(relation['valid_to'] or 'now')[:10]:<10}  {_arrow(relation)}"
+        for relation in result
+    ] or ["no relations"]
+
+
+def _arrow(relation: Any) -> str:
+    return f"{relation['source']} -- {relation['relationship']} -- {relation['destination']}"
 
 
 def _show_history(result: Any) -> list[str]:
@@ -126,7 +153,7 @@ def _show_history(result: Any) -> list[str]:
 
 
 def _show_message(result: Any) -> list[str]:
-    return [result["message"]]
+    return [result["message"], *_pending(result)]
 
 
 if __name__ == "__main__":

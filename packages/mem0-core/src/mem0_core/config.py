@@ -18,9 +18,19 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mem0_core.errors import ConfigError, MissingExtra
 
-__all__ = ["PROVIDERS", "ComponentConfig", "Kind", "MemoryConfig", "build", "check_provider", "load_config"]
+__all__ = [
+    "PROVIDERS",
+    "ComponentConfig",
+    "GraphConfig",
+    "Kind",
+    "MemoryConfig",
+    "build",
+    "check_provider",
+    "graph_config",
+    "load_config",
+]
 
-Kind = Literal["llm", "embedder", "reranker", "vector_store"]
+Kind = Literal["llm", "embedder", "reranker", "vector_store", "graph_store"]
 
 PROVIDERS: dict[str, dict[str, str]] = {
     "llm": {
@@ -40,11 +50,14 @@ PROVIDERS: dict[str, dict[str, str]] = {
     },
     "reranker": {},
     "vector_store": {"faiss": "mem0_core.stores.faiss:FaissIndex"},
+    "graph_store": {
+        "sqlite": "mem0_core.stores.embedded_graph:EmbeddedGraph",
+        "neo4j": "mem0_core.stores.neo4j:Neo4jGraph",
+        "ladybug": "mem0_core.stores.ladybug:LadybugGraph",
+        "kuzu": "mem0_core.stores.ladybug:LadybugGraph",
+    },
 }
 """``provider -> module:name``; a module is imported when a configuration names its provider, not before."""
-
-_PLANNED = {"graph_store": "graph_store: graph memory is planned and not built yet; leave the key out"}
-"""mem0's keys that mean something to its users and nothing here so far."""
 
 _BASE_URLS = {
     "ollama": "http://localhost:11434/v1",
@@ -63,6 +76,33 @@ class ComponentConfig(BaseModel):
 
     provider: str
     config: dict[str, Any] = Field(default_factory=dict)
+
+
+class GraphConfig(ComponentConfig):
+    """``graph_store``: where relations are searched, and how they are found; see `ports.GraphOptions`.
+
+    They always lie in the truth: ``neo4j`` and ``ladybug`` are projections of it that others can read as well.
+    """
+
+    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+
+    provider: str = "sqlite"
+    llm: Any = None
+    """A model of its own for entities and relations; by default the memory's."""
+    custom_prompt: str | None = None
+    """Instructions added to the relations prompt."""
+    threshold: float = Field(default=0.7, ge=0, le=1)
+    """t: the cosine from which two names are one node."""
+    limit: int = Field(default=5, ge=1)
+    """n: how many relations a search returns."""
+    triplet_threshold: float = Field(default=0.4, ge=0, le=1)
+    """The cosine from which a relation's sentence answers a query by itself."""
+    existing: int = Field(default=15, ge=1)
+    """How many relations around each entity a model weighs new ones against."""
+    strict: bool = False
+    """Give tools their strict structured-output form."""
+    query_entities: Literal["model", "rules"] = "model"
+    """Who names the entities of a query: a model, at one call per search (seed 002), or rules."""
 
 
 class MemoryConfig(BaseModel):
@@ -86,6 +126,13 @@ class MemoryConfig(BaseModel):
     """By default all-MiniLM-L6-v2 on onnxruntime, from local weights."""
     vector_store: ComponentConfig = Field(default_factory=lambda: ComponentConfig(provider="faiss"))
     reranker: Any = None
+    graph_store: GraphConfig | Literal[False] | None = None
+    """Graph memory. By default it is on without a chat model, when rules read relations, and off with one; False
+    for never."""
+    extraction: Literal["staged", "fused"] = "staged"
+    """Whether a model is asked step by step, or once for everything."""
+    on_conflict: Literal["invalidate", "delete"] = "invalidate"
+    """What becomes of relations that no longer hold: they end and stay in the record, or they are removed."""
     neighbours: int = Field(default=10, ge=1, le=100)
     """s: how many memories nearest to each fact the model weighs it against."""
     enable_vision: bool = False
@@ -123,6 +170,21 @@ def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) ->
         raise ConfigError(f"a configuration has string keys: {error}") from error
 
 
+def graph_config(given: Mapping[str, Any] | str | bool) -> GraphConfig | Literal[False]:
+    """Check what ``Memory(graph=...)`` was given.
+
+    Raises:
+        ConfigError: naming the key that is unknown or wrong.
+    """
+    if given is False:
+        return False
+    keys = {"provider": given} if isinstance(given, str) else {} if given is True else dict(given)
+    try:
+        return GraphConfig(**keys)
+    except ValidationError as error:
+        raise ConfigError("; ".join(f"graph: {problem}" for problem in _explain(error, "graph_store"))) from error
+
+
 def _lift_vision(keys: dict[str, Any]) -> dict[str, Any]:
     """mem0 keeps enable_vision and vision_details in ``llm.config``; the first is ours, the second needs no setting."""
     llm = keys.get("llm")
@@ -155,15 +217,20 @@ def _read_file(path: Path) -> Any:
         raise ConfigError(f"{path} is no YAML: {error}") from error
 
 
-def _explain(error: ValidationError) -> Iterator[str]:
+def _explain(error: ValidationError, *above: str) -> Iterator[str]:
     for problem in error.errors():
         key = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            known = ComponentConfig.model_fields if len(problem["loc"]) > 1 else MemoryConfig.model_fields
-            planned = _PLANNED.get(key)
-            yield planned or f"unknown key {key!r}{_nearest(str(problem['loc'][-1]), list(known))}"
+            yield f"unknown key {key!r}{_nearest(str(problem['loc'][-1]), _known_keys((*above, *problem['loc'])))}"
         else:
             yield f"{key}: {problem['msg']}"
+
+
+def _known_keys(place: Sequence[str | int]) -> list[str]:
+    """The keys there are, where an unknown one stood."""
+    if len(place) == 1:
+        return list(MemoryConfig.model_fields)
+    return list((GraphConfig if place[0] == "graph_store" else ComponentConfig).model_fields)
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

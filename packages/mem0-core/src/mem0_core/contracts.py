@@ -41,11 +41,19 @@ from mem0_core.records import (
 __all__ = ["MemoryStoreContract", "VectorIndexContract", "adds_of", "an_item", "changes_of", "unit_vectors"]
 
 AT = "2025-06-01T12:00:00+00:00"
+BEFORE = "2025-05-31T12:00:00+00:00"
 LATER = "2025-06-02T12:00:00+00:00"
+LATEST = "2025-06-03T12:00:00+00:00"
 DIMS = 16
 SPACE = ("test-space", DIMS)
 ALICE = Scope(user_id="alice")
 BOB = Scope(user_id="bob")
+LIKES_TEA = Triplet("alice", "likes", "tea")
+HOSTILE_NAMES = (
+    *("'", '"', "`", "``", "\\", "--", "'; DROP TABLE edges; --", "}) DETACH DELETE n //", "$scope", "%s", "{x}"),
+    *("a\0b", "🍣", "مرحبا", "  spaced  ", "1st", "-1", "NULL", "x" * 10_000),
+)
+"""Names that mean something to somebody: quotes, comments, Cypher, SQL, NUL, no letters, very many."""
 
 
 def unit_vectors(count: int, *, seed: int = 0, dims: int = DIMS) -> NDArray[np.float32]:
@@ -500,6 +508,217 @@ class MemoryStoreContract:
         self.add(store, "three", "four")
         with pytest.raises(StoreError):
             store.reembed(list(zip(read, fresh, strict=False)), space=SPACE)
+
+    # --- what memories said before ----------------------------------------------------------------------------------
+
+    def test_the_past_is_kept_for_searches_of_its_day(self, store: MemoryStore) -> None:
+        (item,) = self.add(store, "Lives in Rome")
+        self.change(store, Event.UPDATE, item, "Lives in Oslo")
+        self.change(store, Event.DELETE, item, "Lives in Oslo")
+        (kept,) = self.add(store, "Likes tea", created_at=AT)
+        then = {day: store.past(ALICE, as_of=day) for day in (BEFORE, AT, LATER)}
+        assert [[past.text for past in items] for items, _ in then.values()] == [[], ["Lives in Rome"], []]
+        items, vectors = then[AT]
+        assert items[0].id == item.id
+        assert np.allclose(vectors, unit_vectors(1))
+        assert store.by_rows(store.rows(ALICE, as_of=AT).tolist(), scope=ALICE).keys() == {
+            row for row, found in store.by_rows(store.rows(ALICE).tolist(), scope=ALICE).items() if found.id == kept.id
+        }
+        assert len(store.rows(ALICE, as_of=BEFORE)) == 0
+
+    def test_metadata_alone_leaves_no_past(self, store: MemoryStore) -> None:
+        (item,) = self.add(store, "Lives in Rome")
+        after = MemoryItem(**{**_fields(item), "metadata": {"k": 1}, "updated_at": LATER})
+        store.commit([Change(Event.UPDATE, after, before=item.text)], scope=ALICE, at=LATER)
+        assert store.past(ALICE, as_of=AT)[0] == []
+        assert len(store.rows(ALICE, as_of=AT)) == 1
+
+    def test_erasing_reaches_the_past(self, store: MemoryStore) -> None:
+        updated, deleted, other = self.add(store, "Lives in Rome", "Works in Rome", "Was in Rome")
+        for item in (updated, other):
+            self.change(store, Event.UPDATE, item, f"{item.text} no more")
+        self.change(store, Event.DELETE, deleted, "Works in Rome")
+        assert len(store.past(ALICE, as_of=AT)[0]) == 3
+        assert store.erase([updated.id], at=LATER) == 1
+        assert store.erase([deleted.id], at=LATER) == 1, "what a plan deleted is still there to be erased"
+        assert store.erase([deleted.id], at=LATER) == 0
+        assert [item.id for item in store.past(ALICE, as_of=AT)[0]] == [other.id]
+        store.erase_scope(ALICE, at=LATER)
+        assert store.past(ALICE, as_of=AT)[0] == []
+
+    # --- the graph --------------------------------------------------------------------------------------------------
+
+    def held(self, store: MemoryStore, scope: Scope = ALICE, **options: Any) -> list[str]:
+        return [str(relation.triplet) for relation in store.graph.relations(scope, **options)]
+
+    def end(self, store: MemoryStore, triplet: Triplet, at: str = LATER, **options: Any) -> Commit:
+        (row,) = [one.row for one in store.graph.relations(ALICE) if one.triplet == triplet]
+        change = RelationChange(Event.DELETE, triplet, relation=row)
+        return store.commit((), relations=[change], scope=ALICE, at=at, **options)
+
+    def test_relations_come_with_their_memories_or_not_at_all(self, store: MemoryStore) -> None:
+        (relation,) = adds_of(LIKES_TEA, memories=(0,))
+        item = an_item("Likes tea")
+        stale = Change(Event.UPDATE, an_item("never stored"), before="never stored", vector=unit_vectors(1)[0])
+        refused = store.commit([*changes_of([item]), stale], relations=[relation], scope=ALICE, at=AT, space=SPACE)
+        assert refused.conflicts == (1,)
+        assert self.held(store) == []
+        commit = store.commit(changes_of([item]), relations=[relation], scope=ALICE, at=AT, space=SPACE)
+        assert [change.event for change in commit.relations] == [Event.ADD]
+        (found,) = store.graph.relations(ALICE)
+        assert (found.triplet, found.memories, found.weight) == (LIKES_TEA, (item.id,), 1)
+        assert (found.valid_from, found.valid_to, found.invalidated_at) == (AT, None, None)
+
+    def test_a_repeat_raises_the_weight(self, store: MemoryStore) -> None:
+        self.relate(store, LIKES_TEA)
+        commit = self.relate(store, Triplet("ALICE", "likes", "Tea"))
+        assert [change.event for change in commit.relations] == [Event.NONE]
+        (found,) = store.graph.relations(ALICE)
+        assert (found.triplet, found.weight) == (LIKES_TEA, 2)
+
+    def test_what_ended_stays_on_record_and_may_begin_again(self, store: MemoryStore) -> None:
+        self.relate(store, LIKES_TEA)
+        assert [change.event for change in self.end(store, LIKES_TEA).relations] == [Event.DELETE]
+        assert self.held(store) == []
+        assert self.held(store, as_of=AT) == ["alice -- likes -- tea"]
+        assert self.held(store, as_of=LATER) == []
+        assert self.held(store, as_of=BEFORE) == []
+        store.commit((), relations=adds_of(LIKES_TEA), scope=ALICE, at=LATEST, space=SPACE)
+        intervals = [(one.valid_from, one.valid_to) for one in store.graph.relations(ALICE, ended=True)]
+        assert intervals == [(AT, LATER), (LATEST, None)]
+
+    def test_ending_twice_does_nothing(self, store: MemoryStore) -> None:
+        self.relate(store, LIKES_TEA)
+        (row,) = [one.row for one in store.graph.relations(ALICE)]
+        change = RelationChange(Event.DELETE, LIKES_TEA, relation=row)
+        events = [store.commit((), relations=[change], scope=ALICE, at=at).relations for at in (LATER, LATEST)]
+        assert [[one.event for one in changes] for changes in events] == [[Event.DELETE], [Event.NONE]]
+        (ended,) = store.graph.relations(ALICE, ended=True)
+        assert ended.valid_to == LATER
+
+    def test_what_ends_can_be_removed_instead(self, store: MemoryStore) -> None:
+        self.relate(store, LIKES_TEA)
+        self.end(store, LIKES_TEA, on_conflict="delete")
+        assert self.held(store, ended=True) == []
+        assert len(store.graph.node_vectors.rows(ALICE)) == 0, "nodes that nothing joins go along"
+
+    def test_a_refined_relation_takes_weight_and_evidence(self, store: MemoryStore) -> None:
+        (item,) = self.add(store, "Works at Stanford")
+        works = Triplet("alice", "works_at", "Stanford")
+        again = Change(Event.NONE, item, sources=(0,))
+        said = Message("user", "I work at Stanford")
+        added = adds_of(works, memories=(0,))
+        store.commit([again], relations=added, messages=[said], scope=ALICE, at=AT, space=SPACE)
+        (row,) = [one.row for one in store.graph.relations(ALICE)]
+        (sharper,) = adds_of(Triplet("alice", "works_as_professor_at", "Stanford"), relation=row)
+        over = RelationChange(Event.DELETE, works, relation=row)
+        store.commit((), relations=[over, sharper], scope=ALICE, at=LATER, space=SPACE)
+        (now,) = store.graph.relations(ALICE)
+        assert (now.triplet, now.weight, now.memories) == (sharper.triplet, 2, (item.id,))
+
+    def support(self, store: MemoryStore, triplet: Triplet, *texts: str) -> list[MemoryItem]:
+        """A relation that memories with these texts support."""
+        items = [an_item(text) for text in texts]
+        relations = adds_of(triplet, memories=tuple(range(len(items))))
+        store.commit(changes_of(items), relations=relations, scope=ALICE, at=AT, space=SPACE)
+        found = [store.get(item.id) for item in items]
+        return [item for item in found if item is not None]
+
+    def test_a_relation_is_erased_with_the_last_memory_it_came_from(self, store: MemoryStore) -> None:
+        one, two = self.support(store, LIKES_TEA, "Likes tea", "Drinks tea")
+        store.erase([one.id], at=LATER)
+        (left,) = store.graph.relations(ALICE)
+        assert left.memories == (two.id,)
+        store.erase([two.id], at=LATER)
+        assert self.held(store, ended=True) == []
+        assert len(store.graph.node_vectors.rows(ALICE)) == 0
+
+    def test_a_relation_ends_with_the_last_memory_that_says_it(self, store: MemoryStore) -> None:
+        one, two = self.support(store, LIKES_TEA, "Likes tea", "Drinks tea")
+        assert self.change(store, Event.DELETE, one, one.text).relations == ()
+        (ended,) = self.change(store, Event.UPDATE, two, "Drinks coffee").relations
+        assert (ended.event, ended.triplet) == (Event.DELETE, LIKES_TEA)
+        assert self.held(store) == []
+        assert self.held(store, as_of=AT) == ["alice -- likes -- tea"]
+        store.erase([one.id, two.id], at=LATER)
+        assert self.held(store, ended=True) == [], "to erase reaches what has ended"
+
+    def test_an_update_that_says_it_still_keeps_it(self, store: MemoryStore) -> None:
+        (item,) = self.support(store, LIKES_TEA, "Likes tea")
+        assert self.change(store, Event.UPDATE, item, "Likes tea with milk").relations == ()
+        assert self.held(store) == ["alice -- likes -- tea"]
+
+    def test_what_only_messages_support_goes_with_them(self, store: MemoryStore) -> None:
+        relations = adds_of(LIKES_TEA, messages=(0,))
+        item = an_item("Drinks")
+        store.commit(
+            changes_of([item], sources=(0,)),
+            relations=relations,
+            messages=[Message("user", "Tea!")],
+            scope=ALICE,
+            at=AT,
+            space=SPACE,
+        )
+        store.erase([item.id], at=LATER)
+        assert self.held(store, ended=True) == []
+
+    def test_nobody_reaches_the_graph_of_another(self, store: MemoryStore) -> None:
+        self.relate(store, LIKES_TEA)
+        self.relate(store, Triplet("bob", "likes", "tea"), scope=BOB)
+        self.relate(store, Triplet("alice", "likes", "milk"), scope=Scope("alice", run_id="r"))
+        assert self.held(store, BOB) == ["bob -- likes -- tea"]
+        assert self.held(store) == ["alice -- likes -- tea", "alice -- likes -- milk"]
+        assert self.held(store, Scope("alice", run_id="r")) == ["alice -- likes -- milk"]
+        rows = [one.row for one in store.graph.relations(ALICE)]
+        nodes = store.graph.node_vectors.rows(ALICE).tolist()
+        assert store.graph.relations_by_rows(rows, scope=BOB) == {}
+        assert store.graph.nodes_by_rows(nodes, scope=BOB) == {}
+        assert store.graph.touching(nodes, scope=BOB, limit=9) == {node: [] for node in nodes}
+        assert {node.scope for node, _ in store.graph.nodes_named(ALICE, ["alice", "bob", "tea"]).values()} == {ALICE}
+        store.erase_scope(BOB, at=LATER)
+        assert len(self.held(store)) == 2
+        store.erase_scope(ALICE, at=LATER)
+        assert self.held(store, ended=True) == []
+
+    def test_a_node_found_and_gone_meanwhile_is_made_anew(self, store: MemoryStore) -> None:
+        self.relate(store, LIKES_TEA)
+        (row,) = [node.row for node, _ in store.graph.nodes_named(ALICE, ["tea"]).values()]
+        store.erase_scope(ALICE, at=LATER)
+        (change,) = adds_of(Triplet("alice", "drinks", "tea"), destination=row)
+        store.commit((), relations=[change], scope=ALICE, at=LATER, space=SPACE)
+        assert self.held(store) == ["alice -- drinks -- tea"]
+
+    @pytest.mark.parametrize("name", HOSTILE_NAMES)
+    def test_hostile_names_are_kept_exactly(self, store: MemoryStore, name: str) -> None:
+        self.relate(store, Triplet("bob", "likes", "tea"), scope=BOB)
+        triplet = Triplet(name, name, f"{name} 2")
+        self.relate(store, triplet)
+        assert [one.triplet for one in store.graph.relations(ALICE)] == [triplet]
+        assert self.held(store, BOB) == ["bob -- likes -- tea"]
+
+    def test_graph_changes_are_told_in_order_and_by_pages(self, store: MemoryStore) -> None:
+        start = store.graph.position()
+        triplets = [Triplet("alice", "knows", f"person {number}") for number in range(5)]
+        self.relate(store, *triplets)
+        assert store.graph.position().epoch == start.epoch
+        after, nodes, relations, pages = start.seq, [], [], 0
+        while True:
+            changes = store.graph.changes(after=after, limit=2)
+            nodes += [node.entity.name for node, _ in changes.nodes]
+            relations += [relation.triplet for relation, _ in changes.relations]
+            after, pages = changes.upto, pages + 1
+            if not changes.more:
+                break
+        assert pages > 2
+        assert sorted(nodes) == sorted(["alice", *(f"person {number}" for number in range(5))])
+        assert relations == triplets
+        assert after == store.graph.position().seq
+        self.end(store, triplets[0])
+        (ended,) = store.graph.changes(after=after).relations
+        assert (ended[0].triplet, ended[0].valid_to) == (triplets[0], LATER)
+        store.erase_scope(ALICE, at=LATER)
+        gone = store.graph.changes(after=after)
+        assert (len(gone.removed_nodes), len(gone.removed_relations)) == (6, 5)
 
     def test_a_closed_store_says_so(self, store: MemoryStore) -> None:
         store.close()

@@ -17,14 +17,27 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
-from mem0_core.config import Kind, MemoryConfig, build, check_provider, load_config
+from mem0_core.config import GraphConfig, Kind, MemoryConfig, build, check_provider, graph_config, load_config
 from mem0_core.errors import ConfigError, InputError, ScopeError, StoreError
 from mem0_core.filters import Filter, parse_filters, unexpired
 from mem0_core.flow import Flow, StepRecord, arun, do, observe, run
 from mem0_core.pipelines import upkeep
 from mem0_core.pipelines.recall import Query, recall
-from mem0_core.pipelines.remember import PROCEDURAL, Prompts, Request, remember
-from mem0_core.ports import ChatModel, Embedder, MemoryStore, Ports, Reply, Reranker, VectorIndex
+from mem0_core.pipelines.remember import remember
+from mem0_core.pipelines.request import PROCEDURAL, Prompts, Request
+from mem0_core.ports import (
+    ChatModel,
+    Embedder,
+    Graph,
+    GraphIndex,
+    GraphOptions,
+    MemoryStore,
+    Ports,
+    Reply,
+    Reranker,
+    VectorIndex,
+    VectorSource,
+)
 from mem0_core.records import (
     AddedMemory,
     AddResult,
@@ -37,6 +50,10 @@ from mem0_core.records import (
     MemoryItem,
     Message,
     Messages,
+    Pending,
+    Relation,
+    RelationChange,
+    RelationDict,
     Relations,
     Scope,
     SearchResult,
@@ -113,6 +130,8 @@ class Memory:
             precedence over `config`. With no `llm`, messages are kept verbatim.
         store: a `MemoryStore` in place of the SQLite file.
         index: a `VectorIndex` in place of the embedded FAISS projection; it must follow the same store.
+        graph: where relations are searched, as a provider's name (``"sqlite"``, ``"neo4j"``, ``"ladybug"``), a
+            ``graph_store`` mapping, or a `GraphIndex` that follows the same store; False for no graph memory.
         on_step: told of every call a verb makes to a model or store (name, seconds, result or error), for
             logging and tracing.
 
@@ -132,6 +151,7 @@ class Memory:
         reranker: Reranker | Mapping[str, Any] | str | None = None,
         store: MemoryStore | None = None,
         index: VectorIndex | None = None,
+        graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
         on_step: Callable[[StepRecord], None] | None = None,
     ) -> None:
         self.config = load_config(config)
@@ -143,8 +163,13 @@ class Memory:
         self._reranker: Reranker | None = _component("reranker", "score", reranker, self.config.reranker)
         if index is None:
             check_provider("vector_store", self.config.vector_store.provider)  # a wrong name is told now
+        self._graph_config, self._graph_index = _graph_choice(graph, self.config, self._chat)
+        self._graph_chat: ChatModel | None = self._chat
+        if self._graph_config is not None and self._graph_config.llm is not None:
+            self._graph_chat = _component("llm", "complete", self._graph_config.llm)
         self._store = store if store is not None else self._open_store()
         self._index = index
+        self._graph: Graph | None = None
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any] | str | Path) -> Self:
@@ -185,8 +210,9 @@ class Memory:
             dry_run: tell what would change, and change nothing.
 
         Returns:
-            ``results`` (each with ``event`` ADD, UPDATE, DELETE or NONE), ``relations``, ``skipped`` (what could
-            not be used, and why) and ``usage``.
+            ``results`` (each with ``event`` ADD, UPDATE, DELETE or NONE), ``relations`` (those that began to hold
+            and those that ended, as ``source -- relationship -- destination``), ``skipped`` (what could not be used,
+            and why), ``usage``, and ``pending`` where a projection could not be told yet.
 
         Raises:
             ScopeError: no id, or one that cannot be an id.
@@ -217,15 +243,18 @@ class Memory:
             neighbours=self.config.neighbours,
             vision=self.config.enable_vision,
             bad_reply=self.config.on_bad_reply,
+            extraction=self.config.extraction,
         )
         ports = yield from self._ports()
         done = yield from observe(remember(ports, request), usage.count)
         result = AddResult(
             results=[_added(change) for change in done.changes],
-            relations=Relations(added_entities=[], deleted_entities=[]),
+            relations=_related(done.relations),
             skipped=[*parsed.skipped, *done.skipped],
             usage=usage.total(time.perf_counter() - started),
         )
+        if done.pending:
+            result["pending"] = list(done.pending)
         return cast(AddResult, self._versioned(result))
 
     def _search(
@@ -241,8 +270,9 @@ class Memory:
         threshold: float | None = None,
         rerank: bool | None = None,
         explain: bool = False,
+        as_of: int | float | str | datetime | None = None,
     ) -> Flow[SearchResult]:
-        """The memories of a scope that are nearest in meaning to `query`, best first.
+        """The memories of a scope that are nearest in meaning to `query`, best first; beside them, its relations.
 
         Args:
             user_id, agent_id, run_id: whose memories; at least one, here or in `filters`. An id left out does not
@@ -252,23 +282,30 @@ class Memory:
             threshold: leave out what scores lower. Scores lie in [0, 1] and mean the same for every query.
             rerank: False skips the configured reranker, True insists on one.
             explain: give each result the values its score was made of.
+            as_of: answer from what held then (Unix seconds, ISO 8601 or datetime): memories as they were, and the
+                relations of that time. What was deleted by `delete` stays deleted.
 
         Raises:
             QueryError: the query is empty, or a filter cannot be read.
             ScopeError: no id, or one that cannot be an id.
         """
         scope, filter = _address(filters, user_id, agent_id, run_id)
+        then = None if as_of is None else parse_time(as_of, "as_of")
         asked = Query(
             text=query,
             scope=scope,
-            today=_today(),
+            today=_today() if then is None else then[:10],
             limit=_limit(limit, top_k, default=10),
             filter=filter,
             threshold=_threshold(threshold),
             rerank=rerank,
+            as_of=then,
         )
-        hits = yield from recall((yield from self._ports()), asked)
-        found = SearchResult(results=[_found(hit, explain) for hit in hits], relations=[])
+        recalled = yield from recall((yield from self._ports()), asked)
+        found = SearchResult(
+            results=[_found(hit, explain) for hit in recalled.hits],
+            relations=[_relation(relation, score) for relation, score in recalled.relations],
+        )
         return cast(SearchResult, self._versioned(found))
 
     def _get(self, memory_id: str) -> Flow[MemoryDict | None]:
@@ -292,11 +329,40 @@ class Memory:
         most = None if limit is None and top_k is None else _limit(limit, top_k, default=0)
         filter = filter if show_expired else unexpired(_today(), filter)
         items = yield from do(self._store.find, scope, filter=filter, limit=most)
-        found = SearchResult(results=[_shape(item) for item in items], relations=[])
+        held = (yield from do(self._store.graph.relations, scope, limit=most)) if self._graph_config else []
+        found = SearchResult(
+            results=[_shape(item) for item in items], relations=[_relation(relation) for relation in held]
+        )
         return cast(SearchResult, self._versioned(found))
 
-    def _update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> Flow[dict[str, str]]:
+    def _relations(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        ended: bool = False,
+        limit: int | None = None,
+    ) -> Flow[list[RelationDict]]:
+        """The relations of a scope that hold, oldest first.
+
+        Args:
+            as_of: those that held then (Unix seconds, ISO 8601 or datetime).
+            ended: with those that hold no longer; each has ``valid_from``, ``valid_to`` and ``invalidated_at``.
+            limit: how many at most; by default all.
+        """
+        scope = Scope(user_id, agent_id, run_id)
+        then = None if as_of is None else parse_time(as_of, "as_of")
+        most = None if limit is None else _limit(limit, None, default=0)
+        held = yield from do(self._store.graph.relations, scope, as_of=then, ended=ended, limit=most)
+        return [_relation(relation) for relation in held]
+
+    def _update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> Flow[dict[str, Any]]:
         """Give a memory a new text, and add `metadata` to what it has.
+
+        Relations that only its old text supported end; with graph memory on, those of the new text are read, by the
+        model where there is one.
 
         Raises:
             NotFoundError: no memory has that id.
@@ -304,11 +370,13 @@ class Memory:
         """
         more = check_metadata(metadata, "the update")
         ports = yield from self._ports()
-        yield from upkeep.update(ports, _text_id(memory_id), data, metadata=more, at=_now())
-        return {"message": "Memory updated successfully!"}
+        pending = yield from upkeep.update(ports, _text_id(memory_id), data, metadata=more, at=_now())
+        return _done("Memory updated successfully!", pending)
 
-    def _delete(self, memory_id: str, *, purge: bool = False) -> Flow[dict[str, str]]:
-        """Erase a memory everywhere, with the messages it came from. Its history tells what it was, until purged.
+    def _delete(self, memory_id: str, *, purge: bool = False) -> Flow[dict[str, Any]]:
+        """Erase a memory everywhere, with the messages it came from and the relations that only it supported.
+
+        Its history tells what it was, until purged; no search finds it, as of any day.
 
         Args:
             purge: erase its history as well, from the file's free pages and log too (rewrites the file).
@@ -317,8 +385,8 @@ class Memory:
             NotFoundError: no memory has that id.
         """
         ports = yield from self._ports()
-        yield from upkeep.delete(ports, _text_id(memory_id), at=_now(), purge=purge)
-        return {"message": "Memory deleted successfully!"}
+        pending = yield from upkeep.delete(ports, _text_id(memory_id), at=_now(), purge=purge)
+        return _done("Memory deleted successfully!", pending)
 
     def _delete_all(
         self,
@@ -327,16 +395,16 @@ class Memory:
         agent_id: str | None = None,
         run_id: str | None = None,
         purge: bool = False,
-    ) -> Flow[dict[str, str]]:
-        """`delete` for everything in a scope, its messages included.
+    ) -> Flow[dict[str, Any]]:
+        """`delete` for everything in a scope, its messages and its graph included.
 
         Raises:
             ScopeError: no id is given: `reset` empties the store.
         """
         scope = Scope(user_id, agent_id, run_id)
         ports = yield from self._ports()
-        erased = yield from upkeep.delete_all(ports, scope, at=_now(), purge=purge)
-        return {"message": f"{erased} memories deleted successfully!"}
+        erased, pending = yield from upkeep.delete_all(ports, scope, at=_now(), purge=purge)
+        return _done(f"{erased} memories deleted successfully!", pending)
 
     def _history(self, memory_id: str) -> Flow[list[HistoryDict]]:
         """Every change of a memory, oldest first; of a deleted one too."""
@@ -348,7 +416,7 @@ class Memory:
         yield from upkeep.reset((yield from self._ports()))
 
     def _rebuild(self) -> Flow[int]:
-        """Embed every memory anew with the embedder of this object, and return how many there are.
+        """Embed everything anew with the embedder of this object, and return how many memories there are.
 
         This is how a store changes its embedder. The old vectors serve until the last new one is ready.
         """
@@ -358,6 +426,7 @@ class Memory:
     search = _sync(_search)
     get = _sync(_get)
     get_all = _sync(_get_all)
+    relations = _sync(_relations)
     update = _sync(_update)
     delete = _sync(_delete)
     delete_all = _sync(_delete_all)
@@ -369,6 +438,7 @@ class Memory:
     asearch = _async(_search)
     aget = _async(_get)
     aget_all = _async(_get_all)
+    arelations = _async(_relations)
     aupdate = _async(_update)
     adelete = _async(_delete)
     adelete_all = _async(_delete_all)
@@ -384,11 +454,18 @@ class Memory:
             if self._closed:
                 return
             self._closed = True
+            if self._graph is not None and self._graph.index is not self._graph.embedded:
+                self._graph.index.close()
+            if self._graph is not None:
+                self._graph.embedded.close()
             if self._index is not None:
                 self._index.close()
             self._store.close()
 
     async def aclose(self) -> None:
+        """`close`, and the connections of this event loop."""
+        if self._graph is not None and (disconnect := getattr(self._graph.index, "aclose", None)) is not None:
+            await disconnect()
         await asyncio.to_thread(self.close)
 
     def __enter__(self) -> Self:
@@ -417,7 +494,10 @@ class Memory:
 
     def _ports(self) -> Flow[Ports]:
         index = self._index if self._index is not None else (yield from do(self._opened_index))
-        return Ports(self._store, index, self._embedder, self._chat, self._reranker)
+        graph = self._graph
+        if graph is None and self._graph_config is not None:
+            graph = yield from do(self._opened_graph)
+        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph)
 
     def _opened_index(self) -> VectorIndex:
         """The vector projection, opened at the first call that needs it: importing FAISS takes a while."""
@@ -428,6 +508,18 @@ class Memory:
                 if self._index is None:
                     self._index = _build_index(self.config, self._store)
         return self._index
+
+    def _opened_graph(self) -> Graph | None:
+        """Graph memory, opened at the first call that needs it."""
+        with self._lock:
+            if self._closed:
+                raise StoreError("this memory is closed")
+            if self._graph is None and self._graph_config is not None:
+                embedded = _embedded_graph(self.config, self._store)
+                index = self._graph_index or _build_graph(self._graph_config, self._store, embedded)
+                options = _graph_options(self._graph_config, self.config)
+                self._graph = Graph(index, embedded, self._graph_chat, options)
+            return self._graph
 
     def _watch(self, flow: Flow[T]) -> Flow[T]:
         return flow if self._on_step is None else observe(flow, self._on_step)
@@ -452,6 +544,7 @@ class AsyncMemory:
         reranker: Reranker | Mapping[str, Any] | str | None = None,
         store: MemoryStore | None = None,
         index: VectorIndex | None = None,
+        graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
         on_step: Callable[[StepRecord], None] | None = None,
     ) -> None:
         parts: dict[str, Any] = {
@@ -460,6 +553,7 @@ class AsyncMemory:
             "reranker": reranker,
             "store": store,
             "index": index,
+            "graph": graph,
             "on_step": on_step,
         }
         if memory is not None and any(part is not None for part in (config, *parts.values())):
@@ -475,6 +569,7 @@ class AsyncMemory:
     search = _awaited(Memory._search)
     get = _awaited(Memory._get)
     get_all = _awaited(Memory._get_all)
+    relations = _awaited(Memory._relations)
     update = _awaited(Memory._update)
     delete = _awaited(Memory._delete)
     delete_all = _awaited(Memory._delete_all)
@@ -509,16 +604,66 @@ def _component(kind: Kind, method: str, *choices: Any) -> Any:
     return component
 
 
-def _build_index(config: MemoryConfig, store: MemoryStore) -> VectorIndex:
+def _build_index(config: MemoryConfig, source: VectorSource, part: str = "", **options: Any) -> VectorIndex:
     """The projection of `vector_store`; mem0's keys that say nothing here (collection, dims) are taken and dropped."""
     keys = dict(config.vector_store.config)
     database = config.database
-    folder = keys.pop("path", None) or database.parent / "faiss" / database.stem
+    folder = Path(keys.pop("path", None) or database.parent / "faiss" / database.stem)
+    folder = folder / part if part else folder
     for mem0_only in ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2"):
         keys.pop(mem0_only, None)
-    spec = {"provider": config.vector_store.provider, "config": keys}
-    index: VectorIndex = build("vector_store", spec, source=store, folder=folder)
+    spec = {"provider": config.vector_store.provider, "config": {**options, **keys}}
+    index: VectorIndex = build("vector_store", spec, source=source, folder=folder)
     return index
+
+
+def _graph_choice(
+    graph: GraphIndex | Mapping[str, Any] | str | bool | None, config: MemoryConfig, chat: ChatModel | None
+) -> tuple[GraphConfig | None, GraphIndex | None]:
+    """How graph memory is to be kept, None for not at all, and the projection where the caller brings one.
+
+    Unless told otherwise it is on without a chat model, where rules read relations at no cost worth naming.
+    """
+    if graph is None or isinstance(graph, (Mapping, str, bool)):
+        chosen = config.graph_store if graph is None else graph_config(graph)
+        if chosen is False or (chosen is None and chat is not None):
+            return None, None
+        chosen = chosen or GraphConfig()
+        check_provider("graph_store", chosen.provider)
+        return chosen, None
+    return config.graph_store or GraphConfig(), graph
+
+
+def _embedded_graph(config: MemoryConfig, store: MemoryStore) -> GraphIndex:
+    from mem0_core.stores.embedded_graph import EmbeddedGraph
+
+    # What they find is compared with a threshold, or shown by its words: three digits of a cosine are enough.
+    half = {"half_precision": True} if config.vector_store.provider == "faiss" else {}
+    return EmbeddedGraph(
+        store.graph,
+        nodes=_build_index(config, store.graph.node_vectors, "nodes", **half),
+        relations=_build_index(config, store.graph.relation_vectors, "relations", **half),
+    )
+
+
+def _build_graph(config: GraphConfig, store: MemoryStore, embedded: GraphIndex) -> GraphIndex:
+    if config.provider == "sqlite":
+        return embedded
+    index: GraphIndex = build("graph_store", config, truth=store.graph, store_id=store.graph.identity())
+    return index
+
+
+def _graph_options(config: GraphConfig, memory: MemoryConfig) -> GraphOptions:
+    return GraphOptions(
+        threshold=config.threshold,
+        prompt=config.custom_prompt,
+        strict=config.strict,
+        existing=config.existing,
+        limit=config.limit,
+        triplet_threshold=config.triplet_threshold,
+        query_entities=config.query_entities,
+        on_conflict=memory.on_conflict,
+    )
 
 
 def _address(
@@ -604,6 +749,36 @@ def _added(change: Change) -> AddedMemory:
     if change.after.role is not None:
         result["role"] = change.after.role
     return result
+
+
+def _related(changes: Sequence[RelationChange]) -> Relations:
+    """What began to hold and what ended, as seed 000 shows it; what was said once more is neither."""
+    return Relations(
+        added_entities=[str(change.triplet) for change in changes if change.event is Event.ADD],
+        deleted_entities=[str(change.triplet) for change in changes if change.event is Event.DELETE],
+    )
+
+
+def _relation(relation: Relation, score: float | None = None) -> RelationDict:
+    shaped = RelationDict(
+        source=relation.triplet.source,
+        relationship=relation.triplet.relationship,
+        destination=relation.triplet.destination,
+        weight=relation.weight,
+        valid_from=relation.valid_from,
+        valid_to=relation.valid_to,
+        invalidated_at=relation.invalidated_at,
+        memories=list(relation.memories),
+    )
+    if score is not None:
+        shaped["score"] = score
+    for axis, value in relation.scope.ids.items():
+        shaped[axis.value] = value
+    return shaped
+
+
+def _done(message: str, pending: Sequence[Pending]) -> dict[str, Any]:
+    return {"message": message, "pending": list(pending)} if pending else {"message": message}
 
 
 def _found(hit: Hit, explain: bool) -> MemoryDict:

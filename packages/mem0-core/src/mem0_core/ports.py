@@ -39,6 +39,7 @@ __all__ = [
     "Graph",
     "GraphChanges",
     "GraphIndex",
+    "GraphOptions",
     "GraphTruth",
     "MemoryStore",
     "OnConflict",
@@ -258,6 +259,10 @@ class GraphTruth(Protocol):
     `as_of` (ISO 8601 in UTC) means what held then; without it, what holds now.
     """
 
+    def identity(self) -> str:
+        """A name no other store has, so that several can share one database of a projection."""
+        ...
+
     @property
     def node_vectors(self) -> VectorSource: ...
     @property
@@ -269,14 +274,20 @@ class GraphTruth(Protocol):
         """Relations of a scope, oldest first; with `ended` those that no longer hold too."""
         ...
 
-    def relations_by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, Relation]:
-        """Those of `rows` that lie in `scope`, ended ones too."""
+    def relations_by_rows(self, rows: Sequence[int], *, scope: Scope, evidence: bool = True) -> dict[int, Relation]:
+        """Those of `rows` that lie in `scope`, ended ones too; without `evidence`, `memories` is left empty."""
         ...
 
     def nodes_by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, Node]: ...
 
-    def touching(self, node: int, *, scope: Scope, limit: int, as_of: str | None = None) -> list[int]:
-        """Rows of the relations from or to a node, the newest first."""
+    def nodes_named(self, scope: Scope, names: Sequence[str]) -> dict[bytes, tuple[Node, NDArray[np.float32]]]:
+        """The nodes of exactly this scope that have one of `names`, with their vectors, by `records.entity_key`."""
+        ...
+
+    def touching(
+        self, nodes: Sequence[int], *, scope: Scope, limit: int, as_of: str | None = None
+    ) -> dict[int, list[int]]:
+        """For each node the rows of relations from or to it, the newest first, at most `limit`."""
         ...
 
     def holding(self, rows: Sequence[int], *, as_of: str | None = None) -> set[int]:
@@ -475,6 +486,31 @@ def check_space(held: tuple[str, int] | None, offered: tuple[str, int]) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphOptions:
+    """How the graph is kept and searched.
+
+    Attributes:
+        threshold: t, the cosine from which two names are one node (seed 002: 0.7).
+        prompt: instructions added to the relations prompt (mem0's `custom_prompt`).
+        strict: give tools their strict structured-output form.
+        existing: how many relations around each entity, and near each new one, a model weighs the new against.
+        limit: n, how many relations a search returns (seed 002: 5).
+        triplet_threshold: the cosine from which a relation's sentence answers a query by itself.
+        query_entities: who names the entities of a query, a model (seed 002; one call per search) or rules.
+        on_conflict: what becomes of relations that no longer hold.
+    """
+
+    threshold: float = 0.7
+    prompt: str | None = None
+    strict: bool = False
+    existing: int = 15
+    limit: int = 5
+    triplet_threshold: float = 0.4
+    query_entities: Literal["model", "rules"] = "model"
+    on_conflict: OnConflict = "invalidate"
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """Graph memory as one memory is wired with it.
 
@@ -487,6 +523,7 @@ class Graph:
     index: GraphIndex
     embedded: GraphIndex
     chat: ChatModel | None = None
+    options: GraphOptions = GraphOptions()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict
 
 from mem0_core.loose_json import (
+    MAX_BITS,
     WHOLE_REPLY,
     Problem,
     Reading,
@@ -254,7 +255,9 @@ def _left_alone(item: dict[str, Any]) -> Operation:
 def _short_id(value: Any) -> str | None:
     if isinstance(value, str):
         return value.strip()
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int) or value.bit_length() > MAX_BITS:
+        return None  # Python writes no decimal number of that many digits
+    return str(value)
 
 
 def _means_another(item: dict[str, Any], event: Event, short: str, known: _Known) -> bool:

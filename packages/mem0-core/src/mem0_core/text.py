@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -11,7 +12,16 @@ from typing import Any
 from mem0_core.errors import InputError
 from mem0_core.records import Message, Messages, Skipped, is_valid_text
 
-__all__ = ["ROLES", "ParsedMessages", "check_metadata", "parse_day", "parse_messages", "parse_time", "transcript"]
+__all__ = [
+    "ROLES",
+    "ParsedMessages",
+    "check_metadata",
+    "parse_day",
+    "parse_messages",
+    "parse_time",
+    "speaks_of_self",
+    "transcript",
+]
 
 ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
 SPEAKERS = frozenset({"user", "assistant"})
@@ -169,6 +179,14 @@ def transcript(messages: Sequence[Message], roles: frozenset[str] = SPEAKERS) ->
         for message in messages
         if message.role in roles
     )
+
+
+_SELF = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
+
+
+def speaks_of_self(text: str) -> bool:
+    """Whether the speaker comes up in a text, in English: I, me, my, mine, myself."""
+    return _SELF.search(text) is not None
 
 
 def parse_time(value: object, what: str = "timestamp") -> str:

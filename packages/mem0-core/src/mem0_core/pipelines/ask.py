@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from mem0_core.errors import ModelError
+from mem0_core.errors import ModelError, ReplyError
 from mem0_core.flow import Flow, do
 from mem0_core.ports import ChatModel, Reply, Task, Tool
 from mem0_core.prompts import repair_messages
+from mem0_core.records import Skipped
 from mem0_core.replies import Reading, merge
 
-__all__ = ["ask"]
+__all__ = ["ask", "unread"]
 
 T = TypeVar("T")
 
@@ -52,3 +53,15 @@ def ask(
     except ModelError:
         return reading
     return merge(reading, read(again), key)
+
+
+def unread(reading: Reading[Any], task: Task, bad_reply: Literal["skip", "raise"]) -> tuple[Skipped, ...]:
+    """What was not readable in the answers to `task`, for the caller to see.
+
+    Raises:
+        ReplyError: there is such a thing, and `bad_reply` is "raise".
+    """
+    if reading.problems and bad_reply == "raise":
+        problems = tuple(problem.reason for problem in reading.problems)
+        raise ReplyError(f"the reply to {task!r}: {'; '.join(problems)}", raw=reading.raw, problems=problems)
+    return tuple(Skipped(reason=f"{task}: {problem.reason}", item=problem.item) for problem in reading.problems)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mem0_core.records import Change, MemoryItem, Scope
+    from mem0_core.records import Change, MemoryItem, RelationChange, Scope
 
 __all__ = ["embed_texts", "nearest_items", "space_of", "voiced"]
 
@@ -41,9 +41,12 @@ def embed_texts(
     return vectors
 
 
-def space_of(ports: Ports, changes: Sequence[Change]) -> tuple[str, int] | None:
+def space_of(
+    ports: Ports, changes: Sequence[Change], relations: Sequence[RelationChange] = ()
+) -> tuple[str, int] | None:
     """The vector space of a plan; None where it has no vector, so that an embedder nobody needed is not asked."""
-    return (ports.embedder.name, ports.embedder.dims) if any(c.vector is not None for c in changes) else None
+    embedded = any(c.vector is not None for c in changes) or any(r.vectors[2] is not None for r in relations)
+    return (ports.embedder.name, ports.embedder.dims) if embedded else None
 
 
 def nearest_items(

@@ -1,100 +1,43 @@
-"""Remembering a conversation: seed 000 part 1 and seed 004, step by step.
+"""Remembering a conversation: what it says is turned into changes, which are committed at once.
 
-parse -> `extract` facts -> `embed` them in one batch -> `similar` memories of each -> `decide` what happens to
-them -> `plan` the changes (pure) -> one commit, history included. The paper's update phase (seed 001) is the
-same with s = 10 neighbours per fact.
-
-Without a chat model, or with ``infer=False``, messages are kept as they were said, and only what the scope
-already holds (up to case, spacing and punctuation) is NONE.
+`see` images -> the facts branch (`facts`) beside the graph branch (`relate`), as seed 002 draws it, or one question for
+both (`fuse`) -> one commit, history and evidence included -> the graph's projection is told.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass
 
-from mem0_core.errors import ConfigError, ReplyError, StoreError
-from mem0_core.flow import Flow, do
-from mem0_core.pipelines.ask import ask
-from mem0_core.pipelines.near import embed_texts, nearest_items, space_of, voiced
+from mem0_core.errors import StoreError
+from mem0_core.flow import Flow, both, do
+from mem0_core.pipelines.facts import extract, weigh
+from mem0_core.pipelines.fuse import fuse
+from mem0_core.pipelines.merge import supported
+from mem0_core.pipelines.near import space_of
+from mem0_core.pipelines.relate import Related, relate, tell
+from mem0_core.pipelines.request import PROCEDURAL, Learnt, Request, heard
 from mem0_core.ports import ChatModel, Ports
-from mem0_core.prompts import describe_image_messages, facts_messages, operations_messages, procedural_messages
-from mem0_core.records import (
-    Change,
-    Event,
-    Fact,
-    MemoryItem,
-    Message,
-    Operation,
-    Scope,
-    Skipped,
-    content_hash,
-    is_expired,
-    new_id,
-    outlives,
-    same_fact_key,
-)
-from mem0_core.replies import FactsReply, OperationsReply, Reading, operation_key, read_facts, read_operations
-from mem0_core.text import ROLES, SPEAKERS, transcript
+from mem0_core.prompts import describe_image_messages
+from mem0_core.records import Change, Message, Pending, RelationChange, Skipped
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+__all__ = ["Remembered", "remember"]
 
-__all__ = ["PROCEDURAL", "Prompts", "Remembered", "Request", "remember"]
-
-PROCEDURAL = "procedural_memory"
-
-_SPARE = 2  # times as many neighbours are fetched as are wanted, since some may not be eligible
 _TRIES = 3  # plans made before giving up, when other writers keep changing the same memories
 
 
 @dataclass(frozen=True, slots=True)
-class Prompts:
-    """What the caller puts in place of, or adds to, our prompts."""
-
-    facts: str | None = None
-    """Replaces the system prompt of extraction (mem0's `custom_fact_extraction_prompt`)."""
-    update: str | None = None
-    """Replaces the guidance of the update prompt (mem0's `custom_update_memory_prompt`)."""
-    call: str | None = None
-    """Instructions for this one add (mem0's `prompt`)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """One call of `add`.
+class Remembered:
+    """What an add did, or in a dry run would do.
 
     Attributes:
-        at: ISO 8601 time of the conversation: the day prompts call today, and the memories' time.
-        today: ``YYYY-MM-DD`` of the call itself, which decides what has expired.
-        neighbours: s, how many memories nearest to each fact the model weighs it against.
-        bad_reply: what becomes of items the model did not put in the agreed form, after it was asked again.
+        pending: the projections that could not be told of it yet.
     """
 
-    scope: Scope
-    messages: tuple[Message, ...]
-    at: str
-    today: str
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    infer: bool = True
-    memory_type: str | None = None
-    expiration_date: str | None = None
-    dry_run: bool = False
-    prompts: Prompts = field(default_factory=Prompts)
-    neighbours: int = 10
-    vision: bool = False
-    bad_reply: Literal["skip", "raise"] = "skip"
-
-
-@dataclass(frozen=True, slots=True)
-class Remembered:
-    """What an add did, or in a dry run would do."""
-
     changes: tuple[Change, ...]
+    relations: tuple[RelationChange, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+    pending: tuple[Pending, ...] = ()
 
 
 def remember(ports: Ports, request: Request) -> Flow[Remembered]:
@@ -108,22 +51,50 @@ def remember(ports: Ports, request: Request) -> Flow[Remembered]:
     messages, unseen = yield from see(ports.chat, request)
     if messages != request.messages:
         request = dataclasses.replace(request, messages=messages)
-    facts, unread = yield from extract(ports.chat, request)
+    learnt = yield from _learn(ports, request)
     for _ in range(_TRIES):
-        changes, undecided = yield from weigh(ports, request, facts)
+        relations = supported(learnt.relations, learnt.changes)
         if request.dry_run:
-            return Remembered(changes, unseen + unread + undecided)
+            return Remembered(learnt.changes, relations, unseen + learnt.skipped)
         commit = yield from do(
             ports.store.commit,
-            changes,
+            learnt.changes,
             scope=request.scope,
-            messages=_heard(request.messages),
+            messages=heard(request.messages),
             at=request.at,
-            space=space_of(ports, changes),
+            space=space_of(ports, learnt.changes, relations),
+            relations=relations,
+            on_conflict=ports.graph.options.on_conflict if ports.graph else "invalidate",
         )
         if not commit.conflicts:
-            return Remembered(commit.applied, unseen + unread + undecided)
+            pending = (yield from tell(ports)) if commit.relations else ()
+            return Remembered(commit.applied, commit.relations, unseen + learnt.skipped, pending)
+        changes, undecided = yield from weigh(ports, request, learnt.facts)
+        learnt = dataclasses.replace(learnt, changes=changes, skipped=learnt.skipped + undecided)
     raise StoreError(f"the memories concerned changed {_TRIES} times while this add was weighed; try again")
+
+
+def _learn(ports: Ports, request: Request) -> Flow[Learnt]:
+    """The facts branch, beside it the graph branch where there is one; or one question for both."""
+    inferring = request.infer and request.memory_type != PROCEDURAL
+    if inferring and request.extraction == "fused" and ports.chat is not None:
+        return (yield from fuse(ports, request))
+    if not inferring or ports.graph is None:
+        return (yield from _learn_facts(ports, request))
+    graph = relate(ports, ports.graph, request.told)
+    if ports.graph.chat is None:  # rules take no time to wait for, and a thread of their own would
+        learnt = yield from _learn_facts(ports, request)
+        relations, unrelated = yield from graph
+    else:
+        both_learnt: tuple[Learnt, Related] = yield from both(_learn_facts(ports, request), graph)
+        learnt, (relations, unrelated) = both_learnt
+    return dataclasses.replace(learnt, relations=relations, skipped=learnt.skipped + unrelated)
+
+
+def _learn_facts(ports: Ports, request: Request) -> Flow[Learnt]:
+    facts, unreadable = yield from extract(ports.chat, request)
+    changes, undecided = yield from weigh(ports, request, facts)
+    return Learnt(facts, changes, (), unreadable + undecided)
 
 
 # --- images ------------------------------------------------------------------------------------------------------
@@ -145,236 +116,3 @@ def see(chat: ChatModel | None, request: Request) -> Flow[tuple[tuple[Message, .
         if message.content.strip():
             seen.append(message)
     return tuple(seen), tuple(skipped)
-
-
-# --- facts -------------------------------------------------------------------------------------------------------
-
-
-def extract(chat: ChatModel | None, request: Request) -> Flow[tuple[tuple[Fact, ...], tuple[Skipped, ...]]]:
-    """The facts of the messages: the model's, or the messages themselves.
-
-    Raises:
-        ConfigError: a procedural memory is asked for, which only a model can write.
-    """
-    if request.memory_type == PROCEDURAL:
-        if chat is None:
-            raise ConfigError('llm: memory_type="procedural_memory" needs a chat model')
-        return (yield from _extract_procedure(chat, request))
-    if chat is None or not request.infer:
-        return verbatim(request.messages), ()
-    return (yield from _extract_facts(chat, request))
-
-
-def verbatim(messages: Sequence[Message]) -> tuple[Fact, ...]:
-    """Each message of a user or assistant as it was said, with its role and speaker."""
-    return tuple(
-        Fact(
-            message.content,
-            actor_id=message.name,
-            role=message.role,
-            metadata=message.metadata,
-            timestamp=message.timestamp,
-            sources=(place,),
-        )
-        for place, message in enumerate(_heard(messages))
-        if message.role in SPEAKERS
-    )
-
-
-def _extract_facts(chat: ChatModel, request: Request) -> Flow[tuple[tuple[Fact, ...], tuple[Skipped, ...]]]:
-    spoken = transcript(request.messages)
-    if not spoken:
-        return (), ()
-    role = "assistant" if _is_about_agent(request.scope) else "user"
-    reading = yield from ask(
-        chat,
-        facts_messages(
-            spoken,
-            today=request.at[:10],
-            for_agent=role == "assistant",
-            custom=request.prompts.facts,
-            instructions=request.prompts.call,
-        ),
-        task="facts",
-        schema=FactsReply,
-        read=read_facts,
-        key=same_fact_key,
-    )
-    skipped = _skipped(reading, "facts", request)
-    heard = _heard(request.messages)
-    names = {message.name for message in heard if message.role == role and message.name}
-    actor = names.pop() if len(names) == 1 else None  # of two speakers we cannot tell whose fact it is
-    sources = tuple(place for place, message in enumerate(heard) if message.role in SPEAKERS)
-    return tuple(Fact(text, actor_id=actor, role=role, sources=sources) for text in reading.items), skipped
-
-
-def _is_about_agent(scope: Scope) -> bool:
-    """An agent's own scope collects facts about the agent; where a user is named, they are about the user."""
-    return scope.agent_id is not None and scope.user_id is None
-
-
-def _extract_procedure(chat: ChatModel, request: Request) -> Flow[tuple[tuple[Fact, ...], tuple[Skipped, ...]]]:
-    asked = procedural_messages(
-        transcript(request.messages, ROLES - {"system", "developer"}),
-        today=request.at[:10],
-        custom=None,
-        instructions=request.prompts.call,
-    )
-    reply = yield from do(chat.complete, asked, task="procedural")
-    if not reply.text.strip():
-        raise ReplyError("the model answered the request for a procedural memory with nothing", raw=reply.text)
-    sources = tuple(range(len(_heard(request.messages))))
-    return (Fact(reply.text.strip(), role="assistant", sources=sources),), ()
-
-
-def _heard(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """What is kept of a conversation: all but the instructions given to the model."""
-    return tuple(message for message in messages if message.role not in ("system", "developer"))
-
-
-def _skipped(reading: Reading[Any], task: str, request: Request) -> tuple[Skipped, ...]:
-    if reading.problems and request.bad_reply == "raise":
-        problems = tuple(problem.reason for problem in reading.problems)
-        raise ReplyError(f"the reply to {task!r}: {'; '.join(problems)}", raw=reading.raw, problems=problems)
-    return tuple(Skipped(reason=f"{task}: {problem.reason}", item=problem.item) for problem in reading.problems)
-
-
-# --- weighing ----------------------------------------------------------------------------------------------------
-
-
-def weigh(
-    ports: Ports, request: Request, facts: Sequence[Fact]
-) -> Flow[tuple[tuple[Change, ...], tuple[Skipped, ...]]]:
-    """The changes that `facts` bring about, with their vectors."""
-    if not facts:
-        return (), ()
-    decided = ports.chat is not None and request.infer and request.memory_type != PROCEDURAL
-    if not decided:
-        return (yield from _weigh_verbatim(ports, request, facts)), ()
-    assert ports.chat is not None
-    statements = [voiced(fact.text, fact.actor_id) for fact in facts]
-    vectors = yield from embed_texts(ports, statements)
-    memories = yield from similar(ports, request, vectors)
-    operations, skipped = yield from decide(ports.chat, request, facts, memories)
-    changes = plan(operations, facts, {item.id: item for item in memories}, request)
-    return (yield from _with_vectors(ports, changes, dict(zip(statements, vectors, strict=True)))), skipped
-
-
-def _weigh_verbatim(ports: Ports, request: Request, facts: Sequence[Fact]) -> Flow[tuple[Change, ...]]:
-    """Every fact is an ADD, but for those the scope holds: they cost no embedding."""
-    keys = [same_fact_key(fact.text, fact.actor_id) for fact in facts]
-    known = yield from do(ports.store.known, request.scope, list(dict.fromkeys(keys)))
-    changes = [
-        Change(Event.NONE, known[key], sources=fact.sources)
-        if key in known and not outlives(request.expiration_date, known[key].expiration_date)
-        else Change(Event.ADD, _new_item(fact, request), sources=fact.sources)
-        for key, fact in zip(keys, facts, strict=True)
-    ]
-    return (yield from _with_vectors(ports, changes, {}))
-
-
-def similar(ports: Ports, request: Request, vectors: NDArray[np.float32]) -> Flow[tuple[MemoryItem, ...]]:
-    """The s memories nearest to each fact, each memory once (seed 002: different facts may retrieve the same).
-
-    Memories of another user are left out, where a scope of an agent or a run alone would reach them: they are not
-    this conversation's to see or to change. Expired ones are left out as well.
-    """
-    found = yield from nearest_items(ports, request.scope, vectors, request.neighbours * _SPARE)
-    kept: dict[str, MemoryItem] = {}
-    for of_fact in found:
-        eligible = [
-            item
-            for item, _ in of_fact
-            if item.scope.user_id == request.scope.user_id and not is_expired(item, request.today)
-        ]
-        kept |= {item.id: item for item in eligible[: request.neighbours]}
-    return tuple(kept.values())
-
-
-def decide(
-    chat: ChatModel, request: Request, facts: Sequence[Fact], memories: Sequence[MemoryItem]
-) -> Flow[tuple[tuple[Operation, ...], tuple[Skipped, ...]]]:
-    """Ask the model what the facts do to the memories, which it knows by small integers (seed 002)."""
-    short = {str(number): item for number, item in enumerate(memories)}
-    texts = {number: item.text for number, item in short.items()}
-    ids = {number: item.id for number, item in short.items()}
-    statements = [fact.text for fact in facts]
-    reading: Reading[Operation] = yield from ask(
-        chat,
-        operations_messages(list(texts.items()), statements, custom=request.prompts.update),
-        task="operations",
-        schema=OperationsReply,
-        read=lambda reply: read_operations(reply, ids=ids, texts=texts, facts=statements),
-        key=operation_key,
-    )
-    return reading.items, _skipped(reading, "operations", request)
-
-
-def plan(
-    operations: Sequence[Operation], facts: Sequence[Fact], memories: Mapping[str, MemoryItem], request: Request
-) -> tuple[Change, ...]:
-    """The changes that carry out `operations`; pure, so that a dry run is free.
-
-    A NONE that names no memory (the model finds a fact not worth keeping) changes nothing.
-    """
-    return tuple(
-        _plan_one(operation, facts, memories, request)
-        for operation in operations
-        if operation.memory_id is not None or operation.event is Event.ADD
-    )
-
-
-def _plan_one(
-    operation: Operation, facts: Sequence[Fact], memories: Mapping[str, MemoryItem], request: Request
-) -> Change:
-    # Speaker and sources are the same for all facts of one extraction.
-    fact = dataclasses.replace(facts[0], text=operation.text)
-    if operation.memory_id is None:
-        return Change(Event.ADD, _new_item(fact, request), sources=fact.sources)
-    item = memories[operation.memory_id]
-    if operation.event is Event.UPDATE:
-        after = dataclasses.replace(
-            item,
-            text=operation.text,
-            hash=content_hash(operation.text),
-            metadata={**item.metadata, **request.metadata},
-            updated_at=request.at,
-            expiration_date=request.expiration_date or item.expiration_date,
-        )
-        return Change(Event.UPDATE, after, before=item.text, sources=fact.sources)
-    if operation.event is Event.DELETE:
-        return Change(Event.DELETE, item, before=item.text)
-    said_again = same_fact_key(item.text) in {same_fact_key(fact.text) for fact in facts}
-    return Change(Event.NONE, item, sources=fact.sources if said_again else ())
-
-
-def _new_item(fact: Fact, request: Request) -> MemoryItem:
-    return MemoryItem(
-        id=new_id(),
-        text=fact.text,
-        scope=request.scope,
-        hash=content_hash(fact.text),
-        created_at=fact.timestamp or request.at,
-        metadata={**request.metadata, **fact.metadata},
-        actor_id=fact.actor_id,
-        role=fact.role,
-        memory_type=request.memory_type,
-        expiration_date=request.expiration_date,
-    )
-
-
-def _with_vectors(
-    ports: Ports, changes: Sequence[Change], ready: Mapping[str, NDArray[np.float32]]
-) -> Flow[tuple[Change, ...]]:
-    """The changes with the embeddings of their texts; what `ready` lacks (a merged text) is embedded in one batch."""
-    texts = [
-        voiced(change.after.text, change.after.actor_id) if change.event in (Event.ADD, Event.UPDATE) else None
-        for change in changes
-    ]
-    missing = [text for text in dict.fromkeys(texts) if text is not None and text not in ready]
-    fresh = (yield from embed_texts(ports, missing)) if missing else ()
-    vectors = {**ready, **dict(zip(missing, fresh, strict=True))}
-    return tuple(
-        Change(change.event, change.after, change.before, vectors[text], change.sources) if text is not None else change
-        for change, text in zip(changes, texts, strict=True)
-    )

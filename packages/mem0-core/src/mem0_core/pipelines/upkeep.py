@@ -9,8 +9,20 @@ from typing import Any
 from mem0_core.errors import InputError, NotFoundError, StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.pipelines.near import embed_texts, space_of, voiced
+from mem0_core.pipelines.relate import relate, tell
+from mem0_core.pipelines.request import Told
 from mem0_core.ports import Embeddable, Ports
-from mem0_core.records import Change, Event, MemoryItem, Scope, content_hash, is_valid_text
+from mem0_core.records import (
+    Change,
+    Event,
+    MemoryItem,
+    Message,
+    Pending,
+    RelationChange,
+    Scope,
+    content_hash,
+    is_valid_text,
+)
 
 __all__ = ["delete", "delete_all", "rebuild", "reset", "update"]
 
@@ -18,12 +30,15 @@ _TRIES = 3
 _BATCH = 256
 
 
-def update(ports: Ports, memory_id: str, text: str, *, metadata: Mapping[str, Any] | None, at: str) -> Flow[MemoryItem]:
-    """Give a memory a new text, and add `metadata` to what it has; returns it as it is now.
+def update(
+    ports: Ports, memory_id: str, text: str, *, metadata: Mapping[str, Any] | None, at: str
+) -> Flow[tuple[Pending, ...]]:
+    """Give a memory a new text, add `metadata` to what it has, and derive its relations anew.
 
     Raises:
         NotFoundError: no memory has that id.
         InputError: the text is empty or not valid Unicode, or another memory of the scope says the same already.
+        ModelError: a model call failed; nothing is written.
     """
     if not isinstance(text, str) or not text.strip():
         raise InputError(f"a memory's text must be a non-empty string, not {text!r}")
@@ -38,15 +53,33 @@ def update(ports: Ports, memory_id: str, text: str, *, metadata: Mapping[str, An
         )
         vector = (yield from embed_texts(ports, [voiced(text, item.actor_id)]))[0] if text != item.text else None
         change = Change(Event.UPDATE, after, before=item.text, vector=vector)
-        space = space_of(ports, [change])
-        commit = yield from do(ports.store.commit, [change], scope=item.scope, at=at, space=space, refuse_twins=True)
+        relations = (yield from _derived(ports, after)) if text != item.text else ()
+        commit = yield from do(
+            ports.store.commit,
+            [change],
+            scope=item.scope,
+            at=at,
+            space=space_of(ports, [change], relations),
+            refuse_twins=True,
+            relations=relations,
+            on_conflict=ports.graph.options.on_conflict if ports.graph else "invalidate",
+        )
         if not commit.conflicts:
-            return commit.applied[0].after
+            return (yield from tell(ports))
     raise StoreError(f"the memory {memory_id!r} changed {_TRIES} times meanwhile; try again")
 
 
-def delete(ports: Ports, memory_id: str, *, at: str, purge: bool) -> Flow[None]:
-    """Erase a memory, its vector and the messages it came from; its history too with `purge`.
+def _derived(ports: Ports, item: MemoryItem) -> Flow[tuple[RelationChange, ...]]:
+    """What the text of a memory says of the graph, with the memory as its evidence."""
+    if ports.graph is None:
+        return ()
+    said = Message(item.role or "user", item.text, name=item.actor_id)
+    changes, _ = yield from relate(ports, ports.graph, Told(item.scope, (said,)))
+    return tuple(dataclasses.replace(change, memories=(0,), messages=()) for change in changes)
+
+
+def delete(ports: Ports, memory_id: str, *, at: str, purge: bool) -> Flow[tuple[Pending, ...]]:
+    """Erase a memory, all that came of it, and the messages it came from; its history too with `purge`.
 
     Raises:
         NotFoundError: no memory has that id (and, with `purge`, no history either).
@@ -58,19 +91,28 @@ def delete(ports: Ports, memory_id: str, *, at: str, purge: bool) -> Flow[None]:
         raise NotFoundError(memory_id)
     if item is not None:
         yield from do(ports.index.forget, item.scope)
+    return (yield from _forget_graph(ports, item.scope if item is not None else None))
 
 
-def delete_all(ports: Ports, scope: Scope, *, at: str, purge: bool) -> Flow[int]:
+def _forget_graph(ports: Ports, scope: Scope | None) -> Flow[tuple[Pending, ...]]:
+    if ports.graph is None:
+        return ()
+    yield from do(ports.graph.embedded.forget, scope)
+    return (yield from tell(ports))
+
+
+def delete_all(ports: Ports, scope: Scope, *, at: str, purge: bool) -> Flow[tuple[int, tuple[Pending, ...]]]:
     """Erase everything in a scope; returns how many memories there were."""
     erased = yield from do(ports.store.erase_scope, scope, at=at, purge=purge)
     yield from do(ports.index.forget, None)  # its memories may lie in partitions of other ids as well
-    return erased
+    return erased, (yield from _forget_graph(ports, None))
 
 
 def reset(ports: Ports) -> Flow[None]:
     """Empty the store and its projections."""
     yield from do(ports.store.reset)
     yield from do(ports.index.forget, None)
+    yield from _forget_graph(ports, None)
 
 
 def rebuild(ports: Ports) -> Flow[int]:
@@ -87,6 +129,7 @@ def rebuild(ports: Ports) -> Flow[int]:
         fresh = yield from embed_texts(ports, [voiced(part.text, part.actor_id) for part in batch])
         vectors += zip(batch, fresh, strict=True)
     yield from do(ports.store.reembed, vectors, space=(ports.embedder.name, ports.embedder.dims))
+    yield from tell(ports)
     return sum(part.kind == "memory" for part in parts)
 
 

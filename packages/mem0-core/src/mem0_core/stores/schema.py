@@ -109,6 +109,9 @@ CREATE INDEX sources_message ON sources (message);
 """
 
 _SECOND = """
+-- identity: the store's own name, for projections that several stores share.
+INSERT INTO meta VALUES ('identity', lower(hex(randomblob(8))));
+
 -- Since when a memory says what it says; created_at is of the memory, this is of its text.
 ALTER TABLE memories ADD COLUMN valid_from TEXT NOT NULL DEFAULT '';
 UPDATE memories SET valid_from = coalesce(

@@ -6,7 +6,7 @@ import dataclasses
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mem0_core.ports import GraphChanges, OnConflict, Position, VectorSource
 from mem0_core.records import Entity, Event, Node, Relation, RelationChange, Scope, Triplet, entity_key, unsays
@@ -26,6 +26,10 @@ from mem0_core.stores.sqlite_rows import (
 )
 from mem0_core.stores.sqlite_vectors import Reader, TableVectors
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 __all__ = ["GraphWriter", "SQLiteGraph", "erase_graph", "erase_support"]
 
 _NODE = "row, user_id, agent_id, run_id, name, type"
@@ -44,6 +48,10 @@ class SQLiteGraph:
         self.node_vectors: VectorSource = TableVectors(read, "nodes", "node_vectors", "node_tombstones")
         self.relation_vectors: VectorSource = TableVectors(read, "edges", "edge_vectors", "edge_tombstones")
 
+    def identity(self) -> str:
+        with self._read() as db:
+            return str(db.execute("SELECT value FROM meta WHERE key = 'identity'").fetchone()[0])
+
     def relations(
         self, scope: Scope, *, as_of: str | None = None, ended: bool = False, limit: int | None = None
     ) -> list[Relation]:
@@ -54,13 +62,14 @@ class SQLiteGraph:
         with self._read() as db:
             return _relations(db, tail, (*values, *times, limit_sql(limit)))
 
-    def relations_by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, Relation]:
+    def relations_by_rows(self, rows: Sequence[int], *, scope: Scope, evidence: bool = True) -> dict[int, Relation]:
         scoped = scope_sql_unindexed(scope).replace("+", "+e.")
         found: dict[int, Relation] = {}
         with self._read() as db:
             for chunk in chunks(rows):
                 tail = f"WHERE e.row IN ({marks(chunk)}) AND {scoped}"
-                found |= {relation.row: relation for relation in _relations(db, tail, (*chunk, *scope.ids.values()))}
+                some = _relations(db, tail, (*chunk, *scope.ids.values()), evidence=evidence)
+                found |= {relation.row: relation for relation in some}
         return found
 
     def nodes_by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, Node]:
@@ -71,15 +80,35 @@ class SQLiteGraph:
                 found |= {row[0]: _node(row) for row in db.execute(sql, (*chunk, *scope.ids.values()))}
         return found
 
-    def touching(self, node: int, *, scope: Scope, limit: int, as_of: str | None = None) -> list[int]:
+    def nodes_named(self, scope: Scope, names: Sequence[str]) -> dict[bytes, tuple[Node, NDArray[np.float32]]]:
+        keys = [entity_key(name) for name in names]
+        found: dict[bytes, tuple[Node, NDArray[np.float32]]] = {}
+        with self._read() as db:
+            for chunk in chunks(keys):
+                sql = (
+                    f"SELECT {_NODE}, key, vector FROM nodes JOIN node_vectors USING (row)"
+                    f" WHERE {SAME_SCOPE} AND key IN ({marks(chunk)})"
+                )
+                for row in db.execute(sql, (*exact_ids(scope), *chunk)):
+                    found[row[-2]] = _node(row), from_blob(row[-1])
+        return found
+
+    def touching(
+        self, nodes: Sequence[int], *, scope: Scope, limit: int, as_of: str | None = None
+    ) -> dict[int, list[int]]:
         held, times = _held(as_of)
         scoped = scope_sql_unindexed(scope).replace("+", "+e.")
-        one_way = f"SELECT * FROM (SELECT e.row FROM edges AS e WHERE e.{{end}} = ? AND {scoped} AND {held}"
-        one_way += " ORDER BY e.row DESC LIMIT ?)"
-        values = (node, *scope.ids.values(), *times, limit)
+        one_way = (
+            f"SELECT * FROM (SELECT e.row FROM edges AS e WHERE e.{{end}} = ? AND {scoped} AND {held}"
+            " ORDER BY e.row DESC LIMIT ?)"
+        )
         sql = f"{one_way.format(end='source')} UNION {one_way.format(end='destination')} ORDER BY 1 DESC LIMIT ?"
+        conditions = (*scope.ids.values(), *times, limit)
         with self._read() as db:
-            return [row for (row,) in db.execute(sql, (*values, *values, limit))]
+            return {
+                node: [row for (row,) in db.execute(sql, (node, *conditions, node, *conditions, limit))]
+                for node in nodes
+            }
 
     def holding(self, rows: Sequence[int], *, as_of: str | None = None) -> set[int]:
         held, times = _held(as_of)
@@ -149,9 +178,9 @@ def _node(row: tuple[Any, ...]) -> Node:
     return Node(row[0], Entity(row[4], row[5]), scope_of(row[1], row[2], row[3]))
 
 
-def _relations(db: sqlite3.Connection, tail: str, values: Sequence[Any]) -> list[Relation]:
+def _relations(db: sqlite3.Connection, tail: str, values: Sequence[Any], *, evidence: bool = True) -> list[Relation]:
     rows = db.execute(f"SELECT {_RELATION} FROM {_JOINED} {tail}", values).fetchall()
-    memories = _memories(db, [row[0] for row in rows])
+    memories = _memories(db, [row[0] for row in rows]) if evidence else {}
     return [
         Relation(
             row=row[0],

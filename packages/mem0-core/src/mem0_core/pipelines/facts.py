@@ -1,0 +1,263 @@
+"""Facts: what a conversation says that is worth remembering, and what it does to the memories there are.
+
+Seed 000 part 1 and seed 004: `extract` facts (step 2) -> the memories `similar` to each (3) -> `decide` what happens to
+them (4) -> `plan` the changes (pure). The paper's update phase (seed 001) is the same with s = 10 neighbours per fact.
+
+Without a chat model, or with ``infer=False``, messages are kept as they were said, and only what the scope
+already holds (up to case, spacing and punctuation) is NONE.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from mem0_core.errors import ConfigError, ReplyError
+from mem0_core.flow import Flow, do
+from mem0_core.pipelines.ask import ask, unread
+from mem0_core.pipelines.near import embed_texts, nearest_items, voiced
+from mem0_core.pipelines.request import PROCEDURAL, Request, heard
+from mem0_core.ports import ChatModel, Ports
+from mem0_core.prompts import facts_messages, operations_messages, procedural_messages
+from mem0_core.records import (
+    Change,
+    Event,
+    Fact,
+    MemoryItem,
+    Message,
+    Operation,
+    Skipped,
+    content_hash,
+    is_expired,
+    new_id,
+    outlives,
+    same_fact_key,
+)
+from mem0_core.replies import FactsReply, OperationsReply, Reading, operation_key, read_facts, read_operations
+from mem0_core.text import ROLES, SPEAKERS, transcript
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["decide", "extract", "facts_of", "plan", "similar", "verbatim", "weigh", "with_vectors"]
+
+_SPARE = 2  # times as many neighbours are fetched as are wanted, since some may not be eligible
+
+
+def extract(chat: ChatModel | None, request: Request) -> Flow[tuple[tuple[Fact, ...], tuple[Skipped, ...]]]:
+    """The facts of the messages: the model's, or the messages themselves.
+
+    Raises:
+        ConfigError: a procedural memory is asked for, which only a model can write.
+    """
+    if request.memory_type == PROCEDURAL:
+        if chat is None:
+            raise ConfigError('llm: memory_type="procedural_memory" needs a chat model')
+        return (yield from _extract_procedure(chat, request))
+    if chat is None or not request.infer:
+        return verbatim(request.messages), ()
+    return (yield from _extract_facts(chat, request))
+
+
+def verbatim(messages: Sequence[Message]) -> tuple[Fact, ...]:
+    """Each message of a user or assistant as it was said, with its role and speaker."""
+    return tuple(
+        Fact(
+            message.content,
+            actor_id=message.name,
+            role=message.role,
+            metadata=message.metadata,
+            timestamp=message.timestamp,
+            sources=(place,),
+        )
+        for place, message in enumerate(heard(messages))
+        if message.role in SPEAKERS
+    )
+
+
+def _extract_facts(chat: ChatModel, request: Request) -> Flow[tuple[tuple[Fact, ...], tuple[Skipped, ...]]]:
+    spoken = transcript(request.messages)
+    if not spoken:
+        return (), ()
+    reading = yield from ask(
+        chat,
+        facts_messages(
+            spoken,
+            today=request.at[:10],
+            for_agent=request.is_about_agent,
+            custom=request.prompts.facts,
+            instructions=request.prompts.call,
+        ),
+        task="facts",
+        schema=FactsReply,
+        read=read_facts,
+        key=same_fact_key,
+    )
+    return facts_of(reading.items, request), unread(reading, "facts", request.bad_reply)
+
+
+def facts_of(texts: Sequence[str], request: Request) -> tuple[Fact, ...]:
+    """What a model found in the messages, with who said it and where."""
+    role = "assistant" if request.is_about_agent else "user"
+    messages = heard(request.messages)
+    names = {message.name for message in messages if message.role == role and message.name}
+    actor = names.pop() if len(names) == 1 else None  # of two speakers we cannot tell whose fact it is
+    sources = tuple(place for place, message in enumerate(messages) if message.role in SPEAKERS)
+    return tuple(Fact(text, actor_id=actor, role=role, sources=sources) for text in texts)
+
+
+def _extract_procedure(chat: ChatModel, request: Request) -> Flow[tuple[tuple[Fact, ...], tuple[Skipped, ...]]]:
+    asked = procedural_messages(
+        transcript(request.messages, ROLES - {"system", "developer"}),
+        today=request.at[:10],
+        custom=None,
+        instructions=request.prompts.call,
+    )
+    reply = yield from do(chat.complete, asked, task="procedural")
+    if not reply.text.strip():
+        raise ReplyError("the model answered the request for a procedural memory with nothing", raw=reply.text)
+    sources = tuple(range(len(heard(request.messages))))
+    return (Fact(reply.text.strip(), role="assistant", sources=sources),), ()
+
+
+# --- weighing ----------------------------------------------------------------------------------------------------
+
+
+def weigh(
+    ports: Ports, request: Request, facts: Sequence[Fact]
+) -> Flow[tuple[tuple[Change, ...], tuple[Skipped, ...]]]:
+    """The changes that `facts` bring about, with their vectors."""
+    if not facts:
+        return (), ()
+    decided = ports.chat is not None and request.infer and request.memory_type != PROCEDURAL
+    if not decided:
+        return (yield from _weigh_verbatim(ports, request, facts)), ()
+    assert ports.chat is not None
+    statements = [voiced(fact.text, fact.actor_id) for fact in facts]
+    vectors = yield from embed_texts(ports, statements)
+    memories = yield from similar(ports, request, vectors)
+    operations, skipped = yield from decide(ports.chat, request, facts, memories)
+    changes = plan(operations, facts, {item.id: item for item in memories}, request)
+    return (yield from with_vectors(ports, changes, dict(zip(statements, vectors, strict=True)))), skipped
+
+
+def _weigh_verbatim(ports: Ports, request: Request, facts: Sequence[Fact]) -> Flow[tuple[Change, ...]]:
+    """Every fact is an ADD, but for those the scope holds: they cost no embedding."""
+    keys = [same_fact_key(fact.text, fact.actor_id) for fact in facts]
+    known = yield from do(ports.store.known, request.scope, list(dict.fromkeys(keys)))
+    changes = [
+        Change(Event.NONE, known[key], sources=fact.sources)
+        if key in known and not outlives(request.expiration_date, known[key].expiration_date)
+        else Change(Event.ADD, _new_item(fact, request), sources=fact.sources)
+        for key, fact in zip(keys, facts, strict=True)
+    ]
+    return (yield from with_vectors(ports, changes, {}))
+
+
+def similar(ports: Ports, request: Request, vectors: NDArray[np.float32]) -> Flow[tuple[MemoryItem, ...]]:
+    """The s memories nearest to each fact, each memory once (seed 002: different facts may retrieve the same).
+
+    Memories of another user are left out, where a scope of an agent or a run alone would reach them: they are not
+    this conversation's to see or to change. Expired ones are left out as well.
+    """
+    found = yield from nearest_items(ports, request.scope, vectors, request.neighbours * _SPARE)
+    kept: dict[str, MemoryItem] = {}
+    for of_fact in found:
+        eligible = [
+            item
+            for item, _ in of_fact
+            if item.scope.user_id == request.scope.user_id and not is_expired(item, request.today)
+        ]
+        kept |= {item.id: item for item in eligible[: request.neighbours]}
+    return tuple(kept.values())
+
+
+def decide(
+    chat: ChatModel, request: Request, facts: Sequence[Fact], memories: Sequence[MemoryItem]
+) -> Flow[tuple[tuple[Operation, ...], tuple[Skipped, ...]]]:
+    """Ask the model what the facts do to the memories, which it knows by small integers (seed 002)."""
+    short = {str(number): item for number, item in enumerate(memories)}
+    texts = {number: item.text for number, item in short.items()}
+    ids = {number: item.id for number, item in short.items()}
+    statements = [fact.text for fact in facts]
+    reading: Reading[Operation] = yield from ask(
+        chat,
+        operations_messages(list(texts.items()), statements, custom=request.prompts.update),
+        task="operations",
+        schema=OperationsReply,
+        read=lambda reply: read_operations(reply, ids=ids, texts=texts, facts=statements),
+        key=operation_key,
+    )
+    return reading.items, unread(reading, "operations", request.bad_reply)
+
+
+def plan(
+    operations: Sequence[Operation], facts: Sequence[Fact], memories: Mapping[str, MemoryItem], request: Request
+) -> tuple[Change, ...]:
+    """The changes that carry out `operations`; pure, so that a dry run is free.
+
+    A NONE that names no memory (the model finds a fact not worth keeping) changes nothing.
+    """
+    return tuple(
+        _plan_one(operation, facts, memories, request)
+        for operation in operations
+        if operation.memory_id is not None or operation.event is Event.ADD
+    )
+
+
+def _plan_one(
+    operation: Operation, facts: Sequence[Fact], memories: Mapping[str, MemoryItem], request: Request
+) -> Change:
+    # Speaker and sources are the same for all facts of one extraction.
+    fact = dataclasses.replace(facts[0], text=operation.text)
+    if operation.memory_id is None:
+        return Change(Event.ADD, _new_item(fact, request), sources=fact.sources)
+    item = memories[operation.memory_id]
+    if operation.event is Event.UPDATE:
+        after = dataclasses.replace(
+            item,
+            text=operation.text,
+            hash=content_hash(operation.text),
+            metadata={**item.metadata, **request.metadata},
+            updated_at=request.at,
+            expiration_date=request.expiration_date or item.expiration_date,
+        )
+        return Change(Event.UPDATE, after, before=item.text, sources=fact.sources)
+    if operation.event is Event.DELETE:
+        return Change(Event.DELETE, item, before=item.text)
+    said_again = same_fact_key(item.text) in {same_fact_key(fact.text) for fact in facts}
+    return Change(Event.NONE, item, sources=fact.sources if said_again else ())
+
+
+def _new_item(fact: Fact, request: Request) -> MemoryItem:
+    return MemoryItem(
+        id=new_id(),
+        text=fact.text,
+        scope=request.scope,
+        hash=content_hash(fact.text),
+        created_at=fact.timestamp or request.at,
+        metadata={**request.metadata, **fact.metadata},
+        actor_id=fact.actor_id,
+        role=fact.role,
+        memory_type=request.memory_type,
+        expiration_date=request.expiration_date,
+    )
+
+
+def with_vectors(
+    ports: Ports, changes: Sequence[Change], ready: Mapping[str, NDArray[np.float32]]
+) -> Flow[tuple[Change, ...]]:
+    """The changes with the embeddings of their texts; what `ready` lacks (a merged text) is embedded in one batch."""
+    texts = [
+        voiced(change.after.text, change.after.actor_id) if change.event in (Event.ADD, Event.UPDATE) else None
+        for change in changes
+    ]
+    missing = [text for text in dict.fromkeys(texts) if text is not None and text not in ready]
+    fresh = (yield from embed_texts(ports, missing)) if missing else ()
+    vectors = {**ready, **dict(zip(missing, fresh, strict=True))}
+    return tuple(
+        Change(change.event, change.after, change.before, vectors[text], change.sources) if text is not None else change
+        for change, text in zip(changes, texts, strict=True)
+    )

@@ -1,0 +1,342 @@
+"""Relating: seed 000 part 2, step by step (seed 001: graph pipeline; seed 002: right branch).
+
+`name_entities` (step 1) -> `connect` them (2) -> what the graph holds `around` them (3) -> what of it is `outdated`
+(4A) beside what is `refined` (4B) -> `merge` (5, pure), a list of changes that is committed with the memories.
+
+Steps 1, 2, 4A and 4B ask a model. Without one, `rules` read the messages, and what they say has ended is step 4A.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from mem0_core import rules
+from mem0_core.errors import StoreError
+from mem0_core.flow import Flow, both, do
+from mem0_core.graph_prompts import (
+    entities_messages,
+    entities_tool,
+    outdated_messages,
+    outdated_tool,
+    refined_messages,
+    refined_tool,
+    relations_messages,
+    relations_tool,
+)
+from mem0_core.graph_replies import (
+    Refinement,
+    entity_of,
+    read_entities,
+    read_outdated,
+    read_refined,
+    read_relations,
+    refinement_key,
+    triplet_key,
+)
+from mem0_core.pipelines.ask import ask, unread
+from mem0_core.pipelines.merge import Surroundings, ends_of, may_be_one, merge, types_of
+from mem0_core.pipelines.near import embed_texts
+from mem0_core.pipelines.request import Told
+from mem0_core.ports import Around, Graph, Ports
+from mem0_core.records import (
+    Entity,
+    Event,
+    Node,
+    Pending,
+    RelationChange,
+    Scope,
+    Skipped,
+    Triplet,
+    entity_key,
+)
+from mem0_core.text import SPEAKERS
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Related", "carried_out", "look", "name_entities", "relate", "self_name", "surroundings", "tell"]
+
+T = TypeVar("T")
+
+_NEAR = 0.5  # cosine from which an existing relation is near enough to a new one to be weighed against it
+
+
+Related = tuple[tuple[RelationChange, ...], tuple[Skipped, ...]]
+
+
+def self_name(scope: Scope) -> str:
+    """The entity that "I" stands for: the user, else the agent, else the run (seed 000: alice_123)."""
+    return scope.partition[1]
+
+
+def relate(ports: Ports, graph: Graph, told: Told) -> Flow[Related]:
+    """The changes to the graph that a conversation brings about, and what could not be used of the model's answers.
+
+    Raises:
+        ModelError: a model call failed. ReplyError: with ``bad_reply="raise"``, part of an answer stayed unreadable.
+    """
+    if graph.chat is None:
+        return (yield from _relate_by_rules(ports, graph, told)), ()
+    entities, unnamed = yield from name_entities(graph, told.text, told.scope, told.bad_reply)
+    if not entities:
+        return (), unnamed
+    triplets, unconnected = yield from connect(graph, told, entities)
+    names = [*(entity.name for entity in entities), *ends_of(triplets)]
+    known = yield from surroundings(ports, graph, told.scope, names, [triplet.sentence for triplet in triplets])
+    (outdated, unclear), (refined, unrefined) = yield from _weigh(graph, told, triplets, known)
+    changes = yield from carried_out(ports, told, known, entities, triplets, outdated, refined)
+    return changes, (*unnamed, *unconnected, *unclear, *unrefined)
+
+
+# --- step 1 and 2: entities, relations ---------------------------------------------------------------------------
+
+
+def name_entities(
+    graph: Graph, text: str, scope: Scope, bad_reply: Literal["skip", "raise"] = "skip"
+) -> Flow[tuple[tuple[Entity, ...], tuple[Skipped, ...]]]:
+    """Step 1: who and what a text names; "I", "me" and "my" are `self_name`. Of a query too."""
+    assert graph.chat is not None
+    itself = self_name(scope)
+    reading = yield from ask(
+        graph.chat,
+        entities_messages(text, self_name=itself),
+        task="entities",
+        tools=[entities_tool(strict=graph.options.strict)],
+        read=lambda reply: read_entities(reply, self_name=itself),
+        key=entity_of,
+    )
+    return reading.items, unread(reading, "entities", bad_reply)
+
+
+def connect(
+    graph: Graph, told: Told, entities: Sequence[Entity]
+) -> Flow[tuple[tuple[Triplet, ...], tuple[Skipped, ...]]]:
+    """Step 2: how the entities are related."""
+    assert graph.chat is not None
+    itself = self_name(told.scope)
+    reading = yield from ask(
+        graph.chat,
+        relations_messages(told.text, entities, self_name=itself, custom=graph.options.prompt),
+        task="relations",
+        tools=[relations_tool(strict=graph.options.strict)],
+        read=lambda reply: read_relations(reply, self_name=itself),
+        key=triplet_key,
+    )
+    return reading.items, unread(reading, "relations", told.bad_reply)
+
+
+# --- step 3: what the graph holds --------------------------------------------------------------------------------
+
+
+def surroundings(
+    ports: Ports, graph: Graph, scope: Scope, names: Sequence[str], sentences: Sequence[str]
+) -> Flow[Surroundings]:
+    """Step 3: the nodes of `names`, what is one hop from them, and the relations near `sentences`.
+
+    A name the graph has is its node; for one it has not, the nodes near it are searched. The hop alone would do for
+    small graphs. Around someone with thousands of relations it shows the newest only, and the sentences find those
+    that may be contradicted. What is another user's is left out, where a scope of an agent or a run alone would reach
+    it.
+    """
+    truth, options = ports.store.graph, graph.options
+    distinct = {entity_key(name): name for name in reversed(names)}
+    named = yield from do(truth.nodes_named, scope, list(distinct.values()))
+    nodes = {key: node for key, (node, _) in named.items()}
+    vectors = {distinct[key]: vector for key, (_, vector) in named.items()}
+    unknown = [key for key in distinct if key not in named]
+    vectors |= yield from _embedded(ports, [*(distinct[key] for key in unknown), *sentences])
+    rows: dict[int, None] = {}  # in order, each once
+    if sentences:
+        wanted = _stacked(vectors, sentences)
+        near = yield from look(graph, "triplets", scope, wanted, options.existing, threshold=_NEAR)
+        rows |= dict.fromkeys(row for found in near for row, _ in found)
+    if nodes:
+        own = [node.row for node in nodes.values()]
+        hop = yield from do(truth.touching, own, scope=scope, limit=options.existing)
+        rows |= dict.fromkeys(row for found in hop.values() for row in found)
+    if unknown:
+        wanted = _stacked(vectors, (distinct[key] for key in unknown))
+        arounds = yield from look(graph, "around", scope, wanted, threshold=options.threshold, limit=options.existing)
+        rows |= dict.fromkeys(row for around in arounds for row, _ in around.relations)
+        nodes |= yield from _near_nodes(ports, scope, distinct, dict(zip(unknown, arounds, strict=True)))
+    held = (yield from do(truth.relations_by_rows, list(rows), scope=scope, evidence=False)) if rows else {}
+    relations = [held[row] for row in rows if row in held]
+    eligible = (one for one in relations if one.valid_to is None and one.scope.user_id == scope.user_id)
+    return Surroundings(nodes, tuple(eligible), vectors)
+
+
+def _near_nodes(
+    ports: Ports, scope: Scope, names: Mapping[bytes, str], arounds: Mapping[bytes, Around]
+) -> Flow[dict[bytes, Node]]:
+    """The best node for each name, of those near enough that can be it."""
+    rows = [row for around in arounds.values() for row, _ in around.nodes]
+    found = (yield from do(ports.store.graph.nodes_by_rows, rows, scope=scope)) if rows else {}
+    own = {row: node for row, node in found.items() if node.scope == scope}  # relations join nodes of one scope
+    chosen: dict[bytes, Node] = {}
+    for key, around in arounds.items():
+        fit = (own[row] for row, _ in around.nodes if row in own and may_be_one(names[key], own[row].entity.name))
+        if node := next(fit, None):
+            chosen[key] = node
+    return chosen
+
+
+def _embedded(ports: Ports, texts: Sequence[str]) -> Flow[dict[str, NDArray[np.float32]]]:
+    distinct = list(dict.fromkeys(texts))
+    if not distinct:
+        return {}
+    return dict(zip(distinct, (yield from embed_texts(ports, distinct)), strict=True))
+
+
+def look(graph: Graph, search: Literal["around", "triplets"], *args: Any, **options: Any) -> Flow[Any]:
+    """Search the graph's projection; where it cannot be reached, the truth's own, which knows the same."""
+    try:
+        return (yield from do(getattr(graph.index, search), *args, **options))
+    except StoreError:
+        if graph.index is graph.embedded:
+            raise
+    return (yield from do(getattr(graph.embedded, search), *args, **options))
+
+
+def tell(ports: Ports) -> Flow[tuple[Pending, ...]]:
+    """Bring the graph's projection to where the truth is; where it cannot be reached, that is pending."""
+    if ports.graph is None:
+        return ()
+    try:
+        yield from do(ports.graph.index.follow)
+    except StoreError as error:
+        return (Pending(store=ports.graph.index.name, reason=str(error)),)
+    return ()
+
+
+# --- step 4: outdated, refined -----------------------------------------------------------------------------------
+
+Outdated = tuple[tuple[Triplet, ...], tuple[Skipped, ...]]
+Refined = tuple[tuple[Refinement, ...], tuple[Skipped, ...]]
+
+
+def _weigh(graph: Graph, told: Told, new: Sequence[Triplet], known: Surroundings) -> Flow[tuple[Outdated, Refined]]:
+    """Steps 4A and 4B at once, so far as there is anything to ask."""
+    existing = [relation.triplet for relation in known.relations]
+    if not existing:
+        return ((), ()), ((), ())
+    if not new:
+        return (yield from find_outdated(graph, told, existing, new)), ((), ())
+    return (yield from both(find_outdated(graph, told, existing, new), find_refined(graph, told, existing, new)))
+
+
+def find_outdated(graph: Graph, told: Told, existing: Sequence[Triplet], new: Sequence[Triplet]) -> Flow[Outdated]:
+    """Step 4A: which relations the text contradicts."""
+    assert graph.chat is not None
+    itself = self_name(told.scope)
+    reading = yield from ask(
+        graph.chat,
+        outdated_messages(told.text, existing, new, self_name=itself),
+        task="outdated",
+        tools=[outdated_tool(strict=graph.options.strict)],
+        read=lambda reply: read_outdated(reply, existing=existing, self_name=itself),
+        key=triplet_key,
+    )
+    return reading.items, unread(reading, "outdated", told.bad_reply)
+
+
+def find_refined(graph: Graph, told: Told, existing: Sequence[Triplet], new: Sequence[Triplet]) -> Flow[Refined]:
+    """Step 4B: which relations the new ones make more specific."""
+    assert graph.chat is not None
+    itself = self_name(told.scope)
+    reading = yield from ask(
+        graph.chat,
+        refined_messages(told.text, existing, new, self_name=itself),
+        task="refined",
+        tools=[refined_tool(strict=graph.options.strict)],
+        read=lambda reply: read_refined(reply, existing=existing, new=new, self_name=itself),
+        key=refinement_key,
+    )
+    return reading.items, unread(reading, "refined", told.bad_reply)
+
+
+# --- step 5: merge ----------------------------------------------------------------------------------------------
+
+
+def carried_out(
+    ports: Ports,
+    told: Told,
+    known: Surroundings,
+    entities: Sequence[Entity],
+    new: Sequence[Triplet],
+    outdated: Sequence[Triplet],
+    refined: Sequence[Refinement],
+) -> Flow[tuple[RelationChange, ...]]:
+    """Step 5: `merge`, with the vectors of what is new."""
+    changes = merge(new, outdated, refined, known, types=types_of(entities), messages=told.spoken)
+    return (yield from _with_vectors(ports, changes, known.vectors))
+
+
+def _with_vectors(
+    ports: Ports, changes: Sequence[RelationChange], ready: Mapping[str, NDArray[np.float32]]
+) -> Flow[tuple[RelationChange, ...]]:
+    """The changes with the embeddings of their ends and sentences; what `ready` lacks is embedded in one batch."""
+    parts = [
+        (change.triplet.source, change.triplet.destination, change.triplet.sentence)
+        if change.event is Event.ADD
+        else None
+        for change in changes
+    ]
+    missing = [text for some in parts for text in some or () if text not in ready]
+    vectors = {**ready, **(yield from _embedded(ports, missing))}
+    return tuple(
+        dataclasses.replace(change, vectors=(vectors[some[0]], vectors[some[1]], vectors[some[2]])) if some else change
+        for change, some in zip(changes, parts, strict=True)
+    )
+
+
+def _stacked(vectors: Mapping[str, NDArray[np.float32]], texts: Iterable[str]) -> NDArray[np.float32]:
+    import numpy as np
+
+    return np.stack([vectors[text] for text in texts])
+
+
+# --- without a model ---------------------------------------------------------------------------------------------
+
+
+def _relate_by_rules(ports: Ports, graph: Graph, told: Told) -> Flow[tuple[RelationChange, ...]]:
+    """What the rules read in each message of the user, or of anyone with a name.
+
+    An assistant without a name tells of the user, or of itself: rules cannot tell which.
+    """
+    read = [
+        (place, rules.extract(message.content, speaker=message.name or self_name(told.scope)))
+        for place, message in enumerate(told.messages)
+        if message.role == "user" or (message.name and message.role in SPEAKERS)
+    ]
+    read = [(place, found) for place, found in read if found.relations or found.ended]
+    if not read:
+        return ()
+    triplets = [triplet for _, found in read for triplet in found.relations]
+    endings = [ending for _, found in read for ending in found.ended]
+    names = [*ends_of(triplets), *(name for ending in endings for name in (ending.source, ending.destination) if name)]
+    sentences = [triplet.sentence for triplet in triplets]
+    sentences += [Triplet(end.source, end.relationship, end.destination or "").sentence for end in endings]
+    known = yield from surroundings(ports, graph, told.scope, names, sentences)
+    stated = {triplet.key for triplet in triplets}
+    outdated = [
+        relation.triplet
+        for relation in known.relations
+        if relation.triplet.key not in stated and any(_ended(relation.triplet, ending) for ending in endings)
+    ]
+    changes = [
+        change
+        for place, found in read
+        for change in merge(found.relations, (), (), known, types=types_of(found.entities), messages=[place])
+    ]
+    changes += merge((), outdated, (), known, types={}, messages=())
+    return (yield from _with_vectors(ports, changes, known.vectors))
+
+
+def _ended(triplet: Triplet, ending: rules.Ending) -> bool:
+    source, relationship, destination = triplet.key
+    return (source, relationship) == (entity_key(ending.source), ending.relationship) and (
+        ending.destination is None or entity_key(ending.destination) == destination
+    )

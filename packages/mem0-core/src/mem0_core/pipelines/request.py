@@ -1,0 +1,101 @@
+"""One call of `add`, as the pipelines see it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mem0_core.records import Change, Fact, Message, RelationChange, Scope, Skipped
+from mem0_core.text import SPEAKERS, transcript
+
+__all__ = ["PROCEDURAL", "Learnt", "Prompts", "Request", "Told", "heard"]
+
+PROCEDURAL = "procedural_memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Prompts:
+    """What the caller puts in place of, or adds to, our prompts."""
+
+    facts: str | None = None
+    """Replaces the system prompt of extraction (mem0's `custom_fact_extraction_prompt`)."""
+    update: str | None = None
+    """Replaces the guidance of the update prompt (mem0's `custom_update_memory_prompt`)."""
+    call: str | None = None
+    """Instructions for this one add (mem0's `prompt`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is read for relations.
+
+    Attributes:
+        messages: those that are kept with the memories; changes refer to them by position.
+        bad_reply: what becomes of items the model did not put in the agreed form, after it was asked again.
+    """
+
+    scope: Scope
+    messages: tuple[Message, ...]
+    bad_reply: Literal["skip", "raise"] = "skip"
+
+    @property
+    def text(self) -> str:
+        return transcript(self.messages)
+
+    @property
+    def spoken(self) -> tuple[int, ...]:
+        """Positions of the messages that make up `text`."""
+        return tuple(place for place, message in enumerate(self.messages) if message.role in SPEAKERS)
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call of `add`.
+
+    Attributes:
+        at: ISO 8601 time of the conversation: the day prompts call today, and the memories' time.
+        today: ``YYYY-MM-DD`` of the call itself, which decides what has expired.
+        neighbours: s, how many memories nearest to each fact the model weighs it against.
+        bad_reply: what becomes of items the model did not put in the agreed form, after it was asked again.
+    """
+
+    scope: Scope
+    messages: tuple[Message, ...]
+    at: str
+    today: str
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    infer: bool = True
+    memory_type: str | None = None
+    expiration_date: str | None = None
+    dry_run: bool = False
+    prompts: Prompts = field(default_factory=Prompts)
+    neighbours: int = 10
+    vision: bool = False
+    bad_reply: Literal["skip", "raise"] = "skip"
+    extraction: Literal["staged", "fused"] = "staged"
+
+    @property
+    def told(self) -> Told:
+        """What of it is read for relations."""
+        return Told(self.scope, heard(self.messages), self.bad_reply)
+
+    @property
+    def is_about_agent(self) -> bool:
+        """An agent's own scope collects facts about the agent; where a user is named, they are about the user."""
+        return self.scope.agent_id is not None and self.scope.user_id is None
+
+
+@dataclass(frozen=True, slots=True)
+class Learnt:
+    """What was made of a conversation, before it is committed: the facts, and what they and the relations change."""
+
+    facts: tuple[Fact, ...] = ()
+    changes: tuple[Change, ...] = ()
+    relations: tuple[RelationChange, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+
+def heard(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """What is kept of a conversation: all but the instructions given to the model."""
+    return tuple(message for message in messages if message.role not in ("system", "developer"))
