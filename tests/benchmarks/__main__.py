@@ -1,4 +1,4 @@
-"""``python -m tests.benchmarks [cost|recall|crash|all]``: measure, print tables, write JSON under bench-results/."""
+"""``python -m tests.benchmarks [graph|cost|recall|crash|all]``: measure, print tables, write JSON to bench-results/."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.benchmarks import cost, crash, recall
+from tests.benchmarks import cost, crash, graph, recall
 from tests.benchmarks.plan import FULL, QUICK, ROOT, Plan
 from tests.benchmarks.report import Report
 
 BENCHMARKS: dict[str, Callable[[Plan], Report]] = {
     "recall": recall.measure,
     "crash": crash.measure,
+    "graph": graph.measure,
     "cost": cost.measure,
 }
 
@@ -32,7 +33,8 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("verb", nargs="?", default="all", choices=[*BENCHMARKS, "all"])
     parser.add_argument("--quick", action="store_true", help="small sizes, under a minute in all")
-    parser.add_argument("--sizes", type=_sizes, help="numbers of memories for cost, as in 0,1000,10000,100000")
+    sizes = "numbers of memories for cost, as in 0,1000,10000,100000, and of relations for graph"
+    parser.add_argument("--sizes", type=_sizes, help=sizes)
     parser.add_argument("--out", type=Path, default=ROOT / "bench-results", help="folder of the JSON files")
     return parser.parse_args(arguments)
 
@@ -41,6 +43,7 @@ def _plan(options: argparse.Namespace) -> Plan:
     plan = QUICK if options.quick else FULL
     if options.sizes:
         plan = dataclasses.replace(plan, sizes=options.sizes, big=options.sizes[-1])
+        plan = dataclasses.replace(plan, relations=tuple(filter(None, options.sizes)) or plan.relations)
     return plan
 
 

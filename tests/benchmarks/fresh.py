@@ -95,7 +95,7 @@ def build_graph(folder: str, user: str, exact_limit: int | None, answers: str) -
     from mem0_core.testing import HashEmbedder
 
     store = SQLiteStore(Path(folder) / "history.db")
-    limits = {} if exact_limit is None else {"exact_limit": exact_limit}
+    limits: dict[str, Any] = {} if exact_limit is None else {"exact_limit": exact_limit}
     index = FaissIndex(store, folder=Path(folder) / "faiss" / "history", **limits)
     memory = Memory({"path": folder}, embedder=HashEmbedder(), store=store, index=index)
     asked: list[tuple[str, float]] = json.loads(Path(answers).read_text(encoding="utf-8"))

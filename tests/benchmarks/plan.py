@@ -17,11 +17,14 @@ class Plan:
     Attributes:
         sizes: numbers of memories in the store, ascending, shared by a hundred users.
         calls, rounds: adds in one timed block, and blocks per size; sizes take turns, so that noise meets all alike.
-        full_rounds: rounds with ``durability="full"``, which wait for the disk.
+        full_rounds: rounds with ``durability="full"``, which wait for the disk, and of some more adds of graph memory.
         queries: searches per size.
         big: memories of one user, for the HNSW graph; `exact_limit` is where it begins (None: the default).
         processes: fresh processes whose median is taken.
         crash_runs: writers that are killed.
+        relations, own: numbers of relations in the store, ascending, and how many of them are of the user who adds.
+        growth: relations of a user who begins with none.
+        talks: adds whose calls to the model are counted.
         conversations, questions: how much of LoCoMo is scored (None: all).
     """
 
@@ -34,6 +37,10 @@ class Plan:
     exact_limit: int | None = None
     processes: int = 7
     crash_runs: int = 200
+    relations: tuple[int, ...] = (1_000, 10_000, 100_000)
+    own: int = 10_000
+    growth: int = 300
+    talks: int = 20
     conversations: int | None = None
     questions: int | None = None
     resamples: int = 2_000
@@ -50,6 +57,10 @@ QUICK = Plan(
     exact_limit=1_000,
     processes=2,
     crash_runs=20,
+    relations=(1_000, 3_000),
+    own=1_000,
+    growth=60,
+    talks=5,
     conversations=1,
     questions=60,
     resamples=500,

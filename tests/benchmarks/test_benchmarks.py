@@ -10,9 +10,11 @@ import pytest
 
 from mem0_core.testing import HashEmbedder
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import cost, crash, locomo, recall
+from tests.benchmarks import cost, crash, graph, locomo, recall
 from tests.benchmarks.bm25 import BM25
+from tests.benchmarks.decisions import ModelCall, depth
 from tests.benchmarks.plan import QUICK, Plan
+from tests.benchmarks.relations import HUB, batches
 from tests.benchmarks.report import Bar, Report
 
 TINY = Plan(
@@ -25,6 +27,10 @@ TINY = Plan(
     exact_limit=100,
     processes=1,
     crash_runs=3,
+    relations=(60, 120, 240),
+    own=120,
+    growth=12,
+    talks=2,
     resamples=50,
 )
 TALK: dict[str, Any] = {
@@ -64,6 +70,44 @@ def test_cost_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     written = json.loads(report.write(tmp_path).read_text(encoding="utf-8"))
     assert written["machine"]["cores"]
     assert len(written["rows"]) == len(report.rows)
+
+
+@pytest.mark.slow
+def test_graph_runs_and_counts_calls(tmp_path: Path) -> None:
+    report = graph.measure(TINY)
+    assert not [row for row in report.rows if row.value is None]
+    values = {row.name: row.value for row in report.rows if row.value is not None}
+    assert (values["calls, staged"], values["calls, fused"]) == (6, 1)
+    assert values["tokens of messages, staged"] > values["tokens of messages, fused"] > 0
+    assert {"facts", "operations", "entities", "relations", "outdated", "refined"} == set(
+        report.details["estimated tokens of messages, by task"]["staged"]
+    )
+    assert [name for name in values if name.startswith("CPU per call, hub's")] == [
+        *("CPU per call, hub's 60 of 60", "CPU per call, hub's 120 of 120", "CPU per call, hub's 120 of 240"),
+    ]
+    written = json.loads(report.write(tmp_path).read_text(encoding="utf-8"))
+    assert len(written["rows"]) == len(report.rows)
+
+
+def test_relations_are_the_hubs_first() -> None:
+    assert list(batches(50, 250, 120)) == [
+        (HUB, range(50, 120)),
+        ("user 1", range(120, 220)),
+        ("user 2", range(220, 250)),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spans", "expected"),
+    [
+        ([], 0),
+        ([(0, 1)], 1),
+        ([(0, 1), (0, 1)], 1),
+        ([(2, 3), (0, 1), (1, 2), (0, 3)], 3),
+    ],
+)
+def test_depth_is_the_longest_chain_of_calls(spans: list[tuple[float, float]], expected: int) -> None:
+    assert depth([ModelCall("facts", started, ended, characters=0) for started, ended in spans]) == expected
 
 
 def test_recall_scores_turns() -> None:
@@ -143,5 +187,6 @@ def test_the_command_writes_where_it_is_told(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setitem(command.BENCHMARKS, "cost", measure)
     command.main(["cost", "--quick", "--sizes", "200,0", "--out", str(tmp_path)])
     assert (seen[0].sizes, seen[0].big, seen[0].calls) == ((0, 200), 200, QUICK.calls)
+    assert seen[0].relations == (200,), "a graph of none has no hub"
     assert (tmp_path / "cost.json").exists()
     assert "== cost ==" in capsys.readouterr().out

@@ -266,7 +266,9 @@ class GraphTruth(Protocol):
     @property
     def node_vectors(self) -> VectorSource: ...
     @property
-    def relation_vectors(self) -> VectorSource: ...
+    def relation_vectors(self) -> VectorSource:
+        """Of the relations that hold; `vectors` knows those of the others too."""
+        ...
 
     def relations(
         self, scope: Scope, *, as_of: str | None = None, ended: bool = False, limit: int | None = None
@@ -292,6 +294,10 @@ class GraphTruth(Protocol):
 
     def holding(self, rows: Sequence[int], *, as_of: str | None = None) -> set[int]:
         """Those of the relations that hold."""
+        ...
+
+    def ended_vectors(self, scope: Scope, *, as_of: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Rows and embeddings, (n, dims), of the relations that held then and hold no longer."""
         ...
 
     def position(self) -> Position:

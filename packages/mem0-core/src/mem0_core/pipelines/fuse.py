@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from mem0_core import rules
@@ -53,14 +54,14 @@ def fuse(ports: Ports, request: Request) -> Flow[Learnt]:
 def _nearest(
     ports: Ports, graph: Graph, request: Request, text: str, vectors: NDArray[np.float32]
 ) -> Flow[tuple[Relation, ...]]:
-    """The relations around whom and what the text names, so far as rules can tell, and those near the text itself."""
-    names = [self_name(request.scope), *(entity.name for entity in rules.entities(text))]
-    known = yield from surroundings(ports, graph, request.scope, names, ())
+    """The relations around what the text names, so far as rules can tell, and those near the text itself, by turns."""
+    known = yield from surroundings(ports, graph, request.scope, [entity.name for entity in rules.entities(text)], ())
     (near,) = yield from look(graph, "triplets", request.scope, vectors, graph.options.existing, threshold=0.0)
     rows = [row for row, _ in near]
     held = yield from do(ports.store.graph.relations_by_rows, rows, scope=request.scope, evidence=False)
     own = [held[row] for row in rows if row in held and held[row].scope.user_id == request.scope.user_id]
-    distinct = {relation.row: relation for relation in (*own, *known.relations)}
+    by_turns = (relation for pair in zip_longest(own, known.relations) for relation in pair if relation)
+    distinct = {relation.row: relation for relation in by_turns}
     return tuple(distinct.values())[: graph.options.existing]
 
 

@@ -161,13 +161,16 @@ def recall_relations(
         rows += [row for around in arounds for row, _ in around.relations]
     if not rows:
         return []
-    held = yield from do(ports.store.graph.relations_by_rows, list(dict.fromkeys(rows)), scope=query.scope)
-    theirs, sentences = yield from do(ports.store.graph.relation_vectors.vectors, list(held))
+    truth, distinct = ports.store.graph, list(dict.fromkeys(rows))
+    held = yield from do(truth.relations_by_rows, distinct, scope=query.scope, evidence=False)
+    theirs, sentences = yield from do(truth.relation_vectors.vectors, list(held))
     cosines = dict(zip(theirs.tolist(), (sentences @ vectors[0]).tolist(), strict=True)) if held else {}
     found = [(relation, min(1.0, max(0.0, cosines.get(row, 0.0)))) for row, relation in held.items()]
     words = bm25(query.text, [relation.triplet.sentence for relation, _ in found])
     ranked = sorted(zip(words, found, strict=True), key=lambda pair: (-pair[0], -pair[1][1]))
-    return [pair for _, pair in ranked[: options.limit]]
+    best = [(relation.row, score) for _, (relation, score) in ranked[: options.limit]]
+    whole = yield from do(truth.relations_by_rows, [row for row, _ in best], scope=query.scope)
+    return [(whole[row], score) for row, score in best if row in whole]
 
 
 def _asks_model(graph: Graph) -> bool:

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from mem0_core.ports import Around, GraphTruth, VectorIndex
 from mem0_core.records import Relation, Scope
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["EmbeddedGraph"]
-
-_SPARE = 2  # times as many are fetched at first as are wanted, since some may hold no longer
 
 
 class EmbeddedGraph:
@@ -58,22 +57,25 @@ class EmbeddedGraph:
         threshold: float,
         as_of: str | None = None,
     ) -> list[list[tuple[int, float]]]:
-        wanted = k * _SPARE
-        while True:
-            found = self._relations.nearest(scope, vectors, wanted)
-            rows = list({row for of_vector in found for row, score in of_vector if score >= threshold})
-            holding = self._truth.holding(rows, as_of=as_of)
-            kept = [
-                [(row, score) for row, score in of_vector if score >= threshold and row in holding][:k]
-                for of_vector in found
-            ]
-            enough = all(
-                len(some) == k or len(all_) < wanted or all_[-1][1] < threshold
-                for some, all_ in zip(kept, found, strict=True)
-            )
-            if enough:
-                return kept
-            wanted *= 4
+        if as_of is None:
+            found = self._relations.nearest(scope, vectors, k)
+            return [[(row, score) for row, score in of_vector if score >= threshold] for of_vector in found]
+        return self._triplets_then(scope, vectors, k, threshold, as_of)
+
+    def _triplets_then(
+        self, scope: Scope, vectors: NDArray[np.float32], k: int, threshold: float, as_of: str
+    ) -> list[list[tuple[int, float]]]:
+        """What held then: of what holds still, what is old enough; and what has ended since, which is scanned."""
+        lasting = self._truth.relation_vectors.rows(scope).tolist()
+        only = np.array(sorted(self._truth.holding(lasting, as_of=as_of)), dtype=np.int64)
+        found = self._relations.nearest(scope, vectors, k, only=only)
+        rows, theirs = self._truth.ended_vectors(scope, as_of=as_of)
+        scores = vectors @ theirs.T if len(rows) else np.empty((len(vectors), 0))
+        merged = [
+            _best([*of_vector, *zip(rows.tolist(), of_ended.tolist(), strict=True)])
+            for of_vector, of_ended in zip(found, scores, strict=True)
+        ]
+        return [[(row, score) for row, score in some if score >= threshold][:k] for some in merged]
 
     def follow(self) -> None:
         """Nothing to do: each search follows."""

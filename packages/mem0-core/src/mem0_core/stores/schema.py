@@ -210,8 +210,9 @@ CREATE TABLE node_tombstones (
 CREATE INDEX node_tombstones_user ON node_tombstones (user_id, seq) WHERE user_id IS NOT NULL;
 CREATE INDEX node_tombstones_agent ON node_tombstones (agent_id, seq) WHERE agent_id IS NOT NULL;
 CREATE INDEX node_tombstones_run ON node_tombstones (run_id, seq) WHERE run_id IS NOT NULL;
+-- What has ended is not gone, yet leaves the projection of what holds: erased tells the one from the other.
 CREATE TABLE edge_tombstones (
-    seq INTEGER PRIMARY KEY, row INTEGER NOT NULL, user_id TEXT, agent_id TEXT, run_id TEXT
+    seq INTEGER PRIMARY KEY, row INTEGER NOT NULL, user_id TEXT, agent_id TEXT, run_id TEXT, erased INTEGER NOT NULL
 );
 CREATE INDEX edge_tombstones_user ON edge_tombstones (user_id, seq) WHERE user_id IS NOT NULL;
 CREATE INDEX edge_tombstones_agent ON edge_tombstones (agent_id, seq) WHERE agent_id IS NOT NULL;

@@ -19,9 +19,11 @@ from mem0_core.stores.sqlite_rows import (
     limit_sql,
     marks,
     next_seq,
+    numbers,
     scope_of,
     scope_sql,
     scope_sql_unindexed,
+    stack,
     to_blob,
 )
 from mem0_core.stores.sqlite_vectors import Reader, TableVectors
@@ -46,7 +48,9 @@ class SQLiteGraph:
     def __init__(self, read: Reader) -> None:
         self._read = read
         self.node_vectors: VectorSource = TableVectors(read, "nodes", "node_vectors", "node_tombstones")
-        self.relation_vectors: VectorSource = TableVectors(read, "edges", "edge_vectors", "edge_tombstones")
+        self.relation_vectors: VectorSource = TableVectors(
+            read, "edges", "edge_vectors", "edge_tombstones", living="valid_to IS NULL"
+        )
 
     def identity(self) -> str:
         with self._read() as db:
@@ -119,6 +123,16 @@ class SQLiteGraph:
                 found.update(row for (row,) in db.execute(sql, (*chunk, *times)))
         return found
 
+    def ended_vectors(self, scope: Scope, *, as_of: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        where, values = scope_sql(scope)
+        sql = (
+            f"SELECT row, vector FROM edges JOIN edge_vectors USING (row) WHERE {where}"
+            " AND valid_to > ? AND valid_from <= ?"
+        )
+        with self._read() as db:
+            rows = db.execute(sql, (*values, as_of, as_of)).fetchall()
+        return numbers(rows), stack([blob for _, blob in rows])
+
     def position(self) -> Position:
         with self._read() as db:
             return _position(db)
@@ -140,20 +154,18 @@ class SQLiteGraph:
             nodes = [row for row in nodes if row[-2] <= upto]
             edges = [row for row in edges if row[-2] <= upto]
             found = {relation.row: relation for relation in _among(db, [row for row, _, _ in edges])}
-            gone = {
-                table: tuple(
-                    row
-                    for (row,) in db.execute(
-                        f"SELECT row FROM {table} WHERE seq > ? AND seq <= ? ORDER BY seq", (after, upto)
-                    )
+            gone = [
+                tuple(row for (row,) in db.execute(f"{sql} AND seq > ? AND seq <= ? ORDER BY seq", (after, upto)))
+                for sql in (
+                    "SELECT row FROM node_tombstones WHERE 1",
+                    "SELECT row FROM edge_tombstones WHERE erased",
                 )
-                for table in ("node_tombstones", "edge_tombstones")
-            }
+            ]
         return GraphChanges(
             nodes=tuple((_node(row), from_blob(row[-1])) for row in nodes),
             relations=tuple((found[row], from_blob(blob)) for row, _, blob in edges),
-            removed_nodes=gone["node_tombstones"],
-            removed_relations=gone["edge_tombstones"],
+            removed_nodes=gone[0],
+            removed_relations=gone[1],
             upto=upto,
             more=bool(full),
         )
@@ -335,12 +347,16 @@ class GraphWriter:
         """Whether the relation still held."""
         if self.on_conflict == "delete":
             return bool(_erase_edges(self.db, [edge]))
+        seq = next_seq(self.db, 1)
         ended = self.db.execute(
             "UPDATE edges SET valid_to = max(valid_from, ?), invalidated_at = ?, changed = ?"
-            " WHERE row = ? AND valid_to IS NULL",
-            (self.at, datetime.now(UTC).isoformat(), next_seq(self.db, 1), edge),
-        )
-        return ended.rowcount > 0
+            " WHERE row = ? AND valid_to IS NULL RETURNING user_id, agent_id, run_id",
+            (self.at, datetime.now(UTC).isoformat(), seq, edge),
+        ).fetchone()
+        if ended is None:
+            return False
+        self.db.execute("INSERT INTO edge_tombstones VALUES (?, ?, ?, ?, ?, 0)", (seq, edge, *ended))
+        return True
 
     def _touch(self, edge: int) -> None:
         self.db.execute("UPDATE edges SET changed = ? WHERE row = ?", (next_seq(self.db, 1), edge))
@@ -381,21 +397,21 @@ def _erase_edges(db: sqlite3.Connection, edges: Sequence[int]) -> int:
     for edge in edges:
         found = db.execute("SELECT source, destination FROM edges WHERE row = ?", (edge,)).fetchone()
         ends += found or ()
-    count = _bury(db, "edges", "edge_tombstones", edges)
+    count = _bury(db, "edges", "INSERT INTO edge_tombstones VALUES (?, ?, ?, ?, ?, 1)", edges)
     linked = "SELECT 1 FROM edges WHERE source = ?1 UNION ALL SELECT 1 FROM edges WHERE destination = ?1 LIMIT 1"
     _erase_nodes(db, [node for node in dict.fromkeys(ends) if not db.execute(linked, (node,)).fetchone()])
     return count
 
 
 def _erase_nodes(db: sqlite3.Connection, nodes: Sequence[int]) -> int:
-    return _bury(db, "nodes", "node_tombstones", nodes)
+    return _bury(db, "nodes", "INSERT INTO node_tombstones VALUES (?, ?, ?, ?, ?)", nodes)
 
 
-def _bury(db: sqlite3.Connection, table: str, tombstones: str, rows: Sequence[int]) -> int:
+def _bury(db: sqlite3.Connection, table: str, tombstone: str, rows: Sequence[int]) -> int:
     seq, count = next_seq(db, len(rows)), 0
     for offset, row in enumerate(rows):
         gone = db.execute(f"DELETE FROM {table} WHERE row = ? RETURNING user_id, agent_id, run_id", (row,)).fetchone()
         if gone:
-            db.execute(f"INSERT INTO {tombstones} VALUES (?, ?, ?, ?, ?)", (seq + offset, row, *gone))
+            db.execute(tombstone, (seq + offset, row, *gone))
             count += 1
     return count

@@ -23,12 +23,16 @@ Reader = Callable[[], AbstractContextManager[sqlite3.Connection]]
 
 @dataclass(frozen=True, slots=True)
 class TableVectors:
-    """A `VectorSource` over three tables: rows with a scope and a `seq`, their vectors, their tombstones."""
+    """A `VectorSource` over three tables: rows with a scope and a `seq`, their vectors, their tombstones.
+
+    A row that `living` is not true of has a tombstone too.
+    """
 
     read: Reader
     table: str
     vector_table: str
     tombstones: str
+    living: str = "1"
 
     def position(self, scope: Scope) -> Position:
         where, values = scope_sql(scope)
@@ -46,7 +50,7 @@ class TableVectors:
         with self.read() as db:
             added = db.execute(
                 f"SELECT row, vector, seq FROM {self.table} JOIN {self.vector_table} USING (row)"
-                f" WHERE {where} AND seq > ? ORDER BY seq LIMIT ?",
+                f" WHERE {where} AND {self.living} AND seq > ? ORDER BY seq LIMIT ?",
                 (*values, after, limit_sql(limit)),
             ).fetchall()
             removed = db.execute(
@@ -66,4 +70,5 @@ class TableVectors:
     def rows(self, scope: Scope) -> NDArray[np.int64]:
         where, values = scope_sql(scope)
         with self.read() as db:
-            return numbers(db.execute(f"SELECT row FROM {self.table} WHERE {where}", values).fetchall())
+            sql = f"SELECT row FROM {self.table} WHERE {where} AND {self.living}"
+            return numbers(db.execute(sql, values).fetchall())
