@@ -54,6 +54,7 @@ class GraphModel(ScriptedChat):
         "relations": relations(),
         "outdated": "",
         "refined": "",
+        "summary": "They talked.",
     }
 
     def __init__(self, replies: Mapping[str, Any] | None = None) -> None:

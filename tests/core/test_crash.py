@@ -14,6 +14,7 @@ from mem0_core.testing import HashEmbedder
 from tests.support import open_memory
 
 NURSERY = Path(__file__).with_name("crash_nursery.py")
+WORKERS = Path(__file__).with_name("worker_nursery.py")
 
 
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
@@ -56,3 +57,18 @@ def test_no_relation_is_without_its_memory_and_no_memory_without_its_relation(
     tmp_path: Path, graph: str, runs: int
 ) -> None:
     assert killed(tmp_path, runs, graph) == {}
+
+
+@needs_fork
+@pytest.mark.parametrize("jobs", [100, pytest.param(1000, marks=pytest.mark.slow)])
+def test_what_was_put_off_is_learnt_once_and_in_order_whoever_is_killed(tmp_path: Path, jobs: int) -> None:
+    """Two workers in two processes, one of them killed every 100 ms."""
+    done = subprocess.run(
+        [sys.executable, str(WORKERS), str(tmp_path), str(jobs), "3"], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    print(report)  # noqa: T201 - shown with -s, and when the test fails
+    assert report.pop("jobs") == jobs
+    assert report.pop("kills") > 0
+    assert {name: count for name, count in report.items() if count} == {}

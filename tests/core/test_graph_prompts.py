@@ -35,6 +35,7 @@ from mem0_core.graph_replies import (
     split_fused,
 )
 from mem0_core.ports import Reply, Tool
+from mem0_core.prompts import Context
 from mem0_core.records import Entity, Triplet
 from mem0_core.replies import Reading
 
@@ -134,6 +135,55 @@ def test_a_hostile_name_stays_within_its_quotes(step: str, name: str) -> None:
 
 def test_other_scripts_are_sent_as_they_are() -> None:
     assert "張三" in entities_messages("張三", self_name=SELF)[1]["content"]
+
+
+# --- context -----------------------------------------------------------------------------------------------------
+
+CONTEXT = Context("Desmond has a sister.", "user: Her name is Jesica.")
+IN_CONTEXT: dict[str, Callable[[Context], list[dict[str, Any]]]] = {
+    "entities": lambda context: entities_messages(TEXT, self_name=SELF, context=context),
+    "relations": lambda context: relations_messages(TEXT, [Entity(SELF, "person")], self_name=SELF, context=context),
+    "fused": lambda context: fused(context=context),
+}
+each_in_context = pytest.mark.parametrize("step", IN_CONTEXT)
+
+
+@each_in_context
+def test_context_comes_first_in_the_data(step: str) -> None:
+    told = data(IN_CONTEXT[step](CONTEXT))
+    assert list(told)[:3] == ["summary", "earlier", "text"]
+    assert told == {"summary": CONTEXT.summary, "earlier": CONTEXT.earlier, **data(ASKED[step](TEXT, SELF))}
+
+
+@each_in_context
+def test_a_part_of_the_context_that_is_empty_is_left_out(step: str) -> None:
+    assert list(data(IN_CONTEXT[step](Context(summary="Desmond."))))[:2] == ["summary", "text"]
+    assert list(data(IN_CONTEXT[step](Context(" ", "user: Hi."))))[:2] == ["earlier", "text"]
+
+
+@each_in_context
+@pytest.mark.parametrize("context", [Context(), Context(" ", "\n")])
+def test_without_context_nothing_changes(step: str, context: Context) -> None:
+    assert IN_CONTEXT[step](context) == ASKED[step](TEXT, SELF)
+
+
+@each_in_context
+def test_it_is_said_what_context_is_for_and_the_form_stays_last(step: str) -> None:
+    plain, told = system(ASKED[step](TEXT, SELF)), system(IN_CONTEXT[step](CONTEXT))
+    (added,) = set(told.split("\n\n")) - set(plain.split("\n\n"))
+    assert told.replace(f"{added}\n\n", "") == plain
+    assert '"summary" and "earlier"' in added
+    assert '"she"' in added
+    assert "return nothing that only they tell" in added
+    assert added not in plain
+
+
+@each_in_context
+@pytest.mark.parametrize("text", [INJECTION, *HOSTILE], ids=lambda text: text[:12])
+def test_a_hostile_context_stays_in_the_data(step: str, text: str) -> None:
+    asked = IN_CONTEXT[step](Context(text, text))
+    assert system(asked) == system(IN_CONTEXT[step](CONTEXT))
+    assert (data(asked)["summary"], data(asked)["earlier"]) == (text, text)
 
 
 # --- the instructions --------------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ def test_a_dry_run_tells_and_changes_nothing(memory: Driven) -> None:
     script(memory, *added("Runs"))
     assert events(memory.add("I run", user_id="u", dry_run=True)) == [("ADD", "Runs")]
     assert texts(memory.get_all(user_id="u")) == ["I ski."]
-    assert len(memory.memory._store.messages(_scope("u"))) == 1
+    assert len(memory.memory._store.talk.messages(_scope("u"))) == 1
 
 
 def _scope(user: str) -> Any:
@@ -264,7 +264,7 @@ def test_or_raised_when_asked_for(tmp_path: Path) -> None:
             memory.add("I ski", user_id="u")
         assert "nonsense" in caught.value.raw
         assert memory.get_all(user_id="u")["results"] == []
-        assert memory._store.messages(_scope("u")) == []
+        assert memory._store.talk.messages(_scope("u")) == []
 
 
 def test_a_failing_model_writes_nothing(memory: Driven) -> None:
@@ -272,7 +272,7 @@ def test_a_failing_model_writes_nothing(memory: Driven) -> None:
     with pytest.raises(ModelError, match="down"):
         memory.add("I ski", user_id="u")
     assert memory.get_all(user_id="u")["results"] == []
-    assert memory.memory._store.messages(_scope("u")) == []
+    assert memory.memory._store.talk.messages(_scope("u")) == []
 
 
 def test_a_memory_changed_while_the_model_thought_is_weighed_again(memory: Driven) -> None:
@@ -440,7 +440,7 @@ def test_delete_leaves_only_the_history(memory: Driven, tmp_path: Path) -> None:
     memory.delete(entry["id"])
     assert memory.get(entry["id"]) is None
     assert memory.search("code", user_id="u")["results"] == []
-    assert memory.memory._store.messages(_scope("u")) == []
+    assert memory.memory._store.talk.messages(_scope("u")) == []
     with sqlite3.connect(tmp_path / "history.db") as db:
         lines = [line for line in db.iterdump() if "Xq77" in line]
     assert all(line.startswith('INSERT INTO "history"') for line in lines)
@@ -569,7 +569,7 @@ def test_times_that_are_none_are_refused(memory: Driven, options: dict[str, Any]
 
 def _nothing_written(memory: Driven) -> None:
     assert memory.memory._store.find(None) == []
-    assert memory.memory._store.messages(_scope("u")) == []
+    assert memory.memory._store.talk.messages(_scope("u")) == []
 
 
 @pytest.mark.parametrize(
@@ -688,7 +688,7 @@ def test_deleting_a_memory_takes_along_every_message_that_said_it(memory: Driven
     (entry,) = memory.add("The code is Xq77", user_id="u")["results"]
     memory.add([{"role": "user", "content": text} for text in ("the code is Xq77!", "I ski")], user_id="u")
     memory.delete(entry["id"])
-    assert [message.content for message in memory.memory._store.messages(_scope("u"))] == ["I ski"]
+    assert [message.content for message in memory.memory._store.talk.messages(_scope("u"))] == ["I ski"]
 
 
 def test_a_memory_deleted_while_the_model_thought_is_not_brought_back(memory: Driven) -> None:
@@ -765,7 +765,7 @@ def test_a_message_the_model_found_nothing_new_in_goes_with_the_memory_it_repeat
     script(memory, {"facts": ["Name is John"]}, {"memory": [{"id": "0", "text": "Name is John", "event": "NONE"}]})
     memory.add("As I said, my name is John", user_id="u")
     memory.delete(entry["id"], purge=True)
-    assert memory.memory._store.messages(_scope("u")) == []
+    assert memory.memory._store.talk.messages(_scope("u")) == []
 
 
 def test_deleted_text_does_not_wait_in_the_log(memory: Driven, tmp_path: Path) -> None:

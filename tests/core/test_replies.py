@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from mem0_core.errors import ModelError, ReplyError
 from mem0_core.loose_json import MAX_CHARS, MAX_LENIENT, WHOLE_REPLY, read_json
 from mem0_core.ports import Reply, ToolCall
 from mem0_core.records import Event, Operation, is_valid_text, same_fact_key
@@ -27,6 +29,7 @@ from mem0_core.replies import (
     operation_key,
     read_facts,
     read_operations,
+    read_summary,
 )
 
 NAME, PIZZA = "Name is Alice", "Loves pizza"
@@ -402,6 +405,380 @@ def test_read_json_gives_all_values_in_order() -> None:
     assert not reading.problems
 
 
+# --- what tests draw from --------------------------------------------------------------------------------------
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
+        st.sampled_from(["facts", "fact", "text", "memory", "id", "event", "old_memory", "x"]), inner, max_size=4
+    ),
+    max_leaves=12,
+)  # fmt: skip
+operation_items = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.sampled_from(["0", "1", "2", "9", 0, 1, None, True]),
+        "text": st.sampled_from([*TEXTS.values(), NAME, PIZZA, "", None, 3, "\ud83d"]),
+        "event": st.sampled_from([*Event, "NOOP", "update", "MERGE", None, 1]),
+        "old_memory": st.sampled_from([*TEXTS.values(), None, 1, "\ud83d"]),
+    },
+)
+FRAGMENTS = [
+    *("{", "}", "[", "]", ",", ":", '"', "'", "\\", "\\u", "\\ud83d", "//", "/*", "*/", "#", "None", "True", "1", "-"),
+    *("{{", "}}", "Infinity", "0x1", "é", "<think>", "</think>", "```json", "```", "\n", " ", "\x00", "\ud83d"),
+    *(
+        '"facts"',
+        '"memory"',
+        '"event"',
+        '"ADD"',
+        '{"facts": [',
+        "]}",
+        '"Loves pizza"',
+        "'it's'",
+        '{"id": 0, "event": "DELETE"}',
+    ),
+]
+fragments = st.lists(st.sampled_from(FRAGMENTS), max_size=40).map("".join)
+
+
+# --- operations by tool call -----------------------------------------------------------------------------------
+
+
+def called(*calls: tuple[str, Any], text: str = "", facts: Sequence[str] = FACTS) -> Reading[Operation]:
+    reply = Reply(text, [ToolCall(name, arguments) for name, arguments in calls])
+    return read_operations(reply, ids=IDS, texts=TEXTS, facts=facts)
+
+
+ADD_PIZZA = ("add_memory", {"text": PIZZA})
+RENAME = ("update_memory", {"id": "0", "text": NAME, "old_memory": "Name is Bob"})
+FORGET = ("delete_memory", {"id": "1"})
+JSON_FORM = {"memory": [{"id": "1", "event": "DELETE"}]}
+
+
+def test_each_call_is_an_operation() -> None:
+    reading = called(RENAME, FORGET, ADD_PIZZA, ("noop", {"id": "2"}))
+    assert reading.items == (RENAMED, GONE, ADDED, Operation(NONE, "Is a software engineer", "mem-c"))
+    assert not reading.problems
+
+
+def test_what_no_call_names_is_left_alone() -> None:
+    assert called(ADD_PIZZA) == Reading((ADDED,), (), called(ADD_PIZZA).raw)
+
+
+@pytest.mark.parametrize(
+    ("call", "operation"),
+    [
+        (("ADD", {"text": PIZZA}), ADDED),
+        (("Update", {"id": 0, "text": NAME}), RENAMED),
+        ((" delete ", {"id": "1"}), GONE),
+        (("NOOP", {"id": "1"}), SAME),
+        (("NONE", {"id": "1"}), SAME),
+        (("Add_Memory", {"Text": PIZZA}), ADDED),
+        (("update_memory", {"id": "0", "text": NAME, "old_memory": None}), RENAMED),
+        (("update_memory", {"id": "1", "text": "Likes burgers"}), SAME),
+        (("add_memory", {"id": "0", "text": PIZZA}), ADDED),
+        (("add_memory", {"memory": PIZZA}), ADDED),
+        (("add_memory", {"text": PIZZA, "event": "add"}), ADDED),
+        (("noop", {}), Operation(NONE)),
+        (("noop", ""), Operation(NONE)),
+        (("noop", "null"), Operation(NONE)),
+        (("noop", {"id": None}), Operation(NONE)),
+        (("add_memory", '{"text": "Loves pizza"}'), ADDED),
+        (("add_memory", "```json\n{'text': 'Loves pizza',}\n```"), ADDED),
+        (("delete_memory", JSON_FORM), GONE),
+        (("memory", JSON_FORM), GONE),
+        (("anything", JSON_FORM), GONE),
+        (("anything", json.dumps(JSON_FORM)), GONE),
+        (("anything", {"id": "1", "event": "DELETE"}), GONE),
+    ],
+)
+def test_a_call_in_all_its_forms(call: tuple[str, Any], operation: Operation) -> None:
+    reading = called(call)
+    assert (reading.items, reading.problems) == ((operation,), ())
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (("add_memory", {}), "no text"),
+        (("add_memory", {"text": " "}), "an empty text"),
+        (("add_memory", {"text": ["a", "b"]}), "a list instead of a text"),
+        (("add_memory", {"text": "\ud83d"}), SURROGATE),
+        (("add_memory", '{"text": "Loves piz'), BROKEN_OFF),
+        (("add_memory", '{"text": "Loves", "text": "Hates"}'), "two values instead of a text"),
+        (("add_memory", "Loves pizza"), "no JSON in the reply"),
+        (("add_memory", {"text": {1, 2}}), "no JSON in the reply"),
+        (("add_memory", {"text": PIZZA, "event": "DELETE"}), "its tool and its event differ"),
+        (("noop", {"id": "1", "event": 1}), "its tool and its event differ"),
+        (("update_memory", {"text": NAME}), "no id"),
+        (("update_memory", {"id": "0"}), "no text"),
+        (("update_memory", {"id": "7", "text": NAME}), "an id that was not given"),
+        (
+            ("update_memory", {"id": "1", "text": NAME, "old_memory": "Name is Bob"}),
+            "its id and its text name two different memories",
+        ),
+        (("delete_memory", {}), "no id"),
+        (("delete_memory", {"id": "7"}), "an id that was not given"),
+        (("delete_memory", '{"id": "1"'), BROKEN_OFF),
+        (("noop", {"id": "7"}), "an id that was not given"),
+    ],
+)
+def test_a_call_that_cannot_be_used_is_named_and_the_others_stand(call: tuple[str, Any], reason: str) -> None:
+    assert (called(call).items, reasons(called(call))) == ((), [reason])
+    reading = called(ADD_PIZZA, call, RENAME)
+    assert (reading.items, reasons(reading)) == ((ADDED, RENAMED), [reason])
+    assert all(problem.about != WHOLE_REPLY for problem in reading.problems)
+
+
+@pytest.mark.parametrize("arguments", [{}, "", {"id": "1"}, {"text": NAME}, '{"id": "1", "te', "1", {"a": {1}}])
+def test_an_unknown_tool_is_named(arguments: Any) -> None:
+    alone = called(("merge_memories", arguments))
+    assert (alone.items, reasons(alone)) == ((), ['an unknown tool "merge_memories"'])
+    assert "merge_memories" in alone.raw
+    reading = called(FORGET, ("merge_memories", arguments), ADD_PIZZA)
+    assert (reading.items, reasons(reading)) == ((GONE, ADDED), ['an unknown tool "merge_memories"'])
+
+
+def test_an_unknown_tool_beside_an_answer_in_json_is_named_and_the_answer_read() -> None:
+    reading = called(("think", {}), text=json.dumps(JSON_FORM))
+    assert (reading.items, reasons(reading)) == ((GONE,), ['an unknown tool "think"'])
+
+
+def test_any_name_of_a_tool_can_be_shown() -> None:
+    (problem,) = called(("\ud83d" + "x" * 10_000, {"\ud83d": "\ud83d"})).problems
+    str(problem).encode()
+    assert len(problem.reason) < 100
+
+
+@pytest.mark.parametrize("text", ['{"memory": [{"id": "0", "event": "DELETE"}]}', "Let me {see}.", '{"memory": []}'])
+def test_calls_win_over_the_text_beside_them(text: str) -> None:
+    reading = called(FORGET, ADD_PIZZA, text=text)
+    assert (reading.items, reading.problems) == ((GONE, ADDED), ())
+
+
+@pytest.mark.parametrize("text", ["", "Nothing to do.", '{"memory": []}', '{"tool_calls": []}', "[]"])
+def test_neither_a_call_nor_json_is_a_problem(text: str) -> None:
+    assert called(text=text).problems
+    assert called(("memory", {"memory": []}), text=text).problems
+
+
+def test_two_calls_on_one_memory_are_contested() -> None:
+    reading = called(RENAME, ("delete_memory", {"id": "0"}), ("noop", {"id": "0"}))
+    assert (reading.items, reasons(reading)) == ((RENAMED,), ["a second operation on one memory"])
+
+
+def test_several_objects_in_the_arguments_of_one_call_are_all_meant() -> None:
+    assert called(("delete_memory", '{"id": "0"}{"id": "1"}')).items == (
+        Operation(DELETE, "Name is Bob", "mem-a"),
+        GONE,
+    )
+
+
+def test_the_raw_reply_names_the_tools() -> None:
+    assert [json.loads(line) for line in called(FORGET, ("noop", {})).raw.splitlines()] == [
+        {"name": "delete_memory", "arguments": {"id": "1"}},
+        {"name": "noop", "arguments": {}},
+    ]
+
+
+def test_calls_mend_calls() -> None:
+    first = called(RENAME, ("add_memory", '{"text": "Loves piz'))
+    assert merge(first, called(ADD_PIZZA), operation_key).items == (RENAMED, ADDED)
+    assert not merge(first, called(ADD_PIZZA), operation_key).problems
+
+
+WRITTEN = [
+    '{"name": "delete_memory", "arguments": {"id": "1"}}',
+    '<think>{"name": "delete_memory"</think><tool_call>\n{"name": "delete_memory", "arguments": {"id": "1"}}\n</tool_call>',
+    '{"tool_calls": [{"name": "DELETE", "parameters": {"id": "1"}}]}',
+    '```json\n[{"type": "function", "function": {"name": "delete_memory", "arguments": "{\\"id\\": \\"1\\"}"}}]\n```',
+    'I call {"function": "delete_memory", "arguments": {"id": 1}} now.',
+]
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_calls_that_a_model_writes_out_are_read(text: str) -> None:
+    reading = operations(
+        f'{text}\n{{"name": "add_memory", "arguments": {{"text": "Loves pizza"}}}}\n{{"name": "noop"}}'
+    )
+    assert (reading.items, reading.problems) == ((GONE, ADDED, Operation(NONE)), ())
+    assert reading.raw.startswith(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"name": "delete_memory", "arguments": {"id": "1"',
+        '{"name": "delete_memory", "arguments": {"id": "1", "id": "0"}}',
+        '{"name": "delete_memory", "arguments": ["1"]}',
+        '{"name": 1, "arguments": {"id": "1"}}',
+        '{"x": {"name": "delete_memory", "arguments": {"id": "1"}}}',
+        '{"name": "forget", "arguments": {"id": "1"}}',
+        "[" * 15 + '{"name": "delete_memory", "arguments": {"id": "1"}}',
+        '<think>{"name": "delete_memory", "arguments": {"id": "1"}}',
+    ],
+)
+def test_a_call_written_out_that_is_none_does_nothing(text: str) -> None:
+    assert not operations(text).items
+    assert operations(text).problems
+
+
+CALL = '{"name": "delete_memory", "arguments": {"id": "0"}}'
+
+
+@pytest.mark.parametrize("write", [json.dumps, repr])
+def test_a_call_within_a_text_is_a_text(write: Any) -> None:
+    reading = operations(write({"memory": [{"event": "ADD", "text": f"Said </think> {CALL}"}]}))
+    assert [operation.event for operation in reading.items] == [ADD]
+    assert called(("add_memory", {"text": CALL})).items == (Operation(ADD, CALL),)
+
+
+decisions = st.fixed_dictionaries(
+    {"event": st.sampled_from(Event)},
+    optional={
+        "id": st.sampled_from(["0", "1", "2", "9", 0, 1, None, " 2 "]),
+        "text": st.sampled_from([*TEXTS.values(), NAME, PIZZA, " ", "\ud83d", None, 3]),
+        "old_memory": st.sampled_from([*TEXTS.values(), None, "else"]),
+    },
+)
+TOOL_NAMES = {
+    ADD: ["add_memory", "ADD", "add"],
+    UPDATE: ["update_memory", "UPDATE", "Update_Memory"],
+    DELETE: ["delete_memory", "DELETE"],
+    NONE: ["noop", "NOOP", "NONE"],
+}
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(decisions, min_size=1, max_size=8), st.data())
+def test_the_same_decisions_are_the_same_operations_in_either_form(
+    decided: list[dict[str, Any]], data: st.DataObject
+) -> None:
+    calls = []
+    for decision in decided:
+        arguments = {key: value for key, value in decision.items() if key != "event"}
+        name = data.draw(st.sampled_from(TOOL_NAMES[decision["event"]]))
+        calls.append((name, json.dumps(arguments) if data.draw(st.booleans()) else arguments))
+    listed = operations(json.dumps({"memory": decided}))
+    by_tools = called(*calls)
+    assert by_tools.items == listed.items
+    assert reasons(by_tools) == reasons(listed)
+    written = [{"name": name, "arguments": arguments} for name, arguments in calls]
+    assert operations(json.dumps({"tool_calls": written})).items == listed.items
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["add_memory", "DELETE", "noop", "memory", "forget", ""]),
+            values | st.text() | fragments | values.map(json.dumps),
+        ),
+        max_size=4,
+    ),
+    fragments,
+)
+def test_no_call_ever_raises_and_each_leaves_a_trace(calls: list[tuple[str, Any]], text: str) -> None:
+    reading = called(*calls, text=text)
+    assert reading.items or reading.problems
+    for problem in reading.problems:
+        str(problem).encode()
+    assert isinstance(reading.raw, str)
+
+
+# --- the summary -----------------------------------------------------------------------------------------------
+
+STORY = "Desmond has a sister, Jesica.\nShe has a dog."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        STORY,
+        f"\n {STORY} \n",
+        f"Summary: {STORY}",
+        f"Summary:\n\n{STORY}",
+        f"**Summary:** {STORY}",
+        f"**Summary**: {STORY}",
+        f"## Summary\n\n{STORY}",
+        f"# Updated Conversation Summary\n{STORY}",
+        f"The new summary: {STORY}",
+        f"Summary of the conversation so far:\n{STORY}",
+        f"Sure! Here is the updated summary of the whole conversation:\n\n{STORY}",
+        f"Here's a summary in 100 words: {STORY}",
+        f"```\n{STORY}\n```",
+        f"```markdown\n{STORY}\n```\nAnything else?",
+        f"```text\n{STORY}",
+        f"Here is the summary:\n```\n{STORY}\n```",
+        f"```\nSummary:\n{STORY}\n```",
+        f"<think>Summary: hm.</think>\n{STORY}",
+        f"so a summary it is</think>Summary: {STORY}",
+    ],
+)
+def test_a_summary_is_read_without_what_is_around_it(text: str) -> None:
+    assert read_summary(Reply(text)) == STORY
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The summary of the meeting: approved.",
+        "Summary judgment was granted to Ann.",
+        "Here is where Ann lives: Oslo.",
+        "名字是张三。",
+        "Ann runs `make` and ```x``` daily.",
+        "Sure of herself, Ann moved.",
+    ],
+)
+def test_a_summary_that_only_looks_like_a_lead_is_kept(text: str) -> None:
+    assert read_summary(Reply(text)) == text
+
+
+def test_a_fence_on_one_line() -> None:
+    assert read_summary(Reply("```Ann lives in Oslo.```")) == "Ann lives in Oslo."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \n",
+        "Summary:",
+        "## Summary\n",
+        "```\n```",
+        "```\nSummary:\n```",
+        "<think>Hm.</think>",
+        "<think>Hm.",
+        "\x00\x07",
+    ],
+)
+def test_an_empty_summary_is_an_error_that_carries_the_reply(text: str) -> None:
+    with pytest.raises(ReplyError, match="summary") as caught:
+        read_summary(Reply(text))
+    assert caught.value.raw == text
+    assert isinstance(caught.value, ModelError)
+
+
+def test_halves_of_surrogate_pairs_do_not_survive() -> None:
+    assert read_summary(Reply("Ann \ud83d likes \udf55 and \ud83c\udf55.")) == "Ann \ufffd likes \ufffd and 🍕."
+
+
+def test_control_characters_do_not_survive() -> None:
+    assert read_summary(Reply("Ann\x00 likes\ttea\x1b\x7f.\nA lot.")) == "Ann likes\ttea.\nA lot."
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(st.characters()) | fragments)
+def test_every_summary_can_be_stored_and_sent(text: str) -> None:
+    try:
+        summary = read_summary(Reply(text))
+    except ReplyError:
+        return
+    summary.encode()
+    assert summary == summary.strip() != ""
+    assert "\0" not in summary
+
+
 # --- repair ----------------------------------------------------------------------------------------------------
 
 
@@ -486,39 +863,6 @@ def test_keys_of_operations() -> None:
 
 
 # --- whatever comes --------------------------------------------------------------------------------------------
-
-values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-        st.sampled_from(["facts", "fact", "text", "memory", "id", "event", "old_memory", "x"]), inner, max_size=4
-    ),
-    max_leaves=12,
-)  # fmt: skip
-operation_items = st.fixed_dictionaries(
-    {},
-    optional={
-        "id": st.sampled_from(["0", "1", "2", "9", 0, 1, None, True]),
-        "text": st.sampled_from([*TEXTS.values(), NAME, PIZZA, "", None, 3, "\ud83d"]),
-        "event": st.sampled_from([*Event, "NOOP", "update", "MERGE", None, 1]),
-        "old_memory": st.sampled_from([*TEXTS.values(), None, 1, "\ud83d"]),
-    },
-)
-FRAGMENTS = [
-    *("{", "}", "[", "]", ",", ":", '"', "'", "\\", "\\u", "\\ud83d", "//", "/*", "*/", "#", "None", "True", "1", "-"),
-    *("{{", "}}", "Infinity", "0x1", "é", "<think>", "</think>", "```json", "```", "\n", " ", "\x00", "\ud83d"),
-    *(
-        '"facts"',
-        '"memory"',
-        '"event"',
-        '"ADD"',
-        '{"facts": [',
-        "]}",
-        '"Loves pizza"',
-        "'it's'",
-        '{"id": 0, "event": "DELETE"}',
-    ),
-]
-fragments = st.lists(st.sampled_from(FRAGMENTS), max_size=40).map("".join)
 
 
 @settings(max_examples=600, deadline=None)
@@ -623,6 +967,13 @@ def test_pythons_repr_is_read_like_json(facts: list[str]) -> None:
         "\\" * 400_000,
         '{"' + "\\" * 400_000,
         json.dumps({"memory": [{"id": "0", "event": "UPDATE", "text": f"t{n}"} for n in range(8_000)]}),
+        '{"name": "noop"}' * 25_000,
+        '{"name": "noop", "arguments": {"id": "' + "a" * 400_000,
+        "a" + " " * 400_000 + "b",
+        "Sure! " + "# " * 200_000 + "x",
+        "```\n" + "\n" * 400_000 + "x",
+        "```\n" + "```x" * 100_000,
+        "Here is " * 50_000,
     ],
     ids=lambda text: text[:20],
 )
@@ -630,7 +981,19 @@ def test_no_reply_takes_long(text: str) -> None:
     started = time.perf_counter()
     read_facts(Reply(text))
     operations(text)
+    with contextlib.suppress(ReplyError):
+        read_summary(Reply(text))
     assert time.perf_counter() - started < 20  # seconds on a busy machine; a quadratic reading would take minutes
+
+
+@pytest.mark.parametrize("name", ["add_memory", "forget"])
+@pytest.mark.parametrize(
+    "text", ["{ a " * 100_000, '{"a": [' + "'a'b, " * 60_000, "\\" * 400_000, '{"memory": [' * 30_000]
+)
+def test_no_call_takes_long(name: str, text: str) -> None:
+    started = time.perf_counter()
+    called((name, text))
+    assert time.perf_counter() - started < 20
 
 
 def test_reading_deep_in_the_stack_does_not_raise() -> None:

@@ -78,7 +78,7 @@ def test_alice_loves_pizza(story: Story) -> None:
     assert result["results"][0]["id"] == ids["Name is Bob"]
     assert sorted(texts(memory.get_all(user_id="u"))) == ["Likes burgers", "Loves pizza", "Name is Alice"]
     asked = chat.calls[0].messages
-    assert asked[1]["content"] == (
+    assert asked[1]["content"].endswith(
         "Input:\nuser: Hi, my name is Alice. I love pizza.\nassistant: Nice to meet you, Alice!"
     )
 
@@ -274,3 +274,75 @@ def test_each_fact_brings_its_s_nearest_memories(story: Story) -> None:
     memory.memory._chat = ScriptedChat(model)
     memory.add("I like red cherries", user_id="u")
     assert counted == [2]
+
+
+# --- seed 001: the update phase by tool call -----------------------------------------------------------------------
+
+TOOLS = {"UPDATE": "update_memory", "NOOP": "noop", "DELETE": "delete_memory", "ADD": "add_memory"}
+
+
+@pytest.mark.parametrize("form", ["json", "tools"])
+def test_both_forms_of_the_update_phase_come_to_the_same(story: Story, form: str) -> None:
+    """The paper's tools, and the seed's JSON: the same decisions are the same operations."""
+
+    def model(task: str, messages: Any) -> dict[str, Any]:
+        if task == "facts":
+            return {"facts": ["Name is Alice", "Is not from Rome", "Loves pizza"]}
+        ids = {memory["text"]: memory["id"] for memory in json.loads(messages[-1]["content"])["memories"]}
+        decisions = [
+            ("UPDATE", {"id": ids["Name is Bob"], "text": "Name is Alice"}),
+            ("NOOP", {"id": ids["Likes burgers"]}),
+            ("DELETE", {"id": ids["Is from Rome"]}),
+            ("ADD", {"text": "Loves pizza"}),
+        ]
+        if form == "json":
+            return {"memory": [{"id": "new", "text": "", "event": event, **fields} for event, fields in decisions]}
+        return {"tool_calls": [{"name": TOOLS[event], "arguments": fields} for event, fields in decisions]}
+
+    memory = story(config={"operations": form})
+    known(memory, "Name is Bob", "Likes burgers", "Is from Rome")
+    chat = memory.memory._chat = ScriptedChat(model)
+    result = memory.add("I am Alice, not from Rome, and I love pizza.", user_id="u")
+    assert sorted(events(result)) == [
+        ("ADD", "Loves pizza"),
+        ("DELETE", "Is from Rome"),
+        ("NONE", "Likes burgers"),
+        ("UPDATE", "Name is Alice"),
+    ]
+    offered = sorted(tool.name for tool in chat.calls[1].tools)
+    assert offered == (sorted(TOOLS.values()) if form == "tools" else [])
+
+
+def test_desmond_turn_by_turn(story: Story) -> None:
+    """Seed 004's Desmond in separate adds: what each "her" and "she" means, the model reads from the window."""
+    turns = ["My name is Desmond.", "I have a sister.", "Her name is Jesica.", "She has a dog."]
+    facts = ["Name is Desmond", "Has a sister", "Has a sister named Jesica", "Jesica has a dog"]
+    read: list[str] = []
+
+    def model(task: str, messages: Any) -> Any:
+        content = messages[-1]["content"]
+        if task == "facts":
+            read.append(content)
+            turn = len(read) - 1
+            assert content.endswith(f"Input:\nuser: {turns[turn]}")
+            assert [line for line in turns[:turn] if f"user: {line}" not in content] == [], "the window has them all"
+            return {"facts": [facts[turn]]}
+        data = json.loads(content)
+        known_as = {memory["text"]: memory["id"] for memory in data["memories"]}
+        (fact,) = data["facts"]
+        if fact == "Has a sister named Jesica":
+            return {"memory": [op(known_as["Has a sister"], fact, "UPDATE", "Has a sister")]}
+        return {"memory": [op("new", fact, "ADD")]}
+
+    memory = story()
+    memory.memory._chat = ScriptedChat(model)
+    ids = [memory.add(turn, user_id="desmond")["results"][0]["id"] for turn in turns]
+    rows = [
+        (row["event"], row["old_memory"], row["new_memory"]) for id in dict.fromkeys(ids) for row in memory.history(id)
+    ]
+    assert rows == [
+        ("ADD", None, "Name is Desmond"),
+        ("ADD", None, "Has a sister"),
+        ("UPDATE", "Has a sister", "Has a sister named Jesica"),
+        ("ADD", None, "Jesica has a dog"),
+    ]

@@ -20,6 +20,7 @@ from mem0_core.errors import ConfigError, MissingExtra
 
 __all__ = [
     "PROVIDERS",
+    "BackgroundConfig",
     "ComponentConfig",
     "GraphConfig",
     "Kind",
@@ -105,6 +106,25 @@ class GraphConfig(ComponentConfig):
     """Who names the entities of a query: a model, at one call per search (seed 002), or rules."""
 
 
+class BackgroundConfig(BaseModel):
+    """How work is done that was put off; see `background.Settings`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    workers: int = Field(default=2, ge=1, le=64)
+    """Threads, or tasks of an event loop, at once."""
+    batch: int = Field(default=8, ge=1, le=100)
+    """How many turns of one conversation are read in one go, when they queue up."""
+    tries: int = Field(default=8, ge=1)
+    """How often a job may fail, while others succeed, before it is parked."""
+    backoff: float = Field(default=1.0, gt=0)
+    """Seconds before the second try; then twice as long each time."""
+    lease: float = Field(default=30.0, gt=0)
+    """Seconds after which another worker may take the job of one that is gone."""
+    drain: float = Field(default=10.0, ge=0)
+    """Seconds that `close` waits for what is not done yet; what is left waits for the next start."""
+
+
 class MemoryConfig(BaseModel):
     """The keys of a configuration. An unknown one is an error that names it and the nearest known one."""
 
@@ -131,10 +151,20 @@ class MemoryConfig(BaseModel):
     for never."""
     extraction: Literal["staged", "fused"] = "staged"
     """Whether a model is asked step by step, or once for everything."""
+    operations: Literal["auto", "json", "tools"] = "auto"
+    """How a model decides what facts do to memories: in JSON, or by calling tools, as the paper has it. By default by
+    tools where the model says that it ``supports`` ``{"tools"}`` and not ``"schema"``."""
     on_conflict: Literal["invalidate", "delete"] = "invalidate"
     """What becomes of relations that no longer hold: they end and stay in the record, or they are removed."""
     neighbours: int = Field(default=10, ge=1, le=100)
     """s: how many memories nearest to each fact the model weighs it against."""
+    window: int = Field(default=10, ge=0, le=200)
+    """m: how many messages before the new ones the model reads them by."""
+    summary_every: int = Field(default=20, ge=0)
+    """Messages after which the summary of a conversation is made anew, in the background; 0 for no summary."""
+    summary_words: int = Field(default=200, ge=20)
+    """How long a summary may become."""
+    background: BackgroundConfig = Field(default_factory=BackgroundConfig)
     enable_vision: bool = False
     """Whether the chat model describes images in messages (also read from ``llm.config``, as in mem0)."""
     on_bad_reply: Literal["skip", "raise"] = "skip"
@@ -230,7 +260,8 @@ def _known_keys(place: Sequence[str | int]) -> list[str]:
     """The keys there are, where an unknown one stood."""
     if len(place) == 1:
         return list(MemoryConfig.model_fields)
-    return list((GraphConfig if place[0] == "graph_store" else ComponentConfig).model_fields)
+    parts: dict[str | int, type[BaseModel]] = {"graph_store": GraphConfig, "background": BackgroundConfig}
+    return list(parts.get(place[0], ComponentConfig).model_fields)
 
 
 def _nearest(name: str, known: Sequence[str]) -> str:

@@ -190,7 +190,7 @@ class MemoryStoreContract:
         assert commit.conflicts == (1,)
         assert commit.applied == ()
         assert [found.text for found in store.find(ALICE)] == ["Lives in Porto"]
-        assert store.messages(ALICE) == []
+        assert store.talk.messages(ALICE) == []
 
     def test_a_failing_change_takes_the_whole_plan_back(self, store: MemoryStore) -> None:
         before = store.position(ALICE)
@@ -204,7 +204,7 @@ class MemoryStoreContract:
                 space=SPACE,
             )
         assert store.find(ALICE) == []
-        assert store.messages(ALICE) == []
+        assert store.talk.messages(ALICE) == []
         assert store.position(ALICE) == before
 
     def test_a_store_keeps_one_embedder(self, store: MemoryStore) -> None:
@@ -366,15 +366,15 @@ class MemoryStoreContract:
         for _ in range(2):
             store.commit([], scope=ALICE, messages=turn, at=AT)
         store.commit([], scope=ALICE, messages=[Message("user", "hi", name="Ann")], at=LATER)
-        kept = store.messages(ALICE)
+        kept = store.talk.messages(ALICE)
         assert [(m.role, m.content, m.name) for m in kept] == [
             ("user", "hi", "Ann"),
             ("assistant", "hello", None),
             ("user", "hi", "Ann"),
         ]
         assert kept[0].metadata == {"id": 1}
-        assert [m.content for m in store.messages(ALICE, limit=2)] == ["hello", "hi"]
-        assert store.messages(BOB) == []
+        assert [m.content for m in store.talk.messages(ALICE, limit=2)] == ["hello", "hi"]
+        assert store.talk.messages(BOB) == []
 
     # --- erasing ----------------------------------------------------------------------------------------------------
 
@@ -390,7 +390,7 @@ class MemoryStoreContract:
         before = store.position(ALICE)
         assert store.erase([opera.id, "unknown"], at=LATER) == 1
         assert store.get(opera.id) is None
-        assert [m.content for m in store.messages(ALICE)] == ["I ski"]
+        assert [m.content for m in store.talk.messages(ALICE)] == ["I ski"]
         assert [row.event for row in store.history(opera.id)] == ["ADD", "DELETE"]
         assert len(store.vector_changes(ALICE, after=before.seq).removed) == 1
         assert len(store.vectors([int(row) for row in store.rows(ALICE)])[0]) == 1
@@ -415,9 +415,9 @@ class MemoryStoreContract:
         plan = [Change(Event.ADD, item, vector=unit_vectors(1)[0], sources=(0,))]
         store.commit(plan, scope=ALICE, messages=[Message("user", "I love pizza")], at=AT, space=SPACE)
         self.change(store, Event.DELETE, item, "Loves pizza")
-        assert len(store.messages(ALICE)) == 1
+        assert len(store.talk.messages(ALICE)) == 1
         store.erase([item.id], at=LATER, purge=True)
-        assert store.messages(ALICE) == []
+        assert store.talk.messages(ALICE) == []
         assert store.history(item.id) == []
 
     def test_erasing_a_scope_spares_the_others(self, store: MemoryStore) -> None:
@@ -428,8 +428,8 @@ class MemoryStoreContract:
         store.commit([], scope=BOB, messages=[Message("user", "hello")], at=AT)
         assert store.erase_scope(ALICE, at=LATER) == 2
         assert [item.id for item in store.find(None)] == [other.id]
-        assert store.messages(ALICE) == []
-        assert len(store.messages(BOB)) == 1
+        assert store.talk.messages(ALICE) == []
+        assert len(store.talk.messages(BOB)) == 1
         assert store.history(run.id)[-1].is_deleted
         assert store.erase_scope(ALICE, at=LATER, purge=True) == 0  # reaches what was deleted before
         assert store.history(mine.id) == []

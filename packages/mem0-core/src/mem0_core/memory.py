@@ -17,20 +17,33 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
-from mem0_core.config import GraphConfig, Kind, MemoryConfig, build, check_provider, graph_config, load_config
-from mem0_core.errors import ConfigError, InputError, ScopeError, StoreError
+from mem0_core.background import Background, Settings
+from mem0_core.config import (
+    BackgroundConfig,
+    GraphConfig,
+    Kind,
+    MemoryConfig,
+    build,
+    check_provider,
+    graph_config,
+    load_config,
+)
+from mem0_core.errors import ConfigError, InputError, NotFoundError, ScopeError, StoreError
 from mem0_core.filters import Filter, parse_filters, unexpired
 from mem0_core.flow import Flow, StepRecord, arun, do, observe, run
 from mem0_core.pipelines import upkeep
+from mem0_core.pipelines.converse import summarise
 from mem0_core.pipelines.recall import Query, recall
 from mem0_core.pipelines.remember import remember
-from mem0_core.pipelines.request import PROCEDURAL, Prompts, Request
+from mem0_core.pipelines.request import PROCEDURAL, Prompts, Request, heard, options_of, request_of
 from mem0_core.ports import (
     ChatModel,
     Embedder,
     Graph,
     GraphIndex,
     GraphOptions,
+    Job,
+    Lease,
     MemoryStore,
     Ports,
     Reply,
@@ -46,6 +59,7 @@ from mem0_core.records import (
     Event,
     HistoryDict,
     Hit,
+    JobDict,
     MemoryDict,
     MemoryItem,
     Message,
@@ -170,6 +184,7 @@ class Memory:
         self._store = store if store is not None else self._open_store()
         self._index = index
         self._graph: Graph | None = None
+        self._background = Background(self._store.jobs, self._do_jobs, _settings(self.config.background))
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any] | str | Path) -> Self:
@@ -192,6 +207,7 @@ class Memory:
         timestamp: int | float | str | datetime | None = None,
         expiration_date: str | date | None = None,
         dry_run: bool = False,
+        background: bool = False,
     ) -> Flow[AddResult]:
         """Learn from a conversation: what is new is added, what changed is updated, what no longer holds is deleted.
 
@@ -208,6 +224,8 @@ class Memory:
                 or datetime; by default the time of the last message that has one, else now.
             expiration_date: last day on which the memories are recalled.
             dry_run: tell what would change, and change nothing.
+            background: keep the messages, durably, and return; a worker learns from them. Searches see them at once.
+                The result holds nothing but ``job_id``: see `pending`, `flush` and `retry`.
 
         Returns:
             ``results`` (each with ``event`` ADD, UPDATE, DELETE or NONE), ``relations`` (those that began to hold
@@ -242,11 +260,26 @@ class Memory:
             ),
             neighbours=self.config.neighbours,
             vision=self.config.enable_vision,
+            window=self.config.window,
+            summary_every=self.config.summary_every,
             bad_reply=self.config.on_bad_reply,
             extraction=self.config.extraction,
+            operations=self.config.operations,
         )
+        if background:
+            job = yield from self._put_off(request)
+            put = AddResult(
+                results=[],
+                relations=_related(()),
+                skipped=list(parsed.skipped),
+                usage=usage.total(time.perf_counter() - started),
+                job_id=job,
+            )
+            return cast(AddResult, self._versioned(put))
         ports = yield from self._ports()
         done = yield from observe(remember(ports, request), usage.count)
+        if done.put_off:
+            yield from do(self._background.start)
         result = AddResult(
             results=[_added(change) for change in done.changes],
             relations=_related(done.relations),
@@ -334,6 +367,86 @@ class Memory:
             results=[_shape(item) for item in items], relations=[_relation(relation) for relation in held]
         )
         return cast(SearchResult, self._versioned(found))
+
+    def _put_off(self, request: Request) -> Flow[str]:
+        """Keep a request for later, and see that somebody is there to do it."""
+        if request.dry_run:
+            raise InputError("dry_run and background: nothing would be done, later")
+        job = yield from do(
+            self._store.jobs.put,
+            request.scope,
+            "remember",
+            at=request.at,
+            messages=heard(request.messages),
+            options=options_of(request),
+        )
+        yield from do(self._background.start)
+        return str(job)
+
+    def _pending(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> Flow[list[JobDict]]:
+        """What was put off and is not done yet, oldest first; of everybody, where no id is given.
+
+        A job that failed too often is ``parked``, with its ``error``: it waits for `retry`.
+        """
+        given = any(value is not None for value in (user_id, agent_id, run_id))
+        scope = Scope(user_id, agent_id, run_id) if given else None
+        return [_job(job) for job in (yield from do(self._store.jobs.listed, scope))]
+
+    def _flush(self, timeout: float | None = None) -> Flow[bool]:
+        """Wait until nothing is left to do but what is parked; False where that took longer than `timeout` seconds."""
+        if (yield from do(self._background.left)):
+            yield from do(self._background.start)
+        return (yield from do(self._background.flush, timeout))
+
+    def _retry(self, job_id: str) -> Flow[None]:
+        """Let a parked job be tried again.
+
+        Raises:
+            NotFoundError: no parked job has that id.
+        """
+        if not (isinstance(job_id, str) and job_id.isdecimal()):
+            raise InputError(f"a job's id is a string of digits, not {job_id!r}")
+        if not (yield from do(self._store.jobs.retry, int(job_id))):
+            raise NotFoundError(job_id)
+        yield from do(self._background.start)
+
+    def _do_jobs(self, jobs: list[Job], lease: Lease) -> Flow[None]:
+        """What the workers do: remember turns that were put off, or sum a conversation up."""
+        ports = yield from self._ports()
+        if jobs[0].kind == "summary":
+            if self._chat is None:
+                yield from do(self._store.jobs.done, lease)
+                return
+            yield from summarise(ports, self._chat, jobs[0], lease, max_words=self.config.summary_words)
+        elif any(job.messages for job in jobs):
+            yield from remember(ports, self._taken_up(jobs), lease)
+        else:  # they were deleted meanwhile
+            yield from do(self._store.jobs.done, lease)
+
+    def _taken_up(self, jobs: Sequence[Job]) -> Request:
+        """The request that jobs were put off for, as one."""
+        return request_of(
+            jobs,
+            Request(
+                scope=jobs[0].scope,
+                messages=(),
+                at=jobs[-1].at,
+                today=_today(),
+                prompts=Prompts(
+                    facts=self.config.custom_fact_extraction_prompt,
+                    update=self.config.custom_update_memory_prompt,
+                ),
+                neighbours=self.config.neighbours,
+                vision=self.config.enable_vision,
+                window=self.config.window,
+                summary_every=self.config.summary_every,
+                bad_reply=self.config.on_bad_reply,
+                extraction=self.config.extraction,
+                operations=self.config.operations,
+            ),
+        )
 
     def _relations(
         self,
@@ -427,6 +540,9 @@ class Memory:
     get = _sync(_get)
     get_all = _sync(_get_all)
     relations = _sync(_relations)
+    pending = _sync(_pending)
+    flush = _sync(_flush)
+    retry = _sync(_retry)
     update = _sync(_update)
     delete = _sync(_delete)
     delete_all = _sync(_delete_all)
@@ -439,6 +555,9 @@ class Memory:
     aget = _async(_get)
     aget_all = _async(_get_all)
     arelations = _async(_relations)
+    apending = _async(_pending)
+    aflush = _async(_flush)
+    aretry = _async(_retry)
     aupdate = _async(_update)
     adelete = _async(_delete)
     adelete_all = _async(_delete_all)
@@ -449,7 +568,13 @@ class Memory:
     # --- wiring --------------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Write what projections keep on disk, and let the store go. Closing twice is fine."""
+        """Wait for what is put off, as long as ``background.drain`` says; then let everything go.
+
+        What is not done by then is done at the next start. Closing twice is fine.
+        """
+        if not self._closed and self._background.working:
+            self._background.flush(self.config.background.drain)
+        self._background.stop()
         with self._lock:
             if self._closed:
                 return
@@ -463,7 +588,10 @@ class Memory:
             self._store.close()
 
     async def aclose(self) -> None:
-        """`close`, and the connections of this event loop."""
+        """`close`, with the tasks and connections of this event loop."""
+        if not self._closed and self._background.working:
+            await self._background.aflush(self.config.background.drain)
+        await self._background.astop()
         if self._graph is not None and (disconnect := getattr(self._graph.index, "aclose", None)) is not None:
             await disconnect()
         await asyncio.to_thread(self.close)
@@ -570,6 +698,9 @@ class AsyncMemory:
     get = _awaited(Memory._get)
     get_all = _awaited(Memory._get_all)
     relations = _awaited(Memory._relations)
+    pending = _awaited(Memory._pending)
+    flush = _awaited(Memory._flush)
+    retry = _awaited(Memory._retry)
     update = _awaited(Memory._update)
     delete = _awaited(Memory._delete)
     delete_all = _awaited(Memory._delete_all)
@@ -651,6 +782,16 @@ def _build_graph(config: GraphConfig, store: MemoryStore, embedded: GraphIndex) 
         return embedded
     index: GraphIndex = build("graph_store", config, truth=store.graph, store_id=store.graph.identity())
     return index
+
+
+def _settings(config: BackgroundConfig) -> Settings:
+    return Settings(
+        workers=config.workers,
+        batch=config.batch,
+        tries=config.tries,
+        backoff=config.backoff,
+        lease=config.lease,
+    )
 
 
 def _graph_options(config: GraphConfig, memory: MemoryConfig) -> GraphOptions:
@@ -751,6 +892,21 @@ def _added(change: Change) -> AddedMemory:
     return result
 
 
+def _job(job: Job) -> JobDict:
+    shaped = JobDict(
+        id=str(job.row),
+        kind=job.kind,
+        state=job.state,
+        attempts=job.attempts,
+        error=job.error,
+        messages=[{"role": message.role, "content": message.content} for message in job.messages],
+        created_at=job.at,
+    )
+    for axis, value in job.scope.ids.items():
+        shaped[axis.value] = value
+    return shaped
+
+
 def _related(changes: Sequence[RelationChange]) -> Relations:
     """What began to hold and what ended, as seed 000 shows it; what was said once more is neither."""
     return Relations(
@@ -784,6 +940,8 @@ def _done(message: str, pending: Sequence[Pending]) -> dict[str, Any]:
 def _found(hit: Hit, explain: bool) -> MemoryDict:
     shaped = _shape(hit.item)
     shaped["score"] = hit.score
+    if hit.pending:
+        shaped["pending"] = True
     if explain:
         shaped["explanation"] = {"dense": hit.score}
     return shaped

@@ -41,12 +41,18 @@ __all__ = [
     "GraphIndex",
     "GraphOptions",
     "GraphTruth",
+    "Job",
+    "JobKind",
+    "JobQueue",
+    "Lease",
     "MemoryStore",
     "OnConflict",
     "Ports",
     "Position",
     "Reply",
     "Reranker",
+    "Summary",
+    "Talk",
     "Task",
     "Tool",
     "ToolCall",
@@ -101,7 +107,10 @@ class Reply:
 
 @runtime_checkable
 class ChatModel(Protocol):
-    """A language model. Raises ModelError when the call fails for good."""
+    """A language model. Raises ModelError when the call fails for good.
+
+    It may have an attribute ``supports``, a collection of "schema" and "tools", which decides how it is asked.
+    """
 
     def complete(
         self,
@@ -155,11 +164,13 @@ class Commit:
             those that followed from changes to memories are there as well.
         conflicts: positions of UPDATEs and DELETEs whose memory no longer held the text they were planned on.
             When there is one, nothing of the plan was written and `applied` is empty.
+        lost: another worker has taken a job of the lease; nothing was written.
     """
 
     applied: tuple[Change, ...] = ()
     relations: tuple[RelationChange, ...] = ()
     conflicts: tuple[int, ...] = ()
+    lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +382,113 @@ class GraphIndex(Protocol):
     def close(self) -> None: ...
 
 
+JobKind = Literal["remember", "summary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work put off: messages to be remembered, or a summary to be made anew.
+
+    Attributes:
+        options: what else the add was given, as JSON.
+        at: ISO 8601 time of the conversation.
+        attempts: how often it failed, `error` says why at last.
+        state: a parked job is not tried again until it is told to (`JobQueue.retry`).
+    """
+
+    row: int
+    kind: JobKind
+    scope: Scope
+    messages: tuple[Message, ...]
+    options: Mapping[str, Any]
+    at: str
+    state: Literal["waiting", "leased", "parked"] = "waiting"
+    attempts: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right of one worker to do some jobs, until it runs out or another worker takes them."""
+
+    worker: str
+    jobs: tuple[int, ...]
+
+
+class JobQueue(Protocol):
+    """Work put off, kept in the truth: nothing is lost or done twice, whoever dies when.
+
+    Jobs of one partition (the first id of a scope) are done in their order, those of several at once.
+    """
+
+    def put(
+        self,
+        scope: Scope,
+        kind: JobKind,
+        *,
+        at: str,
+        messages: Sequence[Message] = (),
+        options: Mapping[str, Any] | None = None,
+    ) -> int:
+        """Keep the messages and the job, in one transaction; returns its number."""
+        ...
+
+    def lease(self, worker: str, *, seconds: float, most: int = 1) -> list[Job]:
+        """Take the oldest job that may be done now, with up to `most` that follow it and can be done with it."""
+        ...
+
+    def keep(self, lease: Lease, *, seconds: float) -> bool:
+        """Hold a lease for longer; False if another worker has it."""
+        ...
+
+    def release(self, lease: Lease, *, error: str, retry_in: float | None) -> None:
+        """Give jobs back that failed: to be tried again in so many seconds, or to be parked."""
+        ...
+
+    def done(self, lease: Lease) -> bool:
+        """Remove jobs that left nothing to commit."""
+        ...
+
+    def listed(self, scope: Scope | None = None) -> list[Job]: ...
+
+    def retry(self, job: int) -> bool:
+        """Let a parked job be tried again; False if there is none."""
+        ...
+
+    def next_at(self) -> float | None:
+        """Unix time at which a job may be leased that cannot be now; None where there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a conversation has been about, up to the message with row `upto`, which is of the time `valid_from`."""
+
+    text: str
+    upto: int
+    valid_from: str
+
+
+class Talk(Protocol):
+    """Conversations: the messages of a scope, oldest first, and the rolling summaries of them."""
+
+    def messages(self, scope: Scope, *, limit: int | None = None) -> list[Message]:
+        """The last `limit` messages of a scope, its narrower ones included."""
+        ...
+
+    def before(self, scope: Scope, row: int | None, *, limit: int) -> list[Message]:
+        """The last `limit` messages of exactly this scope before a row (None: of all)."""
+        ...
+
+    def since(self, scope: Scope, row: int, *, limit: int) -> list[Message]:
+        """The first `limit` messages of exactly this scope after a row."""
+        ...
+
+    def summary(self, scope: Scope, *, as_of: str | None = None) -> Summary | None:
+        """The last summary of exactly this scope, or the last of that time."""
+        ...
+
+
 @runtime_checkable
 class MemoryStore(VectorSource, Protocol):
     """The one truth: memories, vectors, history, messages and graph, changed together or not at all.
@@ -380,6 +498,10 @@ class MemoryStore(VectorSource, Protocol):
 
     @property
     def graph(self) -> GraphTruth: ...
+    @property
+    def talk(self) -> Talk: ...
+    @property
+    def jobs(self) -> JobQueue: ...
 
     def commit(
         self,
@@ -392,6 +514,7 @@ class MemoryStore(VectorSource, Protocol):
         refuse_twins: bool = False,
         relations: Sequence[RelationChange] = (),
         on_conflict: OnConflict = "invalidate",
+        lease: Lease | None = None,
     ) -> Commit:
         """Write a plan and the messages it came from in one transaction.
 
@@ -407,6 +530,7 @@ class MemoryStore(VectorSource, Protocol):
             relations: changes to the graph of `scope`. A node found by the plan and gone meanwhile is made anew; an
                 ADD of what holds already raises its weight; a DELETE of what has ended already does nothing.
             on_conflict: what becomes of relations that end.
+            lease: jobs that are done with this commit. If another worker has taken one, nothing is written.
 
         Messages already stored by an identical add are not stored again.
         """
@@ -442,8 +566,8 @@ class MemoryStore(VectorSource, Protocol):
 
     def history(self, memory_id: str) -> list[HistoryRow]: ...
 
-    def messages(self, scope: Scope, *, limit: int | None = None) -> list[Message]:
-        """The last `limit` messages of a scope, oldest first."""
+    def summarise(self, scope: Scope, summary: Summary, lease: Lease) -> bool:
+        """Keep a summary and be done with the jobs of a lease; False, and nothing kept, if another worker has one."""
         ...
 
     def erase(self, memory_ids: Sequence[str], *, at: str, purge: bool = False) -> int:

@@ -26,6 +26,7 @@ __all__ = [
     "HistoryDict",
     "HistoryRow",
     "Hit",
+    "JobDict",
     "MemoryDict",
     "MemoryItem",
     "Message",
@@ -136,6 +137,7 @@ class Message:
         images: URLs (or data URLs) of image parts, for a model that can see.
         metadata: the caller's own JSON about this message (for instance a turn id).
         timestamp: ISO 8601 time of the message, or None for the time of the add.
+        row: its number in the store, once it is kept there.
     """
 
     role: str
@@ -144,6 +146,7 @@ class Message:
     images: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     timestamp: str | None = None
+    row: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,10 +350,11 @@ class HistoryRow:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory that a search found, with its score in [0, 1]."""
+    """A memory that a search found, with its score in [0, 1]; or a message that is not remembered yet."""
 
     item: MemoryItem
     score: float
+    pending: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,6 +441,21 @@ class Skipped(TypedDict):
     item: Any
 
 
+class JobDict(TypedDict):
+    """Work put off: a conversation that is not remembered yet, or a summary that is not made yet."""
+
+    id: str
+    kind: str
+    state: str
+    attempts: int
+    error: str | None
+    messages: list[dict[str, Any]]
+    created_at: str
+    user_id: NotRequired[str]
+    agent_id: NotRequired[str]
+    run_id: NotRequired[str]
+
+
 class Pending(TypedDict):
     """A projection that could not be told of the change yet. The change is safe; the next call or open tells it."""
 
@@ -457,6 +476,7 @@ class AddResult(TypedDict):
     skipped: list[Skipped]
     usage: UsageDict
     pending: NotRequired[list[Pending]]
+    job_id: NotRequired[str]
 
 
 class RelationDict(TypedDict):
@@ -490,6 +510,7 @@ class MemoryDict(TypedDict):
     memory_type: NotRequired[str]
     expiration_date: NotRequired[str]
     explanation: NotRequired[dict[str, Any]]
+    pending: NotRequired[bool]
 
 
 class SearchResult(TypedDict):

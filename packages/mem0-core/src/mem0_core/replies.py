@@ -1,4 +1,4 @@
-"""A model's reply -> facts and operations: what can be used is used, the rest is named. Never a silent empty list.
+"""A model's reply -> facts, operations, a summary: what can be used is used, the rest named. Never a silent empty list.
 
 `loose_json` finds the one list that was asked for in whatever the model wrote; here each item of it is checked.
 Whatever is not used ends up in `Reading.problems`; `merge` joins a first reading with that of a repaired reply.
@@ -6,14 +6,20 @@ Whatever is not used ends up in `Reading.problems`; `merge` joins a first readin
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from mem0_core.errors import ReplyError
 from mem0_core.loose_json import (
+    EMPTY,
     MAX_BITS,
+    MAX_CHARS,
+    NO_JSON,
     WHOLE_REPLY,
     Problem,
     Reading,
@@ -21,10 +27,12 @@ from mem0_core.loose_json import (
     kind_of,
     only_of,
     problem_with,
+    read_json,
     read_list,
+    shown,
     text_fault,
 )
-from mem0_core.ports import Reply
+from mem0_core.ports import Reply, ToolCall
 from mem0_core.records import Event, Operation, is_valid_text, same_fact_key
 
 __all__ = [
@@ -37,6 +45,7 @@ __all__ = [
     "operation_key",
     "read_facts",
     "read_operations",
+    "read_summary",
 ]
 
 T = TypeVar("T")
@@ -96,7 +105,11 @@ def read_facts(reply: Reply) -> Reading[str]:
 def read_operations(
     reply: Reply, *, ids: Mapping[str, str], texts: Mapping[str, str], facts: Sequence[str]
 ) -> Reading[Operation]:
-    """Read ``{"memory": [{"id", "text", "event", "old_memory"?}]}`` (seed 000, step 4; seed 004).
+    """Read ``{"memory": [{"id", "text", "event", "old_memory"?}]}`` (seed 000, step 4; seed 004), or tool calls.
+
+    A call of one of `prompts.operations_tools`, also under the paper's name for it (seed 001: ADD, UPDATE, DELETE,
+    NOOP), is the operation of that event with the call's arguments. Calls win over the text beside them; a memory
+    that none names is left alone.
 
     Args:
         ids: short id, as the model was given it -> id of the memory.
@@ -107,7 +120,7 @@ def read_operations(
     is a NONE. There is at most one operation per memory: a NONE gives way to any other, else the first stands and
     the second is a problem.
     """
-    listed = read_list(reply, names=_OPERATIONS, is_item=_is_operation)
+    listed = _listed(reply)
     known = _Known(ids, texts, {short: same_fact_key(text) for short, text in texts.items()})
     kept: dict[Hashable, Operation] = {}
     problems = list(listed.problems)
@@ -119,6 +132,24 @@ def read_operations(
     if facts and not listed.items and not problems:
         problems.append(problem_with("no operation for the facts", list(facts), WHOLE_REPLY))
     return Reading(tuple(kept.values()), tuple(problems), listed.raw)
+
+
+def read_summary(reply: Reply) -> str:
+    """Read a summary in plain text, without thoughts, fences, or a lead such as "Summary:".
+
+    Characters that no store and no request takes are dropped (controls) or replaced (halves of surrogate pairs).
+
+    Raises:
+        ReplyError: nothing is left.
+    """
+    text = _HIDDEN_THOUGHTS.sub("", _THOUGHTS.sub("", reply.text))
+    for _ in range(2):  # a lead may stand before the fence, or within it
+        text = _FENCE.sub(r"\1\2", _LEAD.sub("", text.strip()).strip())
+    # Through UTF-16 two halves that belong together become the one character they mean.
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").translate(_CONTROLS).strip()
+    if not text:
+        raise ReplyError("the model answered the request for a summary with nothing", raw=reply.text)
+    return text
 
 
 def operation_key(operation: Operation) -> Hashable:
@@ -224,6 +255,139 @@ def _operation(item: Any, known: _Known) -> Operation | Problem:
     return Operation(event, known.texts.get(short, ""), known.ids[short])
 
 
+# --- operations by tool call -----------------------------------------------------------------------------------
+
+_TOOL_EVENTS = {**{f"{event}_MEMORY": event for event in (Event.ADD, Event.UPDATE, Event.DELETE)}, **_EVENTS}
+
+
+@dataclass(frozen=True, slots=True)
+class _Called:
+    """A call of a tool, with its arguments as they were read."""
+
+    call: ToolCall
+    given: Reading[Any]
+
+    @property
+    def event(self) -> Event | None:
+        return _TOOL_EVENTS.get(self.call.name.strip().upper())
+
+    @property
+    def raw(self) -> str:
+        return f'{{"name": {json.dumps(self.call.name)}, "arguments": {self.given.raw}}}'
+
+
+def _listed(reply: Reply) -> Reading[Any]:
+    """The operations of a reply, still unchecked: those of its calls, or where there are none, of its text."""
+    calls = [_Called(call, _arguments(call)) for call in reply.tool_calls or _written_out(reply.text)]
+    read = [(called, _of_call(called)) for called in calls]
+    answers = [reading for _, reading in read if reading is not None]
+    unknown = [_unknown(called) for called, reading in read if reading is None]
+    if not answers:
+        listed = read_list(Reply(reply.text), names=_OPERATIONS, is_item=_is_operation)
+        return _with_unknown(listed, calls, unknown) if unknown else listed
+    return Reading(
+        tuple(item for reading in answers for item in reading.items),
+        (*unknown, *(problem for reading in answers for problem in reading.problems)),
+        "\n".join(reading.raw for reading in answers) if reply.tool_calls else reply.text,
+    )
+
+
+def _arguments(call: ToolCall) -> Reading[Any]:
+    given = call.arguments
+    if not given or (isinstance(given, str) and given.strip() in ("", "null")):
+        return Reading(({},), (), "{}")
+    return read_json(Reply(tool_calls=(call,)))
+
+
+def _of_call(called: _Called) -> Reading[Any] | None:
+    """The operations that a call asks for; None for a tool that is none of ours and holds no operations either."""
+    call, given, event = called.call, called.given, called.event
+    in_json = any(_holds_operations(value) or (event is None and _is_operation(value)) for value in given.items)
+    if in_json or (call.name in _OPERATIONS and call.arguments):
+        return read_list(Reply(tool_calls=(call,)), names=_OPERATIONS, is_item=_is_operation)
+    if event is None:
+        return None
+    # What is wrong with one call concerns one operation, not the whole reply.
+    problems = [replace(problem, about=None) for problem in given.problems]
+    problems += [problem_with("its tool and its event differ", item) for item in given.items if _differs(item, event)]
+    items = tuple({**item, "event": event.value} for item in given.items if not _differs(item, event))
+    return Reading(items, tuple(problems), called.raw)
+
+
+def _holds_operations(value: Any) -> bool:
+    return isinstance(value, list) or any(isinstance(value.get(name), list | dict) for name in _OPERATIONS)
+
+
+def _differs(item: dict[str, Any], event: Event) -> bool:
+    """Whether a call says, beside its name, another event."""
+    said = _event_of(item)
+    return said is not None and (not isinstance(said, str) or _EVENTS.get(said.strip().upper()) is not event)
+
+
+def _unknown(called: _Called) -> Problem:
+    name = called.call.name.encode("utf-8", "backslashreplace").decode()
+    return problem_with(f'an unknown tool "{name[:60]}"', shown(called.given.raw))
+
+
+def _with_unknown(listed: Reading[Any], calls: Sequence[_Called], unknown: Sequence[Problem]) -> Reading[Any]:
+    """What was read of a text, with the calls beside it that are of no use: they explain why it holds nothing."""
+    of_text = (problem for problem in listed.problems if problem.reason not in (EMPTY, NO_JSON))
+    raw = "\n".join([*(called.raw for called in calls), listed.raw]).strip()
+    return replace(listed, problems=(*unknown, *of_text), raw=raw)
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key given twice")
+    return made
+
+
+_CALLS = json.JSONDecoder(strict=False, object_pairs_hook=_once)
+_BRACKET = re.compile(r"[\[{]")
+
+
+def _written_out(text: str) -> tuple[ToolCall, ...]:
+    """The calls that a model wrote as its text, ``{"name", "arguments"}`` each, if that is all the JSON there is.
+
+    Nothing is looked for within other values, so that no text in them can pass for a call.
+    """
+    text = _THOUGHTS.sub("", text[: MAX_CHARS + 1])
+    calls: list[ToolCall] = []
+    position = 0
+    while len(text) <= MAX_CHARS and (match := _BRACKET.search(text, position)):
+        try:
+            value, position = _CALLS.raw_decode(text, match.start())
+            calls += _calls_in(value)
+        except (ValueError, RecursionError):
+            return ()
+    return tuple(calls) if any(call.name.strip().upper() in _TOOL_EVENTS for call in calls) else ()
+
+
+def _calls_in(value: Any) -> list[ToolCall]:
+    """The calls that a value is, or lists.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
+        value = value["tool_calls"]
+    if isinstance(value, list):
+        return [call for each in value for call in _calls_in(each)]
+    if isinstance(value, dict) and isinstance(value.get("function"), dict):
+        value = value["function"]
+    name = only_of(value, ("name", "function")) if isinstance(value, dict) else None
+    if not isinstance(name, str):
+        raise ValueError("no call")
+    arguments = first_of(value, "arguments", ("parameters",))
+    if not isinstance(arguments, dict | str | None):
+        raise ValueError("no arguments")
+    return [ToolCall(name, arguments or {})]
+
+
+# --- one operation ---------------------------------------------------------------------------------------------
+
+
 def _text_of(item: dict[str, Any]) -> Any:
     return first_of(item, "text", _OPERATION_TEXTS)
 
@@ -281,3 +445,28 @@ def _keep(kept: dict[Hashable, Operation], operation: Operation, item: Any) -> P
         same = operation.event is earlier.event and same_fact_key(operation.text) == same_fact_key(earlier.text)
         return None if same else problem_with("a second operation on one memory", item, key)
     return None
+
+
+# --- plain text ------------------------------------------------------------------------------------------------
+
+_TAG = "(?:think|thinking|thought|reasoning)"
+_THOUGHTS = re.compile(rf"\A\s*<{_TAG}>.*?(?:</{_TAG}>|\Z)", re.DOTALL | re.IGNORECASE)
+_HIDDEN_THOUGHTS = re.compile(rf"\A.*?</{_TAG}>", re.DOTALL | re.IGNORECASE)
+"""Thoughts whose beginning the server has swallowed."""
+
+_FENCE = re.compile(r"\A```(?:[\w-]*[ \t]*\n(.*?)(?:^```.*)?|([^\n`]+)```)\Z", re.DOTALL | re.MULTILINE)
+
+_LEAD = re.compile(
+    r"""
+    \A (?: (?:sure|certainly|of\ course|okay|ok) [,.!:]? \s++ )?
+    (?:
+        here (?:'s|’s|\ is) \ [^\n:]{0,60} summary [^\n:]{0,60} : [*\ ]*+
+      | [\#*\ ]*+ (?:(?:the|new|updated|current|whole)\ ){0,3} (?:conversation\ )? summary
+        (?:\ of\ the\ (?:whole\ )?conversation)? (?:\ so\ far)? [*\ ]*+ (?: : [*\ ]*+ | (?=\n|\Z) )
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""What a model says before a summary, on a line of its own or up to a colon."""
+
+_CONTROLS = {code: None for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"}

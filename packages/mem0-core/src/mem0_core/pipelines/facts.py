@@ -19,7 +19,14 @@ from mem0_core.pipelines.ask import ask, unread
 from mem0_core.pipelines.near import embed_texts, nearest_items, voiced
 from mem0_core.pipelines.request import PROCEDURAL, Request, heard
 from mem0_core.ports import ChatModel, Ports
-from mem0_core.prompts import facts_messages, operations_messages, procedural_messages
+from mem0_core.prompts import (
+    NO_CONTEXT,
+    Context,
+    facts_messages,
+    operations_messages,
+    operations_tools,
+    procedural_messages,
+)
 from mem0_core.records import (
     Change,
     Event,
@@ -46,7 +53,9 @@ __all__ = ["decide", "extract", "facts_of", "plan", "similar", "verbatim", "weig
 _SPARE = 2  # times as many neighbours are fetched as are wanted, since some may not be eligible
 
 
-def extract(chat: ChatModel | None, request: Request) -> Flow[tuple[tuple[Fact, ...], tuple[Skipped, ...]]]:
+def extract(
+    chat: ChatModel | None, request: Request, context: Context = NO_CONTEXT
+) -> Flow[tuple[tuple[Fact, ...], tuple[Skipped, ...]]]:
     """The facts of the messages: the model's, or the messages themselves.
 
     Raises:
@@ -58,7 +67,7 @@ def extract(chat: ChatModel | None, request: Request) -> Flow[tuple[tuple[Fact, 
         return (yield from _extract_procedure(chat, request))
     if chat is None or not request.infer:
         return verbatim(request.messages), ()
-    return (yield from _extract_facts(chat, request))
+    return (yield from _extract_facts(chat, request, context))
 
 
 def verbatim(messages: Sequence[Message]) -> tuple[Fact, ...]:
@@ -77,7 +86,9 @@ def verbatim(messages: Sequence[Message]) -> tuple[Fact, ...]:
     )
 
 
-def _extract_facts(chat: ChatModel, request: Request) -> Flow[tuple[tuple[Fact, ...], tuple[Skipped, ...]]]:
+def _extract_facts(
+    chat: ChatModel, request: Request, context: Context
+) -> Flow[tuple[tuple[Fact, ...], tuple[Skipped, ...]]]:
     spoken = transcript(request.messages)
     if not spoken:
         return (), ()
@@ -89,6 +100,7 @@ def _extract_facts(chat: ChatModel, request: Request) -> Flow[tuple[tuple[Fact, 
             for_agent=request.is_about_agent,
             custom=request.prompts.facts,
             instructions=request.prompts.call,
+            context=context,
         ),
         task="facts",
         schema=FactsReply,
@@ -182,15 +194,23 @@ def decide(
     texts = {number: item.text for number, item in short.items()}
     ids = {number: item.id for number, item in short.items()}
     statements = [fact.text for fact in facts]
+    by_tools = request.operations == "tools" or (request.operations == "auto" and _calls_tools_only(chat))
     reading: Reading[Operation] = yield from ask(
         chat,
-        operations_messages(list(texts.items()), statements, custom=request.prompts.update),
+        operations_messages(list(texts.items()), statements, custom=request.prompts.update, by_tools=by_tools),
         task="operations",
-        schema=OperationsReply,
+        schema=None if by_tools else OperationsReply,
+        tools=operations_tools() if by_tools else (),
         read=lambda reply: read_operations(reply, ids=ids, texts=texts, facts=statements),
         key=operation_key,
     )
     return reading.items, unread(reading, "operations", request.bad_reply)
+
+
+def _calls_tools_only(chat: ChatModel) -> bool:
+    """Whether a model says of itself that it calls tools and keeps to no schema; few do say."""
+    supports = getattr(chat, "supports", ())
+    return "tools" in supports and "schema" not in supports
 
 
 def plan(

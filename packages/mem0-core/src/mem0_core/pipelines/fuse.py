@@ -21,6 +21,7 @@ from mem0_core.pipelines.near import embed_texts
 from mem0_core.pipelines.relate import carried_out, look, self_name, surroundings
 from mem0_core.pipelines.request import Learnt, Request
 from mem0_core.ports import Graph, Ports
+from mem0_core.prompts import NO_CONTEXT, Context
 from mem0_core.records import MemoryItem, Relation, RelationChange, Skipped
 from mem0_core.text import transcript
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["fuse"]
 
 
-def fuse(ports: Ports, request: Request) -> Flow[Learnt]:
+def fuse(ports: Ports, request: Request, context: Context = NO_CONTEXT) -> Flow[Learnt]:
     """What one answer makes of a conversation.
 
     Raises:
@@ -43,7 +44,7 @@ def fuse(ports: Ports, request: Request) -> Flow[Learnt]:
     vectors = yield from embed_texts(ports, [text])
     memories = yield from similar(ports, request, vectors)
     relations = (yield from _nearest(ports, ports.graph, request, text, vectors)) if ports.graph else ()
-    found, skipped = yield from _ask(ports, request, text, memories, relations)
+    found, skipped = yield from _ask(ports, request, context, text, memories, relations)
     facts = facts_of(found.facts, request)
     planned = plan(found.operations, facts_of([text], request), {item.id: item for item in memories}, request)
     changes = yield from with_vectors(ports, planned, {})
@@ -66,7 +67,12 @@ def _nearest(
 
 
 def _ask(
-    ports: Ports, request: Request, text: str, memories: Sequence[MemoryItem], relations: Sequence[Relation]
+    ports: Ports,
+    request: Request,
+    context: Context,
+    text: str,
+    memories: Sequence[MemoryItem],
+    relations: Sequence[Relation],
 ) -> Flow[tuple[Fused, tuple[Skipped, ...]]]:
     assert ports.chat is not None
     texts = {str(number): item.text for number, item in enumerate(memories)}
@@ -86,6 +92,7 @@ def _ask(
             custom_update=request.prompts.update,
             custom_graph=ports.graph.options.prompt if ports.graph else None,
             instructions=request.prompts.call,
+            context=context,
         ),
         task="fused",
         schema=FusedReply,
@@ -104,6 +111,6 @@ def _relate(
     known = dataclasses.replace(known, relations=tuple(shown))
     return (
         yield from carried_out(
-            ports, request.told, known, found.entities, found.relations, found.outdated, found.refined
+            ports, request.told(), known, found.entities, found.relations, found.outdated, found.refined
         )
     )

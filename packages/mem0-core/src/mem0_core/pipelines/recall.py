@@ -18,12 +18,12 @@ from mem0_core import rules
 from mem0_core.errors import ConfigError, ModelError, QueryError
 from mem0_core.filters import Filter
 from mem0_core.flow import Flow, both, do
-from mem0_core.pipelines.near import embed_texts, nearest_items
+from mem0_core.pipelines.near import embed_texts, nearest_items, voiced
 from mem0_core.pipelines.relate import look, name_entities, self_name
-from mem0_core.ports import Around, Graph, Ports
+from mem0_core.ports import Around, Graph, Job, Ports
 from mem0_core.ranking import bm25
-from mem0_core.records import Hit, Relation, Scope, is_expired, is_valid_text
-from mem0_core.text import speaks_of_self
+from mem0_core.records import Hit, MemoryItem, Message, Relation, Scope, content_hash, is_expired, is_valid_text
+from mem0_core.text import SPEAKERS, speaks_of_self
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Query", "Recalled", "recall"]
 
+_UNLEARNT = 8  # messages that were put off, of which a search takes notice
 _POOL = 40  # relations that BM25 puts in order, from each way to find them
 
 
@@ -91,7 +92,7 @@ def recall_memories(ports: Ports, query: Query, vectors: NDArray[np.float32]) ->
     only = None
     if query.filter is not None or query.as_of is not None:
         only = yield from do(ports.store.rows, query.scope, filter=query.filter, as_of=query.as_of)
-    past = (yield from _past(ports, query, vectors)) if query.as_of is not None else []
+    beside = yield from (_past if query.as_of is not None else _unlearnt)(ports, query, vectors)
     wanted = query.limit
     while True:
         (found,) = yield from nearest_items(ports, query.scope, vectors, wanted, only=only)
@@ -99,10 +100,44 @@ def recall_memories(ports: Ports, query: Query, vectors: NDArray[np.float32]) ->
         if len(hits) >= query.limit or len(found) < wanted:
             break
         wanted *= 4  # expired memories took places in the pool
-    hits = sorted([*hits, *past], key=lambda hit: -hit.score)[: query.limit]
+    hits = sorted([*hits, *beside], key=lambda hit: -hit.score)[: query.limit]
     if ports.reranker is not None and query.rerank is not False:
         hits = yield from _rerank(ports, query.text, hits)
     return [hit for hit in hits if query.threshold is None or hit.score >= query.threshold]
+
+
+def _unlearnt(ports: Ports, query: Query, vectors: NDArray[np.float32]) -> Flow[list[Hit]]:
+    """The last messages that were put off and are not remembered yet: an agent must not forget the last turn."""
+    if query.filter is not None:
+        return []
+    jobs = yield from do(ports.store.jobs.listed, query.scope)
+    messages = [
+        (job, message)
+        for job in jobs
+        for message in job.messages
+        if job.kind == "remember" and message.role in SPEAKERS and message.content.strip()
+    ][-_UNLEARNT:]
+    if not messages:
+        return []
+    theirs = yield from embed_texts(ports, [voiced(message.content, message.name) for _, message in messages])
+    scores = (theirs @ vectors[0]).tolist()
+    return [
+        Hit(_as_item(job, message), min(1.0, max(0.0, score)), pending=True)
+        for (job, message), score in zip(messages, scores, strict=True)
+    ]
+
+
+def _as_item(job: Job, message: Message) -> MemoryItem:
+    return MemoryItem(
+        id=f"pending:{message.row}",
+        text=message.content,
+        scope=job.scope,
+        hash=content_hash(message.content),
+        created_at=message.timestamp or job.at,
+        metadata={**job.options.get("metadata", {}), **message.metadata},
+        actor_id=message.name,
+        role=message.role,
+    )
 
 
 def _past(ports: Ports, query: Query, vectors: NDArray[np.float32]) -> Flow[list[Hit]]:

@@ -40,6 +40,7 @@ from mem0_core.pipelines.merge import Surroundings, ends_of, may_be_one, merge, 
 from mem0_core.pipelines.near import embed_texts
 from mem0_core.pipelines.request import Told
 from mem0_core.ports import Around, Graph, Ports
+from mem0_core.prompts import NO_CONTEXT, Context
 from mem0_core.records import (
     Entity,
     Event,
@@ -80,7 +81,7 @@ def relate(ports: Ports, graph: Graph, told: Told) -> Flow[Related]:
     """
     if graph.chat is None:
         return (yield from _relate_by_rules(ports, graph, told)), ()
-    entities, unnamed = yield from name_entities(graph, told.text, told.scope, told.bad_reply)
+    entities, unnamed = yield from name_entities(graph, told.text, told.scope, told.bad_reply, told.context)
     if not entities:
         return (), unnamed
     triplets, unconnected = yield from connect(graph, told, entities)
@@ -95,14 +96,18 @@ def relate(ports: Ports, graph: Graph, told: Told) -> Flow[Related]:
 
 
 def name_entities(
-    graph: Graph, text: str, scope: Scope, bad_reply: Literal["skip", "raise"] = "skip"
+    graph: Graph,
+    text: str,
+    scope: Scope,
+    bad_reply: Literal["skip", "raise"] = "skip",
+    context: Context = NO_CONTEXT,
 ) -> Flow[tuple[tuple[Entity, ...], tuple[Skipped, ...]]]:
     """Step 1: who and what a text names; "I", "me" and "my" are `self_name`. Of a query too."""
     assert graph.chat is not None
     itself = self_name(scope)
     reading = yield from ask(
         graph.chat,
-        entities_messages(text, self_name=itself),
+        entities_messages(text, self_name=itself, context=context),
         task="entities",
         tools=[entities_tool(strict=graph.options.strict)],
         read=lambda reply: read_entities(reply, self_name=itself),
@@ -119,7 +124,7 @@ def connect(
     itself = self_name(told.scope)
     reading = yield from ask(
         graph.chat,
-        relations_messages(told.text, entities, self_name=itself, custom=graph.options.prompt),
+        relations_messages(told.text, entities, self_name=itself, custom=graph.options.prompt, context=told.context),
         task="relations",
         tools=[relations_tool(strict=graph.options.strict)],
         read=lambda reply: read_relations(reply, self_name=itself),

@@ -11,14 +11,15 @@ from dataclasses import dataclass
 
 from mem0_core.errors import StoreError
 from mem0_core.flow import Flow, both, do
+from mem0_core.pipelines.converse import context_of, due
 from mem0_core.pipelines.facts import extract, weigh
 from mem0_core.pipelines.fuse import fuse
 from mem0_core.pipelines.merge import supported
 from mem0_core.pipelines.near import space_of
 from mem0_core.pipelines.relate import Related, relate, tell
 from mem0_core.pipelines.request import PROCEDURAL, Learnt, Request, heard
-from mem0_core.ports import ChatModel, Ports
-from mem0_core.prompts import describe_image_messages
+from mem0_core.ports import ChatModel, Lease, Ports
+from mem0_core.prompts import NO_CONTEXT, Context, describe_image_messages
 from mem0_core.records import Change, Message, Pending, RelationChange, Skipped
 
 __all__ = ["Remembered", "remember"]
@@ -32,16 +33,18 @@ class Remembered:
 
     Attributes:
         pending: the projections that could not be told of it yet.
+        put_off: whether there is a summary to be made anew.
     """
 
     changes: tuple[Change, ...]
     relations: tuple[RelationChange, ...] = ()
     skipped: tuple[Skipped, ...] = ()
     pending: tuple[Pending, ...] = ()
+    put_off: bool = False
 
 
-def remember(ports: Ports, request: Request) -> Flow[Remembered]:
-    """Turn messages into memories, in one commit.
+def remember(ports: Ports, request: Request, lease: Lease | None = None) -> Flow[Remembered]:
+    """Turn messages into memories, in one commit; with it, the jobs of `lease` are done.
 
     Raises:
         ModelError: a model call failed; nothing is written.
@@ -65,10 +68,14 @@ def remember(ports: Ports, request: Request) -> Flow[Remembered]:
             space=space_of(ports, learnt.changes, relations),
             relations=relations,
             on_conflict=ports.graph.options.on_conflict if ports.graph else "invalidate",
+            lease=lease,
         )
+        if commit.lost:
+            raise StoreError("another worker has taken this job; it is done there")
         if not commit.conflicts:
             pending = (yield from tell(ports)) if commit.relations else ()
-            return Remembered(commit.applied, commit.relations, unseen + learnt.skipped, pending)
+            put_off = yield from due(ports, request)
+            return Remembered(commit.applied, commit.relations, unseen + learnt.skipped, pending, put_off)
         changes, undecided = yield from weigh(ports, request, learnt.facts)
         learnt = dataclasses.replace(learnt, changes=changes, skipped=learnt.skipped + undecided)
     raise StoreError(f"the memories concerned changed {_TRIES} times while this add was weighed; try again")
@@ -77,22 +84,23 @@ def remember(ports: Ports, request: Request) -> Flow[Remembered]:
 def _learn(ports: Ports, request: Request) -> Flow[Learnt]:
     """The facts branch, beside it the graph branch where there is one; or one question for both."""
     inferring = request.infer and request.memory_type != PROCEDURAL
+    context = (yield from context_of(ports, request)) if inferring and ports.chat is not None else NO_CONTEXT
     if inferring and request.extraction == "fused" and ports.chat is not None:
-        return (yield from fuse(ports, request))
+        return (yield from fuse(ports, request, context))
     if not inferring or ports.graph is None:
-        return (yield from _learn_facts(ports, request))
-    graph = relate(ports, ports.graph, request.told)
+        return (yield from _learn_facts(ports, request, context))
+    graph = relate(ports, ports.graph, request.told(context))
     if ports.graph.chat is None:  # rules take no time to wait for, and a thread of their own would
-        learnt = yield from _learn_facts(ports, request)
+        learnt = yield from _learn_facts(ports, request, context)
         relations, unrelated = yield from graph
     else:
-        both_learnt: tuple[Learnt, Related] = yield from both(_learn_facts(ports, request), graph)
+        both_learnt: tuple[Learnt, Related] = yield from both(_learn_facts(ports, request, context), graph)
         learnt, (relations, unrelated) = both_learnt
     return dataclasses.replace(learnt, relations=relations, skipped=learnt.skipped + unrelated)
 
 
-def _learn_facts(ports: Ports, request: Request) -> Flow[Learnt]:
-    facts, unreadable = yield from extract(ports.chat, request)
+def _learn_facts(ports: Ports, request: Request, context: Context) -> Flow[Learnt]:
+    facts, unreadable = yield from extract(ports.chat, request, context)
     changes, undecided = yield from weigh(ports, request, facts)
     return Learnt(facts, changes, (), unreadable + undecided)
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mem0_core.ports import Job
+from mem0_core.prompts import NO_CONTEXT, Context
 from mem0_core.records import Change, Fact, Message, RelationChange, Scope, Skipped
 from mem0_core.text import SPEAKERS, transcript
 
-__all__ = ["PROCEDURAL", "Learnt", "Prompts", "Request", "Told", "heard"]
+__all__ = ["PROCEDURAL", "Learnt", "Prompts", "Request", "Told", "heard", "options_of", "request_of"]
 
 PROCEDURAL = "procedural_memory"
 
@@ -33,11 +36,13 @@ class Told:
     Attributes:
         messages: those that are kept with the memories; changes refer to them by position.
         bad_reply: what becomes of items the model did not put in the agreed form, after it was asked again.
+        context: what was said before.
     """
 
     scope: Scope
     messages: tuple[Message, ...]
     bad_reply: Literal["skip", "raise"] = "skip"
+    context: Context = NO_CONTEXT
 
     @property
     def text(self) -> str:
@@ -57,7 +62,10 @@ class Request:
         at: ISO 8601 time of the conversation: the day prompts call today, and the memories' time.
         today: ``YYYY-MM-DD`` of the call itself, which decides what has expired.
         neighbours: s, how many memories nearest to each fact the model weighs it against.
+        window: m, how many messages before these the model reads them by.
+        summary_every: messages after which the summary of the conversation is due anew; 0 for never.
         bad_reply: what becomes of items the model did not put in the agreed form, after it was asked again.
+        operations: whether it decides in JSON (seed 000) or by calls of tools (seed 001).
     """
 
     scope: Scope
@@ -71,14 +79,16 @@ class Request:
     dry_run: bool = False
     prompts: Prompts = field(default_factory=Prompts)
     neighbours: int = 10
+    window: int = 10
+    summary_every: int = 20
     vision: bool = False
     bad_reply: Literal["skip", "raise"] = "skip"
     extraction: Literal["staged", "fused"] = "staged"
+    operations: Literal["auto", "json", "tools"] = "auto"
 
-    @property
-    def told(self) -> Told:
+    def told(self, context: Context = NO_CONTEXT) -> Told:
         """What of it is read for relations."""
-        return Told(self.scope, heard(self.messages), self.bad_reply)
+        return Told(self.scope, heard(self.messages), self.bad_reply, context)
 
     @property
     def is_about_agent(self) -> bool:
@@ -94,6 +104,42 @@ class Learnt:
     changes: tuple[Change, ...] = ()
     relations: tuple[RelationChange, ...] = ()
     skipped: tuple[Skipped, ...] = ()
+
+
+def options_of(request: Request) -> dict[str, Any]:
+    """What of a request is kept with a job, as JSON: all that is the call's own, and not the configuration's."""
+    images = {str(place): list(message.images) for place, message in enumerate(heard(request.messages))}
+    kept = {
+        "metadata": dict(request.metadata),
+        "infer": request.infer,
+        "memory_type": request.memory_type,
+        "expiration_date": request.expiration_date,
+        "prompt": request.prompts.call,
+        "images": {place: shown for place, shown in images.items() if shown},
+    }
+    return {key: value for key, value in kept.items() if value not in (None, {}, True)}
+
+
+def request_of(jobs: Sequence[Job], configured: Request) -> Request:
+    """The request that jobs were put off for, on top of what is `configured`; several turns become one."""
+    options = jobs[0].options
+    return dataclasses.replace(
+        configured,
+        messages=tuple(message for job in jobs for message in _with_images(job)),
+        metadata=options.get("metadata", {}),
+        infer=options.get("infer", True),
+        memory_type=options.get("memory_type"),
+        expiration_date=options.get("expiration_date"),
+        prompts=dataclasses.replace(configured.prompts, call=options.get("prompt")),
+    )
+
+
+def _with_images(job: Job) -> list[Message]:
+    images = job.options.get("images", {})
+    return [
+        dataclasses.replace(message, images=tuple(images.get(str(place), ())))
+        for place, message in enumerate(job.messages)
+    ]
 
 
 def heard(messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -219,5 +219,46 @@ CREATE INDEX edge_tombstones_agent ON edge_tombstones (agent_id, seq) WHERE agen
 CREATE INDEX edge_tombstones_run ON edge_tombstones (run_id, seq) WHERE run_id IS NOT NULL;
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND)
+_THIRD = """
+-- Work put off. In a partition (the first id of the scope) jobs are done in the order of their rows.
+CREATE TABLE jobs (
+    row          INTEGER PRIMARY KEY AUTOINCREMENT,
+    kind         TEXT NOT NULL,                         -- remember, summary
+    partition    TEXT NOT NULL,
+    user_id      TEXT,
+    agent_id     TEXT,
+    run_id       TEXT,
+    options      TEXT NOT NULL,                         -- a JSON object: what else the add was given
+    at           TEXT NOT NULL,
+    state        TEXT NOT NULL,                         -- waiting, or parked after too many failures
+    attempts     INTEGER NOT NULL,
+    ready_at     REAL NOT NULL,                         -- Unix seconds
+    leased_by    TEXT,
+    leased_until REAL NOT NULL,
+    error        TEXT
+);
+CREATE INDEX jobs_waiting ON jobs (partition, row) WHERE state = 'waiting';
+CREATE TABLE job_messages (
+    job     INTEGER NOT NULL REFERENCES jobs (row) ON DELETE CASCADE,
+    place   INTEGER NOT NULL,
+    message INTEGER NOT NULL REFERENCES messages (row) ON DELETE CASCADE,
+    PRIMARY KEY (job, place)
+) WITHOUT ROWID;
+CREATE INDEX job_messages_message ON job_messages (message);
+
+-- What a conversation has been about so far, as it was summed up again and again.
+CREATE TABLE summaries (
+    row        INTEGER PRIMARY KEY AUTOINCREMENT,
+    user_id    TEXT,
+    agent_id   TEXT,
+    run_id     TEXT,
+    text       TEXT NOT NULL,
+    upto       INTEGER NOT NULL,                        -- the row of the last message in it
+    valid_from TEXT NOT NULL                            -- the time of that message
+);
+CREATE INDEX summaries_scope ON summaries (ifnull(user_id, ''), ifnull(agent_id, ''), ifnull(run_id, ''), row);
+CREATE INDEX messages_scope ON messages (ifnull(user_id, ''), ifnull(agent_id, ''), ifnull(run_id, ''), row);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD)
 """Step n takes a file from ``user_version`` n to n + 1, in one transaction. Never edit one that was released."""

@@ -8,7 +8,6 @@ Write-ahead logging lets other threads and processes read while one writes; writ
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
 import sqlite3
 import time
@@ -20,7 +19,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.errors import InputError, StoreError
 from mem0_core.filters import Filter
-from mem0_core.ports import Commit, Embeddable, GraphTruth, OnConflict, Position, VectorChanges, check_space
+from mem0_core.ports import (
+    Commit,
+    Embeddable,
+    GraphTruth,
+    JobQueue,
+    Lease,
+    OnConflict,
+    Position,
+    Summary,
+    Talk,
+    VectorChanges,
+    check_space,
+)
 from mem0_core.records import (
     Change,
     Event,
@@ -37,6 +48,8 @@ from mem0_core.records import (
 from mem0_core.stores.schema import HISTORY_COLUMNS, MIGRATIONS
 from mem0_core.stores.sqlite_filters import casefold, filter_sql
 from mem0_core.stores.sqlite_graph import GraphWriter, SQLiteGraph, erase_graph, erase_support
+from mem0_core.stores.sqlite_jobs import SQLiteJobs, erase_jobs, finish, put
+from mem0_core.stores.sqlite_messages import SQLiteTalk, erase_summaries, insert_messages, write_summary
 from mem0_core.stores.sqlite_rows import (
     SAME_SCOPE,
     chunks,
@@ -69,6 +82,7 @@ _MEMORY_COLUMNS = f"row, {_SAID_COLUMNS}"
 _TABLES = (
     *("sources", "messages", "vectors", "memories", "past", "tombstones", "history", "evidence", "edge_messages"),
     *("edge_vectors", "edges", "node_vectors", "nodes", "edge_tombstones", "node_tombstones"),
+    *("jobs", "summaries"),
 )
 """All but `meta`, those that refer to others first."""
 
@@ -104,6 +118,8 @@ class SQLiteStore:
         self._closed = False
         self._vectors = TableVectors(self._read, "memories", "vectors", "tombstones")
         self.graph: GraphTruth = SQLiteGraph(self._read)
+        self.talk: Talk = SQLiteTalk(self._read)
+        self.jobs: JobQueue = SQLiteJobs(self._read, self._write)
         if not self._in_memory:
             _make_folder(Path(self.path))
         with _as_store_error(f"open {self.path}"):
@@ -124,6 +140,7 @@ class SQLiteStore:
         refuse_twins: bool = False,
         relations: Sequence[RelationChange] = (),
         on_conflict: OnConflict = "invalidate",
+        lease: Lease | None = None,
     ) -> Commit:
         with self._write() as db:
             dims = _fix_space(db, space)
@@ -131,7 +148,9 @@ class SQLiteStore:
             conflicts = tuple(i for i, change in enumerate(changes) if change.before is not None and not targets[i])
             if conflicts:
                 return Commit(conflicts=conflicts)
-            heard = _insert_messages(db, messages, scope, at)
+            if lease is not None and not finish(db, lease):
+                return Commit(lost=True)
+            heard = insert_messages(db, messages, scope, at)
             seq = next_seq(db, len(changes))
             applied, rows = list(changes), dict[int, int]()
             # What goes, goes first: an UPDATE or ADD must not give way to a twin that the same plan removes.
@@ -149,10 +168,17 @@ class SQLiteStore:
                     related += graph.withdraw(target[0], target[1].text, left)
             return Commit(applied=tuple(applied), relations=tuple(related))
 
+    def summarise(self, scope: Scope, summary: Summary, lease: Lease) -> bool:
+        with self._write() as db:
+            if not finish(db, lease):
+                return False
+            write_summary(db, scope, summary)
+            return True
+
     def erase(self, memory_ids: Sequence[str], *, at: str, purge: bool = False) -> int:
         with self._write() as db:
             rows = [row for memory_id in memory_ids for row in _select(db, "WHERE id = ?", (memory_id,))]
-            bygone = _erase_past(db, memory_ids, sparing={item.id for _, item in rows})
+            bygone = _erase_past(db, memory_ids, at, sparing={item.id for _, item in rows})
             _erase_rows(db, rows, at)
             if purge:
                 _purge(db, memory_ids)
@@ -164,9 +190,11 @@ class SQLiteStore:
         with self._write() as db:
             rows = _select(db, f"WHERE {where}", values)
             past = db.execute(f"SELECT DISTINCT id FROM past WHERE {where}", values).fetchall()
-            _erase_past(db, [memory_id for (memory_id,) in past])
+            _erase_past(db, [memory_id for (memory_id,) in past], at)
             _erase_rows(db, rows, at)
             erase_graph(db, scope)
+            erase_jobs(db, scope)
+            db.execute(f"DELETE FROM summaries WHERE {where}", values)
             db.execute(f"DELETE FROM messages WHERE {where}", values)
             if purge:
                 gone = db.execute(f"SELECT memory_id FROM tombstones WHERE {where}", values).fetchall()
@@ -264,19 +292,6 @@ class SQLiteStore:
                 f"SELECT {', '.join(HISTORY_COLUMNS)} FROM history WHERE memory_id = ? ORDER BY rowid", (memory_id,)
             ).fetchall()
         return [dataclasses.replace(HistoryRow(*row), is_deleted=bool(row[7])) for row in rows]
-
-    def messages(self, scope: Scope, *, limit: int | None = None) -> list[Message]:
-        where, values = scope_sql(scope)
-        with self._read() as db:
-            rows = db.execute(
-                f"SELECT role, content, name, metadata, created_at FROM messages WHERE {where}"
-                " ORDER BY row DESC LIMIT ?",
-                (*values, limit_sql(limit)),
-            ).fetchall()
-        return [
-            Message(role, content, name=name, metadata=json.loads(metadata), timestamp=created_at)
-            for role, content, name, metadata, created_at in reversed(rows)
-        ]
 
     # --- what projections read -----------------------------------------------------------------------------------
 
@@ -531,23 +546,27 @@ def _end_row(db: sqlite3.Connection, row: int, item: MemoryItem, at: str) -> Non
 def _erase_rows(db: sqlite3.Connection, rows: Iterable[tuple[int, MemoryItem]], at: str) -> None:
     """A user's delete: memories go with all that came of them and the messages they came from."""
     for row, item in rows:
-        _erase_traces(db, row)
+        _erase_traces(db, row, item.scope, at)
         _remove_row(db, row, item, at)
 
 
-def _erase_past(db: sqlite3.Connection, memory_ids: Iterable[str], *, sparing: Set[str] = frozenset()) -> int:
+def _erase_past(db: sqlite3.Connection, memory_ids: Iterable[str], at: str, *, sparing: Set[str] = frozenset()) -> int:
     """Erase what memories said; those not in `sparing` are gone, so their traces go too. Returns how many were gone."""
     bygone: set[str] = set()
+    erase = "DELETE FROM past WHERE id = ? RETURNING memory, user_id, agent_id, run_id"
     for memory_id in memory_ids:
-        for (row,) in db.execute("DELETE FROM past WHERE id = ? RETURNING memory", (memory_id,)).fetchall():
+        for row, *ids in db.execute(erase, (memory_id,)).fetchall():
             if memory_id not in sparing:
                 bygone.add(memory_id)
-                _erase_traces(db, row)
+                _erase_traces(db, row, scope_of(*ids), at)
     return len(bygone)
 
 
-def _erase_traces(db: sqlite3.Connection, row: int) -> None:
+def _erase_traces(db: sqlite3.Connection, row: int, scope: Scope, at: str) -> None:
+    """Erase what came of a memory: its relations, its messages; summaries of them are to be made anew."""
     erase_support(db, row)
+    if erase_summaries(db, scope):
+        put(db, scope, "summary", at=at)
     db.execute("DELETE FROM messages WHERE row IN (SELECT message FROM sources WHERE memory = ?)", (row,))
 
 
@@ -595,35 +614,6 @@ def _insert_history(
             item.role,
         ),
     )
-
-
-def _insert_messages(db: sqlite3.Connection, messages: Sequence[Message], scope: Scope, at: str) -> list[int]:
-    """Store the messages of one add and return their rows; those of an identical add keep the rows they have."""
-    if not messages:
-        return []
-    ids = ids_of(scope)
-    add = repr((ids, [(m.role, m.content, m.name, m.timestamp, to_json(m.metadata)) for m in messages])).encode()
-    whole = hashlib.blake2b(add, digest_size=16)
-    rows = []
-    for index, message in enumerate(messages):
-        place = whole.copy()
-        place.update(b"#%d" % index)
-        digest = place.digest()
-        inserted = db.execute(
-            "INSERT INTO messages (digest, user_id, agent_id, run_id, role, content, name, metadata, created_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING row",
-            (
-                digest,
-                *ids,
-                message.role,
-                message.content,
-                message.name,
-                to_json(message.metadata),
-                message.timestamp or at,
-            ),
-        ).fetchone()
-        rows.append((inserted or db.execute("SELECT row FROM messages WHERE digest = ?", (digest,)).fetchone())[0])
-    return rows
 
 
 def _insert_sources(db: sqlite3.Connection, memory: int, messages: Iterable[int]) -> None:

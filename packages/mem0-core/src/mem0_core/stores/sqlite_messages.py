@@ -1,0 +1,108 @@
+"""Conversations in the SQLite truth: the messages of each scope, and the rolling summaries of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Sequence
+from typing import Any
+
+from mem0_core.ports import Summary
+from mem0_core.records import Message, Scope
+from mem0_core.stores.sqlite_rows import SAME_SCOPE, exact_ids, ids_of, limit_sql, scope_sql, to_json
+from mem0_core.stores.sqlite_vectors import Reader
+
+__all__ = ["MESSAGE", "SQLiteTalk", "erase_summaries", "insert_messages", "message_of", "write_summary"]
+
+MESSAGE = "messages.row, messages.role, messages.content, messages.name, messages.metadata, messages.created_at"
+
+
+class SQLiteTalk:
+    """The reading side: a `Talk`."""
+
+    def __init__(self, read: Reader) -> None:
+        self._read = read
+
+    def messages(self, scope: Scope, *, limit: int | None = None) -> list[Message]:
+        where, values = scope_sql(scope)
+        with self._read() as db:
+            return _newest(db, where, values, limit)
+
+    def before(self, scope: Scope, row: int | None, *, limit: int) -> list[Message]:
+        where, values = f"{SAME_SCOPE}", list[Any](exact_ids(scope))
+        if row is not None:
+            where, values = f"{where} AND row < ?", [*values, row]
+        with self._read() as db:
+            return _newest(db, where, values, limit)
+
+    def since(self, scope: Scope, row: int, *, limit: int) -> list[Message]:
+        sql = f"SELECT {MESSAGE} FROM messages WHERE {SAME_SCOPE} AND row > ? ORDER BY row LIMIT ?"
+        with self._read() as db:
+            return [message_of(found) for found in db.execute(sql, (*exact_ids(scope), row, limit))]
+
+    def summary(self, scope: Scope, *, as_of: str | None = None) -> Summary | None:
+        then, values = ("", []) if as_of is None else (" AND valid_from <= ?", [as_of])
+        sql = f"SELECT text, upto, valid_from FROM summaries WHERE {SAME_SCOPE}{then} ORDER BY row DESC LIMIT 1"
+        with self._read() as db:
+            found = db.execute(sql, (*exact_ids(scope), *values)).fetchone()
+        return Summary(*found) if found else None
+
+
+def _newest(db: sqlite3.Connection, where: str, values: Sequence[Any], limit: int | None) -> list[Message]:
+    sql = f"SELECT {MESSAGE} FROM messages WHERE {where} ORDER BY row DESC LIMIT ?"
+    return [message_of(row) for row in db.execute(sql, (*values, limit_sql(limit)))][::-1]
+
+
+def message_of(row: Sequence[Any]) -> Message:
+    return Message(
+        row[1], row[2], name=row[3], metadata=json.loads(row[4]) if row[4] != "{}" else {}, timestamp=row[5], row=row[0]
+    )
+
+
+def insert_messages(db: sqlite3.Connection, messages: Sequence[Message], scope: Scope, at: str) -> list[int]:
+    """Store the messages of one add and return their rows; those kept already, by row or an identical add, stay."""
+    if not messages:
+        return []
+    ids = ids_of(scope)
+    add = repr((ids, [(m.role, m.content, m.name, m.timestamp, to_json(m.metadata)) for m in messages])).encode()
+    whole = hashlib.blake2b(add, digest_size=16)
+    return [
+        message.row if message.row is not None else _insert(db, message, ids, at, whole, place)
+        for place, message in enumerate(messages)
+    ]
+
+
+def _insert(
+    db: sqlite3.Connection, message: Message, ids: tuple[str | None, ...], at: str, whole: Any, place: int
+) -> int:
+    its = whole.copy()
+    its.update(b"#%d" % place)
+    digest = its.digest()
+    inserted = db.execute(
+        "INSERT INTO messages (digest, user_id, agent_id, run_id, role, content, name, metadata, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING row",
+        (
+            digest,
+            *ids,
+            message.role,
+            message.content,
+            message.name,
+            to_json(message.metadata),
+            message.timestamp or at,
+        ),
+    ).fetchone()
+    found = inserted or db.execute("SELECT row FROM messages WHERE digest = ?", (digest,)).fetchone()
+    return int(found[0])
+
+
+def write_summary(db: sqlite3.Connection, scope: Scope, summary: Summary) -> None:
+    db.execute(
+        "INSERT INTO summaries (user_id, agent_id, run_id, text, upto, valid_from) VALUES (?, ?, ?, ?, ?, ?)",
+        (*ids_of(scope), summary.text, summary.upto, summary.valid_from),
+    )
+
+
+def erase_summaries(db: sqlite3.Connection, scope: Scope) -> int:
+    """Erase the summaries of exactly this conversation; returns how many there were."""
+    return db.execute(f"DELETE FROM summaries WHERE {SAME_SCOPE}", exact_ids(scope)).rowcount
