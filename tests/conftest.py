@@ -7,6 +7,8 @@ from collections.abc import Generator
 
 import pytest
 
+from tests.services.neo4j_fixture import neo4j_server_url  # noqa: F401 - a fixture for all
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(

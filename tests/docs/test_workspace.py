@@ -104,7 +104,7 @@ def test_no_file_names_a_registry_host_or_the_machine_it_was_written_on() -> Non
 @pytest.mark.parametrize(("ci", "status"), [("true", pytest.ExitCode.TESTS_FAILED), ("", pytest.ExitCode.OK)])
 def test_a_missing_server_fails_the_run_only_in_ci(ci: str, status: int, tmp_path: Path) -> None:
     shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
-    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = needs_server")
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\nmarkers = needs_server\npythonpath = {ROOT}")
     (tmp_path / "test_it.py").write_text(
         "import pytest\n"
         "@pytest.mark.needs_server\n"

@@ -10,6 +10,7 @@ from mem0_core.config import MemoryConfig
 from mem0_core.errors import (
     ConfigError,
     InputError,
+    LimitError,
     Mem0Error,
     MissingExtra,
     ModelError,
@@ -29,6 +30,7 @@ __all__ = [
     "Event",
     "HistoryDict",
     "InputError",
+    "LimitError",
     "Mem0Error",
     "Memory",
     "MemoryConfig",

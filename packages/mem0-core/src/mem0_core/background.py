@@ -26,6 +26,7 @@ __all__ = ["Background", "Settings"]
 _log = logging.getLogger(__name__)
 
 _LOOK = 0.5  # seconds after which an idle worker looks by itself: other processes put jobs too
+_SETTLED = 2.0  # seconds after which a call that outlives its event loop is over
 _LONGEST = 300.0  # seconds between two tries, at most
 _HOPELESS = 4  # times the tries after which a job is parked even where nothing else went well meanwhile
 
@@ -67,6 +68,7 @@ class Background:
         self._tasks: WeakKeyDictionary[asyncio.AbstractEventLoop, list[asyncio.Task[None]]] = WeakKeyDictionary()
         self._wakes: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Event] = WeakKeyDictionary()
         self._leases: dict[Lease, float] = {}  # lease -> when it is to be held longer
+        self._ended: dict[str, float] = {}  # worker -> when its event loop ended under it
         self._succeeded = 0.0  # when a job last went well
         self._failing: dict[int, float] = {}  # job -> when it first failed here
 
@@ -141,6 +143,7 @@ class Background:
         return True
 
     def left(self) -> bool:
+        self._reap()
         return self._queue.next_at() is not None
 
     # --- working -----------------------------------------------------------------------------------------------------
@@ -153,9 +156,19 @@ class Background:
                         self._changed.wait(self._pause())
 
     async def _awork(self, worker: str) -> None:
-        while not self._stopping.is_set():
-            if not await arun(self._some(worker)):
-                await self._doze()
+        try:
+            while not self._stopping.is_set():
+                if not await arun(self._some(worker)):
+                    await self._doze()
+        finally:
+            self._ended[worker] = time.monotonic()
+
+    def _reap(self) -> None:
+        """Take back what a worker had leased when its event loop ended: the call that does it may outlive the loop."""
+        for worker, since in list(self._ended.items()):
+            self._queue.forsake(worker)
+            if time.monotonic() - since > _SETTLED:
+                self._ended.pop(worker, None)
 
     async def _doze(self) -> None:
         """Until there is something to do, or may be."""
@@ -168,6 +181,7 @@ class Background:
 
     def _pause(self) -> float:
         try:
+            self._reap()
             next_at = self._queue.next_at()
         except Mem0Error:
             return _LOOK

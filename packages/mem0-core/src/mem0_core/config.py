@@ -24,6 +24,7 @@ __all__ = [
     "ComponentConfig",
     "GraphConfig",
     "Kind",
+    "LimitsConfig",
     "MemoryConfig",
     "build",
     "check_provider",
@@ -125,6 +126,16 @@ class BackgroundConfig(BaseModel):
     """Seconds that `close` waits for what is not done yet; what is left waits for the next start."""
 
 
+class LimitsConfig(BaseModel):
+    """How much one call, and one scope, may bring; see `policy.Limits`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    message_chars: int | None = Field(default=None, ge=1)
+    messages: int | None = Field(default=None, ge=1)
+    adds_per_minute: int | None = Field(default=None, ge=1)
+
+
 class MemoryConfig(BaseModel):
     """The keys of a configuration. An unknown one is an error that names it and the nearest known one."""
 
@@ -165,6 +176,9 @@ class MemoryConfig(BaseModel):
     summary_words: int = Field(default=200, ge=20)
     """How long a summary may become."""
     background: BackgroundConfig = Field(default_factory=BackgroundConfig)
+    limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    half_life: float | None = Field(default=None, gt=0)
+    """Days after which what was not said again counts half in a search; by default age does not count."""
     enable_vision: bool = False
     """Whether the chat model describes images in messages (also read from ``llm.config``, as in mem0)."""
     on_bad_reply: Literal["skip", "raise"] = "skip"
@@ -260,7 +274,11 @@ def _known_keys(place: Sequence[str | int]) -> list[str]:
     """The keys there are, where an unknown one stood."""
     if len(place) == 1:
         return list(MemoryConfig.model_fields)
-    parts: dict[str | int, type[BaseModel]] = {"graph_store": GraphConfig, "background": BackgroundConfig}
+    parts: dict[str | int, type[BaseModel]] = {
+        "graph_store": GraphConfig,
+        "background": BackgroundConfig,
+        "limits": LimitsConfig,
+    }
     return list(parts.get(place[0], ComponentConfig).model_fields)
 
 

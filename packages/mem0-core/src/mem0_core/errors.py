@@ -7,6 +7,7 @@
       MissingExtra(ImportError)     a library is not installed; names the `pip install` that brings it
       ScopeError(ValueError)        no user_id / agent_id / run_id, or one that cannot be an id
       InputError(ValueError)        a message, a text or metadata that cannot be stored; names the item
+      LimitError(ValueError)        more than `limits` allow; names the limit
       NotFoundError(LookupError)    no memory has that id
       QueryError(ValueError)        a filter or query that cannot be read; carries the query and the position
       ModelError                    a call to a model failed; the cause is chained
@@ -19,6 +20,7 @@ from __future__ import annotations
 __all__ = [
     "ConfigError",
     "InputError",
+    "LimitError",
     "Mem0Error",
     "MissingExtra",
     "ModelError",
@@ -53,6 +55,10 @@ class ScopeError(Mem0Error, ValueError):
 
 class InputError(Mem0Error, ValueError):
     """A message, a text or metadata cannot be stored as it is."""
+
+
+class LimitError(Mem0Error, ValueError):
+    """A call, or a scope, brings more than the configuration's `limits` allow."""
 
 
 class NotFoundError(Mem0Error, LookupError):

@@ -10,8 +10,8 @@ import functools
 import inspect
 import time
 import warnings
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -32,10 +32,12 @@ from mem0_core.errors import ConfigError, InputError, NotFoundError, ScopeError,
 from mem0_core.filters import Filter, parse_filters, unexpired
 from mem0_core.flow import Flow, StepRecord, arun, do, observe, run
 from mem0_core.pipelines import upkeep
-from mem0_core.pipelines.converse import summarise
+from mem0_core.pipelines.bulk import Source, import_messages
+from mem0_core.pipelines.converse import brief, summarise
 from mem0_core.pipelines.recall import Query, recall
 from mem0_core.pipelines.remember import remember
 from mem0_core.pipelines.request import PROCEDURAL, Prompts, Request, heard, options_of, request_of
+from mem0_core.policy import REFUSED, Limits, Policy, Rates, check_sizes, governed, judged
 from mem0_core.ports import (
     ChatModel,
     Embedder,
@@ -51,11 +53,14 @@ from mem0_core.ports import (
     VectorIndex,
     VectorSource,
 )
+from mem0_core.prompts import memory_line
 from mem0_core.records import (
     AddedMemory,
+    AddManyResult,
     AddResult,
     Axis,
     Change,
+    ContextDict,
     Event,
     HistoryDict,
     Hit,
@@ -72,8 +77,9 @@ from mem0_core.records import (
     Scope,
     SearchResult,
     UsageDict,
+    is_valid_text,
 )
-from mem0_core.text import check_metadata, parse_day, parse_messages, parse_time
+from mem0_core.text import check_metadata, estimated_tokens, parse_day, parse_messages, parse_time
 
 __all__ = ["AsyncMemory", "Memory"]
 
@@ -146,6 +152,8 @@ class Memory:
         index: a `VectorIndex` in place of the embedded FAISS projection; it must follow the same store.
         graph: where relations are searched, as a provider's name (``"sqlite"``, ``"neo4j"``, ``"ladybug"``), a
             ``graph_store`` mapping, or a `GraphIndex` that follows the same store; False for no graph memory.
+        policy: asked for every message and every memory, with its scope, before it is kept: returns the text as it may
+            be kept (redacted, or as it is), or None for not at all.
         on_step: told of every call a verb makes to a model or store (name, seconds, result or error), for
             logging and tracing.
 
@@ -166,6 +174,7 @@ class Memory:
         store: MemoryStore | None = None,
         index: VectorIndex | None = None,
         graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
+        policy: Policy | None = None,
         on_step: Callable[[StepRecord], None] | None = None,
     ) -> None:
         self.config = load_config(config)
@@ -184,6 +193,9 @@ class Memory:
         self._store = store if store is not None else self._open_store()
         self._index = index
         self._graph: Graph | None = None
+        self._policy = policy
+        self._limits = Limits(**self.config.limits.model_dump())
+        self._rates = Rates(self._limits)
         self._background = Background(self._store.jobs, self._do_jobs, _settings(self.config.background))
 
     @classmethod
@@ -206,6 +218,7 @@ class Memory:
         prompt: str | None = None,
         timestamp: int | float | str | datetime | None = None,
         expiration_date: str | date | None = None,
+        ttl: timedelta | float | None = None,
         dry_run: bool = False,
         background: bool = False,
     ) -> Flow[AddResult]:
@@ -223,6 +236,7 @@ class Memory:
             timestamp: when the conversation took place; prompts call that day today. Unix seconds, ISO 8601
                 or datetime; by default the time of the last message that has one, else now.
             expiration_date: last day on which the memories are recalled.
+            ttl: how long from now they are recalled at least, as a timedelta or in seconds; it ends with a day.
             dry_run: tell what would change, and change nothing.
             background: keep the messages, durably, and return; a worker learns from them. Searches see them at once.
                 The result holds nothing but ``job_id``: see `pending`, `flush` and `retry`.
@@ -243,15 +257,18 @@ class Memory:
         if memory_type not in (None, PROCEDURAL):
             raise InputError(f"unknown memory_type {memory_type!r}; the one there is: {PROCEDURAL!r}")
         parsed = parse_messages(messages)
+        check_sizes(self._limits, parsed.messages)
+        allowed, refused = governed(self._policy, parsed.messages, scope)
+        self._rates.count(scope)
         request = Request(
             scope=scope,
-            messages=parsed.messages,
+            messages=allowed,
             at=_at(timestamp, parsed.messages),
             today=_today(),
             metadata=check_metadata(metadata, "the add"),
             infer=infer,
             memory_type=memory_type,
-            expiration_date=None if expiration_date is None else parse_day(expiration_date, "expiration_date"),
+            expiration_date=_last_day(expiration_date, ttl),
             dry_run=dry_run,
             prompts=Prompts(
                 facts=self.config.custom_fact_extraction_prompt,
@@ -265,13 +282,14 @@ class Memory:
             bad_reply=self.config.on_bad_reply,
             extraction=self.config.extraction,
             operations=self.config.operations,
+            policy=self._policy,
         )
         if background:
             job = yield from self._put_off(request)
             put = AddResult(
                 results=[],
                 relations=_related(()),
-                skipped=list(parsed.skipped),
+                skipped=[*parsed.skipped, *refused],
                 usage=usage.total(time.perf_counter() - started),
                 job_id=job,
             )
@@ -283,12 +301,96 @@ class Memory:
         result = AddResult(
             results=[_added(change) for change in done.changes],
             relations=_related(done.relations),
-            skipped=[*parsed.skipped, *done.skipped],
+            skipped=[*parsed.skipped, *refused, *done.skipped],
             usage=usage.total(time.perf_counter() - started),
         )
         if done.pending:
             result["pending"] = list(done.pending)
         return cast(AddResult, self._versioned(result))
+
+    def _add_many(
+        self,
+        messages: Iterable[str | Mapping[str, Any]],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        infer: bool = False,
+        chunk: int = 256,
+        key: str | None = None,
+        on_progress: Callable[[int, int | None], None] | None = None,
+    ) -> Flow[AddManyResult]:
+        """Import many messages, each as a memory of its own, kept as it was said: some hundred per transaction.
+
+        What it leaves is what as many calls of `add` would leave (with ``infer=False``, where there is a model). It
+        asks no model, and counts as one add.
+
+        Args:
+            messages: texts, or messages as `add` takes them. A list is read as a whole first, so that one that cannot
+                be stored stops the import before it begins; an iterator is read a chunk at a time.
+            user_id, agent_id, run_id: whose memories they are; at least one.
+            metadata: JSON kept with every one of them, beside its own.
+            infer: put each message off instead, as ``add(background=True)`` does, for the model to learn from.
+            chunk: how many messages are embedded and committed at once. A chunk ends sooner where a message takes back
+                what another one of it says, as far as rules read relations in them.
+            key: a name for this import into this scope. What is done is kept with it: called again with the same
+                messages and key, after whatever cut it short, it goes on from there, and does nothing if all is done.
+                `delete_all` and `reset` forget it.
+            on_progress: called after each chunk with how many messages are done, and how many there are (None for an
+                iterator).
+
+        Returns:
+            ``added``, ``known`` (said before, by the same speaker in the same words), ``jobs`` (put off), ``skipped``
+            with reasons, ``resumed`` (done by an earlier call with this key), and ``pending`` as for `add`.
+
+        Raises:
+            ConfigError: `infer` without a model.
+            InputError: a message cannot be stored, and which; or the key is of a longer import.
+            StoreError: a commit failed. What was committed before is kept, whatever is raised.
+        """
+        scope = Scope(user_id, agent_id, run_id)
+        if infer and self._chat is None:
+            raise ConfigError("llm: infer=True learns from messages with a chat model, and there is none")
+        if key is not None and not (isinstance(key, str) and key and is_valid_text(key)):
+            raise InputError(f"key must be a non-empty string, not {key!r}")
+        most = _limit(chunk, None, default=0)
+        by_rules = self._chat is None and self._graph_chat is None  # else nobody reads relations in what is not learnt
+        request = Request(
+            scope=scope,
+            messages=(),
+            at=_now(),
+            today=_today(),
+            metadata=check_metadata(metadata, "the import"),
+            infer=infer or by_rules,
+            summary_every=self.config.summary_every,
+            vision=self.config.enable_vision,
+            policy=self._policy,
+        )
+        source = Source(
+            messages,
+            request,
+            by_rules=by_rules and self._graph_config is not None,
+            message_chars=self._limits.message_chars,
+        )
+        after = 0 if key is None else (yield from do(self._store.marked, scope, key))
+        yield from do(source.open, after)
+        self._rates.count(scope)
+        done = yield from import_messages(
+            (yield from self._ports()),
+            request,
+            source,
+            after=after,
+            chunk=most,
+            key=key,
+            put_off=infer,
+            wake=self._background.start,
+            on_progress=on_progress,
+        )
+        result = AddManyResult(added=done.added, known=done.known, skipped=done.skipped, jobs=done.jobs, resumed=after)
+        if done.pending:
+            result["pending"] = list(done.pending)
+        return result
 
     def _search(
         self,
@@ -333,6 +435,7 @@ class Memory:
             threshold=_threshold(threshold),
             rerank=rerank,
             as_of=then,
+            half_life=self.config.half_life,
         )
         recalled = yield from recall((yield from self._ports()), asked)
         found = SearchResult(
@@ -340,6 +443,74 @@ class Memory:
             relations=[_relation(relation, score) for relation, score in recalled.relations],
         )
         return cast(SearchResult, self._versioned(found))
+
+    def _context(
+        self,
+        query: Messages | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        max_tokens: int = 2000,
+        limit: int = 20,
+        recent: int | None = None,
+        threshold: float | None = None,
+    ) -> Flow[ContextDict]:
+        """What an agent should see now, within a budget: the summary, memories, relations, the last messages.
+
+        Args:
+            query: what is asked: a text, or the messages so far, of which the user's last is taken. None recalls
+                nothing but what is pinned.
+            max_tokens: the budget, counted by the chat model's ``count_tokens`` where it has one, else estimated high.
+            limit: how many memories at most.
+            recent: how many messages at most, by default the `window` of the configuration; 0 where the caller has
+                the conversation anyway.
+            threshold: leave out memories that score lower.
+
+        Returns:
+            ``text`` (all but the messages, as a block for the system prompt, marked as data), and its parts:
+            ``summary``, ``memories``, ``relations``, ``messages``; ``tokens`` they take.
+        """
+        scope = Scope(user_id, agent_id, run_id)
+        if not isinstance(max_tokens, int) or max_tokens < 1:
+            raise InputError(f"max_tokens must be a positive whole number, not {max_tokens!r}")
+        asked = _question(query)
+        wanted = None
+        if asked is not None:
+            wanted = Query(
+                text=asked,
+                scope=scope,
+                today=_today(),
+                limit=_limit(limit, None, default=20),
+                threshold=_threshold(threshold),
+                half_life=self.config.half_life,
+            )
+        found = yield from brief(
+            (yield from self._ports()),
+            wanted,
+            scope,
+            max_tokens=max_tokens,
+            recent=self.config.window if recent is None else recent,
+            count=getattr(self._chat, "count_tokens", estimated_tokens),
+            line=lambda hit: memory_line(_found(hit, False)),
+        )
+        return ContextDict(
+            text=found.text,
+            summary=found.summary,
+            memories=[_found(hit, False) for hit in found.hits],
+            relations=[_relation(relation, score) for relation, score in found.relations],
+            messages=[_message(message) for message in found.messages],
+            tokens=found.tokens,
+        )
+
+    def _pin(self, memory_id: str, pinned: bool = True) -> Flow[None]:
+        """Make a memory part of every `context` of its scope, whatever is asked, or (False) no longer.
+
+        Raises:
+            NotFoundError: no memory has that id.
+        """
+        if not (yield from do(self._store.pin, _text_id(memory_id), bool(pinned))):
+            raise NotFoundError(memory_id)
 
     def _get(self, memory_id: str) -> Flow[MemoryDict | None]:
         """The memory with this id, or None."""
@@ -445,6 +616,7 @@ class Memory:
                 bad_reply=self.config.on_bad_reply,
                 extraction=self.config.extraction,
                 operations=self.config.operations,
+                policy=self._policy,
             ),
         )
 
@@ -482,6 +654,8 @@ class Memory:
             InputError: the text is empty, or another memory of the same scope says it already.
         """
         more = check_metadata(metadata, "the update")
+        if (item := (yield from do(self._store.get, _text_id(memory_id)))) is not None and isinstance(data, str):
+            data = judged(self._policy, data, item.scope) or _refused(data)
         ports = yield from self._ports()
         pending = yield from upkeep.update(ports, _text_id(memory_id), data, metadata=more, at=_now())
         return _done("Memory updated successfully!", pending)
@@ -536,11 +710,14 @@ class Memory:
         return (yield from upkeep.rebuild((yield from self._ports())))
 
     add = _sync(_add)
+    add_many = _sync(_add_many)
     search = _sync(_search)
     get = _sync(_get)
     get_all = _sync(_get_all)
     relations = _sync(_relations)
     pending = _sync(_pending)
+    context = _sync(_context)
+    pin = _sync(_pin)
     flush = _sync(_flush)
     retry = _sync(_retry)
     update = _sync(_update)
@@ -551,11 +728,14 @@ class Memory:
     rebuild = _sync(_rebuild)
 
     aadd = _async(_add)
+    aadd_many = _async(_add_many)
     asearch = _async(_search)
     aget = _async(_get)
     aget_all = _async(_get_all)
     arelations = _async(_relations)
     apending = _async(_pending)
+    acontext = _async(_context)
+    apin = _async(_pin)
     aflush = _async(_flush)
     aretry = _async(_retry)
     aupdate = _async(_update)
@@ -673,6 +853,7 @@ class AsyncMemory:
         store: MemoryStore | None = None,
         index: VectorIndex | None = None,
         graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
+        policy: Policy | None = None,
         on_step: Callable[[StepRecord], None] | None = None,
     ) -> None:
         parts: dict[str, Any] = {
@@ -682,6 +863,7 @@ class AsyncMemory:
             "store": store,
             "index": index,
             "graph": graph,
+            "policy": policy,
             "on_step": on_step,
         }
         if memory is not None and any(part is not None for part in (config, *parts.values())):
@@ -694,11 +876,14 @@ class AsyncMemory:
         return cls(load_config(config))
 
     add = _awaited(Memory._add)
+    add_many = _awaited(Memory._add_many)
     search = _awaited(Memory._search)
     get = _awaited(Memory._get)
     get_all = _awaited(Memory._get_all)
     relations = _awaited(Memory._relations)
     pending = _awaited(Memory._pending)
+    context = _awaited(Memory._context)
+    pin = _awaited(Memory._pin)
     flush = _awaited(Memory._flush)
     retry = _awaited(Memory._retry)
     update = _awaited(Memory._update)
@@ -845,6 +1030,30 @@ def _at(timestamp: object, messages: Sequence[Message]) -> str:
     return next((message.timestamp for message in reversed(messages) if message.timestamp), None) or _now()
 
 
+def _last_day(expiration_date: str | date | None, ttl: timedelta | float | None) -> str | None:
+    """The last day on which memories are recalled, by either way to say it."""
+    if expiration_date is not None and ttl is not None:
+        raise InputError("expiration_date and ttl are two ways to say one thing")
+    if ttl is not None:
+        span = ttl if isinstance(ttl, timedelta) else timedelta(seconds=ttl)
+        if span <= timedelta(0):
+            raise InputError(f"ttl must be positive, not {ttl!r}")
+        return (datetime.now(UTC) + span).date().isoformat()
+    return None if expiration_date is None else parse_day(expiration_date, "expiration_date")
+
+
+def _question(query: Messages | None) -> str | None:
+    """What is asked: the text, or the user's last message."""
+    if query is None or isinstance(query, str):
+        return query
+    said = parse_messages(query).messages
+    return next((message.content for message in reversed(said) if message.role == "user"), None)
+
+
+def _refused(text: str) -> str:
+    raise InputError(f"{REFUSED}: {text[:40]!r}")
+
+
 def _threshold(threshold: object) -> float | None:
     if threshold is None:
         return None
@@ -890,6 +1099,11 @@ def _added(change: Change) -> AddedMemory:
     if change.after.role is not None:
         result["role"] = change.after.role
     return result
+
+
+def _message(message: Message) -> dict[str, Any]:
+    shaped: dict[str, Any] = {"role": message.role, "content": message.content}
+    return {**shaped, "name": message.name} if message.name else shaped
 
 
 def _job(job: Job) -> JobDict:
@@ -972,4 +1186,6 @@ def _shape(item: MemoryItem) -> MemoryDict:
         shaped["memory_type"] = item.memory_type
     if item.expiration_date is not None:
         shaped["expiration_date"] = item.expiration_date
+    if item.pinned:
+        shaped["pinned"] = True
     return shaped

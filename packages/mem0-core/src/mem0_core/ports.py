@@ -56,6 +56,7 @@ __all__ = [
     "Task",
     "Tool",
     "ToolCall",
+    "Turn",
     "VectorChanges",
     "VectorIndex",
     "VectorSource",
@@ -408,6 +409,15 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class Turn:
+    """What a job to remember something is put off with; see `Job`."""
+
+    at: str
+    messages: tuple[Message, ...]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Lease:
     """The right of one worker to do some jobs, until it runs out or another worker takes them."""
 
@@ -433,6 +443,10 @@ class JobQueue(Protocol):
         """Keep the messages and the job, in one transaction; returns its number."""
         ...
 
+    def put_turns(self, scope: Scope, turns: Sequence[Turn], *, mark: tuple[str, int] | None = None) -> list[int]:
+        """Keep each turn, and a job to remember it, with the mark of an import, all in one transaction."""
+        ...
+
     def lease(self, worker: str, *, seconds: float, most: int = 1) -> list[Job]:
         """Take the oldest job that may be done now, with up to `most` that follow it and can be done with it."""
         ...
@@ -443,6 +457,10 @@ class JobQueue(Protocol):
 
     def release(self, lease: Lease, *, error: str, retry_in: float | None) -> None:
         """Give jobs back that failed: to be tried again in so many seconds, or to be parked."""
+        ...
+
+    def forsake(self, worker: str) -> None:
+        """Free what a worker that is gone has leased."""
         ...
 
     def done(self, lease: Lease) -> bool:
@@ -515,6 +533,7 @@ class MemoryStore(VectorSource, Protocol):
         relations: Sequence[RelationChange] = (),
         on_conflict: OnConflict = "invalidate",
         lease: Lease | None = None,
+        mark: tuple[str, int] | None = None,
     ) -> Commit:
         """Write a plan and the messages it came from in one transaction.
 
@@ -531,9 +550,14 @@ class MemoryStore(VectorSource, Protocol):
                 ADD of what holds already raises its weight; a DELETE of what has ended already does nothing.
             on_conflict: what becomes of relations that end.
             lease: jobs that are done with this commit. If another worker has taken one, nothing is written.
+            mark: the key of an import into `scope`, and how many of its messages are done with this commit.
 
         Messages already stored by an identical add are not stored again.
         """
+        ...
+
+    def marked(self, scope: Scope, key: str) -> int:
+        """How many messages of an import into exactly this scope are done; marks are erased with their scope."""
         ...
 
     def space(self) -> tuple[str, int] | None:
@@ -565,6 +589,14 @@ class MemoryStore(VectorSource, Protocol):
         ...
 
     def history(self, memory_id: str) -> list[HistoryRow]: ...
+
+    def pin(self, memory_id: str, pinned: bool) -> bool:
+        """Pin a memory, or let it go; False if there is none."""
+        ...
+
+    def pinned(self, scope: Scope) -> list[MemoryItem]:
+        """The pinned memories of a scope, oldest first."""
+        ...
 
     def summarise(self, scope: Scope, summary: Summary, lease: Lease) -> bool:
         """Keep a summary and be done with the jobs of a lease; False, and nothing kept, if another worker has one."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mem0_core.ports import Tool
+from mem0_core.records import Relation
 
 __all__ = [
     "MEMORIES_INTRODUCTION",
@@ -25,7 +26,9 @@ __all__ = [
     "operations_messages",
     "operations_tools",
     "procedural_messages",
+    "relation_line",
     "repair_messages",
+    "summary_line",
     "summary_messages",
 ]
 
@@ -56,7 +59,21 @@ def memory_line(memory: Mapping[str, Any]) -> str:
     """
     day = str(memory.get("updated_at") or memory.get("created_at") or "")[:10]
     shown = {"memory": memory["memory"], "from": memory.get("actor_id") or memory.get("role"), "date": day}
-    return json.dumps({key: value for key, value in shown.items() if value}, ensure_ascii=False).replace("</", "<\\/")
+    return _line({key: value for key, value in shown.items() if value})
+
+
+def relation_line(relation: Relation) -> str:
+    """A relation on one line: what, and since when."""
+    return _line({"relation": relation.triplet.sentence, "since": relation.valid_from[:10]})
+
+
+def summary_line(summary: str) -> str:
+    """The summary of a conversation, on one line."""
+    return _line({"summary": summary})
+
+
+def _line(shown: Mapping[str, Any]) -> str:
+    return json.dumps(dict(shown), ensure_ascii=False).replace("</", "<\\/")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,10 +16,12 @@ from typing import Any, NotRequired, TypedDict
 from mem0_core.errors import ScopeError
 
 __all__ = [
+    "AddManyResult",
     "AddResult",
     "AddedMemory",
     "Axis",
     "Change",
+    "ContextDict",
     "Entity",
     "Event",
     "Fact",
@@ -180,6 +182,7 @@ class MemoryItem:
         hash: hex MD5 of the text, as mem0 computes it (a fingerprint, not a safeguard).
         created_at, updated_at: ISO 8601 with offset; `created_at` is the `timestamp` of the add where given.
         seq: position in the store's order of changes; projections follow it.
+        pinned: always part of `Memory.context`, whatever is asked; it does not age.
     """
 
     id: str
@@ -194,6 +197,7 @@ class MemoryItem:
     memory_type: str | None = None
     expiration_date: str | None = None
     seq: int = 0
+    pinned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,6 +301,7 @@ class RelationChange:
         vectors: float32 embeddings of source, destination and `triplet.sentence`, for an ADD.
         memories: positions, in the plan committed with it, of the changes whose memories support it.
         messages: positions, in the messages committed with it, of those it was learnt from.
+        at: ISO 8601 time since when it holds, or does not; None for the time of the commit.
     """
 
     event: Event
@@ -308,6 +313,7 @@ class RelationChange:
     vectors: tuple[Any, Any, Any] = (None, None, None)
     memories: tuple[int, ...] = ()
     messages: tuple[int, ...] = ()
+    at: str | None = None
 
 
 def entity_key(name: str) -> bytes:
@@ -479,6 +485,17 @@ class AddResult(TypedDict):
     job_id: NotRequired[str]
 
 
+class AddManyResult(TypedDict):
+    """What an import did: `resumed` is how many of the messages an earlier call with its key had done."""
+
+    added: int
+    known: int
+    skipped: list[Skipped]
+    jobs: int
+    resumed: int
+    pending: NotRequired[list[Pending]]
+
+
 class RelationDict(TypedDict):
     source: str
     relationship: str
@@ -511,6 +528,18 @@ class MemoryDict(TypedDict):
     expiration_date: NotRequired[str]
     explanation: NotRequired[dict[str, Any]]
     pending: NotRequired[bool]
+    pinned: NotRequired[bool]
+
+
+class ContextDict(TypedDict):
+    """What an agent should see now; `text` holds all of it but the messages."""
+
+    text: str
+    summary: str
+    memories: list[MemoryDict]
+    relations: list[RelationDict]
+    messages: list[dict[str, Any]]
+    tokens: int
 
 
 class SearchResult(TypedDict):

@@ -16,11 +16,14 @@ __all__ = [
     "ROLES",
     "ParsedMessages",
     "check_metadata",
+    "estimated_tokens",
     "parse_day",
     "parse_messages",
+    "parse_one",
     "parse_time",
     "speaks_of_self",
     "transcript",
+    "without_recalled",
 ]
 
 ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
@@ -64,6 +67,18 @@ def parse_messages(messages: Messages) -> ParsedMessages:
     return ParsedMessages(tuple(parsed), tuple(skipped))
 
 
+def parse_one(message: object, place: str) -> ParsedMessages:
+    """Read one of many messages; a text is a user's. `place` names it where it is wrong.
+
+    Raises:
+        InputError: as `parse_messages` does.
+    """
+    skipped: list[Skipped] = []
+    given = {"role": "user", "content": message} if isinstance(message, str) else message
+    parsed = _parse_message(given, place, skipped)
+    return ParsedMessages(() if parsed is None else (parsed,), tuple(skipped))
+
+
 def _parse_message(message: object, place: str, skipped: list[Skipped]) -> Message | None:
     if not isinstance(message, Mapping):
         raise InputError(f"{place} must be a mapping with role and content, not {type(message).__name__}")
@@ -75,9 +90,11 @@ def _parse_message(message: object, place: str, skipped: list[Skipped]) -> Messa
         if message.get("tool_calls") or message.get("function_call"):
             return None
         raise InputError(f"{place} has no content")
-    text, images = _read_content(content, place, skipped)
+    read, images = _read_content(content, place, skipped)
+    text = without_recalled(read)
     if not text.strip() and not images:
-        skipped.append(Skipped(reason=f"{place} is empty", item=dict(message)))
+        empty = f"{place} is empty" if not read.strip() else f"{place} holds nothing but what was recalled"
+        skipped.append(Skipped(reason=empty, item=dict(message)))
         return None
     timestamp = message.get("timestamp")
     return Message(
@@ -111,6 +128,14 @@ def _read_content(content: object, place: str, skipped: list[Skipped]) -> tuple[
         else:
             skipped.append(Skipped(reason=f"{place} has a part of the kind {part.get('type')!r}", item=_short(part)))
     return "\n".join(texts), tuple(images)
+
+
+_RECALLED = re.compile(r"[ \t]*<memories>\n.*?\n</memories>[ \t]*\n?", re.DOTALL)
+
+
+def without_recalled(text: str) -> str:
+    """A text without the blocks that `prompts.memories_block` writes: what was recalled is not learnt again as new."""
+    return _RECALLED.sub("", text) if "<memories>" in text else text
 
 
 def _image_url(value: object) -> str | None:
@@ -187,6 +212,11 @@ _SELF = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
 def speaks_of_self(text: str) -> bool:
     """Whether the speaker comes up in a text, in English: I, me, my, mine, myself."""
     return _SELF.search(text) is not None
+
+
+def estimated_tokens(text: str) -> int:
+    """About how many tokens a text takes; rather too many: a third of its bytes (English takes a quarter)."""
+    return (len(text.encode()) + 2) // 3
 
 
 def parse_time(value: object, what: str = "timestamp") -> str:

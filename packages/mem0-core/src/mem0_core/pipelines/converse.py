@@ -7,17 +7,24 @@ add never waits for it, and does with an old one, or none.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from mem0_core.errors import StoreError
 from mem0_core.flow import Flow, do
+from mem0_core.pipelines.recall import Query, recall
 from mem0_core.pipelines.request import Request
 from mem0_core.ports import ChatModel, Job, Lease, Ports, Summary
-from mem0_core.prompts import NO_CONTEXT, Context, summary_messages
+from mem0_core.prompts import NO_CONTEXT, Context, memories_block, relation_line, summary_line, summary_messages
+from mem0_core.records import Hit, Message, Relation, Scope
 from mem0_core.replies import read_summary
 from mem0_core.text import transcript
 
-__all__ = ["context_of", "due", "summarise"]
+__all__ = ["Brief", "brief", "context_of", "due", "summarise"]
 
 _MOST = 200  # messages that one summary takes in; what is left waits for the next
+_FOR_MESSAGES = 0.4  # the share of a budget that is kept for recent messages, where there are enough of them
+_FOR_RELATIONS = 0.15
 
 
 def context_of(ports: Ports, request: Request) -> Flow[Context]:
@@ -68,3 +75,78 @@ def summarise(ports: Ports, chat: ChatModel, job: Job, lease: Lease, *, max_word
     summary = Summary(read_summary(reply), newest.row, at)
     if not (yield from do(ports.store.summarise, job.scope, summary, lease)):
         raise StoreError("another worker has taken the job")
+
+
+# --- what an agent should see now --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What fits into a budget of tokens; `text` holds all but the messages, as a block for the system prompt."""
+
+    text: str
+    summary: str
+    hits: list[Hit]
+    relations: list[tuple[Relation, float]]
+    messages: list[Message]
+    tokens: int
+
+
+def brief(
+    ports: Ports,
+    query: Query | None,
+    scope: Scope,
+    *,
+    max_tokens: int,
+    recent: int,
+    count: Callable[[str], int],
+    line: Callable[[Hit], str],
+) -> Flow[Brief]:
+    """The summary, what is pinned, what bears on `query`, and the last messages, as far as they fit.
+
+    Pinned memories come first, then the summary, then memories and relations, best first; what is too long is left
+    out, and the next tried. Messages take what is left, the newest first, and are sure of two fifths.
+
+    Args:
+        query: None where nothing is asked yet: then nothing is recalled.
+        recent: how many messages at most.
+        count: tokens of a text.
+        line: how a memory is written.
+    """
+    talk = ports.store.talk
+    said = (yield from do(talk.before, scope, None, limit=recent)) if recent else []
+    room = _Room(max_tokens - count(memories_block([""])), count)
+    kept = room.total * (1 - _FOR_MESSAGES) if said else room.total
+    pinned = [Hit(item, 1.0) for item in (yield from do(ports.store.pinned, scope))]
+    hits = [hit for hit in pinned if room.take(line(hit), upto=kept)]
+    last = yield from do(talk.summary, scope)
+    summary = last.text if last and room.take(summary_line(last.text), upto=kept) else ""
+    relations: list[tuple[Relation, float]] = []
+    if query is not None:
+        recalled = yield from recall(ports, query)
+        known = {hit.item.id for hit in hits}
+        before = kept - room.total * _FOR_RELATIONS if recalled.relations else kept
+        hits += [hit for hit in recalled.hits if hit.item.id not in known and room.take(line(hit), upto=before)]
+        relations = [pair for pair in recalled.relations if room.take(relation_line(pair[0]), upto=kept)]
+    lines = [*([summary_line(summary)] if summary else []), *map(line, hits)]
+    lines += [relation_line(relation) for relation, _ in relations]
+    messages = [message for message in reversed(said) if room.take(transcript([message]), upto=room.total)][::-1]
+    text = memories_block(lines)
+    return Brief(text, summary, hits, relations, messages, count(text) + sum(count(transcript([m])) for m in messages))
+
+
+class _Room:
+    """What is left of a budget of tokens."""
+
+    def __init__(self, total: int, count: Callable[[str], int]) -> None:
+        self.total = total
+        self._count = count
+        self._taken = 0
+
+    def take(self, text: str, *, upto: float) -> bool:
+        """Whether a text fits below `upto`; if it does, it takes its place."""
+        cost = self._count(text) + 1  # its line break
+        if not text or self._taken + cost > upto:
+            return False
+        self._taken += cost
+        return True

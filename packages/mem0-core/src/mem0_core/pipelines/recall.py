@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from mem0_core import rules
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Query", "Recalled", "recall"]
 
+_SPARE = 4  # times as many are fetched as are wanted, where age decides among them
 _UNLEARNT = 8  # messages that were put off, of which a search takes notice
 _POOL = 40  # relations that BM25 puts in order, from each way to find them
 
@@ -45,6 +47,7 @@ class Query:
         today: ``YYYY-MM-DD``; memories that expired before it are left out.
         rerank: whether the reranker orders the hits; None for yes where there is one.
         as_of: ISO 8601 in UTC; answer from what held then, None for now.
+        half_life: days after which a memory that was not touched again counts half; None where age does not count.
     """
 
     text: str
@@ -55,6 +58,7 @@ class Query:
     threshold: float | None = None
     rerank: bool | None = None
     as_of: str | None = None
+    half_life: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +97,27 @@ def recall_memories(ports: Ports, query: Query, vectors: NDArray[np.float32]) ->
     if query.filter is not None or query.as_of is not None:
         only = yield from do(ports.store.rows, query.scope, filter=query.filter, as_of=query.as_of)
     beside = yield from (_past if query.as_of is not None else _unlearnt)(ports, query, vectors)
-    wanted = query.limit
+    wanted = query.limit if query.half_life is None else query.limit * _SPARE
     while True:
         (found,) = yield from nearest_items(ports, query.scope, vectors, wanted, only=only)
         hits = [Hit(item, min(1.0, max(0.0, score))) for item, score in found if not is_expired(item, query.today)]
         if len(hits) >= query.limit or len(found) < wanted:
             break
         wanted *= 4  # expired memories took places in the pool
-    hits = sorted([*hits, *beside], key=lambda hit: -hit.score)[: query.limit]
+    hits = sorted((_aged(hit, query) for hit in (*hits, *beside)), key=lambda hit: -hit.score)[: query.limit]
     if ports.reranker is not None and query.rerank is not False:
         hits = yield from _rerank(ports, query.text, hits)
     return [hit for hit in hits if query.threshold is None or hit.score >= query.threshold]
+
+
+def _aged(hit: Hit, query: Query) -> Hit:
+    """The hit with its score as its age leaves it; what is pinned does not age."""
+    if query.half_life is None or hit.item.pinned:
+        return hit
+    then = datetime.fromisoformat(hit.item.updated_at or hit.item.created_at)
+    now = datetime.fromisoformat(query.as_of) if query.as_of else datetime.now(UTC)
+    days = max(0.0, (now - then).total_seconds() / 86_400)
+    return replace(hit, score=hit.score * 0.5 ** (days / query.half_life))
 
 
 def _unlearnt(ports: Ports, query: Query, vectors: NDArray[np.float32]) -> Flow[list[Hit]]:

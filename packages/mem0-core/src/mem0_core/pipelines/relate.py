@@ -44,6 +44,7 @@ from mem0_core.prompts import NO_CONTEXT, Context
 from mem0_core.records import (
     Entity,
     Event,
+    Message,
     Node,
     Pending,
     RelationChange,
@@ -58,7 +59,18 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Related", "carried_out", "look", "name_entities", "relate", "self_name", "surroundings", "tell"]
+__all__ = [
+    "Related",
+    "Said",
+    "carried_out",
+    "look",
+    "name_entities",
+    "read_by_rules",
+    "relate",
+    "self_name",
+    "surroundings",
+    "tell",
+]
 
 T = TypeVar("T")
 
@@ -66,6 +78,7 @@ _NEAR = 0.5  # cosine from which an existing relation is near enough to a new on
 
 
 Related = tuple[tuple[RelationChange, ...], tuple[Skipped, ...]]
+TripletKey = tuple[bytes, str, bytes]
 
 
 def self_name(scope: Scope) -> str:
@@ -311,11 +324,7 @@ def _relate_by_rules(ports: Ports, graph: Graph, told: Told) -> Flow[tuple[Relat
 
     An assistant without a name tells of the user, or of itself: rules cannot tell which.
     """
-    read = [
-        (place, rules.extract(message.content, speaker=message.name or self_name(told.scope)))
-        for place, message in enumerate(told.messages)
-        if message.role == "user" or (message.name and message.role in SPEAKERS)
-    ]
+    read = [(place, read_by_rules(message, told.scope)) for place, message in enumerate(told.messages)]
     read = [(place, found) for place, found in read if found.relations or found.ended]
     if not read:
         return ()
@@ -326,22 +335,65 @@ def _relate_by_rules(ports: Ports, graph: Graph, told: Told) -> Flow[tuple[Relat
     sentences += [Triplet(end.source, end.relationship, end.destination or "").sentence for end in endings]
     known = yield from surroundings(ports, graph, told.scope, names, sentences)
     stated = {triplet.key for triplet in triplets}
-    outdated = [
-        relation.triplet
-        for relation in known.relations
-        if relation.triplet.key not in stated and any(_ended(relation.triplet, ending) for ending in endings)
-    ]
-    changes = [
-        change
-        for place, found in read
-        for change in merge(found.relations, (), (), known, types=types_of(found.entities), messages=[place])
-    ]
-    changes += merge((), outdated, (), known, types={}, messages=())
-    return (yield from _with_vectors(ports, changes, known.vectors))
+    standing = {relation.triplet.key: relation.triplet for relation in known.relations}
+    standing = {key: triplet for key, triplet in standing.items() if key not in stated}
+    added: list[RelationChange] = []
+    ended: list[RelationChange] = []
+    for place, found in read:
+        at = told.messages[place].timestamp  # so that the graph of any day is what had been said by then
+        new = merge(found.relations, (), (), known, types=types_of(found.entities), messages=[place])
+        outdated = [key for key, triplet in standing.items() if any(_ended(triplet, ending) for ending in found.ended)]
+        old = merge((), [standing.pop(key) for key in outdated], (), known, types={}, messages=())
+        added += [dataclasses.replace(change, at=at) for change in new]
+        ended += [dataclasses.replace(change, at=at) for change in old]
+    return (yield from _with_vectors(ports, [*added, *ended], known.vectors))
+
+
+def read_by_rules(message: Message, scope: Scope) -> rules.Extracted:
+    """What the rules read in a message; nothing in what an assistant says who has no name."""
+    if message.role == "user" or (message.name and message.role in SPEAKERS):
+        return rules.extract(message.content, speaker=message.name or self_name(scope))
+    return rules.Extracted()
+
+
+class Said:
+    """What some messages state and end, to tell whether the next one takes some of it back, or is taken back by it.
+
+    Said in one breath the two would be at odds; said one after the other, the later one is right.
+    """
+
+    def __init__(self) -> None:
+        self._stated: dict[tuple[bytes, str], set[TripletKey]] = {}
+        self._ended: dict[tuple[bytes, str], list[tuple[bytes | None, set[TripletKey]]]] = {}
+
+    def add(self, found: rules.Extracted) -> None:
+        stated = {triplet.key for triplet in found.relations}
+        for key in stated:
+            self._stated.setdefault(key[:2], set()).add(key)
+        for ending in found.ended:
+            self._ended.setdefault(_what_ends(ending), []).append((_of(ending), stated))
+
+    def is_at_odds_with(self, found: rules.Extracted) -> bool:
+        stated = {triplet.key for triplet in found.relations}
+        takes_back = any(
+            key not in stated and _of(ending) in (None, key[2])
+            for ending in found.ended
+            for key in self._stated.get(_what_ends(ending), ())
+        )
+        return takes_back or any(
+            key not in kept and destination in (None, key[2])
+            for key in stated
+            for destination, kept in self._ended.get(key[:2], ())
+        )
+
+
+def _what_ends(ending: rules.Ending) -> tuple[bytes, str]:
+    return entity_key(ending.source), ending.relationship
+
+
+def _of(ending: rules.Ending) -> bytes | None:
+    return None if ending.destination is None else entity_key(ending.destination)
 
 
 def _ended(triplet: Triplet, ending: rules.Ending) -> bool:
-    source, relationship, destination = triplet.key
-    return (source, relationship) == (entity_key(ending.source), ending.relationship) and (
-        ending.destination is None or entity_key(ending.destination) == destination
-    )
+    return triplet.key[:2] == _what_ends(ending) and _of(ending) in (None, triplet.key[2])

@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from mem0_core.errors import StoreError
 from mem0_core.flow import Flow, both, do
 from mem0_core.pipelines.converse import context_of, due
-from mem0_core.pipelines.facts import extract, weigh
+from mem0_core.pipelines.facts import extract, weigh, with_vectors
 from mem0_core.pipelines.fuse import fuse
 from mem0_core.pipelines.merge import supported
-from mem0_core.pipelines.near import space_of
+from mem0_core.pipelines.near import space_of, voiced
 from mem0_core.pipelines.relate import Related, relate, tell
 from mem0_core.pipelines.request import PROCEDURAL, Learnt, Request, heard
+from mem0_core.policy import REFUSED, judged
 from mem0_core.ports import ChatModel, Lease, Ports
 from mem0_core.prompts import NO_CONTEXT, Context, describe_image_messages
-from mem0_core.records import Change, Message, Pending, RelationChange, Skipped
+from mem0_core.records import Change, Event, Message, Pending, RelationChange, Skipped, content_hash
 
 __all__ = ["Remembered", "remember"]
 
@@ -43,8 +44,10 @@ class Remembered:
     put_off: bool = False
 
 
-def remember(ports: Ports, request: Request, lease: Lease | None = None) -> Flow[Remembered]:
-    """Turn messages into memories, in one commit; with it, the jobs of `lease` are done.
+def remember(
+    ports: Ports, request: Request, lease: Lease | None = None, *, mark: tuple[str, int] | None = None
+) -> Flow[Remembered]:
+    """Turn messages into memories, in one commit; with it, the jobs of `lease` are done, and an import is marked.
 
     Raises:
         ModelError: a model call failed; nothing is written.
@@ -54,7 +57,7 @@ def remember(ports: Ports, request: Request, lease: Lease | None = None) -> Flow
     messages, unseen = yield from see(ports.chat, request)
     if messages != request.messages:
         request = dataclasses.replace(request, messages=messages)
-    learnt = yield from _learn(ports, request)
+    learnt = yield from _govern(ports, request, (yield from _learn(ports, request)))
     for _ in range(_TRIES):
         relations = supported(learnt.relations, learnt.changes)
         if request.dry_run:
@@ -69,6 +72,7 @@ def remember(ports: Ports, request: Request, lease: Lease | None = None) -> Flow
             relations=relations,
             on_conflict=ports.graph.options.on_conflict if ports.graph else "invalidate",
             lease=lease,
+            mark=mark,
         )
         if commit.lost:
             raise StoreError("another worker has taken this job; it is done there")
@@ -77,8 +81,32 @@ def remember(ports: Ports, request: Request, lease: Lease | None = None) -> Flow
             put_off = yield from due(ports, request)
             return Remembered(commit.applied, commit.relations, unseen + learnt.skipped, pending, put_off)
         changes, undecided = yield from weigh(ports, request, learnt.facts)
-        learnt = dataclasses.replace(learnt, changes=changes, skipped=learnt.skipped + undecided)
+        again = dataclasses.replace(learnt, changes=changes, skipped=learnt.skipped + undecided)
+        learnt = yield from _govern(ports, request, again)
     raise StoreError(f"the memories concerned changed {_TRIES} times while this add was weighed; try again")
+
+
+def _govern(ports: Ports, request: Request, learnt: Learnt) -> Flow[Learnt]:
+    """What the policy leaves of it: what it refuses is neither added nor updated, what it rewrites is embedded anew."""
+    if request.policy is None:
+        return learnt
+    kept: list[Change] = []
+    skipped = list(learnt.skipped)
+    for change in learnt.changes:
+        text = change.after.text
+        left = judged(request.policy, text, request.scope) if change.event in (Event.ADD, Event.UPDATE) else text
+        if left is None:
+            skipped.append(Skipped(reason=f"{change.event.value}: {REFUSED}", item=text))
+        elif left == text:
+            kept.append(change)
+        else:
+            after = dataclasses.replace(change.after, text=left, hash=content_hash(left))
+            kept.append(dataclasses.replace(change, after=after, vector=None))
+    ready = {
+        voiced(change.after.text, change.after.actor_id): change.vector for change in kept if change.vector is not None
+    }
+    changes = yield from with_vectors(ports, kept, ready)
+    return dataclasses.replace(learnt, changes=changes, skipped=tuple(skipped))
 
 
 def _learn(ports: Ports, request: Request) -> Flow[Learnt]:

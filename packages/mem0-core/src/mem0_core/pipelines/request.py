@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mem0_core.policy import Policy
 from mem0_core.ports import Job
 from mem0_core.prompts import NO_CONTEXT, Context
 from mem0_core.records import Change, Fact, Message, RelationChange, Scope, Skipped
@@ -66,6 +67,7 @@ class Request:
         summary_every: messages after which the summary of the conversation is due anew; 0 for never.
         bad_reply: what becomes of items the model did not put in the agreed form, after it was asked again.
         operations: whether it decides in JSON (seed 000) or by calls of tools (seed 001).
+        policy: has the last say on every text before it is kept.
     """
 
     scope: Scope
@@ -85,6 +87,7 @@ class Request:
     bad_reply: Literal["skip", "raise"] = "skip"
     extraction: Literal["staged", "fused"] = "staged"
     operations: Literal["auto", "json", "tools"] = "auto"
+    policy: Policy | None = None
 
     def told(self, context: Context = NO_CONTEXT) -> Told:
         """What of it is read for relations."""

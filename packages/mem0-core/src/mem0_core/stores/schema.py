@@ -220,6 +220,9 @@ CREATE INDEX edge_tombstones_run ON edge_tombstones (run_id, seq) WHERE run_id I
 """
 
 _THIRD = """
+ALTER TABLE memories ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX memories_pinned ON memories (user_id, agent_id, run_id) WHERE pinned;
+
 -- Work put off. In a partition (the first id of the scope) jobs are done in the order of their rows.
 CREATE TABLE jobs (
     row          INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -245,6 +248,16 @@ CREATE TABLE job_messages (
     PRIMARY KEY (job, place)
 ) WITHOUT ROWID;
 CREATE INDEX job_messages_message ON job_messages (message);
+
+-- How many messages of an import are remembered, by the caller's key for it: it goes on from there.
+CREATE TABLE imports (
+    user_id  TEXT,
+    agent_id TEXT,
+    run_id   TEXT,
+    key      TEXT NOT NULL,
+    done     INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX imports_key ON imports (ifnull(user_id, ''), ifnull(agent_id, ''), ifnull(run_id, ''), key);
 
 -- What a conversation has been about so far, as it was summed up again and again.
 CREATE TABLE summaries (

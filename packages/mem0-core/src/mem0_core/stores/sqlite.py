@@ -62,6 +62,7 @@ from mem0_core.stores.sqlite_rows import (
     scope_of,
     scope_sql,
     scope_sql_unindexed,
+    set_mark,
     stack,
     to_blob,
     to_json,
@@ -78,11 +79,11 @@ _SAID_COLUMNS = (
     "id, user_id, agent_id, run_id, text, hash, metadata, actor_id, role, memory_type,"
     " created_at, updated_at, expiration_date, seq"
 )
-_MEMORY_COLUMNS = f"row, {_SAID_COLUMNS}"
+_MEMORY_COLUMNS = f"row, {_SAID_COLUMNS}, pinned"
 _TABLES = (
     *("sources", "messages", "vectors", "memories", "past", "tombstones", "history", "evidence", "edge_messages"),
     *("edge_vectors", "edges", "node_vectors", "nodes", "edge_tombstones", "node_tombstones"),
-    *("jobs", "summaries"),
+    *("jobs", "summaries", "imports"),
 )
 """All but `meta`, those that refer to others first."""
 
@@ -141,6 +142,7 @@ class SQLiteStore:
         relations: Sequence[RelationChange] = (),
         on_conflict: OnConflict = "invalidate",
         lease: Lease | None = None,
+        mark: tuple[str, int] | None = None,
     ) -> Commit:
         with self._write() as db:
             dims = _fix_space(db, space)
@@ -150,6 +152,8 @@ class SQLiteStore:
                 return Commit(conflicts=conflicts)
             if lease is not None and not finish(db, lease):
                 return Commit(lost=True)
+            if mark is not None:
+                set_mark(db, scope, *mark)
             heard = insert_messages(db, messages, scope, at)
             seq = next_seq(db, len(changes))
             applied, rows = list(changes), dict[int, int]()
@@ -167,6 +171,15 @@ class SQLiteStore:
                     left = change.after.text if change.event is Event.UPDATE else None
                     related += graph.withdraw(target[0], target[1].text, left)
             return Commit(applied=tuple(applied), relations=tuple(related))
+
+    def pin(self, memory_id: str, pinned: bool) -> bool:
+        with self._write() as db:
+            return db.execute("UPDATE memories SET pinned = ? WHERE id = ?", (pinned, memory_id)).rowcount > 0
+
+    def pinned(self, scope: Scope) -> list[MemoryItem]:
+        where, values = scope_sql(scope)
+        with self._read() as db:
+            return [item for _, item in _select(db, f"WHERE {where} AND pinned ORDER BY created_at, row", values)]
 
     def summarise(self, scope: Scope, summary: Summary, lease: Lease) -> bool:
         with self._write() as db:
@@ -195,6 +208,7 @@ class SQLiteStore:
             erase_graph(db, scope)
             erase_jobs(db, scope)
             db.execute(f"DELETE FROM summaries WHERE {where}", values)
+            db.execute(f"DELETE FROM imports WHERE {where}", values)
             db.execute(f"DELETE FROM messages WHERE {where}", values)
             if purge:
                 gone = db.execute(f"SELECT memory_id FROM tombstones WHERE {where}", values).fetchall()
@@ -243,6 +257,11 @@ class SQLiteStore:
 
     # --- reading -------------------------------------------------------------------------------------------------
 
+    def marked(self, scope: Scope, key: str) -> int:
+        with self._read() as db:
+            found = db.execute(f"SELECT done FROM imports WHERE {SAME_SCOPE} AND key = ?", (*exact_ids(scope), key))
+            return int((found.fetchone() or (0,))[0])
+
     def space(self) -> tuple[str, int] | None:
         with self._read() as db:
             return _space(db)
@@ -273,7 +292,7 @@ class SQLiteStore:
         self, scope: Scope, *, as_of: str, filter: Filter | None = None
     ) -> tuple[list[MemoryItem], NDArray[np.float32]]:
         where, values = _where(scope, filter)
-        sql = f"SELECT {_MEMORY_COLUMNS}, vector FROM past WHERE {where} AND valid_to > ? AND valid_from <= ?"
+        sql = f"SELECT row, {_SAID_COLUMNS}, 0, vector FROM past WHERE {where} AND valid_to > ? AND valid_from <= ?"
         with self._read() as db:
             rows = db.execute(f"{sql} ORDER BY row", (*values, as_of, as_of)).fetchall()
         return [_item(row) for row in rows], stack([row[-1] for row in rows])
@@ -665,6 +684,7 @@ def _item(row: tuple[Any, ...]) -> MemoryItem:
         updated_at=row[12],
         expiration_date=row[13],
         seq=row[14],
+        pinned=bool(row[15]),
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -138,7 +139,7 @@ class SQLiteGraph:
             return _position(db)
 
     def changes(self, *, after: int = 0, limit: int = 500) -> GraphChanges:
-        with self._read() as db:
+        with self._read() as db, _at_one_moment(db):
             nodes = db.execute(
                 f"SELECT {_NODE}, changed, vector FROM nodes JOIN node_vectors USING (row)"
                 " WHERE changed > ? ORDER BY changed LIMIT ?",
@@ -169,6 +170,16 @@ class SQLiteGraph:
             upto=upto,
             more=bool(full),
         )
+
+
+@contextmanager
+def _at_one_moment(db: sqlite3.Connection) -> Iterator[None]:
+    """What is read within comes from one state of the file, whoever writes meanwhile."""
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.execute("COMMIT")
 
 
 def _position(db: sqlite3.Connection) -> Position:
@@ -257,7 +268,7 @@ class GraphWriter:
             if change.event is Event.ADD:
                 support = [memories[position] for position in change.memories if position in memories]
                 applied[place] = self._add(change, support, [messages[position] for position in change.messages])
-            elif change.relation is not None and not self._end(change.relation):
+            elif change.relation is not None and not self._end(change.relation, change.at):
                 applied[place] = dataclasses.replace(change, event=Event.NONE)
         return applied
 
@@ -284,7 +295,7 @@ class GraphWriter:
         raised = self.db.execute(
             "UPDATE edges SET weight = weight + 1, valid_from = min(valid_from, ?), changed = ?"
             " WHERE source = ? AND destination = ? AND relationship = ? AND valid_to IS NULL RETURNING row",
-            (self.at, seq, source, destination, relationship),
+            (change.at or self.at, seq, source, destination, relationship),
         ).fetchone()
         edge = raised[0] if raised else self._edge(change, source, destination, seq)
         if change.relation is not None:
@@ -335,7 +346,7 @@ class GraphWriter:
                 change.triplet.relationship,
                 destination,
                 1 + (refined[0] if refined else 0),
-                self.at,
+                change.at or self.at,
                 seq,
                 seq,
             ),
@@ -343,7 +354,7 @@ class GraphWriter:
         self.db.execute("INSERT INTO edge_vectors VALUES (?, ?)", (made, blob))
         return int(made)
 
-    def _end(self, edge: int) -> bool:
+    def _end(self, edge: int, at: str | None = None) -> bool:
         """Whether the relation still held."""
         if self.on_conflict == "delete":
             return bool(_erase_edges(self.db, [edge]))
@@ -351,7 +362,7 @@ class GraphWriter:
         ended = self.db.execute(
             "UPDATE edges SET valid_to = max(valid_from, ?), invalidated_at = ?, changed = ?"
             " WHERE row = ? AND valid_to IS NULL RETURNING user_id, agent_id, run_id",
-            (self.at, datetime.now(UTC).isoformat(), seq, edge),
+            (at or self.at, datetime.now(UTC).isoformat(), seq, edge),
         ).fetchone()
         if ended is None:
             return False

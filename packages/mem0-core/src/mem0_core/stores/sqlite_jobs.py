@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from mem0_core.ports import Job, JobKind, Lease
+from mem0_core.ports import Job, JobKind, Lease, Turn
 from mem0_core.records import Message, Scope
 from mem0_core.stores.sqlite_messages import MESSAGE, insert_messages, message_of
-from mem0_core.stores.sqlite_rows import SAME_SCOPE, exact_ids, ids_of, marks, scope_of, scope_sql, to_json
+from mem0_core.stores.sqlite_rows import SAME_SCOPE, exact_ids, ids_of, marks, scope_of, scope_sql, set_mark, to_json
 from mem0_core.stores.sqlite_vectors import Reader
 
 __all__ = ["SQLiteJobs", "erase_jobs", "finish", "put"]
@@ -45,6 +45,14 @@ class SQLiteJobs:
         with self._write() as db:
             return put(db, scope, kind, at=at, messages=messages, options=options)
 
+    def put_turns(self, scope: Scope, turns: Sequence[Turn], *, mark: tuple[str, int] | None = None) -> list[int]:
+        with self._write() as db:
+            if mark is not None:
+                set_mark(db, scope, *mark)
+            return [
+                put(db, scope, "remember", at=turn.at, messages=turn.messages, options=turn.options) for turn in turns
+            ]
+
     def lease(self, worker: str, *, seconds: float, most: int = 1) -> list[Job]:
         now = time.time()
         with self._read() as db:  # so that a worker that looks in vain keeps no writer waiting
@@ -75,6 +83,13 @@ class SQLiteJobs:
                 "leased_by = NULL, leased_until = 0, attempts = attempts + 1, error = ?, state = ?, ready_at = ?",
                 (error, "parked" if parked else "waiting", time.time() + (retry_in or 0)),
             )
+
+    def forsake(self, worker: str) -> None:
+        with self._read() as db:
+            if db.execute("SELECT 1 FROM jobs WHERE leased_by = ? LIMIT 1", (worker,)).fetchone() is None:
+                return
+        with self._write() as db:
+            db.execute("UPDATE jobs SET leased_by = NULL, leased_until = 0 WHERE leased_by = ?", (worker,))
 
     def done(self, lease: Lease) -> bool:
         with self._write() as db:

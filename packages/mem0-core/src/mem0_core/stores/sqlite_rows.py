@@ -93,6 +93,14 @@ def stack(blobs: Sequence[bytes]) -> NDArray[np.float32]:
     return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), -1)
 
 
+def set_mark(db: sqlite3.Connection, scope: Scope, key: str, done: int) -> None:
+    """Keep how many messages of an import into exactly this scope are done; of two that run at once, the further."""
+    db.execute(
+        "INSERT INTO imports VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET done = max(done, excluded.done)",
+        (*ids_of(scope), key, done),
+    )
+
+
 def next_seq(db: sqlite3.Connection, count: int) -> int:
     """Reserve `count` numbers and return the first."""
     if not count:

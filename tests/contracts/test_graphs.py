@@ -1,0 +1,121 @@
+"""The contract suite of graph indexes, run on those that ship."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mem0_core.contracts import ALICE
+from mem0_core.errors import MissingExtra, StoreError
+from mem0_core.graph_contract import IN_OSLO, IN_ROME, LIKES_TEA, GraphIndexContract
+from mem0_core.ports import GraphIndex, MemoryStore
+from mem0_core.records import new_id
+from mem0_core.stores.embedded_graph import EmbeddedGraph
+from mem0_core.stores.faiss import FaissIndex
+from mem0_core.stores.ladybug import LadybugGraph
+from mem0_core.stores.neo4j import Neo4jGraph
+
+MakeIndex = Callable[[MemoryStore], GraphIndex]
+FOLLOW = """\
+from mem0_core.stores.ladybug import LadybugGraph
+from mem0_core.stores.sqlite import SQLiteStore
+
+graph = LadybugGraph(SQLiteStore({store!r}).graph, store_id="theirs", db={graph!r})
+graph.follow()
+{then}
+"""
+
+
+class StoreIds(dict[MemoryStore, str]):
+    """An id for each store, new in every test: the server is the same for all."""
+
+    def __missing__(self, store: MemoryStore) -> str:
+        return self.setdefault(store, new_id())
+
+
+class Awaited:
+    """A graph index whose calls are awaited, each in an event loop of its own."""
+
+    def __init__(self, graph: Neo4jGraph) -> None:
+        self._graph = graph
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        call = getattr(self._graph, f"a{name}")
+        return lambda *args, **kwargs: asyncio.run(call(*args, **kwargs))
+
+    def close(self) -> None:
+        self._graph.close()
+
+
+class TestEmbedded(GraphIndexContract):
+    @pytest.fixture
+    def make_index(self) -> MakeIndex:
+        return lambda store: EmbeddedGraph(
+            store.graph, FaissIndex(store.graph.node_vectors), FaissIndex(store.graph.relation_vectors)
+        )
+
+
+class TestLadybug(GraphIndexContract):
+    @pytest.fixture
+    def make_index(self, tmp_path: Path) -> MakeIndex:
+        ids = StoreIds()
+        return lambda store: LadybugGraph(store.graph, store_id=ids[store], db=tmp_path / "graph" / "graph.lbug")
+
+    def test_what_it_holds_survives_closing(self, store: MemoryStore, make_index: MakeIndex) -> None:
+        first = make_index(store)
+        self.add(store, IN_ROME, LIKES_TEA)
+        first.follow()
+        first.close()
+        with pytest.raises(StoreError, match="closed"):
+            first.relations(ALICE)
+        second = make_index(store)
+        self.add(store, IN_OSLO, seed=2)
+        self.follows(store, second)
+        second.close()
+
+    def test_one_that_is_never_closed_does_no_harm(self, tmp_path: Path) -> None:
+        script = FOLLOW.format(store=str(tmp_path / "store.db"), graph=str(tmp_path / "graph.lbug"), then="")
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+    def test_a_file_that_another_process_has_open_says_so(self, store: MemoryStore, tmp_path: Path) -> None:
+        graph = tmp_path / "graph.lbug"
+        script = FOLLOW.format(store=str(tmp_path / "theirs.db"), graph=str(graph), then="print(flush=True); input()")
+        pipe = subprocess.PIPE
+        with subprocess.Popen([sys.executable, "-c", script], stdin=pipe, stdout=pipe) as other:
+            assert other.stdout
+            assert other.stdout.readline() == b"\n"
+            index = LadybugGraph(store.graph, store_id="mine", db=graph)
+            with pytest.raises(StoreError, match=f"Could not set lock on file.* {other.pid}"):
+                index.follow()
+            other.communicate(b"\n", timeout=60)
+        self.add(store, IN_ROME)
+        self.follows(store, index)
+        index.close()
+
+    def test_a_missing_library_is_named(self, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setitem(sys.modules, "ladybug", None)
+        with pytest.raises(MissingExtra, match=r"mem0-core\[ladybug\]"):
+            LadybugGraph(store.graph, store_id="s")
+
+
+@pytest.mark.needs_server
+class TestNeo4j(GraphIndexContract):
+    @pytest.fixture
+    def make_index(self, neo4j_server_url: str) -> MakeIndex:
+        ids = StoreIds()
+        return lambda store: Neo4jGraph(store.graph, store_id=ids[store], url=neo4j_server_url)
+
+
+@pytest.mark.needs_server
+class TestNeo4jAwaited(GraphIndexContract):
+    @pytest.fixture
+    def make_index(self, neo4j_server_url: str) -> Any:
+        ids = StoreIds()
+        return lambda store: Awaited(Neo4jGraph(store.graph, store_id=ids[store], url=neo4j_server_url))

@@ -1,0 +1,19 @@
+"""One Neo4j for all tests of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.services.neo4j_server import Neo4jUnavailable, neo4j_url
+
+
+@pytest.fixture(scope="session")
+def neo4j_server_url() -> Iterator[str]:
+    """Where it listens. Tests share its one database: each names stores of its own."""
+    try:
+        with neo4j_url() as url:
+            yield url
+    except Neo4jUnavailable as error:
+        pytest.skip(str(error))
