@@ -116,8 +116,9 @@ def test_with_a_checkpointer_each_turn_is_remembered_once(tmp_path: Path, mode: 
     assert "Answer 1." in first
     assert "I live in Porto." in second
     assert "Answer 3." in second
-    assert "tea" not in second.partition("Input:")[2], "it is context, not said again"
-    assert "Answer 1." not in second
+    said = second.partition("Input:")[2]
+    assert "tea" not in said, "it is context, not said again"
+    assert "Answer 1." not in said
 
 
 def test_facts_a_model_finds_reach_the_next_conversation(tmp_path: Path) -> None:

@@ -334,6 +334,7 @@ def _relate_by_rules(ports: Ports, graph: Graph, told: Told) -> Flow[tuple[Relat
     sentences = [triplet.sentence for triplet in triplets]
     sentences += [Triplet(end.source, end.relationship, end.destination or "").sentence for end in endings]
     known = yield from surroundings(ports, graph, told.scope, names, sentences)
+    named = _under_one_name(read, known, graph.options.threshold)
     stated = {triplet.key for triplet in triplets}
     standing = {relation.triplet.key: relation.triplet for relation in known.relations}
     standing = {key: triplet for key, triplet in standing.items() if key not in stated}
@@ -341,12 +342,46 @@ def _relate_by_rules(ports: Ports, graph: Graph, told: Told) -> Flow[tuple[Relat
     ended: list[RelationChange] = []
     for place, found in read:
         at = told.messages[place].timestamp  # so that the graph of any day is what had been said by then
-        new = merge(found.relations, (), (), known, types=types_of(found.entities), messages=[place])
+        new = merge(named[place], (), (), known, types=types_of(found.entities), messages=[place])
         outdated = [key for key, triplet in standing.items() if any(_ended(triplet, ending) for ending in found.ended)]
         old = merge((), [standing.pop(key) for key in outdated], (), known, types={}, messages=())
         added += [dataclasses.replace(change, at=at) for change in new]
         ended += [dataclasses.replace(change, at=at) for change in old]
     return (yield from _with_vectors(ports, [*added, *ended], known.vectors))
+
+
+def _under_one_name(
+    read: Sequence[tuple[int, rules.Extracted]], known: Surroundings, threshold: float
+) -> dict[int, list[Triplet]]:
+    """The relations of each message; a new name near to one that is new with an earlier message gives way to it.
+
+    So it would if the earlier message had been remembered before. Names of one message are kept apart, as by a plan.
+    """
+    places = {entity_key(name): place for place, found in reversed(read) for name in ends_of(found.relations)}
+    spelt = {entity_key(name): name for _, found in reversed(read) for name in ends_of(found.relations)}
+    fresh = [key for key in reversed(spelt) if key not in known.nodes]
+    names: dict[bytes, str] = {}
+    if len(set(map(places.__getitem__, fresh))) > 1:
+        vectors = _stacked(known.vectors, (spelt[key] for key in fresh))
+        near = vectors @ vectors.T
+        for at, key in enumerate(fresh):
+            earlier = [
+                (float(near[at, other]), spelt[one])
+                for other, one in enumerate(fresh)
+                if near[at, other] >= threshold and places[one] < places[key] and one not in names
+            ]
+            fit = (name for _, name in sorted(earlier, reverse=True) if may_be_one(spelt[key], name))
+            if name := next(fit, None):
+                names[key] = name
+    return {place: [_renamed(triplet, names) for triplet in found.relations] for place, found in read}
+
+
+def _renamed(triplet: Triplet, names: Mapping[bytes, str]) -> Triplet:
+    source = names.get(entity_key(triplet.source), triplet.source)
+    destination = names.get(entity_key(triplet.destination), triplet.destination)
+    if entity_key(source) == entity_key(destination):
+        return triplet
+    return Triplet(source, triplet.relationship, destination)
 
 
 def read_by_rules(message: Message, scope: Scope) -> rules.Extracted:
