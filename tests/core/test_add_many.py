@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -44,8 +45,8 @@ STORY: list[dict[str, Any]] = [
             ("Ann", "I moved to Porto."),
             ("Bob", "I don't like tea."),
             ("Bob", "I like ginger biscuits."),
-            ("Ann", "I like biscuits, ginger biscuits and milk."),
-            ("Ann", "I really like ginger biscuits from England."),
+            ("Ann", "I like dark ginger biscuits and milk."),
+            ("Ann", "I love ginger biscuits."),
         ],
         start=1,
     )
@@ -102,6 +103,8 @@ def test_it_leaves_what_as_many_adds_leave(memory: Driven, tmp_path: Path, chunk
     assert outcome(memory.memory) == wanted
     assert (result["added"], result["known"], result["skipped"], result["jobs"]) == (11, 1, [], 0)
     lived = [relation for relation in wanted[1] if relation[1] == "lives_in"]
+    liked = [relation[:4] for relation in wanted[1] if "biscuits" in relation[2]]
+    assert liked == [("Ann", "likes", "ginger biscuits", 2), ("Bob", "likes", "ginger biscuits", 1)], "one thing"
     assert [(place, since, until) for _, _, place, _, since, until in lived] == [
         ("Berlin", DAY.format(5), DAY.format(8)),
         ("Porto", DAY.format(1), DAY.format(5)),
@@ -379,3 +382,10 @@ def test_the_async_memory_has_it_too(tmp_path: Path) -> None:
             assert (await memory.add_many(numbered(3), user_id="u"))["added"] == 3
 
     asyncio.run(main())
+
+
+def test_all_its_forms_are_documented() -> None:
+    forms = (Memory.add_many, Memory.aadd_many, AsyncMemory.add_many)
+    assert len({form.__doc__ for form in forms}) == len({str(inspect.signature(form)) for form in forms}) == 1
+    assert forms[0].__doc__
+    assert inspect.signature(Memory.add_many).return_annotation == "AddManyResult"

@@ -41,18 +41,22 @@ def test_an_agent_sees_what_it_should(opened: Open) -> None:
     memory.flush(timeout=20)
     rules = opened(graph="sqlite", config={"graph_store": {"triplet_threshold": 0.1}})
     rules.add("I live in Porto.", user_id="u", timestamp="2025-07-28")
-    seen = rules.context("Where do I live?", user_id="u")
+    rules.add("Where do I live, you ask?", user_id="u", timestamp="2025-07-29")
+    seen = rules.context("Where do I live?", user_id="u", limit=1)
     assert seen["summary"] == "They talked."
-    assert [hit["memory"] for hit in seen["memories"]] == ["I live in Porto."]
+    assert [hit["memory"] for hit in seen["memories"]] == ["Where do I live, you ask?"]
     assert [relation["destination"] for relation in seen["relations"]] == ["Porto"]
-    assert [message["content"] for message in seen["messages"]] == ["Hello", "Hi!", "I live in Porto."]
+    assert [message["content"] for message in seen["messages"]][:3] == ["Hello", "Hi!", "I live in Porto."]
     lines = seen["text"].splitlines()
     assert (lines[0], lines[-1]) == ("<memories>", "</memories>")
     assert [json.loads(line) for line in lines[2:-1]] == [
         {"summary": "They talked."},
-        {"memory": "I live in Porto.", "from": "user", "date": "2025-07-28"},
+        {"memory": "Where do I live, you ask?", "from": "user", "date": "2025-07-29"},
         {"relation": "u lives in Porto", "since": "2025-07-28"},
     ]
+    (whole,) = [hit for hit in rules.context("Where do I live?", user_id="u")["memories"] if "Porto" in hit["memory"]]
+    assert whole["memory"] == "I live in Porto."
+    assert rules.context("Where do I live?", user_id="u")["relations"] == [], "that memory says it already"
 
 
 def test_the_question_may_be_the_conversation_so_far(opened: Open) -> None:

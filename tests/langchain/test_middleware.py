@@ -70,7 +70,8 @@ def kept(memory: Memory, **ids: str) -> list[tuple[str, str]]:
 
 def shown(system: str) -> list[str]:
     """The memories a system message shows to the model."""
-    return [json.loads(line)["memory"] for line in system.splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in system.splitlines() if line.startswith("{")]
+    return [line["memory"] for line in lines if "memory" in line]
 
 
 # --- recall and remember ----------------------------------------------------------------------------------------------

@@ -21,15 +21,29 @@ from mem0_core.errors import (
     StoreError,
 )
 from mem0_core.memory import AsyncMemory, Memory
-from mem0_core.records import AddResult, Event, HistoryDict, MemoryDict, Scope, SearchResult
+from mem0_core.records import (
+    AddManyResult,
+    AddResult,
+    ContextDict,
+    Event,
+    HistoryDict,
+    JobDict,
+    MemoryDict,
+    RelationDict,
+    Scope,
+    SearchResult,
+)
 
 __all__ = [
+    "AddManyResult",
     "AddResult",
     "AsyncMemory",
     "ConfigError",
+    "ContextDict",
     "Event",
     "HistoryDict",
     "InputError",
+    "JobDict",
     "LimitError",
     "Mem0Error",
     "Memory",
@@ -39,6 +53,7 @@ __all__ = [
     "ModelError",
     "NotFoundError",
     "QueryError",
+    "RelationDict",
     "ReplyError",
     "Scope",
     "ScopeError",

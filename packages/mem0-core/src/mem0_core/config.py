@@ -176,6 +176,8 @@ class MemoryConfig(BaseModel):
     summary_words: int = Field(default=200, ge=20)
     """How long a summary may become."""
     background: BackgroundConfig = Field(default_factory=BackgroundConfig)
+    read_your_writes: bool = True
+    """Whether a search sees messages that were put off and are not remembered yet."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
     half_life: float | None = Field(default=None, gt=0)
     """Days after which what was not said again counts half in a search; by default age does not count."""

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, InputError, StoreError
 from mem0_core.filters import Filter, matches, parse_filters
-from mem0_core.ports import Commit, MemoryStore, VectorIndex
+from mem0_core.ports import Commit, MemoryStore, Turn, VectorIndex
 from mem0_core.records import (
     Change,
     Event,
@@ -375,6 +375,39 @@ class MemoryStoreContract:
         assert kept[0].metadata == {"id": 1}
         assert [m.content for m in store.talk.messages(ALICE, limit=2)] == ["hello", "hi"]
         assert store.talk.messages(BOB) == []
+
+    # --- imports ----------------------------------------------------------------------------------------------------
+
+    def test_how_far_an_import_came_is_kept_with_what_it_brought(self, store: MemoryStore) -> None:
+        assert store.marked(ALICE, "diary") == 0
+        store.commit(changes_of([an_item("tea")]), scope=ALICE, at=AT, space=SPACE, mark=("diary", 10))
+        assert store.marked(ALICE, "diary") == 10
+        cake = changes_of([an_item("cake")])
+        with pytest.raises(ConfigError):
+            store.commit(cake, scope=ALICE, at=AT, space=("another", DIMS), mark=("diary", 20))
+        assert store.marked(ALICE, "diary") == 10, "what is not written is not marked"
+        store.commit([], scope=ALICE, at=AT, mark=("diary", 7))
+        assert store.marked(ALICE, "diary") == 10, "of two imports that run at once, the further one tells"
+
+    def test_a_mark_is_of_one_key_and_exactly_one_scope(self, store: MemoryStore) -> None:
+        run = Scope("alice", None, "r")
+        for place, scope in enumerate((ALICE, run, BOB), start=1):
+            store.commit([], scope=scope, at=AT, mark=("diary", place))
+        assert [store.marked(scope, "diary") for scope in (ALICE, run, BOB)] == [1, 2, 3]
+        assert store.marked(ALICE, "letters") == 0
+        store.erase_scope(ALICE, at=LATER)
+        assert [store.marked(scope, "diary") for scope in (ALICE, run, BOB)] == [0, 0, 3]
+        store.reset()
+        assert store.marked(BOB, "diary") == 0
+
+    def test_turns_are_put_off_together_and_marked(self, store: MemoryStore) -> None:
+        turns = [Turn(AT, (Message("user", text),), {"metadata": {"k": 1}}) for text in ("one", "two", "one")]
+        jobs = store.jobs.put_turns(ALICE, turns, mark=("diary", 3))
+        listed = store.jobs.listed(ALICE)
+        assert [job.row for job in listed] == jobs
+        assert [job.messages[0].content for job in listed] == ["one", "two", "one"]
+        assert {(job.kind, job.at, str(job.options)) for job in listed} == {("remember", AT, str(turns[0].options))}
+        assert store.marked(ALICE, "diary") == 3
 
     # --- erasing ----------------------------------------------------------------------------------------------------
 

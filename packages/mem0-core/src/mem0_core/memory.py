@@ -53,7 +53,7 @@ from mem0_core.ports import (
     VectorIndex,
     VectorSource,
 )
-from mem0_core.prompts import memory_line
+from mem0_core.prompts import MEMORIES_INTRODUCTION, memory_line
 from mem0_core.records import (
     AddedMemory,
     AddManyResult,
@@ -436,6 +436,7 @@ class Memory:
             rerank=rerank,
             as_of=then,
             half_life=self.config.half_life,
+            unlearnt=self.config.read_your_writes,
         )
         recalled = yield from recall((yield from self._ports()), asked)
         found = SearchResult(
@@ -454,24 +455,34 @@ class Memory:
         max_tokens: int = 2000,
         limit: int = 20,
         recent: int | None = None,
+        filters: Mapping[str, Any] | None = None,
         threshold: float | None = None,
+        exclude: Sequence[str] = (),
+        introduction: str = MEMORIES_INTRODUCTION,
+        count_tokens: Callable[[str], int] | None = None,
+        as_of: int | float | str | datetime | None = None,
     ) -> Flow[ContextDict]:
         """What an agent should see now, within a budget: the summary, memories, relations, the last messages.
 
         Args:
             query: what is asked: a text, or the messages so far, of which the user's last is taken. None recalls
                 nothing but what is pinned.
-            max_tokens: the budget, counted by the chat model's ``count_tokens`` where it has one, else estimated high.
+            max_tokens: the budget, counted by `count_tokens`, else by the chat model's where it has one, else estimated
+                high.
             limit: how many memories at most.
             recent: how many messages at most, by default the `window` of the configuration; 0 where the caller has
                 the conversation anyway.
-            threshold: leave out memories that score lower.
+            filters, threshold: as in `search`, for memories.
+            exclude: texts that the agent sees anyway; memories that say just the same are left out.
+            introduction: what the agent's model is told about the block.
+            as_of: what it would have seen then, but for the messages.
 
         Returns:
             ``text`` (all but the messages, as a block for the system prompt, marked as data), and its parts:
             ``summary``, ``memories``, ``relations``, ``messages``; ``tokens`` they take.
         """
-        scope = Scope(user_id, agent_id, run_id)
+        scope, filter = _address(filters, user_id, agent_id, run_id)
+        then = None if as_of is None else parse_time(as_of, "as_of")
         if not isinstance(max_tokens, int) or max_tokens < 1:
             raise InputError(f"max_tokens must be a positive whole number, not {max_tokens!r}")
         asked = _question(query)
@@ -480,19 +491,26 @@ class Memory:
             wanted = Query(
                 text=asked,
                 scope=scope,
-                today=_today(),
+                today=_today() if then is None else then[:10],
                 limit=_limit(limit, None, default=20),
+                filter=filter,
                 threshold=_threshold(threshold),
+                as_of=then,
                 half_life=self.config.half_life,
+                unlearnt=self.config.read_your_writes,
             )
+        of_model: Callable[[str], int] = getattr(self._chat, "count_tokens", estimated_tokens)
         found = yield from brief(
             (yield from self._ports()),
             wanted,
             scope,
             max_tokens=max_tokens,
             recent=self.config.window if recent is None else recent,
-            count=getattr(self._chat, "count_tokens", estimated_tokens),
+            count=count_tokens or of_model,
             line=lambda hit: memory_line(_found(hit, False)),
+            introduction=introduction,
+            exclude=exclude,
+            as_of=then,
         )
         return ContextDict(
             text=found.text,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
 from langchain.agents.middleware.types import (
@@ -17,9 +17,9 @@ from langchain_core.messages import SystemMessage
 from langchain_core.runnables import ensure_config
 from langgraph.runtime import Runtime
 
-from mem0_core import AsyncMemory, InputError, Memory, MemoryDict, ModelError, Scope, StoreError
+from mem0_core import AsyncMemory, ContextDict, InputError, Memory, ModelError, Scope, StoreError
 from mem0_core.prompts import MEMORIES_INTRODUCTION
-from mem0_langchain.convert import memory_prompt, question, said
+from mem0_langchain.convert import question, said
 from mem0_langchain.runs import MemoryRuns, recall_request, remember_request
 from mem0_langchain.scope import Address
 from mem0_langchain.turn import Turn, begin, finish, scope_of, trimmed, unremembered
@@ -68,6 +68,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
             hold). ``"raise"`` ends the turn with the error. ``"log"`` logs it and goes on: without memories if it
             happens on recall, and if it happens on remembering the turn is remembered with the next one of its
             thread, where the agent has a checkpointer. Errors of the caller, such as `ScopeError`, are always raised.
+        max_tokens: how long what the model is shown may be, summary and relations included.
         introduction: what the model is told about the memories it is shown.
         name: of this middleware, and so of its nodes; needed when an agent has two.
 
@@ -93,6 +94,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         scope: Scope | None = None,
         thread_as_run: bool = False,
         on_error: Literal["raise", "log"] = "raise",
+        max_tokens: int = 2000,
         introduction: str = MEMORIES_INTRODUCTION,
         name: str | None = None,
     ) -> None:
@@ -107,6 +109,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         self._k, self._threshold, self._filters = k, threshold, filters
         self._remember, self._infer = remember, infer
         self._on_error = on_error
+        self._max_tokens = max_tokens
         self._introduction = introduction
         self._name = name or type(self).__name__
 
@@ -121,7 +124,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         turn, request = self._begin(state, runtime)
         if request is not None:
             try:
-                _show(turn, self._runs.recall.invoke(request))
+                _show(turn, self._runs.context.invoke(request))
             except _FAILURES as error:
                 self._failed("recall", turn, error, "the turn goes on without memories")
         return self._update(turn)
@@ -131,7 +134,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         turn, request = self._begin(state, runtime)
         if request is not None:
             try:
-                _show(turn, await self._runs.recall.ainvoke(request))
+                _show(turn, await self._runs.context.ainvoke(request))
             except _FAILURES as error:
                 self._failed("recall", turn, error, "the turn goes on without memories")
         return self._update(turn)
@@ -144,7 +147,8 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         query = question(unremembered(messages, turn))
         if not query:
             return turn, None
-        return turn, recall_request(query, scope, k=self._k, threshold=self._threshold, filters=self._filters)
+        asked = recall_request(query, scope, k=self._k, threshold=self._threshold, filters=self._filters)
+        return turn, {**asked, "recent": 0, "max_tokens": self._max_tokens, "introduction": self._introduction}
 
     # --- the model sees it -----------------------------------------------------------------------------------------
 
@@ -164,10 +168,9 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
 
     def _shown(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
         turn = self._turn(request.state)
-        if turn is None or not turn["recalled"]:
+        if turn is None or not turn["block"]:
             return request
-        block = memory_prompt(turn["recalled"], introduction=self._introduction)
-        return request.override(system_message=_extended(request.system_message, block))
+        return request.override(system_message=_extended(request.system_message, turn["block"]))
 
     # --- remember --------------------------------------------------------------------------------------------------
 
@@ -228,8 +231,9 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         logger.error("%s could not %s for %s; %s", self._name, what, turn and turn["scope"], then, exc_info=error)
 
 
-def _show(turn: Turn, memories: Sequence[MemoryDict]) -> None:
-    turn["recalled"] = [trimmed(memory) for memory in memories]
+def _show(turn: Turn, seen: ContextDict) -> None:
+    turn["recalled"] = [trimmed(memory) for memory in seen["memories"]]
+    turn["block"] = seen["text"]
 
 
 def _extended(system: SystemMessage | None, block: str) -> SystemMessage:

@@ -9,7 +9,7 @@ from typing import Any
 from langchain_core.runnables import Runnable, RunnableLambda
 from langgraph.constants import TAG_NOSTREAM
 
-from mem0_core import AddResult, AsyncMemory, Memory, MemoryDict, Scope
+from mem0_core import AddResult, AsyncMemory, ContextDict, Memory, MemoryDict, Scope
 from mem0_langchain.convert import as_memory, found
 
 __all__ = ["MemoryRuns", "recall_request", "remember_request"]
@@ -18,10 +18,11 @@ logger = logging.getLogger("mem0_langchain")
 
 
 class MemoryRuns:
-    """The two calls that a turn of a conversation makes to a memory.
+    """The calls that a turn of a conversation makes to a memory.
 
     Attributes:
         recall: from the arguments of `Memory.search` to its memories.
+        context: from the arguments of `Memory.context` to what the agent should see.
         remember: from the arguments of `Memory.add` to its result; what the memory could not use is logged.
     """
 
@@ -30,6 +31,9 @@ class MemoryRuns:
         # The tag reaches the models the memory calls, should they be LangChain's: what they write is not the reply.
         self.recall: Runnable[dict[str, Any], list[MemoryDict]] = RunnableLambda(
             self._recall, self._arecall, name="mem0.recall"
+        ).with_config(tags=[TAG_NOSTREAM])
+        self.context: Runnable[dict[str, Any], ContextDict] = RunnableLambda(
+            self._context, self._acontext, name="mem0.recall"
         ).with_config(tags=[TAG_NOSTREAM])
         self.remember: Runnable[dict[str, Any], AddResult] = RunnableLambda(
             self._remember, self._aremember, name="mem0.remember"
@@ -40,6 +44,12 @@ class MemoryRuns:
 
     async def _arecall(self, request: dict[str, Any]) -> list[MemoryDict]:
         return found(await self._memory.asearch(**request))
+
+    def _context(self, request: dict[str, Any]) -> ContextDict:
+        return self._memory.context(**request)
+
+    async def _acontext(self, request: dict[str, Any]) -> ContextDict:
+        return await self._memory.acontext(**request)
 
     def _remember(self, request: dict[str, Any]) -> AddResult:
         return _reported(self._memory.add(**request))

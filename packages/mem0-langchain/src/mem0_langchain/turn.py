@@ -34,7 +34,8 @@ class Turn(TypedDict):
 
     Attributes:
         scope: whose turn it is, as ids; None once the turn is over.
-        recalled: what was recalled for it.
+        recalled: the memories that were recalled for it.
+        block: what of them, of the summary and of relations the model is shown.
         first: id of the first message that has to be remembered; "" while there is none.
         after: id of the message before that, "" at the start. `first` is looked for first: a middleware that cuts
             the history keeps the user's last message, if any.
@@ -43,6 +44,7 @@ class Turn(TypedDict):
 
     scope: dict[str, str] | None
     recalled: list[Recalled]
+    block: str
     first: str
     after: str
     heard: str
@@ -59,6 +61,7 @@ def begin(messages: Sequence[BaseMessage], previous: Turn | None, scope: Scope) 
     return Turn(
         scope=ids,
         recalled=[],
+        block="",
         first=_id_before(messages, start + 1) if start < end else "",
         after=_id_before(messages, start),
         heard=_id_before(messages, end),
@@ -72,7 +75,7 @@ def unremembered(messages: Sequence[BaseMessage], turn: Turn | None) -> Sequence
 
 def finish(messages: Sequence[BaseMessage]) -> Turn:
     """A turn that is over: it keeps nothing but how far it came."""
-    return Turn(scope=None, recalled=[], first="", after=_id_before(messages, len(messages)), heard="")
+    return Turn(scope=None, recalled=[], block="", first="", after=_id_before(messages, len(messages)), heard="")
 
 
 def scope_of(turn: Turn | None) -> Scope | None:

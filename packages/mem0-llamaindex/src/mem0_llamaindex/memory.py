@@ -17,11 +17,9 @@ from llama_index.core.memory import BaseMemory
 from llama_index.core.utils import get_tokenizer
 from pydantic_core import to_jsonable_python
 
-from mem0_core import AsyncMemory, ConfigError, InputError, Memory, MemoryConfig, MemoryDict, Scope
+from mem0_core import AsyncMemory, ConfigError, InputError, Memory, MemoryConfig, Scope
 from mem0_core.config import ComponentConfig, load_config
 from mem0_core.flow import Flow, arun, do, run
-from mem0_core.prompts import memories_block, memory_line
-from mem0_core.records import same_fact_key
 from mem0_llamaindex.convert import copy_message, count_tokens, ends_turn, storable, text_of, to_mem0
 from mem0_llamaindex.window import fit
 
@@ -30,10 +28,6 @@ __all__ = ["Mem0Memory"]
 _log = logging.getLogger(__name__)
 
 _SECRET = re.compile(r"(api_?key|access_key|password|secret|(^|_)token|authorization)$", re.IGNORECASE)
-
-_MOST_KNOWN = 50
-"""How many hits that the model reads anyway a search makes up for. Where even more of them are nearer to the question
-than any older memory, no older memory is missed."""
 
 _Cost = Callable[[int], int]
 
@@ -314,38 +308,30 @@ class Mem0Memory(BaseMemory):
         if asked is not None and self._turn is not None and self._turn.question is messages[asked]:
             return self._turn.block
         room = int(budget * self.chat_history_token_ratio)
-        hits = yield from self._search(question, fit(messages, cost, room))
-        block = self._block(hits, budget - room)
+        block = yield from self._context(question, fit(messages, cost, room), budget - room)
         if asked is not None:
             self._turn = _Turn(messages[asked], copy_message(messages[asked]), block)
         return block
 
-    def _search(self, question: str, shown: list[ChatMessage]) -> Flow[list[MemoryDict]]:
-        """The `k` memories nearest to the question, without those that only repeat it or a message shown with them."""
+    def _context(self, question: str, shown: list[ChatMessage], room: int) -> Flow[str]:
+        """What bears on the question and fits, without what only repeats it or a message shown with it."""
         core = yield from self._opened()
-        known = {same_fact_key(text) for text in (question, *map(text_of, shown)) if text}
-        found: Any = yield from do(
-            core.search,
+        if room < 1:
+            return ""
+        seen = yield from do(
+            core.context,
             question,
             user_id=self.user_id,
             agent_id=self.agent_id,
             run_id=self.run_id,
-            limit=self.k + min(len(known), _MOST_KNOWN),
+            limit=self.k,
             threshold=self.threshold,
+            recent=0,
+            max_tokens=room,
+            exclude=[text for text in (question, *map(text_of, shown)) if text],
+            count_tokens=lambda text: len(self.tokenizer_fn(text)),
         )
-        hits: list[MemoryDict] = found["results"] if isinstance(found, dict) else found  # version "v1.0": a list
-        return [hit for hit in hits if same_fact_key(hit["memory"]) not in known][: self.k]
-
-    def _block(self, hits: Sequence[MemoryDict], room: int) -> str:
-        """The hits as text, each whole or not at all."""
-        lines: list[str] = []
-        left = room - len(self.tokenizer_fn(memories_block([""])))
-        for line in map(memory_line, hits):
-            cost = len(self.tokenizer_fn(line)) + 1  # its line break
-            if cost <= left:
-                left -= cost
-                lines.append(line)
-        return memories_block(lines)
+        return seen["text"]
 
     def _put(self, messages: Sequence[ChatMessage]) -> Flow[None]:
         added = [copy_message(message) for message in messages]

@@ -7,8 +7,8 @@ add never waits for it, and does with an old one, or none.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence, Set
+from dataclasses import dataclass, replace
 
 from mem0_core.errors import StoreError
 from mem0_core.flow import Flow, do
@@ -16,7 +16,7 @@ from mem0_core.pipelines.recall import Query, recall
 from mem0_core.pipelines.request import Request
 from mem0_core.ports import ChatModel, Job, Lease, Ports, Summary
 from mem0_core.prompts import NO_CONTEXT, Context, memories_block, relation_line, summary_line, summary_messages
-from mem0_core.records import Hit, Message, Relation, Scope
+from mem0_core.records import Hit, Message, Relation, Scope, same_fact_key
 from mem0_core.replies import read_summary
 from mem0_core.text import transcript
 
@@ -25,6 +25,7 @@ __all__ = ["Brief", "brief", "context_of", "due", "summarise"]
 _MOST = 200  # messages that one summary takes in; what is left waits for the next
 _FOR_MESSAGES = 0.4  # the share of a budget that is kept for recent messages, where there are enough of them
 _FOR_RELATIONS = 0.15
+_MOST_SHOWN = 50  # hits that are shown anyway a search makes up for
 
 
 def context_of(ports: Ports, request: Request) -> Flow[Context]:
@@ -101,6 +102,9 @@ def brief(
     recent: int,
     count: Callable[[str], int],
     line: Callable[[Hit], str],
+    introduction: str,
+    exclude: Sequence[str] = (),
+    as_of: str | None = None,
 ) -> Flow[Brief]:
     """The summary, what is pinned, what bears on `query`, and the last messages, as far as they fit.
 
@@ -112,27 +116,44 @@ def brief(
         recent: how many messages at most.
         count: tokens of a text.
         line: how a memory is written.
+        introduction: what the model is told about the block.
+        exclude: texts that are shown anyway: memories that say just the same are left out.
+        as_of: the summary of that time; messages are of now, so there are none.
     """
     talk = ports.store.talk
-    said = (yield from do(talk.before, scope, None, limit=recent)) if recent else []
-    room = _Room(max_tokens - count(memories_block([""])), count)
+    said = (yield from do(talk.before, scope, None, limit=recent)) if recent and as_of is None else []
+    room = _Room(max_tokens - count(memories_block([""], introduction=introduction)), count)
+    shown = {same_fact_key(text) for text in exclude}
     kept = room.total * (1 - _FOR_MESSAGES) if said else room.total
     pinned = [Hit(item, 1.0) for item in (yield from do(ports.store.pinned, scope))]
     hits = [hit for hit in pinned if room.take(line(hit), upto=kept)]
-    last = yield from do(talk.summary, scope)
+    last = yield from do(talk.summary, scope, as_of=as_of)
     summary = last.text if last and room.take(summary_line(last.text), upto=kept) else ""
     relations: list[tuple[Relation, float]] = []
     if query is not None:
-        recalled = yield from recall(ports, query)
+        recalled = yield from recall(ports, replace(query, limit=query.limit + min(len(shown), _MOST_SHOWN)))
         known = {hit.item.id for hit in hits}
+        new = [hit for hit in recalled.hits if hit.item.id not in known and same_fact_key(hit.item.text) not in shown]
         before = kept - room.total * _FOR_RELATIONS if recalled.relations else kept
-        hits += [hit for hit in recalled.hits if hit.item.id not in known and room.take(line(hit), upto=before)]
-        relations = [pair for pair in recalled.relations if room.take(relation_line(pair[0]), upto=kept)]
+        hits += [hit for hit in new[: query.limit] if room.take(line(hit), upto=before)]
+        seen = {hit.item.id for hit in hits} | {hit.item.id for hit in recalled.hits} - {hit.item.id for hit in new}
+        relations = [
+            pair
+            for pair in recalled.relations
+            if _adds(pair, seen, query) and room.take(relation_line(pair[0]), upto=kept)
+        ]
     lines = [*([summary_line(summary)] if summary else []), *map(line, hits)]
     lines += [relation_line(relation) for relation, _ in relations]
     messages = [message for message in reversed(said) if room.take(transcript([message]), upto=room.total)][::-1]
-    text = memories_block(lines)
+    text = memories_block(lines, introduction=introduction)
     return Brief(text, summary, hits, relations, messages, count(text) + sum(count(transcript([m])) for m in messages))
+
+
+def _adds(found: tuple[Relation, float], seen: Set[str], query: Query) -> bool:
+    """Whether a relation is near enough, and says what the memories that are seen do not say already."""
+    relation, score = found
+    near = query.threshold is None or score >= query.threshold
+    return near and not (relation.memories and seen >= set(relation.memories))
 
 
 class _Room:

@@ -47,6 +47,7 @@ class Query:
         today: ``YYYY-MM-DD``; memories that expired before it are left out.
         rerank: whether the reranker orders the hits; None for yes where there is one.
         as_of: ISO 8601 in UTC; answer from what held then, None for now.
+        unlearnt: whether messages that were put off and are not remembered yet are found too.
         half_life: days after which a memory that was not touched again counts half; None where age does not count.
     """
 
@@ -59,6 +60,7 @@ class Query:
     rerank: bool | None = None
     as_of: str | None = None
     half_life: float | None = None
+    unlearnt: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ def _aged(hit: Hit, query: Query) -> Hit:
 
 def _unlearnt(ports: Ports, query: Query, vectors: NDArray[np.float32]) -> Flow[list[Hit]]:
     """The last messages that were put off and are not remembered yet: an agent must not forget the last turn."""
-    if query.filter is not None:
+    if query.filter is not None or not query.unlearnt:
         return []
     jobs = yield from do(ports.store.jobs.listed, query.scope)
     messages = [
