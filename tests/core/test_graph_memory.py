@@ -477,9 +477,10 @@ def test_with_a_model_it_is_on_when_asked_for(opened: Open) -> None:
     memory = opened(saying(("u", "likes", "tea")), graph=None)
     memory.add("Tea!", user_id="u")
     assert held(memory) == []
-    off = opened(llm=None, graph=False)
-    off.add("I live in Lisbon.", user_id="u")
-    assert held(off) == []
+    for no in ({"graph": False}, {"graph": None, "config": {"graph_store": False}}, {"graph": "none"}):
+        off = opened(llm=None, **no)
+        off.add("I live in Lisbon.", user_id="u")
+        assert held(off) == []
 
 
 @pytest.mark.parametrize(

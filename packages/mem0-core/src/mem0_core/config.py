@@ -14,11 +14,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from mem0_core.errors import ConfigError, MissingExtra
 
 __all__ = [
+    "NO_GRAPH",
     "PROVIDERS",
     "BackgroundConfig",
     "ComponentConfig",
@@ -60,6 +61,9 @@ PROVIDERS: dict[str, dict[str, str]] = {
     },
 }
 """``provider -> module:name``; a module is imported when a configuration names its provider, not before."""
+
+NO_GRAPH = "none"
+"""The provider of `graph_store` that stands for no graph memory."""
 
 _BASE_URLS = {
     "ollama": "http://localhost:11434/v1",
@@ -157,9 +161,9 @@ class MemoryConfig(BaseModel):
     """By default all-MiniLM-L6-v2 on onnxruntime, from local weights."""
     vector_store: ComponentConfig = Field(default_factory=lambda: ComponentConfig(provider="faiss"))
     reranker: Any = None
-    graph_store: GraphConfig | Literal[False] | None = None
-    """Graph memory. By default it is on without a chat model, when rules read relations, and off with one; False
-    for never."""
+    graph_store: GraphConfig | None = None
+    """Graph memory. By default it is on without a chat model, when rules read relations, and off with one; False, or
+    the provider ``"none"``, for never."""
     extraction: Literal["staged", "fused"] = "staged"
     """Whether a model is asked step by step, or once for everything."""
     operations: Literal["auto", "json", "tools"] = "auto"
@@ -184,6 +188,11 @@ class MemoryConfig(BaseModel):
     enable_vision: bool = False
     """Whether the chat model describes images in messages (also read from ``llm.config``, as in mem0)."""
     on_bad_reply: Literal["skip", "raise"] = "skip"
+
+    @field_validator("graph_store", mode="before")
+    @classmethod
+    def _no_graph(cls, value: Any) -> Any:
+        return {"provider": NO_GRAPH} if value is False else value
 
     @property
     def folder(self) -> Path:
@@ -216,15 +225,15 @@ def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) ->
         raise ConfigError(f"a configuration has string keys: {error}") from error
 
 
-def graph_config(given: Mapping[str, Any] | str | bool) -> GraphConfig | Literal[False]:
+def graph_config(given: Mapping[str, Any] | str | bool) -> GraphConfig:
     """Check what ``Memory(graph=...)`` was given.
 
     Raises:
         ConfigError: naming the key that is unknown or wrong.
     """
-    if given is False:
-        return False
-    keys = {"provider": given} if isinstance(given, str) else {} if given is True else dict(given)
+    if isinstance(given, bool):
+        given = {} if given else NO_GRAPH
+    keys = {"provider": given} if isinstance(given, str) else dict(given)
     try:
         return GraphConfig(**keys)
     except ValidationError as error:

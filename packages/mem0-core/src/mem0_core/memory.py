@@ -19,6 +19,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from mem0_core.background import Background, Settings
 from mem0_core.config import (
+    NO_GRAPH,
     BackgroundConfig,
     GraphConfig,
     Kind,
@@ -960,9 +961,10 @@ def _graph_choice(
     """
     if graph is None or isinstance(graph, (Mapping, str, bool)):
         chosen = config.graph_store if graph is None else graph_config(graph)
-        if chosen is False or (chosen is None and chat is not None):
+        if chosen is None and chat is None:
+            chosen = GraphConfig()
+        if chosen is None or chosen.provider == NO_GRAPH:
             return None, None
-        chosen = chosen or GraphConfig()
         check_provider("graph_store", chosen.provider)
         return chosen, None
     return config.graph_store or GraphConfig(), graph
