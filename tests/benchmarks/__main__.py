@@ -1,4 +1,4 @@
-"""``python -m tests.benchmarks [graph|cost|recall|crash|all]``: measure, print tables, write JSON to bench-results/."""
+"""``python -m tests.benchmarks [VERB]``: measure, print tables, write JSON to bench-results/."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.benchmarks import cost, crash, graph, recall
+from tests.benchmarks import converse, cost, crash, graph, recall
 from tests.benchmarks.plan import FULL, QUICK, ROOT, Plan
 from tests.benchmarks.report import Report
 
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, Callable[[Plan], Report]] = {
     "recall": recall.measure,
     "crash": crash.measure,
     "graph": graph.measure,
+    "converse": converse.measure,
     "cost": cost.measure,
 }
 

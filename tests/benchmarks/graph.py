@@ -43,7 +43,8 @@ class Mode:
     delay: float = 0.0
 
     def open(self, folder: Path, chat: DecidedChat | None, durability: Durability = "process") -> Memory:
-        config = {"path": folder, "durability": durability, **self.config}
+        # No summaries: they are no add's, and the model has none to give.
+        config = {"path": folder, "durability": durability, "summary_every": 0, **self.config}
         return Memory(config, embedder=HashEmbedder(), llm=chat, graph=self.graph)
 
 

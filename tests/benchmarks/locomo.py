@@ -6,7 +6,7 @@ import gzip
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -43,9 +43,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
+    """Attributes:
+    facts: what a model made of each turn, by the turn's id; never to be searched where turns are scored.
+    """
+
     name: str
     sessions: tuple[tuple[Turn, ...], ...]
     questions: tuple[Question, ...]
+    facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def turns(self) -> list[Turn]:
@@ -71,7 +76,17 @@ def read(sample: Mapping[str, Any]) -> Conversation:
         Question(entry["question"], entry["category"], _gold(entry.get("evidence") or (), known))
         for entry in sample["qa"]
     )
-    return Conversation(sample["sample_id"], spoken, questions)
+    return Conversation(sample["sample_id"], spoken, questions, _facts(sample.get("observation") or {}, known))
+
+
+def _facts(observations: Mapping[str, Any], known: set[str]) -> dict[str, tuple[str, ...]]:
+    """The facts by turn; an observation is a list of ``[fact, turn or turns]`` by session and speaker."""
+    listed = [pair for of_session in observations.values() for pairs in of_session.values() for pair in pairs]
+    facts: dict[str, tuple[str, ...]] = {}
+    for fact, evidence in listed:
+        for turn in _gold([evidence] if isinstance(evidence, str) else evidence, known):
+            facts[turn] = (*facts.get(turn, ()), fact)
+    return facts
 
 
 def _turn(turn: Mapping[str, Any], said_at: str) -> Turn:

@@ -25,7 +25,10 @@ class Plan:
         relations, own: numbers of relations in the store, ascending, and how many of them are of the user who adds.
         growth: relations of a user who begins with none.
         talks: adds whose calls to the model are counted.
-        conversations, questions: how much of LoCoMo is scored (None: all).
+        memories: those of the user whose turns are put off.
+        waiting, turns: lengths of a queue, and of a conversation whose calls are counted.
+        messages, singles: messages of an import, and how many of them are added one by one; `imports` are the rounds.
+        conversations, sessions, questions: how much of LoCoMo is scored (None: all; sessions are cut for replays only).
     """
 
     sizes: tuple[int, ...] = (0, 1_000, 10_000, 100_000)
@@ -41,7 +44,14 @@ class Plan:
     own: int = 10_000
     growth: int = 300
     talks: int = 20
+    memories: int = 10_000
+    waiting: int = 5_000
+    turns: int = 100
+    messages: int = 5_000
+    singles: int = 500
+    imports: int = 3
     conversations: int | None = None
+    sessions: int | None = None
     questions: int | None = None
     resamples: int = 2_000
 
@@ -61,7 +71,14 @@ QUICK = Plan(
     own=1_000,
     growth=60,
     talks=5,
+    memories=1_000,
+    waiting=300,
+    turns=40,
+    messages=200,
+    singles=40,
+    imports=1,
     conversations=1,
+    sessions=6,
     questions=60,
     resamples=500,
 )

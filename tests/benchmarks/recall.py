@@ -30,7 +30,7 @@ from tests.benchmarks.plan import Plan
 from tests.benchmarks.report import Bar, Report
 from tests.benchmarks.timed import CachedEmbedder
 
-__all__ = ["measure", "score"]
+__all__ = ["SCORED", "bare", "by_memory", "intervals", "measure", "score"]
 
 DEPTH = 100
 MEASURES = ("R@5", "R@10", "R@20", "all@10", "MRR")
@@ -95,10 +95,10 @@ def score(
 
 def _rankers(embedder: Embedder) -> dict[str, Callable[[Conversation], Ranking]]:
     return {
-        OURS: lambda one: _by_memory(one, embedder, bare),
-        f"{OURS}, with captions": lambda one: _by_memory(one, embedder, captioned(bare)),
-        "Memory, content 'speaker: text', no name": lambda one: _by_memory(one, embedder, spoken, named=False),
-        "Memory, content 'speaker: text', no name, with captions": lambda one: _by_memory(
+        OURS: lambda one: by_memory(one, embedder, bare),
+        f"{OURS}, with captions": lambda one: by_memory(one, embedder, captioned(bare)),
+        "Memory, content 'speaker: text', no name": lambda one: by_memory(one, embedder, spoken, named=False),
+        "Memory, content 'speaker: text', no name, with captions": lambda one: by_memory(
             one, embedder, captioned(spoken), named=False
         ),
         "NumPy MiniLM, the turn alone": lambda one: _by_vectors(one, embedder, bare),
@@ -139,7 +139,7 @@ def _counts(conversations: Sequence[Conversation]) -> dict[str, Any]:
 # --- rankings ----------------------------------------------------------------------------------------------------
 
 
-def _by_memory(one: Conversation, embedder: Embedder, form: Form, *, named: bool = True) -> Ranking:
+def by_memory(one: Conversation, embedder: Embedder, form: Form, *, named: bool = True) -> Ranking:
     with (
         tempfile.TemporaryDirectory() as folder,
         Memory({"path": Path(folder), "durability": "process"}, embedder=embedder) as memory,
@@ -225,19 +225,19 @@ def _report_rows(report: Report, name: str, scores: _Scores, resamples: int, bar
         if not len(rows):
             continue
         means = dict(zip(MEASURES, rows.mean(axis=0).tolist(), strict=True))
-        intervals = dict(zip(MEASURES, _intervals(rows, resamples), strict=True))
-        low, high = intervals["R@10"]
+        bounds = dict(zip(MEASURES, intervals(rows, resamples), strict=True))
+        low, high = bounds["R@10"]
         others = "  ".join(f"{label} {means[label]:4.1f}" for label in MEASURES if label != "R@10")
         aside = ", not in the above" if categories == (ADVERSARIAL,) else ""
         section = f"R@10, {group} ({len(rows)} questions{aside})"
         report.add(
             section, name, means["R@10"], "%", bar if categories == SCORED else None, f"{low:.1f}-{high:.1f}  {others}"
         )
-        found = {label: {"mean": means[label], "interval_95": intervals[label]} for label in MEASURES}
+        found = {label: {"mean": means[label], "interval_95": bounds[label]} for label in MEASURES}
         report.details.setdefault(name, {})[group] = found
 
 
-def _intervals(rows: NDArray[np.float64], resamples: int) -> list[tuple[float, float]]:
+def intervals(rows: NDArray[np.float64], resamples: int) -> list[tuple[float, float]]:
     """For each measure the middle 95 % of its means over questions drawn with replacement."""
     drawn = np.random.default_rng(5).integers(len(rows), size=(resamples, len(rows)))
     bounds = [np.percentile(column[drawn].mean(axis=1), [2.5, 97.5]) for column in rows.T]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import pytest
 
 from mem0_core.testing import HashEmbedder
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import cost, crash, graph, locomo, recall
+from tests.benchmarks import converse, cost, crash, graph, locomo, recall, replay
 from tests.benchmarks.bm25 import BM25
 from tests.benchmarks.decisions import ModelCall, depth
 from tests.benchmarks.plan import QUICK, Plan
@@ -31,6 +32,12 @@ TINY = Plan(
     own=120,
     growth=12,
     talks=2,
+    memories=60,
+    waiting=40,
+    turns=24,
+    messages=30,
+    singles=10,
+    imports=1,
     resamples=50,
 )
 TALK: dict[str, Any] = {
@@ -56,6 +63,15 @@ TALK: dict[str, Any] = {
         {"question": "When does the kayak tour start?", "category": 2, "evidence": ["D2:01; D:1:3", "D9:9", "D"]},
         {"question": "Is there life elsewhere?", "category": 3, "evidence": []},
     ],
+    "observation": {
+        "session_1_observation": {
+            "Ana": [["Ana has a red bicycle.", ["D1:1", "D1:3"]]],
+            "Ben": [["Ben plays the cello every evening.", "D1:2"], ["Ben is silent.", "D2:2"]],
+        },
+        "session_2_observation": {
+            "Ben": [["ben plays the  cello every evening.", "D2:1"], ["Ben goes on a kayak tour.", "D2:1; D2:3"]],
+        },
+    },
 }
 
 
@@ -87,6 +103,43 @@ def test_graph_runs_and_counts_calls(tmp_path: Path) -> None:
     ]
     written = json.loads(report.write(tmp_path).read_text(encoding="utf-8"))
     assert len(written["rows"]) == len(report.rows)
+
+
+@pytest.mark.slow
+def test_converse_runs_and_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(converse, "real_embedder", lambda: HashEmbedder(name="real"))
+    monkeypatch.setattr(locomo, "PATH", tmp_path / "locomo.json.gz")
+    with gzip.open(locomo.PATH, "wt", encoding="utf-8") as file:
+        json.dump([TALK], file)
+    report = converse.measure(TINY)
+    assert not [row for row in report.rows if row.value is None or row.verdict == "MISS"]
+    sections = list(dict.fromkeys(row.section for row in report.rows))
+    (calls,) = [section for section in sections if section.startswith("model calls per turn, 24")]
+    two = 2 / 24  # summaries; with a graph as many calls less, for in the first turn no relation can end or be refined
+    counted = [report.value(calls, way.name) for way in converse.WAYS[:4]]
+    assert counted == pytest.approx([2 + two, 6, 1 + two, 1 + two])
+    assert [report.value(calls, f"of them summaries, {name}") for name in ("staged", "batched")] == [2 / 24, 1 / 24]
+    assert report.value(calls, "batched") == (2 * 4 + 1) / 24, "one turn, then three batches, then a summary"
+    assert {row.name for row in report.rows if row.bar} >= {"duplicate memories", "facts lost", "batched"}
+    written = json.loads(report.write(tmp_path).read_text(encoding="utf-8"))
+    assert written["details"]["LoCoMo"]["turns"] == 5
+    assert "cello" not in json.dumps(written), "no text of the dataset"
+
+
+@pytest.mark.parametrize("way", replay.WAYS, ids=lambda way: way.name)
+def test_a_replay_keeps_every_fact_once_with_its_turns(way: replay.Way) -> None:
+    done = replay.replay(locomo.read(TALK), way, HashEmbedder())
+    assert (done.duplicates, done.lost, done.traced, done.left, done.skipped) == (0, 0, 3, 0, 0)
+    turns = {memory.text: memory.turns for memory in done.kept}
+    assert turns["Ben plays the cello every evening."] >= {"D1:2", "D2:1"}, "told in two sessions"
+    assert [found >= {"D1", "D2"} for found in done.found] == [True, True, True]
+
+
+def test_a_part_of_a_conversation_has_its_own_questions_only() -> None:
+    first = replay.part(locomo.read(TALK), 1, None)
+    assert {turn.id for turn in first.turns} == {"D1:1", "D1:2", "D1:3"}
+    assert [question.gold for question in first.questions] == [("D1:2",), ()]
+    assert set(first.facts) == {"D1:1", "D1:2", "D1:3"}
 
 
 def test_relations_are_the_hubs_first() -> None:
@@ -135,6 +188,16 @@ def test_locomo_is_read_in_order_and_its_evidence_cleaned() -> None:
     assert [turn.id for turn in talk.turns] == ["D1:1", "D1:2", "D1:3", "D2:1", "D2:3"]
     assert talk.turns[0].said_at == "2023-05-08T13:56:00+00:00"
     assert [question.gold for question in talk.questions] == [("D1:2",), ("D2:1", "D1:3"), ()]
+
+
+def test_observations_of_locomo_are_told_by_the_turns_there_are() -> None:
+    assert locomo.read(TALK).facts == {
+        "D1:1": ("Ana has a red bicycle.",),
+        "D1:3": ("Ana has a red bicycle.",),
+        "D1:2": ("Ben plays the cello every evening.",),
+        "D2:1": ("ben plays the  cello every evening.", "Ben goes on a kayak tour."),
+        "D2:3": ("Ben goes on a kayak tour.",),
+    }
 
 
 @pytest.mark.parametrize(

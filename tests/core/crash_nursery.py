@@ -26,6 +26,8 @@ from mem0_core.testing import HashEmbedder, ScriptedChat
 
 CONFIG = {"durability": "process"}
 FACTS_PER_ADD = 2
+LONGEST = {None: 0.12, "sqlite": 0.5, "ladybug": 2.0}
+"""Seconds that a writer lives at most; a database of its own takes a while to open."""
 
 
 def open_memory(folder: Path, graph: str | None) -> Memory:
@@ -163,7 +165,7 @@ def main(folder: Path, runs: int, seed: int, graph: str | None = None) -> None:
     acknowledged: set[str] = set()
     empty = 0
     for run in range(runs):
-        said = one_run(folder, run, graph, chance.uniform(0.005, 0.12 if graph is None else 0.5))
+        said = one_run(folder, run, graph, chance.uniform(0.005, LONGEST[graph]))
         empty += not said
         acknowledged.update(said)
         if run % 20 == 19 or run == runs - 1:

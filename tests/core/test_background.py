@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from mem0_core import InputError, Memory, ModelError, NotFoundError, Scope
+from mem0_core.records import Message
 from mem0_core.testing import HashEmbedder, ScriptedChat
 from tests.support import MODES, Mode, open_memory, texts
 
@@ -295,6 +296,46 @@ def test_a_worker_that_lost_its_job_writes_nothing(tmp_path: Path, mode: Mode) -
         assert len(await call("history", (await call("get_all", user_id="u"))["results"][0]["id"])) == 1
 
     session(mode, tmp_path, story, gate.chat)
+
+
+def test_close_does_not_wait_for_what_failed(tmp_path: Path, mode: Mode) -> None:
+    """The next try may be minutes away: it is made at the next start."""
+
+    def down(task: str, messages: Any) -> Any:
+        raise ModelError("down")
+
+    async def put(call: Use, memory: Memory) -> float:
+        await call("add", "I like tea", user_id="u", background=True)
+        while not (await call("pending"))[0]["attempts"]:
+            await asyncio.sleep(0.01)
+        return time.monotonic()
+
+    since = session(mode, tmp_path, put, down, background={"drain": 60.0, "backoff": 100.0})
+    assert time.monotonic() - since < 30
+
+
+def test_two_speakers_facts_are_nobodys(tmp_path: Path) -> None:
+    """A model says what was told, not who told it."""
+    with open_memory(tmp_path, echo, graph=False) as memory:
+        said = [
+            {"role": "user", "name": "Ann", "content": "I keep bees"},
+            {"role": "assistant", "name": "Ben", "content": "I keep goats"},
+        ]
+        assert [entry.get("actor_id") for entry in memory.add(said, user_id="u")["results"]] == [None, None]
+        assert memory.add(said[0], user_id="v")["results"][0]["actor_id"] == "Ann"
+
+
+def test_a_long_backlog_costs_a_search_nothing(tmp_path: Path) -> None:
+    with open_memory(tmp_path, graph=False) as memory:
+        store = memory._store
+        for number in range(300):
+            message = Message("user", f"number {number}")
+            store.jobs.put(Scope("u"), "remember", at="2025-01-01T00:00:00+00:00", messages=[message])
+        found = store.jobs.unlearnt(Scope("u"), limit=3)
+        assert [message.content for _, message in found] == ["number 297", "number 298", "number 299"]
+        assert store.jobs.unlearnt(Scope("v"), limit=3) == []
+        hits = memory.search("number 299", user_id="u", limit=1)["results"]
+        assert (hits[0]["memory"], hits[0]["pending"]) == ("number 299", True)
 
 
 def test_nothing_runs_before_it_is_needed(tmp_path: Path) -> None:

@@ -142,6 +142,19 @@ class Background:
             await asyncio.sleep(0.02)
         return True
 
+    def drain(self, timeout: float) -> None:
+        """Wait for what can be done now, not for what failed and waits for its next try."""
+        deadline = time.monotonic() + timeout
+        while (self._leases or self._queue.ready()) and time.monotonic() < deadline:
+            self._reap()
+            with self._changed:
+                self._changed.wait(0.02)
+
+    async def adrain(self, timeout: float) -> None:
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline and (bool(self._leases) or await asyncio.to_thread(self._queue.ready)):
+            await asyncio.sleep(0.01)
+
     def left(self) -> bool:
         self._reap()
         return self._queue.next_at() is not None

@@ -772,7 +772,7 @@ class Memory:
         What is not done by then is done at the next start. Closing twice is fine.
         """
         if not self._closed and self._background.working:
-            self._background.flush(self.config.background.drain)
+            self._background.drain(self.config.background.drain)
         self._background.stop()
         with self._lock:
             if self._closed:
@@ -789,7 +789,7 @@ class Memory:
     async def aclose(self) -> None:
         """`close`, with the tasks and connections of this event loop."""
         if not self._closed and self._background.working:
-            await self._background.aflush(self.config.background.drain)
+            await self._background.adrain(self.config.background.drain)
         await self._background.astop()
         if self._graph is not None and (disconnect := getattr(self._graph.index, "aclose", None)) is not None:
             await disconnect()

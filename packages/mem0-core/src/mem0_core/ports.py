@@ -469,6 +469,14 @@ class JobQueue(Protocol):
 
     def listed(self, scope: Scope | None = None) -> list[Job]: ...
 
+    def unlearnt(self, scope: Scope, *, limit: int) -> list[tuple[Job, Message]]:
+        """The last messages that wait to be remembered, oldest first, each with its job, which has none itself."""
+        ...
+
+    def ready(self) -> bool:
+        """Whether there is a job that may be leased now."""
+        ...
+
     def retry(self, job: int) -> bool:
         """Let a parked job be tried again; False if there is none."""
         ...

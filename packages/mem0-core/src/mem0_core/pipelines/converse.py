@@ -76,6 +76,8 @@ def summarise(ports: Ports, chat: ChatModel, job: Job, lease: Lease, *, max_word
     summary = Summary(read_summary(reply), newest.row, at)
     if not (yield from do(ports.store.summarise, job.scope, summary, lease)):
         raise StoreError("another worker has taken the job")
+    if len(messages) == _MOST:
+        yield from do(ports.store.jobs.put, job.scope, "summary", at=at)
 
 
 # --- what an agent should see now --------------------------------------------------------------------------------

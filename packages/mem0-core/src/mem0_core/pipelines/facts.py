@@ -114,7 +114,7 @@ def facts_of(texts: Sequence[str], request: Request) -> tuple[Fact, ...]:
     """What a model found in the messages, with who said it and where."""
     role = "assistant" if request.is_about_agent else "user"
     messages = heard(request.messages)
-    names = {message.name for message in messages if message.role == role and message.name}
+    names = {message.name for message in messages if message.role in SPEAKERS and message.name}
     actor = names.pop() if len(names) == 1 else None  # of two speakers we cannot tell whose fact it is
     sources = tuple(place for place, message in enumerate(messages) if message.role in SPEAKERS)
     return tuple(Fact(text, actor_id=actor, role=role, sources=sources) for text in texts)

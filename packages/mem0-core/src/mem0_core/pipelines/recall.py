@@ -126,13 +126,8 @@ def _unlearnt(ports: Ports, query: Query, vectors: NDArray[np.float32]) -> Flow[
     """The last messages that were put off and are not remembered yet: an agent must not forget the last turn."""
     if query.filter is not None or not query.unlearnt:
         return []
-    jobs = yield from do(ports.store.jobs.listed, query.scope)
-    messages = [
-        (job, message)
-        for job in jobs
-        for message in job.messages
-        if job.kind == "remember" and message.role in SPEAKERS and message.content.strip()
-    ][-_UNLEARNT:]
+    waiting = yield from do(ports.store.jobs.unlearnt, query.scope, limit=_UNLEARNT)
+    messages = [(job, said) for job, said in waiting if said.role in SPEAKERS and said.content.strip()]
     if not messages:
         return []
     theirs = yield from embed_texts(ports, [voiced(message.content, message.name) for _, message in messages])

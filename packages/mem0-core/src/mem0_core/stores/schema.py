@@ -240,6 +240,9 @@ CREATE TABLE jobs (
     leased_until REAL NOT NULL,
     error        TEXT
 );
+CREATE INDEX jobs_user ON jobs (user_id, row) WHERE user_id IS NOT NULL;
+CREATE INDEX jobs_agent ON jobs (agent_id, row) WHERE agent_id IS NOT NULL;
+CREATE INDEX jobs_run ON jobs (run_id, row) WHERE run_id IS NOT NULL;
 CREATE INDEX jobs_waiting ON jobs (partition, row) WHERE state = 'waiting';
 CREATE TABLE job_messages (
     job     INTEGER NOT NULL REFERENCES jobs (row) ON DELETE CASCADE,

@@ -100,6 +100,24 @@ class SQLiteJobs:
         with self._read() as db:
             return _jobs(db, f"WHERE {where} ORDER BY row", values)
 
+    def unlearnt(self, scope: Scope, *, limit: int) -> list[tuple[Job, Message]]:
+        where, values = scope_sql(scope)
+        scoped = " AND ".join(f"jobs.{condition}" for condition in where.split(" AND "))
+        columns = ", ".join(f"jobs.{column}" for column in _JOB.split(", "))
+        sql = (
+            f"SELECT {columns}, {MESSAGE} FROM jobs JOIN job_messages ON job = jobs.row"
+            f" JOIN messages ON messages.row = message WHERE {scoped} AND kind = 'remember'"
+            " ORDER BY jobs.row DESC, place DESC LIMIT ?"
+        )
+        with self._read() as db:
+            rows = db.execute(sql, (*values, limit)).fetchall()
+        width = len(_JOB.split(", "))
+        return [(_job(row, ()), message_of(row[width:])) for row in reversed(rows)]
+
+    def ready(self) -> bool:
+        with self._read() as db:
+            return db.execute(_FIRST, (time.time(),)).fetchone() is not None
+
     def retry(self, job: int) -> bool:
         sql = "UPDATE jobs SET state = 'waiting', attempts = 0, ready_at = 0 WHERE row = ? AND state = 'parked'"
         with self._write() as db:
@@ -183,22 +201,23 @@ def _alike_by(job: Job) -> tuple[Any, ...]:
 
 
 def _jobs(db: sqlite3.Connection, tail: str, values: Sequence[Any]) -> list[Job]:
-    now = time.time()
     rows = db.execute(f"SELECT {_JOB} FROM jobs {tail}", values).fetchall()
-    return [
-        Job(
-            row=row[0],
-            kind=row[1],
-            scope=scope_of(row[2], row[3], row[4]),
-            options=json.loads(row[5]),
-            at=row[6],
-            state="leased" if row[7] == "waiting" and row[10] > now else row[7],
-            attempts=row[8],
-            error=row[9],
-            messages=tuple(_messages(db, row[0])),
-        )
-        for row in rows
-    ]
+    return [_job(row, tuple(_messages(db, row[0]))) for row in rows]
+
+
+def _job(row: Sequence[Any], messages: tuple[Message, ...]) -> Job:
+    leased = row[7] == "waiting" and row[10] > time.time()
+    return Job(
+        row=row[0],
+        kind=row[1],
+        scope=scope_of(row[2], row[3], row[4]),
+        options=json.loads(row[5]),
+        at=row[6],
+        state="leased" if leased else row[7],
+        attempts=row[8],
+        error=row[9],
+        messages=messages,
+    )
 
 
 def _messages(db: sqlite3.Connection, job: int) -> list[Message]:
