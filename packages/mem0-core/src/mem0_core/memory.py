@@ -17,16 +17,10 @@ from threading import Lock
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
-from mem0_core.background import Background, Settings
+from mem0_core.background import Background
 from mem0_core.config import (
-    NO_GRAPH,
-    BackgroundConfig,
-    GraphConfig,
-    Kind,
     MemoryConfig,
-    build,
     check_provider,
-    graph_config,
     load_config,
 )
 from mem0_core.errors import ConfigError, InputError, NotFoundError, ScopeError, StoreError
@@ -44,43 +38,50 @@ from mem0_core.ports import (
     Embedder,
     Graph,
     GraphIndex,
-    GraphOptions,
     Job,
     Lease,
     MemoryStore,
     Ports,
-    Reply,
     Reranker,
     VectorIndex,
-    VectorSource,
 )
 from mem0_core.prompts import MEMORIES_INTRODUCTION, memory_line
 from mem0_core.records import (
-    AddedMemory,
     AddManyResult,
     AddResult,
     Axis,
-    Change,
     ContextDict,
-    Event,
     HistoryDict,
-    Hit,
     JobDict,
     MemoryDict,
-    MemoryItem,
     Message,
     Messages,
-    Pending,
-    Relation,
-    RelationChange,
     RelationDict,
-    Relations,
     Scope,
     SearchResult,
-    UsageDict,
     is_valid_text,
 )
+from mem0_core.shapes import (
+    UsageCounter,
+    added_dict,
+    done_dict,
+    found_dict,
+    job_dict,
+    memory_dict,
+    message_dict,
+    relation_dict,
+    relations_dict,
+)
 from mem0_core.text import check_metadata, estimated_tokens, parse_day, parse_messages, parse_time
+from mem0_core.wiring import (
+    component,
+    embedded_graph,
+    graph_choice,
+    graph_index,
+    graph_options,
+    vector_index,
+    worker_settings,
+)
 
 __all__ = ["AsyncMemory", "Memory"]
 
@@ -182,22 +183,22 @@ class Memory:
         self._on_step = on_step
         self._lock = Lock()
         self._closed = False
-        self._chat: ChatModel | None = _component("llm", "complete", llm, self.config.llm)
-        self._embedder: Embedder = _component("embedder", "embed", embedder, self.config.embedder, "onnx")
-        self._reranker: Reranker | None = _component("reranker", "score", reranker, self.config.reranker)
+        self._chat: ChatModel | None = component("llm", "complete", llm, self.config.llm)
+        self._embedder: Embedder = component("embedder", "embed", embedder, self.config.embedder, "onnx")
+        self._reranker: Reranker | None = component("reranker", "score", reranker, self.config.reranker)
         if index is None:
             check_provider("vector_store", self.config.vector_store.provider)  # a wrong name is told now
-        self._graph_config, self._graph_index = _graph_choice(graph, self.config, self._chat)
+        self._graph_config, self._graph_index = graph_choice(graph, self.config, self._chat)
         self._graph_chat: ChatModel | None = self._chat
         if self._graph_config is not None and self._graph_config.llm is not None:
-            self._graph_chat = _component("llm", "complete", self._graph_config.llm)
+            self._graph_chat = component("llm", "complete", self._graph_config.llm)
         self._store = store if store is not None else self._open_store()
         self._index = index
         self._graph: Graph | None = None
         self._policy = policy
         self._limits = Limits(**self.config.limits.model_dump())
         self._rates = Rates(self._limits)
-        self._background = Background(self._store.jobs, self._do_jobs, _settings(self.config.background))
+        self._background = Background(self._store.jobs, self._do_jobs, worker_settings(self.config.background))
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any] | str | Path) -> Self:
@@ -253,7 +254,7 @@ class Memory:
             ModelError: a model call failed. ReplyError: with ``on_bad_reply="raise"``, it made no sense.
             StoreError: the commit failed. In every case nothing is written.
         """
-        started, usage = time.perf_counter(), _Usage()
+        started, usage = time.perf_counter(), UsageCounter()
         scope = Scope(user_id, agent_id, run_id)
         if memory_type not in (None, PROCEDURAL):
             raise InputError(f"unknown memory_type {memory_type!r}; the one there is: {PROCEDURAL!r}")
@@ -289,7 +290,7 @@ class Memory:
             job = yield from self._put_off(request)
             put = AddResult(
                 results=[],
-                relations=_related(()),
+                relations=relations_dict(()),
                 skipped=[*parsed.skipped, *refused],
                 usage=usage.total(time.perf_counter() - started),
                 job_id=job,
@@ -300,8 +301,8 @@ class Memory:
         if done.put_off:
             yield from do(self._background.start)
         result = AddResult(
-            results=[_added(change) for change in done.changes],
-            relations=_related(done.relations),
+            results=[added_dict(change) for change in done.changes],
+            relations=relations_dict(done.relations),
             skipped=[*parsed.skipped, *refused, *done.skipped],
             usage=usage.total(time.perf_counter() - started),
         )
@@ -441,8 +442,8 @@ class Memory:
         )
         recalled = yield from recall((yield from self._ports()), asked)
         found = SearchResult(
-            results=[_found(hit, explain) for hit in recalled.hits],
-            relations=[_relation(relation, score) for relation, score in recalled.relations],
+            results=[found_dict(hit, explain) for hit in recalled.hits],
+            relations=[relation_dict(relation, score) for relation, score in recalled.relations],
         )
         return cast(SearchResult, self._versioned(found))
 
@@ -508,7 +509,7 @@ class Memory:
             max_tokens=max_tokens,
             recent=self.config.window if recent is None else recent,
             count=count_tokens or of_model,
-            line=lambda hit: memory_line(_found(hit, False)),
+            line=lambda hit: memory_line(found_dict(hit, False)),
             introduction=introduction,
             exclude=exclude,
             as_of=then,
@@ -516,9 +517,9 @@ class Memory:
         return ContextDict(
             text=found.text,
             summary=found.summary,
-            memories=[_found(hit, False) for hit in found.hits],
-            relations=[_relation(relation, score) for relation, score in found.relations],
-            messages=[_message(message) for message in found.messages],
+            memories=[found_dict(hit, False) for hit in found.hits],
+            relations=[relation_dict(relation, score) for relation, score in found.relations],
+            messages=[message_dict(message) for message in found.messages],
             tokens=found.tokens,
         )
 
@@ -534,7 +535,7 @@ class Memory:
     def _get(self, memory_id: str) -> Flow[MemoryDict | None]:
         """The memory with this id, or None."""
         item = yield from do(self._store.get, _text_id(memory_id))
-        return None if item is None else _shape(item)
+        return None if item is None else memory_dict(item)
 
     def _get_all(
         self,
@@ -554,7 +555,7 @@ class Memory:
         items = yield from do(self._store.find, scope, filter=filter, limit=most)
         held = (yield from do(self._store.graph.relations, scope, limit=most)) if self._graph_config else []
         found = SearchResult(
-            results=[_shape(item) for item in items], relations=[_relation(relation) for relation in held]
+            results=[memory_dict(item) for item in items], relations=[relation_dict(relation) for relation in held]
         )
         return cast(SearchResult, self._versioned(found))
 
@@ -582,7 +583,7 @@ class Memory:
         """
         given = any(value is not None for value in (user_id, agent_id, run_id))
         scope = Scope(user_id, agent_id, run_id) if given else None
-        return [_job(job) for job in (yield from do(self._store.jobs.listed, scope))]
+        return [job_dict(job) for job in (yield from do(self._store.jobs.listed, scope))]
 
     def _flush(self, timeout: float | None = None) -> Flow[bool]:
         """Wait until nothing is left to do but what is parked; False where that took longer than `timeout` seconds."""
@@ -660,7 +661,7 @@ class Memory:
         then = None if as_of is None else parse_time(as_of, "as_of")
         most = None if limit is None else _limit(limit, None, default=0)
         held = yield from do(self._store.graph.relations, scope, as_of=then, ended=ended, limit=most)
-        return [_relation(relation) for relation in held]
+        return [relation_dict(relation) for relation in held]
 
     def _update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> Flow[dict[str, Any]]:
         """Give a memory a new text, and add `metadata` to what it has.
@@ -677,7 +678,7 @@ class Memory:
             data = judged(self._policy, data, item.scope) or _refused(data)
         ports = yield from self._ports()
         pending = yield from upkeep.update(ports, _text_id(memory_id), data, metadata=more, at=_now())
-        return _done("Memory updated successfully!", pending)
+        return done_dict("Memory updated successfully!", pending)
 
     def _delete(self, memory_id: str, *, purge: bool = False) -> Flow[dict[str, Any]]:
         """Erase a memory everywhere, with the messages it came from and the relations that only it supported.
@@ -692,7 +693,7 @@ class Memory:
         """
         ports = yield from self._ports()
         pending = yield from upkeep.delete(ports, _text_id(memory_id), at=_now(), purge=purge)
-        return _done("Memory deleted successfully!", pending)
+        return done_dict("Memory deleted successfully!", pending)
 
     def _delete_all(
         self,
@@ -710,7 +711,7 @@ class Memory:
         scope = Scope(user_id, agent_id, run_id)
         ports = yield from self._ports()
         erased, pending = yield from upkeep.delete_all(ports, scope, at=_now(), purge=purge)
-        return _done(f"{erased} memories deleted successfully!", pending)
+        return done_dict(f"{erased} memories deleted successfully!", pending)
 
     def _history(self, memory_id: str) -> Flow[list[HistoryDict]]:
         """Every change of a memory, oldest first; of a deleted one too."""
@@ -833,7 +834,7 @@ class Memory:
                 if self._closed:
                     raise StoreError("this memory is closed")
                 if self._index is None:
-                    self._index = _build_index(self.config, self._store)
+                    self._index = vector_index(self.config, self._store)
         return self._index
 
     def _opened_graph(self) -> Graph | None:
@@ -842,9 +843,9 @@ class Memory:
             if self._closed:
                 raise StoreError("this memory is closed")
             if self._graph is None and self._graph_config is not None:
-                embedded = _embedded_graph(self.config, self._store)
-                index = self._graph_index or _build_graph(self._graph_config, self._store, embedded)
-                options = _graph_options(self._graph_config, self.config)
+                embedded = embedded_graph(self.config, self._store)
+                index = self._graph_index or graph_index(self._graph_config, self._store, embedded)
+                options = graph_options(self._graph_config, self.config)
                 self._graph = Graph(index, embedded, self._graph_chat, options)
             return self._graph
 
@@ -927,91 +928,6 @@ class AsyncMemory:
 # --- arguments ---------------------------------------------------------------------------------------------------
 
 
-def _component(kind: Kind, method: str, *choices: Any) -> Any:
-    """The first of `choices` that is given, built where it is a description, and checked for its port's method.
-
-    Not by isinstance: that would read an embedder's `dims`, and some load a model or ask a server for it.
-    """
-    chosen = next((choice for choice in choices if choice is not None), None)
-    component = build(kind, chosen)
-    if component is not None and not callable(getattr(component, method, None)):
-        raise ConfigError(f"{kind}: {component!r} has no method {method!r} (see mem0_core.ports)")
-    return component
-
-
-def _build_index(config: MemoryConfig, source: VectorSource, part: str = "", **options: Any) -> VectorIndex:
-    """The projection of `vector_store`; mem0's keys that say nothing here (collection, dims) are taken and dropped."""
-    keys = dict(config.vector_store.config)
-    database = config.database
-    folder = Path(keys.pop("path", None) or database.parent / "faiss" / database.stem)
-    folder = folder / part if part else folder
-    for mem0_only in ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2"):
-        keys.pop(mem0_only, None)
-    spec = {"provider": config.vector_store.provider, "config": {**options, **keys}}
-    index: VectorIndex = build("vector_store", spec, source=source, folder=folder)
-    return index
-
-
-def _graph_choice(
-    graph: GraphIndex | Mapping[str, Any] | str | bool | None, config: MemoryConfig, chat: ChatModel | None
-) -> tuple[GraphConfig | None, GraphIndex | None]:
-    """How graph memory is to be kept, None for not at all, and the projection where the caller brings one.
-
-    Unless told otherwise it is on without a chat model, where rules read relations at no cost worth naming.
-    """
-    if graph is None or isinstance(graph, (Mapping, str, bool)):
-        chosen = config.graph_store if graph is None else graph_config(graph)
-        if chosen is None and chat is None:
-            chosen = GraphConfig()
-        if chosen is None or chosen.provider == NO_GRAPH:
-            return None, None
-        check_provider("graph_store", chosen.provider)
-        return chosen, None
-    return config.graph_store or GraphConfig(), graph
-
-
-def _embedded_graph(config: MemoryConfig, store: MemoryStore) -> GraphIndex:
-    from mem0_core.stores.embedded_graph import EmbeddedGraph
-
-    # What they find is compared with a threshold, or shown by its words: three digits of a cosine are enough.
-    half = {"half_precision": True} if config.vector_store.provider == "faiss" else {}
-    return EmbeddedGraph(
-        store.graph,
-        nodes=_build_index(config, store.graph.node_vectors, "nodes", **half),
-        relations=_build_index(config, store.graph.relation_vectors, "relations", **half),
-    )
-
-
-def _build_graph(config: GraphConfig, store: MemoryStore, embedded: GraphIndex) -> GraphIndex:
-    if config.provider == "sqlite":
-        return embedded
-    index: GraphIndex = build("graph_store", config, truth=store.graph, store_id=store.graph.identity())
-    return index
-
-
-def _settings(config: BackgroundConfig) -> Settings:
-    return Settings(
-        workers=config.workers,
-        batch=config.batch,
-        tries=config.tries,
-        backoff=config.backoff,
-        lease=config.lease,
-    )
-
-
-def _graph_options(config: GraphConfig, memory: MemoryConfig) -> GraphOptions:
-    return GraphOptions(
-        threshold=config.threshold,
-        prompt=config.custom_prompt,
-        strict=config.strict,
-        existing=config.existing,
-        limit=config.limit,
-        triplet_threshold=config.triplet_threshold,
-        query_entities=config.query_entities,
-        on_conflict=memory.on_conflict,
-    )
-
-
 def _address(
     filters: Mapping[str, Any] | None, user_id: str | None, agent_id: str | None, run_id: str | None
 ) -> tuple[Scope, Filter | None]:
@@ -1084,128 +1000,3 @@ def _threshold(threshold: object) -> float | None:
 
 def _today() -> str:
     return datetime.now(UTC).date().isoformat()
-
-
-# --- shapes ------------------------------------------------------------------------------------------------------
-
-
-class _Usage:
-    """Counts the model calls of one add as they pass; two branches may count at once."""
-
-    def __init__(self) -> None:
-        self._replies: list[Reply] = []  # list.append is atomic
-
-    def count(self, step: StepRecord) -> None:
-        if isinstance(step.result, Reply):
-            self._replies.append(step.result)
-
-    def total(self, seconds: float) -> UsageDict:
-        counted = [reply.usage for reply in self._replies if reply.usage is not None]
-        return UsageDict(
-            llm_calls=len(self._replies),
-            input_tokens=sum(usage.input_tokens for usage in counted),
-            output_tokens=sum(usage.output_tokens for usage in counted),
-            seconds=seconds,
-        )
-
-
-def _added(change: Change) -> AddedMemory:
-    text = change.before if change.event is Event.DELETE and change.before is not None else change.after.text
-    result = AddedMemory(id=change.after.id, memory=text, event=change.event.value)
-    if change.event is Event.UPDATE and change.before is not None:
-        result["previous_memory"] = change.before
-    if change.after.actor_id is not None:
-        result["actor_id"] = change.after.actor_id
-    if change.after.role is not None:
-        result["role"] = change.after.role
-    return result
-
-
-def _message(message: Message) -> dict[str, Any]:
-    shaped: dict[str, Any] = {"role": message.role, "content": message.content}
-    return {**shaped, "name": message.name} if message.name else shaped
-
-
-def _job(job: Job) -> JobDict:
-    shaped = JobDict(
-        id=str(job.row),
-        kind=job.kind,
-        state=job.state,
-        attempts=job.attempts,
-        error=job.error,
-        messages=[{"role": message.role, "content": message.content} for message in job.messages],
-        created_at=job.at,
-    )
-    for axis, value in job.scope.ids.items():
-        shaped[axis.value] = value
-    return shaped
-
-
-def _related(changes: Sequence[RelationChange]) -> Relations:
-    """What began to hold and what ended, as seed 000 shows it; what was said once more is neither."""
-    return Relations(
-        added_entities=[str(change.triplet) for change in changes if change.event is Event.ADD],
-        deleted_entities=[str(change.triplet) for change in changes if change.event is Event.DELETE],
-    )
-
-
-def _relation(relation: Relation, score: float | None = None) -> RelationDict:
-    shaped = RelationDict(
-        source=relation.triplet.source,
-        relationship=relation.triplet.relationship,
-        destination=relation.triplet.destination,
-        weight=relation.weight,
-        valid_from=relation.valid_from,
-        valid_to=relation.valid_to,
-        invalidated_at=relation.invalidated_at,
-        memories=list(relation.memories),
-    )
-    if score is not None:
-        shaped["score"] = score
-    for axis, value in relation.scope.ids.items():
-        shaped[axis.value] = value
-    return shaped
-
-
-def _done(message: str, pending: Sequence[Pending]) -> dict[str, Any]:
-    return {"message": message, "pending": list(pending)} if pending else {"message": message}
-
-
-def _found(hit: Hit, explain: bool) -> MemoryDict:
-    shaped = _shape(hit.item)
-    shaped["score"] = hit.score
-    if hit.pending:
-        shaped["pending"] = True
-    if explain:
-        shaped["explanation"] = {"dense": hit.score}
-    return shaped
-
-
-def _shape(item: MemoryItem) -> MemoryDict:
-    shaped: MemoryDict = {
-        "id": item.id,
-        "memory": item.text,
-        "hash": item.hash,
-        "metadata": dict(item.metadata),
-        "created_at": item.created_at,
-        "updated_at": item.updated_at,
-    }
-    # Written out, not looped over: a search shapes every hit, and this is a fifth of its time otherwise.
-    scope = item.scope
-    if scope.user_id is not None:
-        shaped["user_id"] = scope.user_id
-    if scope.agent_id is not None:
-        shaped["agent_id"] = scope.agent_id
-    if scope.run_id is not None:
-        shaped["run_id"] = scope.run_id
-    if item.actor_id is not None:
-        shaped["actor_id"] = item.actor_id
-    if item.role is not None:
-        shaped["role"] = item.role
-    if item.memory_type is not None:
-        shaped["memory_type"] = item.memory_type
-    if item.expiration_date is not None:
-        shaped["expiration_date"] = item.expiration_date
-    if item.pinned:
-        shaped["pinned"] = True
-    return shaped

@@ -1,0 +1,159 @@
+"""The dicts that `Memory` returns, mem0's shapes, made from records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mem0_core.flow import StepRecord
+from mem0_core.ports import Job, Reply
+from mem0_core.records import (
+    AddedMemory,
+    Change,
+    Event,
+    Hit,
+    JobDict,
+    MemoryDict,
+    MemoryItem,
+    Message,
+    Pending,
+    Relation,
+    RelationChange,
+    RelationDict,
+    Relations,
+    UsageDict,
+)
+
+__all__ = [
+    "UsageCounter",
+    "added_dict",
+    "done_dict",
+    "found_dict",
+    "job_dict",
+    "memory_dict",
+    "message_dict",
+    "relation_dict",
+    "relations_dict",
+]
+
+
+class UsageCounter:
+    """Counts the model calls of one add as they pass; two branches may count at once."""
+
+    def __init__(self) -> None:
+        self._replies: list[Reply] = []  # list.append is atomic
+
+    def count(self, step: StepRecord) -> None:
+        if isinstance(step.result, Reply):
+            self._replies.append(step.result)
+
+    def total(self, seconds: float) -> UsageDict:
+        counted = [reply.usage for reply in self._replies if reply.usage is not None]
+        return UsageDict(
+            llm_calls=len(self._replies),
+            input_tokens=sum(usage.input_tokens for usage in counted),
+            output_tokens=sum(usage.output_tokens for usage in counted),
+            seconds=seconds,
+        )
+
+
+def added_dict(change: Change) -> AddedMemory:
+    text = change.before if change.event is Event.DELETE and change.before is not None else change.after.text
+    result = AddedMemory(id=change.after.id, memory=text, event=change.event.value)
+    if change.event is Event.UPDATE and change.before is not None:
+        result["previous_memory"] = change.before
+    if change.after.actor_id is not None:
+        result["actor_id"] = change.after.actor_id
+    if change.after.role is not None:
+        result["role"] = change.after.role
+    return result
+
+
+def message_dict(message: Message) -> dict[str, Any]:
+    shaped: dict[str, Any] = {"role": message.role, "content": message.content}
+    return {**shaped, "name": message.name} if message.name else shaped
+
+
+def job_dict(job: Job) -> JobDict:
+    shaped = JobDict(
+        id=str(job.row),
+        kind=job.kind,
+        state=job.state,
+        attempts=job.attempts,
+        error=job.error,
+        messages=[{"role": message.role, "content": message.content} for message in job.messages],
+        created_at=job.at,
+    )
+    for axis, value in job.scope.ids.items():
+        shaped[axis.value] = value
+    return shaped
+
+
+def relations_dict(changes: Sequence[RelationChange]) -> Relations:
+    """What began to hold and what ended, as seed 000 shows it; what was said once more is neither."""
+    return Relations(
+        added_entities=[str(change.triplet) for change in changes if change.event is Event.ADD],
+        deleted_entities=[str(change.triplet) for change in changes if change.event is Event.DELETE],
+    )
+
+
+def relation_dict(relation: Relation, score: float | None = None) -> RelationDict:
+    shaped = RelationDict(
+        source=relation.triplet.source,
+        relationship=relation.triplet.relationship,
+        destination=relation.triplet.destination,
+        weight=relation.weight,
+        valid_from=relation.valid_from,
+        valid_to=relation.valid_to,
+        invalidated_at=relation.invalidated_at,
+        memories=list(relation.memories),
+    )
+    if score is not None:
+        shaped["score"] = score
+    for axis, value in relation.scope.ids.items():
+        shaped[axis.value] = value
+    return shaped
+
+
+def done_dict(message: str, pending: Sequence[Pending]) -> dict[str, Any]:
+    return {"message": message, "pending": list(pending)} if pending else {"message": message}
+
+
+def found_dict(hit: Hit, explain: bool) -> MemoryDict:
+    shaped = memory_dict(hit.item)
+    shaped["score"] = hit.score
+    if hit.pending:
+        shaped["pending"] = True
+    if explain:
+        shaped["explanation"] = {"dense": hit.score}
+    return shaped
+
+
+def memory_dict(item: MemoryItem) -> MemoryDict:
+    shaped: MemoryDict = {
+        "id": item.id,
+        "memory": item.text,
+        "hash": item.hash,
+        "metadata": dict(item.metadata),
+        "created_at": item.created_at,
+        "updated_at": item.updated_at,
+    }
+    # Written out, not looped over: a search shapes every hit, and this is a fifth of its time otherwise.
+    scope = item.scope
+    if scope.user_id is not None:
+        shaped["user_id"] = scope.user_id
+    if scope.agent_id is not None:
+        shaped["agent_id"] = scope.agent_id
+    if scope.run_id is not None:
+        shaped["run_id"] = scope.run_id
+    if item.actor_id is not None:
+        shaped["actor_id"] = item.actor_id
+    if item.role is not None:
+        shaped["role"] = item.role
+    if item.memory_type is not None:
+        shaped["memory_type"] = item.memory_type
+    if item.expiration_date is not None:
+        shaped["expiration_date"] = item.expiration_date
+    if item.pinned:
+        shaped["pinned"] = True
+    return shaped

@@ -1,0 +1,116 @@
+"""Building the parts of a `Memory` from its configuration: what is chosen, made, and checked for its port."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from mem0_core.background import Settings
+from mem0_core.config import (
+    NO_GRAPH,
+    BackgroundConfig,
+    GraphConfig,
+    Kind,
+    MemoryConfig,
+    build,
+    check_provider,
+    graph_config,
+)
+from mem0_core.errors import ConfigError
+from mem0_core.ports import ChatModel, GraphIndex, GraphOptions, MemoryStore, VectorIndex, VectorSource
+
+__all__ = [
+    "component",
+    "embedded_graph",
+    "graph_choice",
+    "graph_index",
+    "graph_options",
+    "vector_index",
+    "worker_settings",
+]
+
+
+def component(kind: Kind, method: str, *choices: Any) -> Any:
+    """The first of `choices` that is given, built where it is a description, and checked for its port's method.
+
+    Not by isinstance: that would read an embedder's `dims`, and some load a model or ask a server for it.
+    """
+    chosen = next((choice for choice in choices if choice is not None), None)
+    component = build(kind, chosen)
+    if component is not None and not callable(getattr(component, method, None)):
+        raise ConfigError(f"{kind}: {component!r} has no method {method!r} (see mem0_core.ports)")
+    return component
+
+
+def vector_index(config: MemoryConfig, source: VectorSource, part: str = "", **options: Any) -> VectorIndex:
+    """The projection of `vector_store`; mem0's keys that say nothing here (collection, dims) are taken and dropped."""
+    keys = dict(config.vector_store.config)
+    database = config.database
+    folder = Path(keys.pop("path", None) or database.parent / "faiss" / database.stem)
+    folder = folder / part if part else folder
+    for mem0_only in ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2"):
+        keys.pop(mem0_only, None)
+    spec = {"provider": config.vector_store.provider, "config": {**options, **keys}}
+    index: VectorIndex = build("vector_store", spec, source=source, folder=folder)
+    return index
+
+
+def graph_choice(
+    graph: GraphIndex | Mapping[str, Any] | str | bool | None, config: MemoryConfig, chat: ChatModel | None
+) -> tuple[GraphConfig | None, GraphIndex | None]:
+    """How graph memory is to be kept, None for not at all, and the projection where the caller brings one.
+
+    Unless told otherwise it is on without a chat model, where rules read relations at no cost worth naming.
+    """
+    if graph is None or isinstance(graph, (Mapping, str, bool)):
+        chosen = config.graph_store if graph is None else graph_config(graph)
+        if chosen is None and chat is None:
+            chosen = GraphConfig()
+        if chosen is None or chosen.provider == NO_GRAPH:
+            return None, None
+        check_provider("graph_store", chosen.provider)
+        return chosen, None
+    return config.graph_store or GraphConfig(), graph
+
+
+def embedded_graph(config: MemoryConfig, store: MemoryStore) -> GraphIndex:
+    from mem0_core.stores.embedded_graph import EmbeddedGraph
+
+    # What they find is compared with a threshold, or shown by its words: three digits of a cosine are enough.
+    half = {"half_precision": True} if config.vector_store.provider == "faiss" else {}
+    return EmbeddedGraph(
+        store.graph,
+        nodes=vector_index(config, store.graph.node_vectors, "nodes", **half),
+        relations=vector_index(config, store.graph.relation_vectors, "relations", **half),
+    )
+
+
+def graph_index(config: GraphConfig, store: MemoryStore, embedded: GraphIndex) -> GraphIndex:
+    if config.provider == "sqlite":
+        return embedded
+    index: GraphIndex = build("graph_store", config, truth=store.graph, store_id=store.graph.identity())
+    return index
+
+
+def worker_settings(config: BackgroundConfig) -> Settings:
+    return Settings(
+        workers=config.workers,
+        batch=config.batch,
+        tries=config.tries,
+        backoff=config.backoff,
+        lease=config.lease,
+    )
+
+
+def graph_options(config: GraphConfig, memory: MemoryConfig) -> GraphOptions:
+    return GraphOptions(
+        threshold=config.threshold,
+        prompt=config.custom_prompt,
+        strict=config.strict,
+        existing=config.existing,
+        limit=config.limit,
+        triplet_threshold=config.triplet_threshold,
+        query_entities=config.query_entities,
+        on_conflict=memory.on_conflict,
+    )
