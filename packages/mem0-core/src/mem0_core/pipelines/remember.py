@@ -7,6 +7,7 @@ both (`fuse`) -> one commit, history and evidence included -> the graph's projec
 from __future__ import annotations
 
 import dataclasses
+from contextlib import suppress
 from dataclasses import dataclass
 
 from mem0_core.errors import StoreError
@@ -78,7 +79,9 @@ def remember(
             raise StoreError("another worker has taken this job; it is done there")
         if not commit.conflicts:
             pending = (yield from tell(ports)) if commit.relations else ()
-            put_off = yield from due(ports, request)
+            put_off = False
+            with suppress(StoreError):  # what was learnt is committed: a summary that is not put off comes due again
+                put_off = yield from due(ports, request)
             return Remembered(commit.applied, commit.relations, unseen + learnt.skipped, pending, put_off)
         changes, undecided = yield from weigh(ports, request, learnt.facts)
         again = dataclasses.replace(learnt, changes=changes, skipped=learnt.skipped + undecided)
