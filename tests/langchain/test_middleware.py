@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -746,3 +747,26 @@ def test_the_old_result_shape_works_too(tmp_path: Path) -> None:
 def test_what_was_said_is_found_by_a_plain_search(memory: Memory) -> None:
     turn(create_agent(Chatbot(), middleware=[MemoryMiddleware(memory)]), "I drink green tea.", ana())
     assert texts(memory.search("green tea", user_id="ana"))[0] == "I drink green tea."
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_in_the_background_a_turn_ends_before_it_is_learnt(tmp_path: Path, mode: Mode) -> None:
+    """The model that learns waits until the turn is over; what was said is seen all the same, and learnt then."""
+    over = threading.Event()
+
+    def script(task: str, messages: Any) -> dict[str, Any]:
+        assert over.wait(20)
+        return {"facts": ["Drinks green tea"]} if task == "facts" else DRINKS
+
+    with open_memory(tmp_path, script) as memory:
+        model = Chatbot(answer=lambda messages: "Fine.")
+        agent = create_agent(model, middleware=[MemoryMiddleware(memory, background=True)])
+        turn(agent, "I drink green tea.", ana(), mode)
+        (hit,) = memory.search("green tea", user_id="ana", limit=1)["results"]
+        assert (hit["memory"], hit["pending"]) == ("I drink green tea.", True)
+        over.set()
+        assert memory.flush(timeout=20)
+        assert [entry["memory"] for entry in memory.get_all(user_id="ana")["results"]] == ["Drinks green tea"]
+
+
+DRINKS = {"memory": [{"id": "new", "text": "Drinks green tea", "event": "ADD"}]}

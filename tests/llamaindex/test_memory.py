@@ -360,3 +360,11 @@ def test_a_saved_conversation_keeps_its_images(core: Memory) -> None:
     restored = Mem0Memory.from_dict(json.loads(json.dumps(memory.to_dict())))
     assert restored.get_all()[0] == memory.get_all()[0]
     assert contents(restored.get_all()) == ["Look.", "And this."]
+
+
+def test_in_the_background_a_turn_is_kept_at_once_and_learnt_soon(core: Memory) -> None:
+    memory = Mem0Memory.from_defaults(core, user_id="maya", background=True)
+    memory.put(user("I keep bees."))
+    memory.put(assistant("Good."))
+    assert core.flush(timeout=20)
+    assert [entry["memory"] for entry in core.get_all(user_id="maya")["results"]] == ["I keep bees.", "Good."]

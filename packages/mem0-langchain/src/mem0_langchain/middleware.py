@@ -63,6 +63,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         filters: mem0's filters on metadata, for recall.
         remember: False only recalls.
         infer: False keeps messages as they were said, instead of the facts a model finds in them.
+        background: keep the turn durably and go on; a worker of the memory learns from it (`Memory.flush` waits).
         user_id, agent_id, run_id, scope, thread_as_run: whose memory, as far as it is the same in every run.
         on_error: what becomes of a turn when the memory fails (its store, a model it calls, a message it cannot
             hold). ``"raise"`` ends the turn with the error. ``"log"`` logs it and goes on: without memories if it
@@ -88,6 +89,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         filters: Mapping[str, Any] | None = None,
         remember: bool = True,
         infer: bool = True,
+        background: bool = False,
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
@@ -107,7 +109,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
             user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run
         )
         self._k, self._threshold, self._filters = k, threshold, filters
-        self._remember, self._infer = remember, infer
+        self._remember, self._infer, self._background = remember, infer, background
         self._on_error = on_error
         self._max_tokens = max_tokens
         self._introduction = introduction
@@ -204,7 +206,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
             return None
         # A turn that another middleware ended before it began for us has no scope yet.
         scope = scope_of(turn) or self._address.resolve(ensure_config(), runtime.context)
-        return remember_request(messages, scope, infer=self._infer)
+        return remember_request(messages, scope, infer=self._infer, background=self._background)
 
     def _kept(self, state: AgentState[Any], error: Exception) -> dict[str, Any] | None:
         """After a failure the turn stays open, and the next one of its thread takes it along."""

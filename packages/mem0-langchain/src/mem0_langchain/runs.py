@@ -65,9 +65,11 @@ def recall_request(
     return {"query": query, **_ids(scope), "limit": k, "threshold": threshold, "filters": filters}
 
 
-def remember_request(messages: Sequence[Mapping[str, Any]], scope: Scope, *, infer: bool) -> dict[str, Any]:
+def remember_request(
+    messages: Sequence[Mapping[str, Any]], scope: Scope, *, infer: bool, background: bool
+) -> dict[str, Any]:
     """The arguments of `Memory.add`."""
-    return {"messages": list(messages), **_ids(scope), "infer": infer}
+    return {"messages": list(messages), **_ids(scope), "infer": infer, "background": background}
 
 
 def _ids(scope: Scope) -> dict[str, str]:

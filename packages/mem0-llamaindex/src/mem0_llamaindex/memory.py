@@ -71,6 +71,9 @@ class Mem0Memory(BaseMemory):
     run_id: str | None = Field(default=None, frozen=True)
     k: int = Field(default=5, ge=1, description="How many memories are recalled at most.")
     threshold: float | None = Field(default=None, description="Memories with a lower score are not recalled.")
+    background: bool = Field(
+        default=False, description="Whether a turn is kept durably and learnt from by a worker, not before it ends."
+    )
     token_limit: int = Field(
         default=30_000, ge=1, description="Tokens of what `get` returns; only a last message that is longer exceeds it."
     )
@@ -351,7 +354,14 @@ class Mem0Memory(BaseMemory):
             said = to_mem0(turn, images=core.config.enable_vision)
             if not said:
                 return
-            added: Any = yield from do(core.add, said, user_id=self.user_id, agent_id=self.agent_id, run_id=self.run_id)
+            added: Any = yield from do(
+                core.add,
+                said,
+                user_id=self.user_id,
+                agent_id=self.agent_id,
+                run_id=self.run_id,
+                background=self.background,
+            )
         except BaseException as error:
             if not isinstance(error, InputError):  # which would be the same next time
                 with self._state:

@@ -113,6 +113,7 @@ class RememberNode(_MemoryNode):
     Args:
         memory: a `mem0_core.Memory`.
         infer: False keeps messages as they were said, instead of the facts a model finds in them.
+        background: keep the messages durably and go on; a worker of the memory learns from them.
         messages_key: where in the state the messages are; a text there is taken for the user's.
         output_key: where in the state the result of `Memory.add` goes, for graphs that want to see it.
         user_id, agent_id, run_id, scope, thread_as_run, name: as for `RecallNode`.
@@ -126,6 +127,7 @@ class RememberNode(_MemoryNode):
         memory: Memory | AsyncMemory,
         *,
         infer: bool = True,
+        background: bool = False,
         messages_key: str = "messages",
         output_key: str | None = None,
         user_id: str | None = None,
@@ -137,7 +139,7 @@ class RememberNode(_MemoryNode):
     ) -> None:
         address = Address(user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run)
         super().__init__(memory, name, messages_key, address)
-        self._infer = infer
+        self._infer, self._background = infer, background
         self._output_key = output_key
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
@@ -153,7 +155,9 @@ class RememberNode(_MemoryNode):
     def _request(self, state: Any, config: RunnableConfig | None) -> dict[str, Any] | None:
         scope, messages = self._scope(config), self._messages(state)
         spoken = said(messages[last_turn(messages) :])
-        return remember_request(spoken, scope, infer=self._infer) if spoken else None
+        if not spoken:
+            return None
+        return remember_request(spoken, scope, infer=self._infer, background=self._background)
 
     def _update(self, result: AddResult | None) -> dict[str, Any]:
         return {} if self._output_key is None else {self._output_key: result}
