@@ -193,7 +193,9 @@ def recall_relations(
 
     They are found by the query's entities and by its vector, and BM25 puts them in order.
     """
-    options = graph.options
+    options, truth = graph.options, ports.store.graph
+    if not (yield from do(truth.relation_vectors.position, query.scope)).seq:
+        return []  # there was never any: most users of a store without a model, say
     (near,) = yield from look(
         graph, "triplets", query.scope, vectors, _POOL, threshold=options.triplet_threshold, as_of=query.as_of
     )
@@ -207,7 +209,7 @@ def recall_relations(
         rows += [row for around in arounds for row, _ in around.relations]
     if not rows:
         return []
-    truth, distinct = ports.store.graph, list(dict.fromkeys(rows))
+    distinct = list(dict.fromkeys(rows))
     held = yield from do(truth.relations_by_rows, distinct, scope=query.scope, evidence=False)
     theirs, sentences = yield from do(truth.relation_vectors.vectors, list(held))
     cosines = dict(zip(theirs.tolist(), (sentences @ vectors[0]).tolist(), strict=True)) if held else {}
