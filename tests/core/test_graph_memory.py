@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -538,3 +541,13 @@ def test_where_the_projection_is_down_the_truth_answers_and_says_what_is_pending
     assert memory.update(entry["id"], "Likes green tea")["pending"] == pending
     assert memory.delete(entry["id"])["pending"] == pending
     assert memory.delete_all(user_id="u")["pending"] == pending
+
+
+def test_the_example_tells_the_story(tmp_path: Path) -> None:
+    hidden = ("MEM0_EXAMPLE_MODEL", "NEO4J_URL")
+    env = {name: value for name, value in os.environ.items() if name not in hidden}
+    script = Path(__file__).parents[2] / "examples" / "graph_memory.py"
+    shown = subprocess.run([sys.executable, str(script)], env=env, capture_output=True, text=True, check=True).stdout
+    assert "ended  alice_123 -- works_at -- MIT" in shown
+    assert "as of 2024-06-01: works_at MIT; lives_in Boston" in shown
+    assert "as of 2025-07-01: lives_in Boston; works_as_professor_at Stanford" in shown
