@@ -510,6 +510,10 @@ class Talk(Protocol):
         """The first `limit` messages of exactly this scope after a row."""
         ...
 
+    def count_since(self, scope: Scope, row: int, *, most: int) -> int:
+        """How many messages of exactly this scope there are after a row, counted up to `most`."""
+        ...
+
     def summary(self, scope: Scope, *, as_of: str | None = None) -> Summary | None:
         """The last summary of exactly this scope, or the last of that time."""
         ...

@@ -11,6 +11,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any, NotRequired, TypedDict
 
 from mem0_core.errors import ScopeError
@@ -316,6 +317,7 @@ class RelationChange:
     at: str | None = None
 
 
+@lru_cache(maxsize=4096)  # the names of one graph come up again and again
 def entity_key(name: str) -> bytes:
     """Equal for names that differ only in case and spacing. Returns 16 bytes."""
     folded = " ".join(unicodedata.normalize("NFC", name).casefold().split())

@@ -113,6 +113,8 @@ class HashEmbedder:
     microseconds for a short text. Safe to share between threads.
     """
 
+    inline = True  # it only computes, and little
+
     def __init__(self, dims: int = 384, name: str | None = None) -> None:
         if dims < 8:
             raise ValueError(f"dims must be at least 8, not {dims}")

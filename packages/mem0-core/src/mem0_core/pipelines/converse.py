@@ -47,8 +47,8 @@ def due(ports: Ports, request: Request) -> Flow[bool]:
         return False
     talk = ports.store.talk
     summary = yield from do(talk.summary, request.scope)
-    since = yield from do(talk.since, request.scope, summary.upto if summary else 0, limit=request.summary_every)
-    if len(since) < request.summary_every:
+    most = request.summary_every
+    if (yield from do(talk.count_since, request.scope, summary.upto if summary else 0, most=most)) < most:
         return False
     yield from do(ports.store.jobs.put, request.scope, "summary", at=request.at)
     return True

@@ -25,6 +25,7 @@ class EmbeddedGraph:
     """
 
     name = "sqlite"
+    inline = True  # see `flow`
 
     def __init__(self, truth: GraphTruth, nodes: VectorIndex, relations: VectorIndex) -> None:
         self._truth = truth

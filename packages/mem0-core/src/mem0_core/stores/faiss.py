@@ -70,6 +70,8 @@ class FaissIndex:
             then good to three digits.
     """
 
+    inline = True  # see `flow`
+
     def __init__(
         self,
         source: VectorSource,

@@ -107,6 +107,8 @@ class SQLiteStore:
     Safe to share between threads. After a fork, open a new one.
     """
 
+    inline = True  # see `flow`
+
     def __init__(
         self, path: str | Path, *, durability: Literal["full", "process"] = "full", busy_timeout: float = 30.0
     ) -> None:

@@ -46,6 +46,8 @@ _JOINED = "edges AS e JOIN nodes AS s ON s.row = e.source JOIN nodes AS d ON d.r
 class SQLiteGraph:
     """The reading side: a `GraphTruth`."""
 
+    inline = True  # see `flow`
+
     def __init__(self, read: Reader) -> None:
         self._read = read
         self.node_vectors: VectorSource = TableVectors(read, "nodes", "node_vectors", "node_tombstones")

@@ -21,6 +21,8 @@ MESSAGE = "messages.row, messages.role, messages.content, messages.name, message
 class SQLiteTalk:
     """The reading side: a `Talk`."""
 
+    inline = True  # see `flow`
+
     def __init__(self, read: Reader) -> None:
         self._read = read
 
@@ -40,6 +42,12 @@ class SQLiteTalk:
         sql = f"SELECT {MESSAGE} FROM messages WHERE {SAME_SCOPE} AND row > ? ORDER BY row LIMIT ?"
         with self._read() as db:
             return [message_of(found) for found in db.execute(sql, (*exact_ids(scope), row, limit))]
+
+    def count_since(self, scope: Scope, row: int, *, most: int) -> int:
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM messages WHERE {SAME_SCOPE} AND row > ? LIMIT ?)"
+        with self._read() as db:
+            count: int = db.execute(sql, (*exact_ids(scope), row, most)).fetchone()[0]
+        return count
 
     def summary(self, scope: Scope, *, as_of: str | None = None) -> Summary | None:
         then, values = ("", []) if as_of is None else (" AND valid_from <= ?", [as_of])

@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from mem0_core.ports import Position, VectorChanges
 from mem0_core.records import Scope
@@ -33,6 +33,7 @@ class TableVectors:
     vector_table: str
     tombstones: str
     living: str = "1"
+    inline: ClassVar[bool] = True  # see `flow`
 
     def position(self, scope: Scope) -> Position:
         where, values = scope_sql(scope)
