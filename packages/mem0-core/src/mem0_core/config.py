@@ -103,7 +103,7 @@ class GraphConfig(ComponentConfig):
     """n: how many relations a search returns."""
     triplet_threshold: float = Field(default=0.4, ge=0, le=1)
     """The cosine from which a relation's sentence answers a query by itself."""
-    existing: int = Field(default=15, ge=1)
+    existing: int = Field(default=10, ge=1)
     """How many relations around each entity a model weighs new ones against."""
     strict: bool = False
     """Give tools their strict structured-output form."""

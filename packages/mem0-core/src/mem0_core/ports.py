@@ -677,7 +677,7 @@ class GraphOptions:
     threshold: float = 0.7
     prompt: str | None = None
     strict: bool = False
-    existing: int = 15
+    existing: int = 10
     limit: int = 5
     triplet_threshold: float = 0.4
     query_entities: Literal["model", "rules"] = "model"
