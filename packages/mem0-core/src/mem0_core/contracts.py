@@ -38,7 +38,15 @@ from mem0_core.records import (
     same_fact_key,
 )
 
-__all__ = ["MemoryStoreContract", "VectorIndexContract", "adds_of", "an_item", "changes_of", "unit_vectors"]
+__all__ = [
+    "MemoryStoreContract",
+    "VectorIndexContract",
+    "adds_of",
+    "an_item",
+    "changes_of",
+    "in_threads",
+    "unit_vectors",
+]
 
 AT = "2025-06-01T12:00:00+00:00"
 BEFORE = "2025-05-31T12:00:00+00:00"
@@ -219,7 +227,7 @@ class MemoryStoreContract:
         def work(index: int) -> None:
             self.add(store, "the same", f"number {index}")
 
-        _in_threads(work, 8)
+        in_threads(work, 8)
         texts = sorted(item.text for item in store.find(ALICE))
         assert texts == sorted(["the same", *(f"number {index}" for index in range(8))])
 
@@ -848,7 +856,7 @@ class VectorIndexContract:
                 found = index.nearest(ALICE, vectors, 1)
                 assert all(of_query[0][1] == pytest.approx(1.0, abs=1e-5) for of_query in found)
 
-        _in_threads(work, 4)
+        in_threads(work, 4)
 
 
 def _fields(item: MemoryItem) -> dict[str, Any]:
@@ -859,7 +867,7 @@ def _texts(store: MemoryStore, filter: Filter | None) -> list[str]:
     return [item.text for item in store.find(ALICE, filter=filter)]
 
 
-def _in_threads(work: Callable[[int], None], count: int) -> None:
+def in_threads(work: Callable[[int], None], count: int) -> None:
     """Run `work` in threads, and raise the first error of any."""
     errors: list[BaseException] = []
 

@@ -12,7 +12,6 @@
 from __future__ import annotations
 
 import dataclasses
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mem0_core.contracts import ALICE, AT, BOB, DIMS, LATER, SPACE, adds_of, an_item, unit_vectors
+from mem0_core.contracts import ALICE, AT, BOB, DIMS, LATER, SPACE, adds_of, an_item, in_threads, unit_vectors
 from mem0_core.ports import Around, Commit, GraphIndex, MemoryStore
 from mem0_core.records import Change, Event, Message, Relation, RelationChange, Scope, Triplet
 from mem0_core.stores.sqlite import SQLiteStore
@@ -487,7 +486,7 @@ class GraphIndexContract:
                     (found,) = index.around(ALICE, unit_vectors(3, seed=seed)[:1], threshold=0.99, limit=3)
                     assert found == Around([], [])
 
-        _in_threads(work, 6)
+        in_threads(work, 6)
         self.follows(store, index)
 
 
@@ -511,22 +510,3 @@ def _named(store: MemoryStore, name: str, scope: Scope = ALICE) -> list[int]:
 def _triplets(store: MemoryStore, found: list[tuple[int, float]], scope: Scope = ALICE) -> list[Triplet]:
     relations: dict[int, Relation] = store.graph.relations_by_rows([row for row, _ in found], scope=scope)
     return [relations[row].triplet for row, _ in found]
-
-
-def _in_threads(work: Callable[[int], None], count: int) -> None:
-    """Run `work` in threads, and raise the first error of any."""
-    errors: list[BaseException] = []
-
-    def guarded(number: int) -> None:
-        try:
-            work(number)
-        except BaseException as error:  # noqa: BLE001 - raised below, in the test's own thread
-            errors.append(error)
-
-    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if errors:
-        raise errors[0]

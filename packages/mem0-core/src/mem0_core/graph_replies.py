@@ -31,6 +31,7 @@ from mem0_core.records import Entity, Operation, Triplet, entity_key, same_fact_
 from mem0_core.replies import OperationReply, operation_key, read_facts, read_operations
 
 __all__ = [
+    "LINK_WORDS",
     "EntitiesReply",
     "Fused",
     "FusedItem",
@@ -397,7 +398,7 @@ def _entity(item: Any, self_name: str) -> Entity:
 _SOURCES = ("source_entity", "source_node", "subject", "from")
 _DESTINATIONS = ("destination_entity", "destination_node", "target", "target_entity", "target_node", "object", "to")
 _RELATIONSHIPS = ("relation", "relation_type", "predicate", "type")
-_LINKS = frozenset({"a", "an", "and", "as", "at", "by", "for", "from", "has", "in", "is", "of", "on", "the", "to"})
+LINK_WORDS = frozenset({"a", "an", "and", "as", "at", "by", "for", "from", "has", "in", "is", "of", "on", "the", "to"})
 """Words that relationships share without being alike."""
 
 
@@ -451,7 +452,7 @@ def _refined(item: Any, existing: Sequence[Triplet], new: Sequence[Triplet], sel
 
 def _most_alike(relations: Sequence[Triplet], relationship: str) -> list[Triplet]:
     """Those of `relations` that share most words with `relationship`; all of them where none shares any."""
-    words = set(relationship.split("_")) - _LINKS
+    words = set(relationship.split("_")) - LINK_WORDS
     shared = [len(words.intersection(_snake(each.relationship).split("_"))) for each in relations]
     return [each for each, count in zip(relations, shared, strict=True) if count == max(shared)]
 

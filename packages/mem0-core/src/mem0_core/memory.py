@@ -262,29 +262,16 @@ class Memory:
         check_sizes(self._limits, parsed.messages)
         allowed, refused = governed(self._policy, parsed.messages, scope)
         self._rates.count(scope)
-        request = Request(
-            scope=scope,
-            messages=allowed,
+        request = self._request(
+            scope,
             at=_at(timestamp, parsed.messages),
-            today=_today(),
+            prompt=prompt,
+            messages=allowed,
             metadata=check_metadata(metadata, "the add"),
             infer=infer,
             memory_type=memory_type,
             expiration_date=_last_day(expiration_date, ttl),
             dry_run=dry_run,
-            prompts=Prompts(
-                facts=self.config.custom_fact_extraction_prompt,
-                update=self.config.custom_update_memory_prompt,
-                call=prompt,
-            ),
-            neighbours=self.config.neighbours,
-            vision=self.config.enable_vision,
-            window=self.config.window,
-            summary_every=self.config.summary_every,
-            bad_reply=self.config.on_bad_reply,
-            extraction=self.config.extraction,
-            operations=self.config.operations,
-            policy=self._policy,
         )
         if background:
             job = yield from self._put_off(request)
@@ -358,16 +345,8 @@ class Memory:
             raise InputError(f"key must be a non-empty string, not {key!r}")
         most = _limit(chunk, None, default=0)
         by_rules = self._chat is None and self._graph_chat is None  # else nobody reads relations in what is not learnt
-        request = Request(
-            scope=scope,
-            messages=(),
-            at=_now(),
-            today=_today(),
-            metadata=check_metadata(metadata, "the import"),
-            infer=infer or by_rules,
-            summary_every=self.config.summary_every,
-            vision=self.config.enable_vision,
-            policy=self._policy,
+        request = self._request(
+            scope, at=_now(), metadata=check_metadata(metadata, "the import"), infer=infer or by_rules
         )
         source = Source(
             messages,
@@ -428,18 +407,8 @@ class Memory:
         """
         scope, filter = _address(filters, user_id, agent_id, run_id)
         then = None if as_of is None else parse_time(as_of, "as_of")
-        asked = Query(
-            text=query,
-            scope=scope,
-            today=_today() if then is None else then[:10],
-            limit=_limit(limit, top_k, default=10),
-            filter=filter,
-            threshold=_threshold(threshold),
-            rerank=rerank,
-            as_of=then,
-            half_life=self.config.half_life,
-            unlearnt=self.config.read_your_writes,
-        )
+        most = _limit(limit, top_k, default=10)
+        asked = self._query(query, scope, limit=most, filter=filter, threshold=threshold, as_of=then, rerank=rerank)
         recalled = yield from recall((yield from self._ports()), asked)
         found = SearchResult(
             results=[found_dict(hit, explain) for hit in recalled.hits],
@@ -490,17 +459,8 @@ class Memory:
         asked = _question(query)
         wanted = None
         if asked is not None:
-            wanted = Query(
-                text=asked,
-                scope=scope,
-                today=_today() if then is None else then[:10],
-                limit=_limit(limit, None, default=20),
-                filter=filter,
-                threshold=_threshold(threshold),
-                as_of=then,
-                half_life=self.config.half_life,
-                unlearnt=self.config.read_your_writes,
-            )
+            most = _limit(limit, None, default=20)
+            wanted = self._query(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
         of_model: Callable[[str], int] = getattr(self._chat, "count_tokens", estimated_tokens)
         found = yield from brief(
             (yield from self._ports()),
@@ -618,26 +578,62 @@ class Memory:
 
     def _taken_up(self, jobs: Sequence[Job]) -> Request:
         """The request that jobs were put off for, as one."""
-        return request_of(
-            jobs,
-            Request(
-                scope=jobs[0].scope,
-                messages=(),
-                at=jobs[-1].at,
-                today=_today(),
-                prompts=Prompts(
-                    facts=self.config.custom_fact_extraction_prompt,
-                    update=self.config.custom_update_memory_prompt,
-                ),
-                neighbours=self.config.neighbours,
-                vision=self.config.enable_vision,
-                window=self.config.window,
-                summary_every=self.config.summary_every,
-                bad_reply=self.config.on_bad_reply,
-                extraction=self.config.extraction,
-                operations=self.config.operations,
-                policy=self._policy,
+        return request_of(jobs, self._request(jobs[0].scope, at=jobs[-1].at))
+
+    def _request(
+        self,
+        scope: Scope,
+        *,
+        at: str,
+        prompt: str | None = None,
+        messages: tuple[Message, ...] = (),
+        **own: Any,
+    ) -> Request:
+        """A request as the configuration has it, with what is the call's own."""
+        return Request(
+            scope=scope,
+            messages=messages,
+            at=at,
+            today=_today(),
+            prompts=Prompts(
+                facts=self.config.custom_fact_extraction_prompt,
+                update=self.config.custom_update_memory_prompt,
+                call=prompt,
             ),
+            neighbours=self.config.neighbours,
+            vision=self.config.enable_vision,
+            window=self.config.window,
+            summary_every=self.config.summary_every,
+            bad_reply=self.config.on_bad_reply,
+            extraction=self.config.extraction,
+            operations=self.config.operations,
+            policy=self._policy,
+            **own,
+        )
+
+    def _query(
+        self,
+        text: str,
+        scope: Scope,
+        *,
+        limit: int,
+        filter: Filter | None,
+        threshold: float | None,
+        as_of: str | None,
+        rerank: bool | None = None,
+    ) -> Query:
+        """A query as the configuration has it, with what is the call's own."""
+        return Query(
+            text=text,
+            scope=scope,
+            today=_today() if as_of is None else as_of[:10],
+            limit=limit,
+            filter=filter,
+            threshold=_threshold(threshold),
+            rerank=rerank,
+            as_of=as_of,
+            half_life=self.config.half_life,
+            unlearnt=self.config.read_your_writes,
         )
 
     def _relations(
@@ -674,8 +670,10 @@ class Memory:
             InputError: the text is empty, or another memory of the same scope says it already.
         """
         more = check_metadata(metadata, "the update")
-        if (item := (yield from do(self._store.get, _text_id(memory_id)))) is not None and isinstance(data, str):
-            data = judged(self._policy, data, item.scope) or _refused(data)
+        if self._policy is not None and isinstance(data, str):
+            item = yield from do(self._store.get, _text_id(memory_id))
+            if item is not None:
+                data = judged(self._policy, data, item.scope) or _refused(data)
         ports = yield from self._ports()
         pending = yield from upkeep.update(ports, _text_id(memory_id), data, metadata=more, at=_now())
         return done_dict("Memory updated successfully!", pending)

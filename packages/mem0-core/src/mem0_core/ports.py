@@ -710,3 +710,8 @@ class Ports:
     chat: ChatModel | None = None
     reranker: Reranker | None = None
     graph: Graph | None = None
+
+    @property
+    def on_conflict(self) -> OnConflict:
+        """What becomes of relations that end; memories can end some where graph memory is off now."""
+        return self.graph.options.on_conflict if self.graph else "invalidate"

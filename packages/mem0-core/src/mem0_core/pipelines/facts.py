@@ -190,9 +190,8 @@ def decide(
     chat: ChatModel, request: Request, facts: Sequence[Fact], memories: Sequence[MemoryItem]
 ) -> Flow[tuple[tuple[Operation, ...], tuple[Skipped, ...]]]:
     """Ask the model what the facts do to the memories, which it knows by small integers (seed 002)."""
-    short = {str(number): item for number, item in enumerate(memories)}
-    texts = {number: item.text for number, item in short.items()}
-    ids = {number: item.id for number, item in short.items()}
+    texts = {str(number): item.text for number, item in enumerate(memories)}
+    ids = {str(number): item.id for number, item in enumerate(memories)}
     statements = [fact.text for fact in facts]
     by_tools = request.operations == "tools" or (request.operations == "auto" and _calls_tools_only(chat))
     reading: Reading[Operation] = yield from ask(

@@ -17,6 +17,7 @@ from mem0_core.graph_prompts import fused_messages
 from mem0_core.graph_replies import Fused, FusedReply, fused_key, read_fused, split_fused
 from mem0_core.pipelines.ask import ask, unread
 from mem0_core.pipelines.facts import facts_of, plan, similar, with_vectors
+from mem0_core.pipelines.merge import ends_of
 from mem0_core.pipelines.near import embed_texts
 from mem0_core.pipelines.relate import carried_out, look, self_name, surroundings
 from mem0_core.pipelines.request import Learnt, Request
@@ -106,8 +107,7 @@ def _relate(
     ports: Ports, graph: Graph, request: Request, found: Fused, shown: Sequence[Relation]
 ) -> Flow[tuple[RelationChange, ...]]:
     """The graph part of the answer, merged as the staged one is."""
-    names = [name for triplet in found.relations for name in (triplet.source, triplet.destination)]
-    known = yield from surroundings(ports, graph, request.scope, names, ())
+    known = yield from surroundings(ports, graph, request.scope, ends_of(found.relations), ())
     known = dataclasses.replace(known, relations=tuple(shown))
     return (
         yield from carried_out(

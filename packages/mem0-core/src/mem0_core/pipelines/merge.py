@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mem0_core.graph_replies import Refinement
+from mem0_core.graph_replies import LINK_WORDS, Refinement
 from mem0_core.records import Change, Entity, Event, Node, Relation, RelationChange, Triplet, entity_key, mentions
 
 if TYPE_CHECKING:
@@ -124,9 +124,7 @@ def _sharpen(held: Relation, relationship: str) -> RelationChange:
     return RelationChange(Event.ADD, triplet, relation=held.row, source=held.source, destination=held.destination)
 
 
-_SMALL_WORDS = frozenset(
-    {"a", "an", "and", "as", "at", "by", "for", "from", "has", "in", "is", "of", "on", "the", "to", "with"}
-)
+_SMALL_WORDS = LINK_WORDS | {"with"}
 
 
 def _says(change: RelationChange, held: Relation, refinement: Refinement) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core import rules
 from mem0_core.errors import StoreError
@@ -71,8 +71,6 @@ __all__ = [
     "surroundings",
     "tell",
 ]
-
-T = TypeVar("T")
 
 _NEAR = 0.5  # cosine from which an existing relation is near enough to a new one to be weighed against it
 

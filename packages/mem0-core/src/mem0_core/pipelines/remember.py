@@ -71,7 +71,7 @@ def remember(
             at=request.at,
             space=space_of(ports, learnt.changes, relations),
             relations=relations,
-            on_conflict=ports.graph.options.on_conflict if ports.graph else "invalidate",
+            on_conflict=ports.on_conflict,
             lease=lease,
             mark=mark,
         )

@@ -62,7 +62,7 @@ def update(
             space=space_of(ports, [change], relations),
             refuse_twins=True,
             relations=relations,
-            on_conflict=ports.graph.options.on_conflict if ports.graph else "invalidate",
+            on_conflict=ports.on_conflict,
         )
         if not commit.conflicts:
             return (yield from tell(ports))
