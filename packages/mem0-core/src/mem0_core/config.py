@@ -183,6 +183,9 @@ class MemoryConfig(BaseModel):
     read_your_writes: bool = True
     """Whether a search sees messages that were put off and are not remembered yet."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    recipe: Any = "hybrid"
+    """How searches find and weigh memories: a name (hybrid, mem0, paper, offline), a `Recipe`, or a mapping of its
+    fields over those of the one it names."""
     half_life: float | None = Field(default=None, gt=0)
     """Days after which what was not said again counts half in a search; by default age does not count."""
     enable_vision: bool = False

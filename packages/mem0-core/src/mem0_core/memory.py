@@ -46,6 +46,7 @@ from mem0_core.ports import (
     VectorIndex,
 )
 from mem0_core.prompts import MEMORIES_INTRODUCTION, memory_line
+from mem0_core.recipes import Recipe, recipe_of
 from mem0_core.records import (
     AddManyResult,
     AddResult,
@@ -196,6 +197,7 @@ class Memory:
         self._index = index
         self._graph: Graph | None = None
         self._policy = policy
+        self._recipe = recipe_of(self.config.recipe)
         self._limits = Limits(**self.config.limits.model_dump())
         self._rates = Rates(self._limits)
         self._background = Background(self._store.jobs, self._do_jobs, worker_settings(self.config.background))
@@ -385,10 +387,13 @@ class Memory:
         filters: Mapping[str, Any] | None = None,
         threshold: float | None = None,
         rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
         explain: bool = False,
         as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+        allow_no_answer: bool = False,
     ) -> Flow[SearchResult]:
-        """The memories of a scope that are nearest in meaning to `query`, best first; beside them, its relations.
+        """The memories of a scope that answer `query` best, best first; beside them, the relations that bear on it.
 
         Args:
             user_id, agent_id, run_id: whose memories; at least one, here or in `filters`. An id left out does not
@@ -397,23 +402,40 @@ class Memory:
             filters: mem0's filters, see `mem0_core.filters`.
             threshold: leave out what scores lower. Scores lie in [0, 1] and mean the same for every query.
             rerank: False skips the configured reranker, True insists on one.
-            explain: give each result the values its score was made of.
+            recipe: how memories are found and weighed, see `mem0_core.recipes`; by default the configuration's.
+            explain: give each result what its score was made of: every signal with its weight. `explain_missing` tells
+                where a memory was lost that is not among the results.
             as_of: answer from what held then (Unix seconds, ISO 8601 or datetime): memories as they were, and the
                 relations of that time. What was deleted by `delete` stays deleted.
+            reference_date: the day from which "yesterday" or "last summer" in the query is counted; by default today,
+                or the day of `as_of`.
+            allow_no_answer: give nothing, and a ``note``, where the best hit scores below the recipe's gate.
 
         Raises:
             QueryError: the query is empty, or a filter cannot be read.
             ScopeError: no id, or one that cannot be an id.
+            ConfigError: there is no such recipe.
         """
         scope, filter = _address(filters, user_id, agent_id, run_id)
-        then = None if as_of is None else parse_time(as_of, "as_of")
-        most = _limit(limit, top_k, default=10)
-        asked = self._query(query, scope, limit=most, filter=filter, threshold=threshold, as_of=then, rerank=rerank)
+        asked = self._query(
+            query,
+            scope,
+            limit=_limit(limit, top_k, default=10),
+            filter=filter,
+            threshold=threshold,
+            as_of=None if as_of is None else parse_time(as_of, "as_of"),
+            rerank=rerank,
+            recipe=recipe,
+            reference=reference_date,
+            allow_no_answer=allow_no_answer,
+        )
         recalled = yield from recall((yield from self._ports()), asked)
         found = SearchResult(
             results=[found_dict(hit, explain) for hit in recalled.hits],
             relations=[relation_dict(relation, score) for relation, score in recalled.relations],
         )
+        if recalled.note is not None:
+            found["note"] = recalled.note
         return cast(SearchResult, self._versioned(found))
 
     def _context(
@@ -621,8 +643,12 @@ class Memory:
         threshold: float | None,
         as_of: str | None,
         rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        reference: object = None,
+        allow_no_answer: bool = False,
     ) -> Query:
         """A query as the configuration has it, with what is the call's own."""
+        day = None if reference is None else date.fromisoformat(parse_day(reference, "reference_date"))
         return Query(
             text=text,
             scope=scope,
@@ -634,6 +660,9 @@ class Memory:
             as_of=as_of,
             half_life=self.config.half_life,
             unlearnt=self.config.read_your_writes,
+            recipe=self._recipe if recipe is None else recipe_of(recipe),
+            reference=day,
+            allow_no_answer=allow_no_answer,
         )
 
     def _relations(

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         Scope,
         Usage,
     )
+    from mem0_core.words import Words
 
 __all__ = [
     "Around",
@@ -45,12 +46,14 @@ __all__ = [
     "JobKind",
     "JobQueue",
     "Lease",
+    "Lexicon",
     "MemoryStore",
     "OnConflict",
     "Ports",
     "Position",
     "Reply",
     "Reranker",
+    "Sketch",
     "Summary",
     "Talk",
     "Task",
@@ -182,7 +185,6 @@ class Embeddable:
     row: int
     seq: int
     text: str
-    actor_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +251,50 @@ class VectorIndex(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Sketch:
+    """What ranking needs to know of a memory.
+
+    Attributes:
+        at: ISO 8601 time the memory is from.
+        row: its number in the store; None for what is not in the store as it is ranked (a message that waits to be
+            remembered, what a memory said before).
+        session: the number of what it was said with, a run or one add; None for said by itself.
+        before, after: rows of the memories said just before and after it in its session.
+    """
+
+    words: Words
+    actor_id: str | None
+    role: str | None
+    at: str
+    row: int | None = None
+    session: int | None = None
+    before: int | None = None
+    after: int | None = None
+
+
+class Lexicon(Protocol):
+    """The words of memories: what finds them by a term, and what ranking needs of them. See `mem0_core.words`."""
+
+    def postings(
+        self, scope: Scope, words: Sequence[str], *, kind: Literal["term", "name", "speaker"], most: int
+    ) -> dict[str, NDArray[np.int64]]:
+        """For each of `words` that the scope has, the rows of its memories that have it, at most `most`.
+
+        Args:
+            kind: whether they are terms of memories, names in them, or words of the names of those who said them.
+        """
+        ...
+
+    def sketches(self, scope: Scope, rows: Sequence[int], *, today: str) -> dict[int, Sketch]:
+        """The living memories among `rows` that lie in `scope` and have not expired before `today`."""
+        ...
+
+    def neighbours(self, rows: Sequence[int]) -> dict[int, Sequence[str]]:
+        """The terms of memories that sketches name as said before or after them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class GraphChanges:
     """What a graph projection must apply to follow the truth: what came or changed, with its vectors, and what went.
 
@@ -306,6 +352,10 @@ class GraphTruth(Protocol):
 
     def holding(self, rows: Sequence[int], *, as_of: str | None = None) -> set[int]:
         """Those of the relations that hold."""
+        ...
+
+    def support(self, rows: Sequence[int]) -> dict[int, list[int]]:
+        """For each of the relations the rows of the living memories that say it."""
         ...
 
     def ended_vectors(self, scope: Scope, *, as_of: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -532,6 +582,8 @@ class MemoryStore(VectorSource, Protocol):
     def talk(self) -> Talk: ...
     @property
     def jobs(self) -> JobQueue: ...
+    @property
+    def lexicon(self) -> Lexicon: ...
 
     def commit(
         self,
@@ -546,6 +598,7 @@ class MemoryStore(VectorSource, Protocol):
         on_conflict: OnConflict = "invalidate",
         lease: Lease | None = None,
         mark: tuple[str, int] | None = None,
+        apart: bool = False,
     ) -> Commit:
         """Write a plan and the messages it came from in one transaction.
 
@@ -563,6 +616,7 @@ class MemoryStore(VectorSource, Protocol):
             on_conflict: what becomes of relations that end.
             lease: jobs that are done with this commit. If another worker has taken one, nothing is written.
             mark: the key of an import into `scope`, and how many of its messages are done with this commit.
+            apart: what is added was not said together, unless its run says so.
 
         Messages already stored by an identical add are not stored again.
         """

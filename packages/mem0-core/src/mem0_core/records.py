@@ -358,11 +358,20 @@ class HistoryRow:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory that a search found, with its score in [0, 1]; or a message that is not remembered yet."""
+    """A memory that a search found, with its score in [0, 1]; or a message that is not remembered yet.
+
+    Attributes:
+        pending: it is such a message.
+        signals, weights: what the score was made of, see `recipes.Weights`.
+        before_rerank: the score before a reranker had its part, None where there was none.
+    """
 
     item: MemoryItem
     score: float
     pending: bool = False
+    signals: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    before_rerank: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,8 +125,18 @@ def found_dict(hit: Hit, explain: bool) -> MemoryDict:
     if hit.pending:
         shaped["pending"] = True
     if explain:
-        shaped["explanation"] = {"dense": hit.score}
+        shaped["explanation"] = _explanation(hit)
     return shaped
+
+
+def _explanation(hit: Hit) -> dict[str, Any]:
+    """What a score was made of: each signal in [0, 1], its weight, and what it added to the sum."""
+    signals = {
+        name: {"value": value, "weight": hit.weights[name], "contribution": hit.weights[name] * value}
+        for name, value in hit.signals.items()
+    }
+    explained: dict[str, Any] = {"score": hit.score, "signals": signals}
+    return explained if hit.before_rerank is None else {**explained, "before_rerank": hit.before_rerank}
 
 
 def memory_dict(item: MemoryItem) -> MemoryDict:

@@ -126,6 +126,18 @@ class SQLiteGraph:
                 found.update(row for (row,) in db.execute(sql, (*chunk, *times)))
         return found
 
+    def support(self, rows: Sequence[int]) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {row: [] for row in rows}
+        with self._read() as db:
+            for chunk in chunks(rows):
+                sql = (
+                    "SELECT v.edge, v.memory FROM evidence AS v JOIN memories AS m ON m.row = v.memory"
+                    f" WHERE v.edge IN ({marks(chunk)}) AND NOT v.withdrawn"
+                )
+                for edge, memory in db.execute(sql, chunk):
+                    found[edge].append(memory)
+        return found
+
     def ended_vectors(self, scope: Scope, *, as_of: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         where, values = scope_sql(scope)
         sql = (
