@@ -273,6 +273,14 @@ class TestCrossEncoders:
         with pytest.raises(ModelError, match="3 outputs"):
             TransformersReranker(folder, device="cpu").score(QUERY, TEXTS)
 
+    def test_an_embedding_model_is_refused_rather_than_given_a_random_head(self, bert: Path, tmp_path: Path) -> None:
+        from transformers import AutoTokenizer, BertModel
+
+        BertModel.from_pretrained(bert).save_pretrained(tmp_path)
+        AutoTokenizer.from_pretrained(bert).save_pretrained(tmp_path)
+        with pytest.raises(ModelError, match="no cross-encoder but a BertModel"):
+            TransformersReranker(tmp_path, device="cpu").score(QUERY, TEXTS)
+
     def test_hostile_texts_are_just_text(self, bert: Path) -> None:
         reranker = TransformersReranker(bert, device="cpu")
         scores = reranker.score(QUERY, ["\ud800", "[SEP]", "\x00", "咖啡 مرحبا"])
@@ -417,6 +425,9 @@ class TestTheChoice:
         assert self.kind(bert) == "_CrossEncoder"
         assert self.kind(qwen) == "_YesNo"
 
+    def test_a_conversion_that_kept_its_name_is_what_its_files_say(self, tmp_path: Path) -> None:
+        assert self.kind(save_bert(tmp_path / "Qwen3-Reranker-0.6B")) == "_CrossEncoder"
+
     def test_a_folder_that_tells_sentence_transformers_how_to_use_it_is_used_so(
         self, qwen: Path, tmp_path: Path
     ) -> None:
@@ -426,6 +437,8 @@ class TestTheChoice:
         assert (tmp_path / "modules" / "modules.json").is_file()
         assert self.kind(tmp_path / "modules") == "_CrossEncoder"
         assert self.kind(tmp_path / "modules", causal=True) == "_YesNo"
+        # Qwen's own are asked in Qwen's own words, whatever lies beside them.
+        assert self.kind((tmp_path / "modules").rename(tmp_path / "Qwen3-Reranker-0.6B")) == "_YesNo"
 
     @pytest.mark.parametrize(
         ("name", "causal"),

@@ -35,7 +35,7 @@ INSTRUCTION = "Given a web search query, retrieve relevant passages that answer 
 
 _EXTRA = "sentence-transformers"
 _HUB_KEYS = ("cache_dir", "local_files_only", "revision", "token", "trust_remote_code")
-_CAUSAL_NAME = re.compile(r"qwen\d*[-_.]?(?:vl[-_.]?)?reranker(?!.*seq[-_]?cls)", re.IGNORECASE)
+_CAUSAL_NAME = re.compile(r"qwen\d*[-_.]?reranker(?!.*seq[-_]?cls)", re.IGNORECASE)
 """Names of Qwen's rerankers, but not of their conversions to cross-encoders (``...-seq-cls``)."""
 
 
@@ -48,9 +48,9 @@ class _Scorer(Protocol):
 class TransformersReranker:
     """Scores texts with a cross-encoder, or with a causal language model as Qwen3-Reranker is used.
 
-    Which of the two a model is, its ``config.json`` says: an architecture called ``...ForCausalLM`` is causal, unless
-    a ``modules.json`` beside it tells sentence-transformers how to use it. Safe to share between threads: one call
-    runs at a time.
+    Which of the two a model is, its ``config.json`` says: an architecture called ``...ForCausalLM`` is causal. (Where a
+    ``modules.json`` beside it tells sentence-transformers how to use it, it is used so, unless it is called Qwen...
+    Reranker.) Safe to share between threads: one call runs at a time.
 
     Args:
         model: a local folder, or a name on the Hugging Face hub, which is downloaded on first use.
@@ -174,13 +174,16 @@ qwen = partial(TransformersReranker, model="Qwen/Qwen3-Reranker-0.6B", causal=Tr
 
 
 def _is_causal(source: str) -> bool:
-    """Whether a model is a causal one that says nothing of how it is used; by its name, where its files are not here
-    and cannot be had."""
+    """Whether a model is a causal one, and not one that tells sentence-transformers itself how to use it.
+
+    Where its files are not here and cannot be had, its name says so.
+    """
+    named = bool(_CAUSAL_NAME.search(Path(source).name))
     config = _file(source, "config.json")
     if config is None:
-        return bool(_CAUSAL_NAME.search(Path(source).name))
-    architectures = read_json(config).get("architectures") or []
-    return any(name.endswith("ForCausalLM") for name in architectures) and _file(source, "modules.json") is None
+        return named
+    causal = any(name.endswith("ForCausalLM") for name in read_json(config).get("architectures") or [])
+    return causal and (named or _file(source, "modules.json") is None)
 
 
 def _file(source: str, name: str) -> Path | None:
@@ -226,8 +229,7 @@ class _CrossEncoder:
             self._model = CrossEncoder(_located(source), device=device, **model_kwargs)
         except Exception as error:  # the hub, the file formats and torch each have their own
             raise ModelError(f"the cross-encoder {source} cannot be loaded: {error}") from error
-        if self._model.num_labels != 1:
-            raise ModelError(f"{source} has {self._model.num_labels} outputs for a pair: a reranker has one")
+        self._check_head(source)
         tokenizer = self._model.tokenizer
         if max_length is not None:  # more than the model takes would be an error in the midst of a search
             tokenizer.model_max_length = min(max_length, tokenizer.model_max_length)
@@ -240,6 +242,16 @@ class _CrossEncoder:
         logits = self._model.predict(pairs, activation_fn=self._activation, **self._options)
         scores: list[float] = (_sigmoid(logits) if self._squash else np.asarray(logits)).tolist()
         return scores
+
+    def _check_head(self, source: str) -> None:
+        """Refuse what is no reranker, of which the library makes one with random weights, or with several outputs."""
+        inner = self._model.model
+        known = getattr(getattr(inner, "config", None), "architectures", None) or []
+        head = "ForSequenceClassification"
+        if type(inner).__name__.endswith(head) and known and not any(name.endswith(head) for name in known):
+            raise ModelError(f"{source} is no cross-encoder but a {known[0]}: its scores would be random")
+        if self._model.num_labels != 1:
+            raise ModelError(f"{source} has {self._model.num_labels} outputs for a pair: a reranker has one")
 
     def _identity(self) -> Any:
         """In place of the model's default activation, which for one model is a sigmoid and for the next is none."""
