@@ -51,7 +51,14 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "sentence_transformers": "mem0_core.models.sentence_transformers:SentenceTransformerEmbedder",
         "hash": "mem0_core.testing:HashEmbedder",
     },
-    "reranker": {},
+    "reranker": {
+        "sentence_transformers": "mem0_core.models.rerankers:TransformersReranker",
+        "sentence_transformer": "mem0_core.models.rerankers:TransformersReranker",
+        "huggingface": "mem0_core.models.rerankers:huggingface",
+        "qwen": "mem0_core.models.rerankers:qwen",
+        "llm": "mem0_core.wiring:llm_reranker",
+        "llm_reranker": "mem0_core.wiring:llm_reranker",
+    },
     "vector_store": {"faiss": "mem0_core.stores.faiss:FaissIndex"},
     "graph_store": {
         "sqlite": "mem0_core.stores.embedded_graph:EmbeddedGraph",

@@ -80,6 +80,7 @@ from mem0_core.wiring import (
     graph_choice,
     graph_index,
     graph_options,
+    rerank_model,
     vector_index,
     worker_settings,
 )
@@ -186,7 +187,7 @@ class Memory:
         self._closed = False
         self._chat: ChatModel | None = component("llm", "complete", llm, self.config.llm)
         self._embedder: Embedder = component("embedder", "embed", embedder, self.config.embedder, "onnx")
-        self._reranker: Reranker | None = component("reranker", "score", reranker, self.config.reranker)
+        self._reranker: Reranker | None = rerank_model(self._chat, reranker, self.config.reranker)
         if index is None:
             check_provider("vector_store", self.config.vector_store.provider)  # a wrong name is told now
         self._graph_config, self._graph_index = graph_choice(graph, self.config, self._chat)

@@ -78,6 +78,7 @@ Task = Literal[
     "summary",
     "describe_image",
     "procedural",
+    "rerank",
     "repair",
 ]
 """What a model call is for. Usage is counted by task, and a scripted model knows by it what it is asked."""
