@@ -140,7 +140,7 @@ def read_operations(
     the second is a problem.
     """
     listed = _listed(reply)
-    known = _Known(ids, texts, {short: same_fact_key(text) for short, text in texts.items()})
+    known = _Known(ids, texts)
     kept: dict[Hashable, Operation] = {}
     problems = list(listed.problems)
     for item in listed.items:
@@ -301,7 +301,6 @@ class _Known:
 
     ids: Mapping[str, str]
     texts: Mapping[str, str]
-    keys: Mapping[str, bytes]
 
 
 def _is_operation(item: Any) -> bool:
@@ -510,7 +509,8 @@ def _means_another(item: dict[str, Any], event: Event, short: str, known: _Known
     if not isinstance(quoted, str) or not is_valid_text(quoted):
         return False
     key = same_fact_key(quoted)
-    return key != known.keys.get(short) and key in known.keys.values()
+    quoted_from = {other for other, text in known.texts.items() if same_fact_key(text) == key}
+    return bool(quoted_from) and short not in quoted_from
 
 
 def _keep(kept: dict[Hashable, Operation], operation: Operation, item: Any) -> Problem | None:

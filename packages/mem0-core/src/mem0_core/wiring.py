@@ -89,7 +89,7 @@ def llm_reranker(
     return LLMReranker(component("llm", "complete", llm), custom_prompt=custom_prompt, max_chars=max_chars)
 
 
-def vector_index(config: MemoryConfig, source: VectorSource, part: str = "", **options: Any) -> VectorIndex:
+def vector_index(config: MemoryConfig, source: VectorSource, part: str = "") -> VectorIndex:
     """The projection of `vector_store`; mem0's keys that say nothing here (collection, dims) are taken and dropped."""
     keys = dict(config.vector_store.config)
     database = config.database
@@ -97,7 +97,7 @@ def vector_index(config: MemoryConfig, source: VectorSource, part: str = "", **o
     folder = folder / part if part else folder
     for mem0_only in ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2"):
         keys.pop(mem0_only, None)
-    spec = {"provider": config.vector_store.provider, "config": {**options, **keys}}
+    spec = {"provider": config.vector_store.provider, "config": keys}
     index: VectorIndex = build("vector_store", spec, source=source, folder=folder)
     return index
 
@@ -123,12 +123,10 @@ def graph_choice(
 def embedded_graph(config: MemoryConfig, store: MemoryStore) -> GraphIndex:
     from mem0_core.stores.embedded_graph import EmbeddedGraph
 
-    # What they find is compared with a threshold, or shown by its words: three digits of a cosine are enough.
-    half = {"half_precision": True} if config.vector_store.provider == "faiss" else {}
     return EmbeddedGraph(
         store.graph,
-        nodes=vector_index(config, store.graph.node_vectors, "nodes", **half),
-        relations=vector_index(config, store.graph.relation_vectors, "relations", **half),
+        nodes=vector_index(config, store.graph.node_vectors, "nodes"),
+        relations=vector_index(config, store.graph.relation_vectors, "relations"),
     )
 
 

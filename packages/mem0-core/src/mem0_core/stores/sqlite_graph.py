@@ -349,17 +349,17 @@ class GraphWriter:
         return int(made)
 
     def _edge(self, change: RelationChange, source: int, destination: int, seq: int) -> int:
-        refined = self.db.execute("SELECT weight FROM edges WHERE row = ?", (change.relation,)).fetchone()
         blob = to_blob(change.vectors[2], self.dims)
         (made,) = self.db.execute(
             "INSERT INTO edges (user_id, agent_id, run_id, source, relationship, destination, weight, valid_from,"
-            " seq, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING row",
+            " seq, changed) VALUES (?, ?, ?, ?, ?, ?, 1 + ifnull((SELECT weight FROM edges WHERE row = ?), 0), ?, ?, ?)"
+            " RETURNING row",
             (
                 *ids_of(self.scope),
                 source,
                 change.triplet.relationship,
                 destination,
-                1 + (refined[0] if refined else 0),
+                change.relation,
                 change.at or self.at,
                 seq,
                 seq,
