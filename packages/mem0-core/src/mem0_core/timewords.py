@@ -50,7 +50,8 @@ class TimeSpan:
 def spans(text: str, reference: date) -> tuple[TimeSpan, ...]:
     """What times a text names, each once, in its order; `reference` is its today.
 
-    A month, a season or a holiday goes with the only year that the text names ("In 2023, what did she do in May?").
+    A day, a month or a season without a year is of the only year that the text names ("In 2023, what did she do in
+    May?", "in June and July 2022").
     """
     text = _plain(text)
     if _DIGIT.search(text) is None and _NAMES_TIME.isdisjoint(_WORD.findall(text)):
@@ -58,12 +59,8 @@ def spans(text: str, reference: date) -> tuple[TimeSpan, ...]:
     today, parts = reference.toordinal(), [_part(word) for word in _TOKEN.findall(text)]
     for pattern, handlers in _PHRASES:
         parts = _joined(pattern, handlers, parts, today)
-    found = [span for part in parts if part.kind in "ATV" for span in part.spans if _exists(span)]
-    years = [part.spans[0] for part in parts if part.kind == "A"]
-    if len(years) == 1 and len(found) > 1 and years == [span for span in found if not span.is_yearly]:
-        year = date.fromordinal(years[0].first).year
-        found = [_in_year(span, year) for span in found if span.is_yearly]
-    return tuple(dict.fromkeys(_published(span, today) for span in found if _exists(span)))
+    found = [(part.kind, span) for part in parts if part.kind in "ATV" for span in part.spans if _exists(span)]
+    return tuple(dict.fromkeys(_published(span, today) for span in _placed(found) if _exists(span)))
 
 
 def fit(spans: Iterable[TimeSpan], day: date) -> float:
@@ -78,6 +75,17 @@ def fit(spans: Iterable[TimeSpan], day: date) -> float:
 def is_about_time(text: str) -> bool:
     """Whether a text asks when (or how long, or which year), or names a time."""
     return _ASKS_WHEN.search(_plain(text)) is not None or bool(spans(text, date(_CYCLE, 6, 15)))
+
+
+def _placed(found: list[tuple[str, _Span]]) -> list[_Span]:
+    """The yearly spans in the only year that is named; named for them alone, it is no span of its own."""
+    dated = [span for kind, span in found if kind != "V" and not span.is_yearly]
+    ends = [day for span in dated for day in (max(span.first, 1), min(span.end - 1, _LAST))]
+    years = {date.fromordinal(day).year for day in ends}
+    if len(years) != 1 or not any(span.is_yearly for _, span in found):
+        return [span for _, span in found]
+    (year,) = years
+    return [_in_year(span, year) if span.is_yearly else span for kind, span in found if kind != "A"]
 
 
 def _plain(text: str) -> str:
@@ -215,7 +223,7 @@ def _around(unit: _Part, day: int, low: int, high: int) -> _Span:
 # one that hangs on the reference, D a decade, K one without its century, x any other word, a blank what separates.
 _KINDS = """
 R days from today: today=0 tonight=0 yesterday=-1 tomorrow=1
-N time of day: night morning afternoon evening
+N time of day, as a unit: night=1,0 morning=1,0 afternoon=1,0 evening=1,0
 W weekday: monday=0 tuesday=1 wednesday=2 thursday=3 friday=4 saturday=5 sunday=6 mon=0 tue=1 tues=1 wed=2 thu=3 thur=3
  thurs=3 fri=4
 S season, month and day of its begin and of what follows (month 0 is the December before): spring=3,1,6,1
@@ -251,7 +259,7 @@ u: until till by through
 >: after
 b: between
 f: from
-- to: to - – —
+- to: to - -- – —
 &: and
 , comma: ,
 . dot: .
@@ -301,7 +309,7 @@ _TOKEN = re.compile(
     r"spring (?:roll|onion|water|clean)\w*|(?:summer|winter) (?:camp|school|job|house|coat|olympic|game)\w*"
     r"|easter (?:egg|island|bunn)\w*|[a-z_]++\d\w*|[$€£#]\d[\d.,]*"
     rf"|(?:{'|'.join(re.escape(word) for word in sorted(_WORDS, reverse=True) if ' ' in word)})(?!\w)|[^\W\d_]+"
-    rf"|{_DATE}|\d+(?:[.,:/]\d+)+\w*|\d+%|{_NUMBER}|\d\w*|\S"
+    rf"|{_DATE}|\d+(?:[.,:/]\d+)+\w*|\d+%|{_NUMBER}|\d\w*|--|\S"
 )
 _IS_DATE, _IS_NUMBER = re.compile(_DATE), re.compile(_NUMBER)
 
@@ -453,9 +461,9 @@ def _range(parts: Sequence[_Part], today: int) -> _Part:
 
 def _anchored(parts: Sequence[_Part], today: int) -> _Part:
     """``two weeks before 11 August``, ``the Sunday before Easter``, ``last Friday, on 23 January``."""
-    (anchor, *_), unit, count = parts[-1].spans, _the(parts[:-1], "UdyWEV") or _OTHER, _the(parts, "#10")
+    (anchor, *_), unit, count = parts[-1].spans, _the(parts[:-1], "UdyNWEV") or _OTHER, _the(parts, "#10")
     sign = 1 if _the(parts, ">") else -1
-    if anchor.is_yearly and (unit.kind not in "Ud" or unit.value[1] or (count and count.kind == "0")):
+    if anchor.is_yearly and (unit.kind not in "UdN" or unit.value[1] or (count and count.kind == "0")):
         anchor = _one_of(anchor, today, "nearest")
     day = anchor.first if sign < 0 else anchor.end - 1
     if unit.again is not None:
@@ -485,18 +493,19 @@ _M, _N, _T, _YEAR = "[MmvFG]", "(?:#{1,2}o?|[10])", "h?[ATV]", "(?:,?o?[YBZ])"
 _MONTHS_AND_DAYS = (
     rf"(?:W,?)?(?:(?:1-1|(?<=b)1&1|(?<=f)1u1|1)(?:h?o?{_M}{_YEAR}?|\.(?:[FG]{_YEAR}?|[Mm]{_YEAR}))"  # 3-7 of May
     rf"|(?:{_M}h?|m\.)1(?:-1(?!o?{_M}))?(?![UydE1]){_YEAR}?|(?:{_M}|m\.){_YEAR}"  # May 7, 2023
-    rf"|[YBZ],?p{_M}(?:h?1)?|[YBZ],?{_M}1)"  # in 2022 in May
-    rf"|t?(?:[ltnk][MmFG]|[lk]v(?!i)|[nt]v(?![wxir]))(?:h?1(?![Uyd]))?|Z,?[MmF]|M"  # last May
+    rf"|[YBZ]p{_M}(?:h?1)?|[YBZ],?{_M}1)"  # in 2022 in May
+    rf"|t?(?:[ltnk][MmFG]|[lk]v(?!i)|[nt]v(?![wxir]))(?:h?1(?![Uyd]))?|Z[MmF]|M"  # last May
     rf"|(?<=[ps<>ueP])[mF]|(?<=P)G|(?<=#)F|(?<=[ps<>ue])v(?!i)|(?<=[cU]o)[mvFG]|(?<=e-)[mvF]"  # in May, mid-May
-    rf"|(?<=[fb])[mvF](?=[-&u])|(?<={_M}[-&])[mF]|(?<=[YBZMmv1T][-u])[mvF]|(?<=[pb][Mmv]&)v"  # from April to May
+    rf"|(?<=[fb])[mvF](?=[-&u])|[mvF](?=-{_M}|&{_M}{_YEAR})"  # from April on, May and June 2022
+    rf"|(?<=[YBZMmv1T][-u])[mvF]|(?<=[pb]{_M}&)[mvF]|(?<=M&)[mF]"  # from April to May
 )
 _SEASONS = (
-    rf"t?[ltnk]S(?!o){_YEAR}?|h?S{_YEAR}|Z,?h?S|[YBZ],?ph?S"  # last summer, the summer of 2022
+    rf"t?[ltnk]S(?!o){_YEAR}?|h?S{_YEAR}|Zh?S|[YBZ]ph?S"  # last summer, the summer of 2022
     r"|(?<=[psuebf<>])h?S(?!ox)|(?<=[ir])h?S(?![xo])|(?<=[cU]o)h?S|(?<=e-)S"  # in the fall, but not of Rome
     r"|(?<=[prfb]S[-&])h?S|(?<=[prfb]hS[-&])h?S"  # in spring and fall
 )
-_HOLIDAYS = rf"t?[ltnk]H{_YEAR}?|H{_YEAR}|[YBZ],?[pir]?H|(?<=[psiruebfo<>&-])H|H(?!x)"  # not a Christmas tree
-_QUARTERS = rf"Q{_YEAR}|[YBZ],?h?Q|[ltn]Q|(?<=[psuebf<>])h?Q"
+_HOLIDAYS = rf"t?[ltnk]H{_YEAR}?|H{_YEAR}|[YBZ][pir]?H|(?<=[psiruebfo<>&-])H|H(?!x)"  # not a Christmas tree
+_QUARTERS = rf"Q{_YEAR}|[YBZ]h?Q|[ltn]Q|(?<=[psuebf<>])h?Q"
 _SAID: list[dict[_Handler, str]] = [
     {_far_year: rf"(?:t|(?<!h)[ln])y(?!o)|{_N}yg"},
     {
@@ -507,11 +516,11 @@ _SAID: list[dict[_Handler, str]] = [
         _trailing: rf"t?[lkn]{_N}[Udy]|(?:t?k|hl)[Uy](?!o)",
         _ago: rf"{_N}[Ud]g",
         _this_unit: r"(?:[lt]|(?<!h)n|t?k)[UE](?!o)",
-        _weekday: r"t?[ltnk]W(?!o)N?|(?<=[is<>u])WN?|WN|(?<=[fb])W(?=[-&])|(?<=W[-&])W",
+        _weekday: r"t?[ltnk]W(?!o)N?|(?<=[is<>u])WN?|WN|(?<=f)W(?=[-u]W)|(?<=b)W(?=&W)|(?<=fW[-u])W|(?<=bW&)W",
     },
     {_slice: r"h?(?:e|co)-?h?[ATV]|h?coh[UyE]"},
     {_range: rf"b{_T}&{_T}|f?{_T}[-u]{_T}"},
-    {_anchored: rf"h?(?:{_N}?[Udy]|[WE])[<>]{_T}|V[<i]h?T"},
+    {_anchored: rf"h?(?:{_N}?[Udy]|[NWE])[<>]{_T}|V[<i]h?T"},
     {_open: rf"[su<>]{_T}"},
 ]
 """What joins, a pass after the other; a phrase that is read wins over those below it."""
