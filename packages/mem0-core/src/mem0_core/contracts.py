@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, InputError, StoreError
 from mem0_core.filters import Filter, matches, parse_filters
-from mem0_core.ports import Commit, MemoryStore, Turn, VectorIndex
+from mem0_core.ports import Commit, MemoryStore, Sketch, Turn, VectorIndex
 from mem0_core.records import (
     Change,
     Event,
@@ -37,6 +37,8 @@ from mem0_core.records import (
     new_id,
     same_fact_key,
 )
+from mem0_core.words import read as read_words
+from mem0_core.words import terms
 
 __all__ = [
     "MemoryStoreContract",
@@ -789,6 +791,131 @@ class MemoryStoreContract:
         store.close()
         with pytest.raises(StoreError, match="closed"):
             store.find(ALICE)
+
+    # --- words ------------------------------------------------------------------------------------------------------
+
+    def having(self, store: MemoryStore, word: str, scope: Scope = ALICE, *, kind: Any = "term") -> list[str]:
+        """The texts of the memories of a scope that have a word."""
+        rows = store.lexicon.postings(scope, [word], kind=kind, most=100).get(word, np.empty(0, dtype=np.int64))
+        return [item.text for item in store.by_rows(rows.tolist(), scope=scope).values()]
+
+    def sketch(self, store: MemoryStore, item: MemoryItem, scope: Scope | None = None) -> Sketch | None:
+        row = store.row(item.id)
+        found = store.lexicon.sketches(scope or item.scope, [] if row is None else [row], today="2024-01-01")
+        return found.get(row) if row is not None else None
+
+    def test_a_memory_is_found_by_its_words_its_names_and_its_speaker(self, store: MemoryStore) -> None:
+        self.add(store, "We went running with Anna Smith", actor_id="Bob Marley")
+        for word in ("run", "anna", "bob"):
+            assert self.having(store, word) == ["We went running with Anna Smith"], word
+        assert self.having(store, "anna smith", kind="name") == ["We went running with Anna Smith"]
+        assert self.having(store, "marley", kind="speaker") == ["We went running with Anna Smith"]
+        assert self.having(store, "anna", kind="speaker") == self.having(store, "run", kind="name") == []
+
+    def test_words_of_any_script_are_found(self, store: MemoryStore) -> None:
+        said = {"чай": "Анна любит чай", "绿茶": "我喜欢喝绿茶", "قهوة": "أحب قهوة", "चाय": "मुझे चाय पसंद है"}
+        self.add(store, *said.values())
+        for word, text in said.items():
+            (term, *_) = terms(word)
+            assert self.having(store, term) == [text], word
+
+    def test_no_word_of_another_scope_is_found_or_counted(self, store: MemoryStore) -> None:
+        self.add(store, "Likes tea")
+        self.add(store, "Hates tea", scope=BOB)
+        assert self.having(store, "tea") == ["Likes tea"]
+        assert self.having(store, "tea", BOB) == ["Hates tea"]
+        assert self.having(store, "tea", Scope(user_id="carol")) == []
+
+    def test_words_are_found_by_any_ids_a_memory_has(self, store: MemoryStore) -> None:
+        self.add(store, "Likes tea", scope=Scope("u", "a", "r"))
+        self.add(store, "Drinks tea", scope=Scope("u", "a", "s"))
+        both = ["Likes tea", "Drinks tea"]
+        for scope in (Scope(user_id="u"), Scope(agent_id="a"), Scope("u", "a")):
+            assert self.having(store, "tea", scope) == both
+        for scope in (Scope(run_id="r"), Scope("u", None, "r"), Scope("u", "a", "r")):
+            assert self.having(store, "tea", scope) == ["Likes tea"]
+        assert self.having(store, "tea", Scope("u", "b")) == []
+
+    def test_words_follow_a_memory_through_update_and_delete(self, store: MemoryStore) -> None:
+        one, two = self.add(store, "Likes tea", "Likes jazz")
+        self.change(store, Event.UPDATE, one, "Likes coffee")
+        assert self.having(store, "tea") == []
+        assert self.having(store, "coffe") == ["Likes coffee"]
+        self.change(store, Event.DELETE, two, "Likes jazz")
+        store.erase([one.id], at=LATER)
+        assert self.having(store, "like") == []
+        assert store.row(one.id) is store.row(two.id) is None
+        self.add(store, "Likes rain")
+        store.erase_scope(ALICE, at=LATER)
+        assert self.having(store, "rain") == []
+        self.add(store, "Likes snow")
+        store.reset()
+        assert self.having(store, "snow") == []
+
+    def test_no_more_rows_than_asked_for_come(self, store: MemoryStore) -> None:
+        self.add(store, *(f"tea number {number}" for number in range(8)))
+        assert len(store.lexicon.postings(ALICE, ["tea"], kind="term", most=5)["tea"]) == 5
+
+    def test_a_sketch_tells_what_ranking_needs(self, store: MemoryStore) -> None:
+        (item,) = self.add(store, "Did Anna buy the red car?", actor_id="Bob", role="user")
+        sketch = self.sketch(store, item)
+        assert sketch is not None
+        assert sketch.words == read_words("Did Anna buy the red car?", "Bob")
+        assert (sketch.words.length, sketch.words.asks, sketch.words.names) == (6, True, ("anna",))
+        assert (sketch.actor_id, sketch.role, sketch.at) == ("Bob", "user", AT)
+        assert (sketch.before, sketch.after) == (None, None)
+        assert self.sketch(store, item, BOB) is None
+
+    def test_what_has_expired_has_no_sketch(self, store: MemoryStore) -> None:
+        gone, there = self.add(store, "one", expiration_date="2023-12-31") + self.add(
+            store, "two", expiration_date="2024-01-01"
+        )
+        assert self.sketch(store, gone) is None
+        assert self.sketch(store, there) is not None
+
+    def test_what_was_said_in_one_add_or_run_stands_side_by_side(self, store: MemoryStore) -> None:
+        one, two, three = self.add(store, "tea first", "tea then", "tea last")
+        self.add(store, "tea elsewhere")
+        middle = self.sketch(store, two)
+        assert middle is not None
+        assert (middle.before, middle.after) == (store.row(one.id), store.row(three.id))
+        assert list(store.lexicon.neighbours([middle.before or 0, middle.after or 0]).values()) == [
+            ["tea", "first"],
+            ["tea", "last"],
+        ]
+        last = self.sketch(store, three)
+        assert last is not None
+        assert last.after is None
+        run = Scope("alice", None, "r")
+        (early,) = self.add(store, "rain first", scope=run)
+        (late,) = self.add(store, "rain then", scope=run)
+        shown = self.sketch(store, early)
+        assert shown is not None
+        assert (shown.before, shown.after) == (None, store.row(late.id))
+
+    def test_what_was_added_apart_stands_alone_unless_it_shares_a_run(self, store: MemoryStore) -> None:
+        for scope, is_alone in ((ALICE, True), (Scope("alice", None, "r"), False)):
+            items = [an_item(text, scope) for text in ("one here", "two here")]
+            store.commit(changes_of(items), scope=scope, at=AT, space=SPACE, apart=True)
+            sketch = self.sketch(store, items[0])
+            assert sketch is not None
+            assert (sketch.after is None) == is_alone
+
+    def test_a_memory_keeps_its_place_in_a_conversation_when_it_is_updated(self, store: MemoryStore) -> None:
+        one, two = self.add(store, "tea first", "tea then")
+        self.change(store, Event.UPDATE, one, "coffee first")
+        sketch = self.sketch(store, one)
+        assert sketch is not None
+        assert sketch.after == store.row(two.id)
+
+    def test_relations_tell_which_living_memories_say_them(self, store: MemoryStore) -> None:
+        items = [an_item("Likes tea"), an_item("Tea, always")]
+        relations = adds_of(LIKES_TEA, memories=(0, 1))
+        store.commit(changes_of(items), scope=ALICE, at=AT, space=SPACE, relations=relations)
+        (relation,) = store.graph.relations(ALICE)
+        assert store.graph.support([relation.row]) == {relation.row: [store.row(item.id) for item in items]}
+        store.erase([items[0].id], at=LATER)
+        assert store.graph.support([relation.row, 999]) == {relation.row: [store.row(items[1].id)], 999: []}
 
 
 class VectorIndexContract:

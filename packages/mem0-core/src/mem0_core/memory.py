@@ -29,6 +29,7 @@ from mem0_core.flow import Flow, StepRecord, arun, do, observe, run
 from mem0_core.pipelines import upkeep
 from mem0_core.pipelines.bulk import Source, import_messages
 from mem0_core.pipelines.converse import brief, summarise
+from mem0_core.pipelines.missing import explain_missing
 from mem0_core.pipelines.recall import Query, recall
 from mem0_core.pipelines.remember import remember
 from mem0_core.pipelines.request import PROCEDURAL, Prompts, Request, heard, options_of, request_of
@@ -57,6 +58,7 @@ from mem0_core.records import (
     MemoryDict,
     Message,
     Messages,
+    MissingDict,
     RelationDict,
     Scope,
     SearchResult,
@@ -70,6 +72,7 @@ from mem0_core.shapes import (
     job_dict,
     memory_dict,
     message_dict,
+    missing_dict,
     relation_dict,
     relations_dict,
 )
@@ -439,6 +442,47 @@ class Memory:
             found["note"] = recalled.note
         return cast(SearchResult, self._versioned(found))
 
+    def _explain_missing(
+        self,
+        query: str,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = None,
+        top_k: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+        allow_no_answer: bool = False,
+    ) -> Flow[MissingDict]:
+        """Where a memory was lost that `search` with the same arguments does not find.
+
+        Returns:
+            ``reason``: found, unknown, deleted, other_scope, not_said_yet (as of that day), expired, filtered,
+            not_in_pool, below_limit, below_threshold, below_gate or lost_at_rerank; ``detail``, the same in a
+            sentence; ``rank`` among what was scored, and ``ranks`` in each source; ``score`` and ``signals``.
+        """
+        scope, filter = _address(filters, user_id, agent_id, run_id)
+        asked = self._query(
+            query,
+            scope,
+            limit=_limit(limit, top_k, default=10),
+            filter=filter,
+            threshold=threshold,
+            as_of=None if as_of is None else parse_time(as_of, "as_of"),
+            rerank=rerank,
+            recipe=recipe,
+            reference=reference_date,
+            allow_no_answer=allow_no_answer,
+        )
+        missing = yield from explain_missing((yield from self._ports()), asked, _text_id(memory_id))
+        return missing_dict(memory_id, missing)
+
     def _context(
         self,
         query: Messages | None = None,
@@ -760,6 +804,7 @@ class Memory:
     add = _sync(_add)
     add_many = _sync(_add_many)
     search = _sync(_search)
+    explain_missing = _sync(_explain_missing)
     get = _sync(_get)
     get_all = _sync(_get_all)
     relations = _sync(_relations)
@@ -778,6 +823,7 @@ class Memory:
     aadd = _async(_add)
     aadd_many = _async(_add_many)
     asearch = _async(_search)
+    aexplain_missing = _async(_explain_missing)
     aget = _async(_get)
     aget_all = _async(_get_all)
     arelations = _async(_relations)
@@ -926,6 +972,7 @@ class AsyncMemory:
     add = _awaited(Memory._add)
     add_many = _awaited(Memory._add_many)
     search = _awaited(Memory._search)
+    explain_missing = _awaited(Memory._explain_missing)
     get = _awaited(Memory._get)
     get_all = _awaited(Memory._get_all)
     relations = _awaited(Memory._relations)

@@ -647,6 +647,10 @@ class MemoryStore(VectorSource, Protocol):
 
     def get(self, memory_id: str) -> MemoryItem | None: ...
 
+    def row(self, memory_id: str) -> int | None:
+        """The row of a memory, None if there is none with that id."""
+        ...
+
     def known(self, scope: Scope, keys: Sequence[bytes]) -> dict[bytes, MemoryItem]:
         """The memories of exactly this scope (no id more, no id less) that have one of `records.same_fact_key`."""
         ...

@@ -50,6 +50,7 @@ _K1, _B, _TYPICAL, _HALF = 1.2, 0.5, 50.0, 25.0  # of BM25; the last is the scor
 _SAID_OFTEN = 3.0  # a relation said so often counts as half certain
 _MONTH = 30.44
 
+LEADERS = 25  # memories of which the neighbours are looked at too
 SEEDS = 10  # memories from which PageRank starts
 NAMES = 40  # names through which it walks
 CROWD = 50  # a name that more memories have leads nowhere
@@ -226,6 +227,13 @@ class Ranking:
             values = np.array(getattr(self, f"_{name}")(candidates), dtype=np.float64)
             self._signals[name] = np.concatenate([self._signals[name], values]) if self._candidates else values
         self._candidates += candidates
+
+    def beside(self) -> list[int]:
+        """Rows of what was said just before and after the best so far, where that counts: answers follow questions."""
+        if self._weights.keys().isdisjoint({"context_dense", "context_bm25"}):
+            return []
+        best = [self._candidates[place].sketch for place in self._first(LEADERS)]
+        return [row for sketch in best for row in (sketch.before, sketch.after) if row is not None]
 
     def seeds(self) -> list[Candidate]:
         """The best so far, from which PageRank walks; none where it counts for nothing."""

@@ -89,7 +89,7 @@ class Recipe:
     short: Weights
     long: Weights | None = None
     sources: tuple[Source, ...] = ("dense",)
-    pool: int = 100
+    pool: int = 50
     hops: int = 1
     threshold: float | None = None
     gate: float = 0.3
@@ -172,14 +172,14 @@ HYBRID = Recipe(
         bm25=0.15,
         context_dense=0.15,
         context_bm25=0.35,
-        speaker=0.2,
+        speaker=0.15,
         role=0.1,
         question=-0.05,
         date=0.2,
-        session=0.3,
+        session=0.35,
         graph=0.1,
     ),
-    Weights(dense=0.75, bm25=0.25, speaker=0.2, role=0.1, date=0.2, graph=0.1, pagerank=0.3),
+    Weights(dense=0.75, bm25=0.25, speaker=0.15, role=0.1, date=0.2, graph=0.1, pagerank=0.3),
     sources=("dense", "lexical", "graph"),
 )
 """The default: everything that was measured to help (docs/recall.md)."""

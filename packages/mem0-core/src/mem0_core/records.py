@@ -559,6 +559,26 @@ class SearchResult(TypedDict):
     note: NotRequired[str]
 
 
+class MissingDict(TypedDict):
+    """What became of a memory in a search; see `pipelines.missing.Missing`."""
+
+    id: str
+    reason: str
+    detail: str
+    rank: int | None
+    ranks: dict[str, int | None]
+    score: float | None
+    signals: dict[str, SignalDict]
+
+
+class SignalDict(TypedDict):
+    """A signal of a score, in [0, 1]; its weight, and what it added to the weighted sum."""
+
+    value: float
+    weight: float
+    contribution: float
+
+
 class HistoryDict(TypedDict):
     id: str
     memory_id: str

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mem0_core.flow import StepRecord
+from mem0_core.pipelines.missing import Missing
 from mem0_core.ports import Job, Reply
 from mem0_core.records import (
     AddedMemory,
@@ -16,11 +17,13 @@ from mem0_core.records import (
     MemoryDict,
     MemoryItem,
     Message,
+    MissingDict,
     Pending,
     Relation,
     RelationChange,
     RelationDict,
     Relations,
+    SignalDict,
     UsageDict,
 )
 
@@ -32,6 +35,7 @@ __all__ = [
     "job_dict",
     "memory_dict",
     "message_dict",
+    "missing_dict",
     "relation_dict",
     "relations_dict",
 ]
@@ -131,12 +135,27 @@ def found_dict(hit: Hit, explain: bool) -> MemoryDict:
 
 def _explanation(hit: Hit) -> dict[str, Any]:
     """What a score was made of: each signal in [0, 1], its weight, and what it added to the sum."""
-    signals = {
-        name: {"value": value, "weight": hit.weights[name], "contribution": hit.weights[name] * value}
-        for name, value in hit.signals.items()
-    }
-    explained: dict[str, Any] = {"score": hit.score, "signals": signals}
+    explained: dict[str, Any] = {"score": hit.score, "signals": _signals(hit.signals, hit.weights)}
     return explained if hit.before_rerank is None else {**explained, "before_rerank": hit.before_rerank}
+
+
+def missing_dict(memory_id: str, missing: Missing) -> MissingDict:
+    return MissingDict(
+        id=memory_id,
+        reason=missing.reason,
+        detail=missing.detail,
+        rank=missing.rank,
+        ranks=dict(missing.ranks),
+        score=missing.score,
+        signals=_signals(missing.signals, missing.weights),
+    )
+
+
+def _signals(values: Mapping[str, float], weights: Mapping[str, float]) -> dict[str, SignalDict]:
+    return {
+        name: SignalDict(value=value, weight=weights[name], contribution=weights[name] * value)
+        for name, value in values.items()
+    }
 
 
 def memory_dict(item: MemoryItem) -> MemoryDict:

@@ -76,7 +76,7 @@ def read(text: str, speaker: str | None = None) -> Words:
     """The words of a memory; the name of who said it is one of its terms."""
     spoken = _words(text)
     said = [word for name in _words(speaker or "") for word in _term(name)]
-    asks = "?" in text[-8:] or _ASKS.search(text[-16:]) is not None
+    asks = _ASKS.search(text[-16:]) is not None
     return Words((*said, *(part for word in spoken for part in _term(word))), names(text), len(spoken), asks)
 
 
@@ -113,21 +113,21 @@ def _term(word: str) -> tuple[str, ...]:
     if word in _STOP:
         return ()
     if not word.isascii() and _UNSPACED.search(word):
-        return tuple(term for part in _split(word) for term in part)
+        return tuple(_split(word))
     for script, language in _STEMMERS:
         if script.fullmatch(word):
             return (_stem(language, word[:_LONGEST]),)
     return (word[:_LONGEST],)
 
 
-def _split(word: str) -> list[list[str]]:
+def _split(word: str) -> list[str]:
     """A run without spaces as pairs of characters, and what stands between such runs as it is."""
-    parts, end = list[list[str]](), 0
+    terms, end = list[str](), 0
     for run in _UNSPACED.finditer(word):
-        parts += [[word[end : run.start()]]] if run.start() > end else []
+        terms += _term(word[end : run.start()]) if run.start() > end else ()
         characters, end = run.group(), run.end()
-        parts.append([characters[at : at + 2] for at in range(max(1, len(characters) - 1))])
-    return parts + ([[word[end:]]] if end < len(word) else [])
+        terms += [characters[at : at + 2] for at in range(max(1, len(characters) - 1))]
+    return [*terms, *(_term(word[end:]) if end < len(word) else ())]
 
 
 def reading() -> str:

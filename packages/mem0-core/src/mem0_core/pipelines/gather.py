@@ -37,7 +37,8 @@ class Pool:
         vectors: NDArray[np.float32],
         near: Iterable[tuple[int, float]],
     ) -> None:
-        self._ports, self._scope, self._today, self._asked, self._vectors = ports, scope, today, asked, vectors
+        self.asked = asked
+        self._ports, self._scope, self._today, self._vectors = ports, scope, today, vectors
         self._cosines = dict(near)
         self._said: dict[int, Said] = {}
         self._ranked: set[int] = set()
@@ -57,7 +58,7 @@ class Pool:
             terms |= yield from do(lexicon.neighbours, unread)
         yield from self._measure([row for row in terms if row not in self._cosines])
         for row, words_ in terms.items():
-            self._said[row] = said(words_, self._asked.weights, cut(self._cosines.get(row, 0.0)))
+            self._said[row] = said(words_, self.asked.weights, cut(self._cosines.get(row, 0.0)))
         return list(sketches.values())
 
     def candidate(self, sketch: Sketch, related: Related) -> Candidate:
@@ -87,7 +88,6 @@ class Pool:
 def rank(
     pool: Pool,
     recipe: Recipe,
-    asked: Asked,
     brought: Sequence[int],
     related: Related,
     beside: Sequence[Candidate],
@@ -99,17 +99,25 @@ def rank(
         beside: candidates that are not in the store as they are ranked.
         only: the rows that may be found; None for any.
     """
+    asked = pool.asked
     ranking = Ranking(recipe, asked)
     first = yield from pool.read([*pool.near, *brought])
     ranking.add([*(pool.candidate(sketch, related) for sketch in first), *beside])
+    beside_them = _within(ranking.beside(), only)
+    ranking.add([pool.candidate(sketch, related) for sketch in (yield from pool.read(beside_them))])
     seeds = ranking.seeds()
     names = list(dict.fromkeys([*asked.names, *(name for seed in seeds for name in seed.sketch.words.names)]))[:NAMES]
     named = (yield from pool.named(names)) if seeds else {}
-    reached = {row for rows in named.values() if len(rows) <= CROWD for row in rows.tolist()}
-    if only is not None:
-        reached &= set(only.tolist())
+    reached = _within({row for rows in named.values() if len(rows) <= CROWD for row in rows.tolist()}, only)
     ranking.add([pool.candidate(sketch, related) for sketch in (yield from pool.read(sorted(reached)))])
     return ranking.best(named)
+
+
+def _within(rows: Iterable[int], only: NDArray[np.int64] | None) -> list[int]:
+    if only is None:
+        return list(rows)
+    allowed = set(only.tolist())
+    return [row for row in rows if row in allowed]
 
 
 def outsider(item: MemoryItem, cosine: float, asked: Asked, *, pending: bool = False) -> Candidate:

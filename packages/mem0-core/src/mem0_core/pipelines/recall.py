@@ -1,8 +1,8 @@
 """Recalling: candidates from several sources, one score, and a reason for each (seeds 001, 002, and 003 part 5).
 
-`read_query`: the words, names and time words of the query -> its vector -> `recall_relations` -> memories by vectors,
-by words, and by the relations and names they share with the query -> `rank`: signals, their weighted sum, and a walk
-over shared names that may bring more -> the reranker -> the threshold, and the gate.
+`read` the query: its words, names and time words, its vector, the relations that bear on it -> memories by vectors, by
+words, and by those relations, united -> `gather.rank`: signals, their weighted sum, and a walk over shared names that
+may bring more -> the reranker -> the threshold, the gate and the limit.
 
 What of this happens, and what counts how much, is the recipe's to say (`mem0_core.recipes`). As of a day gone by,
 what memories said then and no longer say is ranked beside what they say still.
@@ -25,7 +25,7 @@ from mem0_core.pipelines.gather import Pool, cut, outsider, rank
 from mem0_core.pipelines.near import check_embedder, embed_texts
 from mem0_core.pipelines.related import Related, recall_relations
 from mem0_core.pipelines.rerank import rerank
-from mem0_core.ports import Job, Ports
+from mem0_core.ports import Graph, Job, Ports
 from mem0_core.ranking import COMMON, Asked, Candidate, Ranked, best_by_words, informative
 from mem0_core.recipes import HYBRID, Recipe
 from mem0_core.records import Hit, MemoryItem, Message, Relation, Scope, content_hash, is_expired, is_valid_text
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Query", "Recalled", "recall"]
+__all__ = ["Notes", "Query", "Reading", "Recalled", "considered", "ranked", "read", "recall"]
 
 _SPARE = 4  # times as many are fetched as are wanted, where age decides among them
 _UNLEARNT = 8  # messages that were put off, of which a search takes notice
@@ -115,15 +115,16 @@ def recall(ports: Ports, query: Query) -> Flow[Recalled]:
         QueryError: the text is empty or not valid Unicode.
         ConfigError: a rerank is asked for and there is no reranker, or the store has another embedder's vectors.
     """
-    _check(ports, query)
-    yield from check_embedder(ports)
-    asked, meant, matches = yield from read_query(ports, query)
-    vectors = yield from embed_texts(ports, [meant], kind="query")
-    related = yield from _related(ports, query, vectors)
     notes = Notes()
-    hits = yield from _found(ports, query, vectors, asked, matches, related)
-    hits = yield from _reranked(ports, query, hits, notes)
-    return Recalled(_judged(query, hits, notes), related.best, notes.text)
+    reading = yield from read(ports, query)
+    hits = yield from considered(ports, query, reading, notes)
+    return Recalled(_judged(query, hits, notes), reading.related.best, notes.text)
+
+
+def considered(ports: Ports, query: Query, reading: Reading, notes: Notes) -> Flow[list[Hit]]:
+    """The best hits, before the threshold, the gate and the limit: as many as are wanted, or as the reranker reads."""
+    hits = yield from _found(ports, query, reading)
+    return (yield from _reranked(ports, query, hits, notes))
 
 
 def _check(ports: Ports, query: Query) -> None:
@@ -135,43 +136,46 @@ def _check(ports: Ports, query: Query) -> None:
         raise ConfigError("reranker: rerank=True needs a reranker, and none is configured")
 
 
-def _related(ports: Ports, query: Query, vectors: NDArray[np.float32]) -> Flow[Related]:
-    if ports.graph is None:
-        return Related()
-    return (
-        yield from recall_relations(
-            ports,
-            ports.graph,
-            query.text,
-            query.scope,
-            vectors,
-            hops=query.recipe.hops,
-            as_of=query.as_of,
-            supported="graph" in query.recipe.sources,
-        )
-    )
-
-
 # --- the query ---------------------------------------------------------------------------------------------------
 
-Matches = Mapping[str, "NDArray[np.int64]"]
-"""For each word of a query the rows of the memories that have it."""
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one search knows before it looks at a memory.
 
-def read_query(ports: Ports, query: Query) -> Flow[tuple[Asked, str, Matches]]:
-    """What a query says besides its vector, the text of which the vector is made, and the memories that share words.
-
-    The names of those who speak in the scope are cut from that text: they tell who said a thing, not what it is about,
-    and vectors know nobody. ("What did Maya buy?" lies nearer to everything that names Maya than to what she bought.)
+    Attributes:
+        asked: what the query says besides its vector.
+        vectors: the query's, (1, dims).
+        matches: for each word of the query the rows of the memories that have it.
+        only: the rows that may be found; None for all of the scope.
+        beside: candidates that are not in the store as they are ranked.
     """
+
+    asked: Asked
+    vectors: NDArray[np.float32]
+    matches: Mapping[str, NDArray[np.int64]]
+    related: Related
+    only: NDArray[np.int64] | None
+    beside: list[Candidate]
+
+
+def read(ports: Ports, query: Query) -> Flow[Reading]:
+    """Read the query: its words, names and times, its vector, the relations that bear on it.
+
+    The names of those who speak in the scope are cut from what is embedded: they tell who said a thing, not what it is
+    about, and vectors know nobody. ("What did Maya buy?" lies nearer to all that names Maya than to what she bought.)
+    """
+    _check(ports, query)
+    yield from check_embedder(ports)
     text, lexicon, recipe = query.text[:_READ], ports.store.lexicon, query.recipe
-    candidates = [word for word in dict.fromkeys(words.plain(text)) if not words.is_stop_word(word)][:_TERMS]
-    speakers = frozenset((yield from do(lexicon.postings, query.scope, candidates, kind="speaker", most=1)))
-    now = datetime.fromisoformat(query.as_of) if query.as_of else datetime.now(UTC)
-    matches: Matches = {}
-    if not recipe.signals.isdisjoint({"bm25", "context_bm25"}) or "lexical" in recipe.sources:
+    telling = [word for word in dict.fromkeys(words.plain(text)) if not words.is_stop_word(word)][:_TERMS]
+    speakers = frozenset((yield from do(lexicon.postings, query.scope, telling, kind="speaker", most=1)))
+    vectors = yield from embed_texts(ports, [_without(query.text, speakers)], kind="query")
+    matches: Mapping[str, NDArray[np.int64]] = {}
+    if "lexical" in recipe.sources or not recipe.signals.isdisjoint({"bm25", "context_bm25"}):
         terms = list(dict.fromkeys(words.terms(text)))[:_TERMS]
         matches = yield from do(lexicon.postings, query.scope, terms, kind="term", most=COMMON)
+    now = datetime.fromisoformat(query.as_of) if query.as_of else datetime.now(UTC)
     asked = Asked(
         now=now,
         weights=informative(matches),
@@ -179,7 +183,21 @@ def read_query(ports: Ports, query: Query) -> Flow[tuple[Asked, str, Matches]]:
         names=tuple(name for name in words.names(text) if speakers.isdisjoint(name.split())),
         dates=spans(text, query.reference or now.date()) if "date" in recipe.signals else (),
     )
-    return asked, _without(query.text, speakers), matches
+    related = (yield from _related(ports, ports.graph, query, vectors)) if ports.graph else Related()
+    only = None
+    if query.filter is not None or query.as_of is not None:
+        only = yield from do(ports.store.rows, query.scope, filter=query.filter, as_of=query.as_of)
+    beside = yield from (_past if query.as_of is not None else _unlearnt)(ports, query, vectors, asked)
+    return Reading(asked, vectors, matches, related, only, beside)
+
+
+def _related(ports: Ports, graph: Graph, query: Query, vectors: NDArray[np.float32]) -> Flow[Related]:
+    hops, supported = query.recipe.hops, "graph" in query.recipe.sources
+    return (
+        yield from recall_relations(
+            ports, graph, query.text, query.scope, vectors, hops=hops, as_of=query.as_of, supported=supported
+        )
+    )
 
 
 def _without(text: str, names: frozenset[str]) -> str:
@@ -194,31 +212,34 @@ def _without(text: str, names: frozenset[str]) -> str:
 # --- candidates --------------------------------------------------------------------------------------------------
 
 
-def _found(
-    ports: Ports, query: Query, vectors: NDArray[np.float32], asked: Asked, matches: Matches, related: Related
-) -> Flow[list[Hit]]:
+def _found(ports: Ports, query: Query, reading: Reading) -> Flow[list[Hit]]:
     """The best hits by the recipe's signals: as many as are wanted, or as the reranker reads."""
     wanted = query.limit
     if ports.reranker is not None and query.rerank is not False:
         wanted = max(wanted, query.recipe.rerank_pool)
     fetched = wanted if query.half_life is None else wanted * _SPARE
-    only = None
-    if query.filter is not None or query.as_of is not None:
-        only = yield from do(ports.store.rows, query.scope, filter=query.filter, as_of=query.as_of)
-    beside = yield from (_past if query.as_of is not None else _unlearnt)(ports, query, vectors, asked)
     size = fetched if query.recipe.is_dense_only else max(query.recipe.pool, 2 * fetched)
     while True:
-        (near,) = yield from do(ports.index.nearest, query.scope, vectors, size, only=only)
-        if query.recipe.is_dense_only:
-            ranked = _by_vector(near, beside)
-        else:
-            pool = Pool(ports, query.scope, query.today, asked, vectors, near)
-            brought = [*best_by_words(matches, asked.weights, size, only), *_within(related.support, only)]
-            ranked = yield from rank(pool, query.recipe, asked, brought, related, beside, only)
-        hits = yield from _fetch(ports, query, ranked, fetched)
-        if len(hits) >= fetched or len(near) < size:
+        found, is_all = yield from ranked(ports, query, reading, size)
+        hits = yield from _fetch(ports, query, found, fetched)
+        if len(hits) >= fetched or is_all:
             return sorted((_aged(hit, query) for hit in hits), key=lambda hit: -hit.score)[:wanted]
         size *= _SPARE  # expired memories took places among the nearest
+
+
+def ranked(ports: Ports, query: Query, reading: Reading, size: int) -> Flow[tuple[Iterator[Ranked], bool]]:
+    """What each source brings, at most `size` of it, best first; and whether no source by vectors has more."""
+    recipe, only = query.recipe, reading.only
+    near: list[tuple[int, float]] = []
+    if "dense" in recipe.sources:
+        (near,) = yield from do(ports.index.nearest, query.scope, reading.vectors, size, only=only)
+    if recipe.is_dense_only:
+        return _by_vector(near, reading.beside), len(near) < size
+    pool = Pool(ports, query.scope, query.today, reading.asked, reading.vectors, near)
+    brought = _within(reading.related.support, only)
+    if "lexical" in recipe.sources:
+        brought += best_by_words(reading.matches, reading.asked.weights, size, only)
+    return (yield from rank(pool, recipe, brought, reading.related, reading.beside, only)), len(near) < size
 
 
 def _by_vector(near: Sequence[tuple[int, float]], beside: Sequence[Candidate]) -> Iterator[Ranked]:

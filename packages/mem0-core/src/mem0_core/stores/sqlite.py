@@ -300,6 +300,11 @@ class SQLiteStore:
             found = _select(db, "WHERE id = ?", (memory_id,))
         return found[0][1] if found else None
 
+    def row(self, memory_id: str) -> int | None:
+        with self._read() as db:
+            found = db.execute("SELECT row FROM memories WHERE id = ?", (memory_id,)).fetchone()
+        return found[0] if found else None
+
     def known(self, scope: Scope, keys: Sequence[bytes]) -> dict[bytes, MemoryItem]:
         with self._read() as db:
             return {key: twin[1] for key in keys if (twin := _twin(db, scope, key))}
