@@ -392,7 +392,7 @@ def test_one_answer_in_place_of_five(opened: Open) -> None:
     ids=["the memory's own fact", "another fact"],
 )
 def test_one_answer_adds_evidence_to_the_memory_it_confirms(opened: Open, fact: str, left: list[str]) -> None:
-    """A NONE traces a memory to the new message, and supports its relations, only where a fact of it says the same."""
+    """A NONE traces its memory to the new message, and lets it support relations, only where a fact says the same."""
     memory = opened(learning("Likes tea"))
     (entry,) = memory.add("Tea!", user_id="u")["results"]
     fused = {

@@ -14,7 +14,7 @@ and applies what it missed: that one path serves the process's own writes, other
   50,000 the graph is searched with a filter, which then is weak enough not to lose results (recall 0.997 at 10 %).
 
 Vectors are held in half precision, by both kinds of index alike: half the memory and two thirds of the time of a scan.
-That moves a cosine by 2 ** -11 (5e-4) at most, and by 4e-5 as measured on sentences, so the memories found stay the
+That moves a cosine by 2 ** -11 (5e-4) at most, and by 6e-5 as measured on sentences, so the memories found stay the
 same but for ties. Scoring them anew by the vectors of the truth would cost each search some 0.06 ms, to no use.
 
 Nothing is pickled. Partitions least recently used are dropped when `cache_bytes` is exceeded.
