@@ -26,9 +26,11 @@ from mem0_core.config import (
 from mem0_core.errors import ConfigError, InputError, NotFoundError, ScopeError, StoreError
 from mem0_core.filters import Filter, parse_filters, unexpired
 from mem0_core.flow import Flow, StepRecord, arun, do, observe, run
+from mem0_core.graph.adjacency import AdjacencyIndex
 from mem0_core.pipelines import upkeep
 from mem0_core.pipelines.bulk import Source, import_messages
 from mem0_core.pipelines.converse import brief, summarise
+from mem0_core.pipelines.explore import traverse
 from mem0_core.pipelines.recall import Query, recall
 from mem0_core.pipelines.remember import remember
 from mem0_core.pipelines.request import PROCEDURAL, Prompts, Request, heard, options_of, request_of
@@ -56,6 +58,7 @@ from mem0_core.records import (
     MemoryDict,
     Message,
     Messages,
+    PathDict,
     RelationDict,
     Scope,
     SearchResult,
@@ -69,6 +72,7 @@ from mem0_core.shapes import (
     job_dict,
     memory_dict,
     message_dict,
+    path_dict,
     relation_dict,
     relations_dict,
 )
@@ -195,6 +199,7 @@ class Memory:
         self._store = store if store is not None else self._open_store()
         self._index = index
         self._graph: Graph | None = None
+        self._adjacency = AdjacencyIndex(self._store.graph)
         self._policy = policy
         self._limits = Limits(**self.config.limits.model_dump())
         self._rates = Rates(self._limits)
@@ -659,6 +664,42 @@ class Memory:
         held = yield from do(self._store.graph.relations, scope, as_of=then, ended=ended, limit=most)
         return [relation_dict(relation) for relation in held]
 
+    def _traverse(
+        self,
+        question: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        limit: int = 5,
+        depth: int | None = None,
+    ) -> Flow[list[PathDict]]:
+        """Where a question such as "my sister's dog" leads to in the graph, best first, with the path to it.
+
+        It begins at a quoted name, a capitalised one, or the user, and follows the terms in the order they are meant.
+        A question without such a chain ("who is Anna") gives the relations around whom it names.
+
+        Args:
+            as_of: by what held then (Unix seconds, ISO 8601 or datetime).
+            limit: how many ends at most.
+            depth: how many relations a path may have; by default as many as there are terms. More allows relations
+                between them that no term asks for, at a lower score.
+
+        Returns:
+            for each end ``start``, ``end``, ``score`` in [0, 1], and ``steps``: relations as `relations` gives them,
+            each with ``forward``, whether the path goes along its arrow.
+
+        Raises:
+            QueryError: the question is empty.
+        """
+        scope = Scope(user_id, agent_id, run_id)
+        then = None if as_of is None else parse_time(as_of, "as_of")
+        most = _limit(limit, None, default=5)
+        ports = yield from self._ports()
+        found = yield from traverse(ports, question, scope, as_of=then, limit=most, depth=depth)
+        return [path_dict(path) for path in found]
+
     def _update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> Flow[dict[str, Any]]:
         """Give a memory a new text, and add `metadata` to what it has.
 
@@ -733,6 +774,7 @@ class Memory:
     get = _sync(_get)
     get_all = _sync(_get_all)
     relations = _sync(_relations)
+    traverse = _sync(_traverse)
     pending = _sync(_pending)
     context = _sync(_context)
     pin = _sync(_pin)
@@ -751,6 +793,7 @@ class Memory:
     aget = _async(_get)
     aget_all = _async(_get_all)
     arelations = _async(_relations)
+    atraverse = _async(_traverse)
     apending = _async(_pending)
     acontext = _async(_context)
     apin = _async(_pin)
@@ -823,7 +866,7 @@ class Memory:
         graph = self._graph
         if graph is None and self._graph_config is not None:
             graph = yield from do(self._opened_graph)
-        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph)
+        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, self._adjacency)
 
     def _opened_index(self) -> VectorIndex:
         """The vector projection, opened at the first call that needs it: importing FAISS takes a while."""
@@ -899,6 +942,7 @@ class AsyncMemory:
     get = _awaited(Memory._get)
     get_all = _awaited(Memory._get_all)
     relations = _awaited(Memory._relations)
+    traverse = _awaited(Memory._traverse)
     pending = _awaited(Memory._pending)
     context = _awaited(Memory._context)
     pin = _awaited(Memory._pin)

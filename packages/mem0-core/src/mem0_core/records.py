@@ -35,6 +35,7 @@ __all__ = [
     "Message",
     "Node",
     "Operation",
+    "PathDict",
     "Pending",
     "Relation",
     "RelationChange",
@@ -43,6 +44,7 @@ __all__ = [
     "Scope",
     "SearchResult",
     "Skipped",
+    "StepDict",
     "Triplet",
     "Usage",
     "UsageDict",
@@ -511,6 +513,21 @@ class RelationDict(TypedDict):
     user_id: NotRequired[str]
     agent_id: NotRequired[str]
     run_id: NotRequired[str]
+
+
+class StepDict(RelationDict):
+    """A relation on a path, and whether the path goes along its arrow."""
+
+    forward: bool
+
+
+class PathDict(TypedDict):
+    """Where a question led to in the graph, and how."""
+
+    start: str
+    end: str
+    score: float
+    steps: list[StepDict]
 
 
 class MemoryDict(TypedDict):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mem0_core.flow import StepRecord
+from mem0_core.graph.traverse import Path
 from mem0_core.ports import Job, Reply
 from mem0_core.records import (
     AddedMemory,
@@ -16,11 +17,13 @@ from mem0_core.records import (
     MemoryDict,
     MemoryItem,
     Message,
+    PathDict,
     Pending,
     Relation,
     RelationChange,
     RelationDict,
     Relations,
+    StepDict,
     UsageDict,
 )
 
@@ -32,6 +35,7 @@ __all__ = [
     "job_dict",
     "memory_dict",
     "message_dict",
+    "path_dict",
     "relation_dict",
     "relations_dict",
 ]
@@ -113,6 +117,11 @@ def relation_dict(relation: Relation, score: float | None = None) -> RelationDic
     for axis, value in relation.scope.ids.items():
         shaped[axis.value] = value
     return shaped
+
+
+def path_dict(path: Path) -> PathDict:
+    steps = [StepDict(**relation_dict(step.relation), forward=step.forward) for step in path.steps]
+    return PathDict(start=path.start, end=path.end, score=path.score, steps=steps)
 
 
 def done_dict(message: str, pending: Sequence[Pending]) -> dict[str, Any]:
