@@ -480,7 +480,7 @@ def test_an_adjacency_follows_thousands_of_changes(tmp_path: Path) -> None:
     chance = random.Random(3)
     embedder = HashEmbedder()
     with open_memory(tmp_path, embedder=embedder) as memory:
-        store, index = memory._store, memory._adjacency
+        store, index = memory._store, memory._opened_adjacency()
         for step in range(60):
             triplets = [
                 Triplet(f"n{chance.randrange(90)}", chance.choice(LABELS), f"m{chance.randrange(90)}")
@@ -536,6 +536,6 @@ def test_memory_keeps_one_adjacency_for_all_walks(tmp_path: Path) -> None:
     with Memory({"path": str(tmp_path), "durability": "process"}, embedder=HashEmbedder()) as memory:
         memory.add("My sister is Anna.", user_id="maya")
         memory.traverse("my sister", user_id="maya")
-        first = memory._adjacency.of(Scope("maya"))
+        first = memory._opened_adjacency().of(Scope("maya"))
         memory.traverse("my sister", user_id="maya")
-        assert memory._adjacency.of(Scope("maya")) is first
+        assert memory._opened_adjacency().of(Scope("maya")) is first

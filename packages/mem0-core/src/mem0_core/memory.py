@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from mem0_core.background import Background
 from mem0_core.config import (
@@ -26,11 +26,9 @@ from mem0_core.config import (
 from mem0_core.errors import ConfigError, InputError, NotFoundError, ScopeError, StoreError
 from mem0_core.filters import Filter, parse_filters, unexpired
 from mem0_core.flow import Flow, StepRecord, arun, do, observe, run
-from mem0_core.graph.adjacency import AdjacencyIndex
 from mem0_core.pipelines import upkeep
 from mem0_core.pipelines.bulk import Source, import_messages
 from mem0_core.pipelines.converse import brief, summarise
-from mem0_core.pipelines.explore import traverse
 from mem0_core.pipelines.recall import Query, recall
 from mem0_core.pipelines.remember import remember
 from mem0_core.pipelines.request import PROCEDURAL, Prompts, Request, heard, options_of, request_of
@@ -59,6 +57,7 @@ from mem0_core.records import (
     Message,
     Messages,
     PathDict,
+    QueryResult,
     RelationDict,
     Scope,
     SearchResult,
@@ -73,6 +72,7 @@ from mem0_core.shapes import (
     memory_dict,
     message_dict,
     path_dict,
+    query_dict,
     relation_dict,
     relations_dict,
 )
@@ -86,6 +86,9 @@ from mem0_core.wiring import (
     vector_index,
     worker_settings,
 )
+
+if TYPE_CHECKING:
+    from mem0_core.graph.adjacency import AdjacencyIndex
 
 __all__ = ["AsyncMemory", "Memory"]
 
@@ -199,7 +202,7 @@ class Memory:
         self._store = store if store is not None else self._open_store()
         self._index = index
         self._graph: Graph | None = None
-        self._adjacency = AdjacencyIndex(self._store.graph)
+        self._adjacency: AdjacencyIndex | None = None
         self._policy = policy
         self._limits = Limits(**self.config.limits.model_dump())
         self._rates = Rates(self._limits)
@@ -413,7 +416,7 @@ class Memory:
         scope, filter = _address(filters, user_id, agent_id, run_id)
         then = None if as_of is None else parse_time(as_of, "as_of")
         most = _limit(limit, top_k, default=10)
-        asked = self._query(query, scope, limit=most, filter=filter, threshold=threshold, as_of=then, rerank=rerank)
+        asked = self._asked(query, scope, limit=most, filter=filter, threshold=threshold, as_of=then, rerank=rerank)
         recalled = yield from recall((yield from self._ports()), asked)
         found = SearchResult(
             results=[found_dict(hit, explain) for hit in recalled.hits],
@@ -465,7 +468,7 @@ class Memory:
         wanted = None
         if asked is not None:
             most = _limit(limit, None, default=20)
-            wanted = self._query(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
+            wanted = self._asked(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
         of_model: Callable[[str], int] = getattr(self._chat, "count_tokens", estimated_tokens)
         found = yield from brief(
             (yield from self._ports()),
@@ -616,7 +619,7 @@ class Memory:
             **own,
         )
 
-    def _query(
+    def _asked(
         self,
         text: str,
         scope: Scope,
@@ -693,12 +696,45 @@ class Memory:
         Raises:
             QueryError: the question is empty.
         """
+        from mem0_core.pipelines.explore import traverse
+
         scope = Scope(user_id, agent_id, run_id)
         then = None if as_of is None else parse_time(as_of, "as_of")
         most = _limit(limit, None, default=5)
         ports = yield from self._ports()
         found = yield from traverse(ports, question, scope, as_of=then, limit=most, depth=depth)
         return [path_dict(path) for path in found]
+
+    def _query(
+        self,
+        text: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+    ) -> Flow[QueryResult]:
+        """Ask the graph of a scope by patterns, conditions and nearness; docs/graph.md has the language.
+
+        ``MATCH (a:person)-[r:works_at]->(b) WHERE SIMILAR(b, 'an oil company', 0.5) RETURN a.name, r LIMIT 10``
+
+        Args:
+            as_of: what held then, unless the query says ``AS OF`` itself.
+
+        Returns:
+            ``columns`` and ``rows``, a mapping for each row: a node as ``name`` and ``type``, a relation as `relations`
+            gives it, several in a row as a list; ``note`` where not all could be looked at or returned. For ``EXPLAIN``
+            the ``plan``, by lines, and no rows.
+
+        Raises:
+            QueryError: the query cannot be read (with the position, and what was expected), makes no sense, or takes
+                too long. No query reaches what is not in the scope.
+        """
+        from mem0_core.pipelines.explore import query
+
+        scope = Scope(user_id, agent_id, run_id)
+        then = None if as_of is None else parse_time(as_of, "as_of")
+        return query_dict((yield from query((yield from self._ports()), text, scope, as_of=then)))
 
     def _update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> Flow[dict[str, Any]]:
         """Give a memory a new text, and add `metadata` to what it has.
@@ -775,6 +811,7 @@ class Memory:
     get_all = _sync(_get_all)
     relations = _sync(_relations)
     traverse = _sync(_traverse)
+    query = _sync(_query)
     pending = _sync(_pending)
     context = _sync(_context)
     pin = _sync(_pin)
@@ -794,6 +831,7 @@ class Memory:
     aget_all = _async(_get_all)
     arelations = _async(_relations)
     atraverse = _async(_traverse)
+    aquery = _async(_query)
     apending = _async(_pending)
     acontext = _async(_context)
     apin = _async(_pin)
@@ -866,7 +904,16 @@ class Memory:
         graph = self._graph
         if graph is None and self._graph_config is not None:
             graph = yield from do(self._opened_graph)
-        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, self._adjacency)
+        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, self._opened_adjacency())
+
+    def _opened_adjacency(self) -> AdjacencyIndex:
+        """The graph as walks and queries see it, which is arrays: NumPy is imported at the first call that needs it."""
+        with self._lock:
+            if self._adjacency is None:
+                from mem0_core.graph.adjacency import AdjacencyIndex
+
+                self._adjacency = AdjacencyIndex(self._store.graph)
+            return self._adjacency
 
     def _opened_index(self) -> VectorIndex:
         """The vector projection, opened at the first call that needs it: importing FAISS takes a while."""
@@ -943,6 +990,7 @@ class AsyncMemory:
     get_all = _awaited(Memory._get_all)
     relations = _awaited(Memory._relations)
     traverse = _awaited(Memory._traverse)
+    query = _awaited(Memory._query)
     pending = _awaited(Memory._pending)
     context = _awaited(Memory._context)
     pin = _awaited(Memory._pin)

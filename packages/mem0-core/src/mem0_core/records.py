@@ -37,6 +37,7 @@ __all__ = [
     "Operation",
     "PathDict",
     "Pending",
+    "QueryResult",
     "Relation",
     "RelationChange",
     "RelationDict",
@@ -528,6 +529,15 @@ class PathDict(TypedDict):
     end: str
     score: float
     steps: list[StepDict]
+
+
+class QueryResult(TypedDict):
+    """What a query of the graph gives; `plan` for EXPLAIN."""
+
+    columns: list[str]
+    rows: list[dict[str, Any]]
+    note: NotRequired[str]
+    plan: NotRequired[list[str]]
 
 
 class MemoryDict(TypedDict):

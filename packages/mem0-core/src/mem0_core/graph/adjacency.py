@@ -163,6 +163,11 @@ class Adjacency:
         """The vertex that a row of the store's nodes is part of."""
         return self._here(self._vertices.of_row.get(node))
 
+    def edge_of(self, row: int) -> int | None:
+        """The edge that is a row of the store's relations."""
+        _, places = self._places([row])
+        return places[0] if places and not self.gone[places[0]] else None
+
     def _here(self, vertex: int | None) -> int | None:
         """A vertex, unless it came after this state."""
         return vertex if vertex is not None and vertex < self.vertices else None

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from mem0_core.errors import InputError, QueryError
 from mem0_core.flow import Flow, do
 from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex
+from mem0_core.graph.language import parse
+from mem0_core.graph.query import LIMIT, Bounds, Edge, Plan, Vertex, check, similars_of
 from mem0_core.graph.question import Question, read_question
 from mem0_core.graph.traverse import Path, Step, Track, Walk, Weights, k_hop
 from mem0_core.pipelines.merge import may_be_one
 from mem0_core.pipelines.near import embed_texts
 from mem0_core.pipelines.relate import look, self_name
 from mem0_core.ports import Around, Ports
-from mem0_core.records import Relation, Scope, is_valid_text
+from mem0_core.records import Entity, Relation, Scope, is_valid_text
+from mem0_core.text import parse_time
 
-__all__ = ["adjacency_of", "neighbourhood", "traverse"]
+__all__ = ["Answer", "adjacency_of", "neighbourhood", "query", "traverse"]
 
 _SEEDS = 3  # nodes near a name that the graph has not
 _DEEPEST = 12
+_NEAREST = 256  # nodes or relations that one SIMILAR finds
 
 
 def traverse(
@@ -82,6 +88,98 @@ def neighbourhood(
     found = k_hop(adjacency, seeds, k, limit=limit, as_of=as_of)
     held = yield from _relations(ports, adjacency, (edge for edge, _ in found), scope, evidence=evidence)
     return [(held[edge], hop) for edge, hop in found if edge in held]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query gives: rows of entities, relations, lists of relations and plain values; or its plan, by lines."""
+
+    columns: list[str]
+    rows: list[tuple[Any, ...]]
+    notes: tuple[str, ...] = ()
+    plan: tuple[str, ...] = ()
+
+
+def query(
+    ports: Ports, text: str, scope: Scope, *, as_of: str | None = None, bounds: Bounds | None = None
+) -> Flow[Answer]:
+    """Run a query of the language of `graph.language` in the graph of a scope.
+
+    Args:
+        as_of: ISO 8601 in UTC; what held then, unless the query says another time itself.
+
+    Raises:
+        QueryError: the query cannot be read or makes no sense, and where; or it goes further than `bounds` allow.
+    """
+    tree = parse(text)
+    kinds = check(tree)
+    then = as_of
+    if tree.as_of is not None:
+        try:
+            then = parse_time(tree.as_of, "AS OF")
+        except InputError as error:
+            raise QueryError(str(error), query=text, position=text.rfind(tree.as_of)) from error
+    adjacency = yield from adjacency_of(ports, scope)
+    near, notes = yield from _similar(ports, similars_of(tree, kinds), adjacency, scope, then)
+    plan = Plan(tree, adjacency, near, as_of=then, bounds=bounds or Bounds())
+    if tree.explain:
+        return Answer([], [], notes, tuple(plan.lines()))
+    rows, more = yield from do(plan.rows)
+    if more:
+        notes = (*notes, f"there are more rows than {LIMIT:,}: say LIMIT")
+    edges = [edge.number for row in rows for value in row for edge in _edges_in(value)]
+    held = yield from _relations(ports, adjacency, edges, scope)
+    shown = [
+        tuple(_shown(value, adjacency, held) for value in row)
+        for row in rows
+        if all(edge.number in held for value in row for edge in _edges_in(value))
+    ]
+    return Answer(plan.columns, shown, notes)
+
+
+def _similar(
+    ports: Ports, wanted: set[tuple[str, str, float]], adjacency: Adjacency, scope: Scope, as_of: str | None
+) -> Flow[tuple[dict[tuple[str, str, float], frozenset[int]], tuple[str, ...]]]:
+    """What each SIMILAR of a query is true of, and what has to be said about that."""
+    found: dict[tuple[str, str, float], frozenset[int]] = {}
+    notes: list[str] = []
+    for key in sorted(wanted):
+        kind, text, threshold = key
+        if ports.graph is None:
+            raise QueryError("SIMILAR compares vectors, and graph memory is off", query=text)
+        vectors = yield from embed_texts(ports, [text])
+        if kind == "node":
+            (around,) = yield from look(
+                ports.graph, "around", scope, vectors, threshold=threshold, limit=_NEAREST, as_of=as_of
+            )
+            rows = [row for row, _ in around.nodes]
+            places = (adjacency.vertex_of(row) for row in rows)
+        else:
+            (near,) = yield from look(
+                ports.graph, "triplets", scope, vectors, _NEAREST, threshold=threshold, as_of=as_of
+            )
+            rows = [row for row, _ in near]
+            places = (adjacency.edge_of(row) for row in rows)
+        found[key] = frozenset(place for place in places if place is not None)
+        if len(rows) == _NEAREST:
+            notes.append(f"more than {_NEAREST} are near {text!r}: only the nearest were looked at")
+    return found, tuple(notes)
+
+
+def _edges_in(value: Any) -> tuple[Edge, ...]:
+    return (value,) if isinstance(value, Edge) else value if isinstance(value, tuple) else ()
+
+
+def _shown(value: Any, adjacency: Adjacency, held: dict[int, Relation]) -> Any:
+    match value:
+        case Vertex(number):
+            return Entity(adjacency.names[number], adjacency.kinds[adjacency.kind[number]])
+        case Edge(number):
+            return held[number]
+        case tuple():
+            return [held[edge.number] for edge in value]
+        case _:
+            return value
 
 
 def adjacency_of(ports: Ports, scope: Scope) -> Flow[Adjacency]:
