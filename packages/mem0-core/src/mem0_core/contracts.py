@@ -34,6 +34,7 @@ from mem0_core.records import (
     Scope,
     Triplet,
     content_hash,
+    entity_key,
     new_id,
     same_fact_key,
 )
@@ -916,6 +917,54 @@ class MemoryStoreContract:
         assert store.graph.support([relation.row]) == {relation.row: [store.row(item.id) for item in items]}
         store.erase([items[0].id], at=LATER)
         assert store.graph.support([relation.row, 999]) == {relation.row: [store.row(items[1].id)], 999: []}
+
+    def test_a_walk_in_memory_follows_what_came_ended_grew_and_went(self, store: MemoryStore) -> None:
+        """`rows_since` once, and then from where it was, comes to what the truth holds."""
+        nodes: dict[int, tuple[str, str]] = {}
+        edges: dict[int, tuple[Any, ...]] = {}
+        after = 0
+
+        def follow() -> None:
+            nonlocal after
+            found = store.graph.rows_since(ALICE, after=after)
+            assert found.position == store.graph.position()
+            after = found.position.seq
+            for row, key, name, kind in found.nodes:
+                assert key == entity_key(name)
+                nodes[row] = (name, kind)
+            edges.update((edge[0], edge[1:]) for edge in found.edges)
+            for row in found.removed:
+                edges.pop(row, None)
+            held = store.graph.relations(ALICE, ended=True)
+            assert edges == {
+                one.row: (
+                    *(one.source, one.triplet.relationship, one.destination),
+                    *(one.weight, one.valid_from, one.valid_to),
+                )
+                for one in held
+            }
+            for one in held:
+                assert (nodes[one.source][0], nodes[one.destination][0]) == (
+                    one.triplet.source,
+                    one.triplet.destination,
+                )
+
+        follow()
+        for triplets, scope, at, types in (
+            ((LIKES_TEA, Triplet("alice", "lives_in", "Rome")), ALICE, AT, ("", "")),
+            ((LIKES_TEA,), BOB, AT, ("", "")),
+            ((LIKES_TEA,), ALICE, BEFORE, ("", "")),
+            ((Triplet("alice", "lives_in", "Oslo"),), Scope("alice", "a"), AT, ("person", "place")),
+        ):
+            store.commit((), relations=adds_of(*triplets, types=types), scope=scope, at=at, space=SPACE)
+            follow()
+        assert ("Oslo", "place") in nodes.values()
+        self.end(store, LIKES_TEA)
+        follow()
+        self.end(store, Triplet("alice", "lives_in", "Rome"), on_conflict="delete")
+        follow()
+        assert store.graph.rows_since(ALICE, after=after).edges == []
+        assert store.graph.rows_since(Scope("nobody")).edges == []
 
 
 class VectorIndexContract:

@@ -15,7 +15,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from mem0_core.background import Background
 from mem0_core.config import (
@@ -59,6 +59,8 @@ from mem0_core.records import (
     Message,
     Messages,
     MissingDict,
+    PathDict,
+    QueryResult,
     RelationDict,
     Scope,
     SearchResult,
@@ -73,6 +75,8 @@ from mem0_core.shapes import (
     memory_dict,
     message_dict,
     missing_dict,
+    path_dict,
+    query_dict,
     relation_dict,
     relations_dict,
 )
@@ -87,6 +91,9 @@ from mem0_core.wiring import (
     vector_index,
     worker_settings,
 )
+
+if TYPE_CHECKING:
+    from mem0_core.graph.adjacency import AdjacencyIndex
 
 __all__ = ["AsyncMemory", "Memory"]
 
@@ -200,6 +207,7 @@ class Memory:
         self._store = store if store is not None else self._open_store()
         self._index = index
         self._graph: Graph | None = None
+        self._adjacency: AdjacencyIndex | None = None
         self._policy = policy
         self._recipe = recipe_of(self.config.recipe)
         self._limits = Limits(**self.config.limits.model_dump())
@@ -421,7 +429,7 @@ class Memory:
             ConfigError: there is no such recipe.
         """
         scope, filter = _address(filters, user_id, agent_id, run_id)
-        asked = self._query(
+        asked = self._asked(
             query,
             scope,
             limit=_limit(limit, top_k, default=10),
@@ -468,7 +476,7 @@ class Memory:
             sentence; ``rank`` among what was scored, and ``ranks`` in each source; ``score`` and ``signals``.
         """
         scope, filter = _address(filters, user_id, agent_id, run_id)
-        asked = self._query(
+        asked = self._asked(
             query,
             scope,
             limit=_limit(limit, top_k, default=10),
@@ -527,7 +535,7 @@ class Memory:
         wanted = None
         if asked is not None:
             most = _limit(limit, None, default=20)
-            wanted = self._query(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
+            wanted = self._asked(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
         of_model: Callable[[str], int] = getattr(self._chat, "count_tokens", estimated_tokens)
         found = yield from brief(
             (yield from self._ports()),
@@ -678,7 +686,7 @@ class Memory:
             **own,
         )
 
-    def _query(
+    def _asked(
         self,
         text: str,
         scope: Scope,
@@ -732,6 +740,75 @@ class Memory:
         most = None if limit is None else _limit(limit, None, default=0)
         held = yield from do(self._store.graph.relations, scope, as_of=then, ended=ended, limit=most)
         return [relation_dict(relation) for relation in held]
+
+    def _traverse(
+        self,
+        question: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        limit: int = 5,
+        depth: int | None = None,
+    ) -> Flow[list[PathDict]]:
+        """Where a question such as "my sister's dog" leads to in the graph, best first, with the path to it.
+
+        It begins at a quoted name, a capitalised one, or the user, and follows the terms in the order they are meant.
+        A question without such a chain ("who is Anna") gives the relations around whom it names.
+
+        Args:
+            as_of: by what held then (Unix seconds, ISO 8601 or datetime).
+            limit: how many ends at most.
+            depth: how many relations a path may have; by default as many as there are terms. More allows relations
+                between them that no term asks for, at a lower score.
+
+        Returns:
+            for each end ``start``, ``end``, ``score`` in [0, 1], and ``steps``: relations as `relations` gives them,
+            each with ``forward``, whether the path goes along its arrow.
+
+        Raises:
+            QueryError: the question is empty.
+        """
+        from mem0_core.pipelines.explore import traverse
+
+        scope = Scope(user_id, agent_id, run_id)
+        then = None if as_of is None else parse_time(as_of, "as_of")
+        most = _limit(limit, None, default=5)
+        ports = yield from self._ports()
+        found = yield from traverse(ports, question, scope, as_of=then, limit=most, depth=depth)
+        return [path_dict(path) for path in found]
+
+    def _query(
+        self,
+        text: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+    ) -> Flow[QueryResult]:
+        """Ask the graph of a scope by patterns, conditions and nearness; docs/graph.md has the language.
+
+        ``MATCH (a:person)-[r:works_at]->(b) WHERE SIMILAR(b, 'an oil company', 0.5) RETURN a.name, r LIMIT 10``
+
+        Args:
+            as_of: what held then, unless the query says ``AS OF`` itself.
+
+        Returns:
+            ``columns`` and ``rows``, a mapping for each row: a node as ``name`` and ``type``, a relation as `relations`
+            gives it, several in a row as a list; ``note`` where not all could be looked at or returned. For ``EXPLAIN``
+            the ``plan``, by lines, and no rows.
+
+        Raises:
+            QueryError: the query cannot be read (with the position, and what was expected), makes no sense, or takes
+                too long. No query reaches what is not in the scope.
+        """
+        from mem0_core.pipelines.explore import query
+
+        scope = Scope(user_id, agent_id, run_id)
+        then = None if as_of is None else parse_time(as_of, "as_of")
+        return query_dict((yield from query((yield from self._ports()), text, scope, as_of=then)))
 
     def _update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> Flow[dict[str, Any]]:
         """Give a memory a new text, and add `metadata` to what it has.
@@ -808,6 +885,8 @@ class Memory:
     get = _sync(_get)
     get_all = _sync(_get_all)
     relations = _sync(_relations)
+    traverse = _sync(_traverse)
+    query = _sync(_query)
     pending = _sync(_pending)
     context = _sync(_context)
     pin = _sync(_pin)
@@ -827,6 +906,8 @@ class Memory:
     aget = _async(_get)
     aget_all = _async(_get_all)
     arelations = _async(_relations)
+    atraverse = _async(_traverse)
+    aquery = _async(_query)
     apending = _async(_pending)
     acontext = _async(_context)
     apin = _async(_pin)
@@ -899,7 +980,16 @@ class Memory:
         graph = self._graph
         if graph is None and self._graph_config is not None:
             graph = yield from do(self._opened_graph)
-        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph)
+        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, self._opened_adjacency())
+
+    def _opened_adjacency(self) -> AdjacencyIndex:
+        """The graph as walks and queries see it, which is arrays: NumPy is imported at the first call that needs it."""
+        with self._lock:
+            if self._adjacency is None:
+                from mem0_core.graph.adjacency import AdjacencyIndex
+
+                self._adjacency = AdjacencyIndex(self._store.graph)
+            return self._adjacency
 
     def _opened_index(self) -> VectorIndex:
         """The vector projection, opened at the first call that needs it: importing FAISS takes a while."""
@@ -976,6 +1066,8 @@ class AsyncMemory:
     get = _awaited(Memory._get)
     get_all = _awaited(Memory._get_all)
     relations = _awaited(Memory._relations)
+    traverse = _awaited(Memory._traverse)
+    query = _awaited(Memory._query)
     pending = _awaited(Memory._pending)
     context = _awaited(Memory._context)
     pin = _awaited(Memory._pin)

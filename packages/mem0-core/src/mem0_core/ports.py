@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from mem0_core.filters import Filter
+    from mem0_core.graph.adjacency import AdjacencyIndex
     from mem0_core.records import (
         Change,
         HistoryRow,
@@ -35,12 +36,14 @@ __all__ = [
     "Around",
     "ChatModel",
     "Commit",
+    "EdgeRow",
     "Embeddable",
     "Embedder",
     "Graph",
     "GraphChanges",
     "GraphIndex",
     "GraphOptions",
+    "GraphRows",
     "GraphTruth",
     "Job",
     "JobKind",
@@ -48,6 +51,7 @@ __all__ = [
     "Lease",
     "Lexicon",
     "MemoryStore",
+    "NodeRow",
     "OnConflict",
     "Ports",
     "Position",
@@ -312,6 +316,29 @@ class GraphChanges:
     more: bool = False
 
 
+NodeRow = tuple[int, bytes, str, str]
+"""A node as a plain tuple: row, `records.entity_key`, name, type."""
+
+EdgeRow = tuple[int, int, str, int, int, str, str | None]
+"""A relation as a plain tuple: row, row of its source, relationship, row of its destination, weight, valid_from,
+valid_to."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRows:
+    """The graph of one scope without vectors and evidence, as it is at `position`, or what changed of it since another.
+
+    Attributes:
+        nodes, edges: those that came or changed, by their rows; edges that ended too.
+        removed: rows of edges that are gone.
+    """
+
+    position: Position
+    nodes: list[NodeRow]
+    edges: list[EdgeRow]
+    removed: list[int]
+
+
 class GraphTruth(Protocol):
     """The graph as the truth holds it: all that is shown of it comes from here, whatever found it.
 
@@ -365,6 +392,13 @@ class GraphTruth(Protocol):
 
     def position(self) -> Position:
         """How far the graph of everybody has come."""
+        ...
+
+    def rows_since(self, scope: Scope, *, after: int = 0) -> GraphRows:
+        """All nodes and relations of a scope that came or changed after sequence number `after`, read at one moment.
+
+        It is what walks in memory follow: it carries no vectors, so that a hundred thousand rows are read in a moment.
+        """
         ...
 
     def changes(self, *, after: int = 0, limit: int = 500) -> GraphChanges:
@@ -761,7 +795,10 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The models and stores one memory is wired with; every pipeline takes it first."""
+    """The models and stores one memory is wired with; every pipeline takes it first.
+
+    `adjacency` keeps the graph in memory between walks; without it each walk reads the graph of its scope anew.
+    """
 
     store: MemoryStore
     index: VectorIndex
@@ -769,6 +806,7 @@ class Ports:
     chat: ChatModel | None = None
     reranker: Reranker | None = None
     graph: Graph | None = None
+    adjacency: AdjacencyIndex | None = None
 
     @property
     def on_conflict(self) -> OnConflict:

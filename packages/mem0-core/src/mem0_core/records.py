@@ -35,7 +35,9 @@ __all__ = [
     "Message",
     "Node",
     "Operation",
+    "PathDict",
     "Pending",
+    "QueryResult",
     "Relation",
     "RelationChange",
     "RelationDict",
@@ -43,6 +45,7 @@ __all__ = [
     "Scope",
     "SearchResult",
     "Skipped",
+    "StepDict",
     "Triplet",
     "Usage",
     "UsageDict",
@@ -520,6 +523,30 @@ class RelationDict(TypedDict):
     user_id: NotRequired[str]
     agent_id: NotRequired[str]
     run_id: NotRequired[str]
+
+
+class StepDict(RelationDict):
+    """A relation on a path, and whether the path goes along its arrow."""
+
+    forward: bool
+
+
+class PathDict(TypedDict):
+    """Where a question led to in the graph, and how."""
+
+    start: str
+    end: str
+    score: float
+    steps: list[StepDict]
+
+
+class QueryResult(TypedDict):
+    """What a query of the graph gives; `plan` for EXPLAIN."""
+
+    columns: list[str]
+    rows: list[dict[str, Any]]
+    note: NotRequired[str]
+    plan: NotRequired[list[str]]
 
 
 class MemoryDict(TypedDict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mem0_core.flow import StepRecord
 from mem0_core.pipelines.missing import Missing
@@ -11,6 +11,7 @@ from mem0_core.ports import Job, Reply
 from mem0_core.records import (
     AddedMemory,
     Change,
+    Entity,
     Event,
     Hit,
     JobDict,
@@ -18,14 +19,21 @@ from mem0_core.records import (
     MemoryItem,
     Message,
     MissingDict,
+    PathDict,
     Pending,
+    QueryResult,
     Relation,
     RelationChange,
     RelationDict,
     Relations,
     SignalDict,
+    StepDict,
     UsageDict,
 )
+
+if TYPE_CHECKING:
+    from mem0_core.graph.traverse import Path
+    from mem0_core.pipelines.explore import Answer
 
 __all__ = [
     "UsageCounter",
@@ -36,6 +44,8 @@ __all__ = [
     "memory_dict",
     "message_dict",
     "missing_dict",
+    "path_dict",
+    "query_dict",
     "relation_dict",
     "relations_dict",
 ]
@@ -117,6 +127,33 @@ def relation_dict(relation: Relation, score: float | None = None) -> RelationDic
     for axis, value in relation.scope.ids.items():
         shaped[axis.value] = value
     return shaped
+
+
+def path_dict(path: Path) -> PathDict:
+    steps = [StepDict(**relation_dict(step.relation), forward=step.forward) for step in path.steps]
+    return PathDict(start=path.start, end=path.end, score=path.score, steps=steps)
+
+
+def query_dict(answer: Answer) -> QueryResult:
+    rows = [dict(zip(answer.columns, map(_value_dict, row), strict=True)) for row in answer.rows]
+    shaped = QueryResult(columns=answer.columns, rows=rows)
+    if answer.notes:
+        shaped["note"] = "; ".join(answer.notes)
+    if answer.plan:
+        shaped["plan"] = list(answer.plan)
+    return shaped
+
+
+def _value_dict(value: Any) -> Any:
+    match value:
+        case Entity(name, type):
+            return {"name": name, "type": type}
+        case Relation():
+            return relation_dict(value)
+        case list():
+            return [relation_dict(relation) for relation in value]
+        case _:
+            return value
 
 
 def done_dict(message: str, pending: Sequence[Pending]) -> dict[str, Any]:

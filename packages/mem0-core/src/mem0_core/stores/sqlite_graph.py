@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from mem0_core.ports import GraphChanges, OnConflict, Position, VectorSource
+from mem0_core.ports import GraphChanges, GraphRows, OnConflict, Position, VectorSource
 from mem0_core.records import Entity, Event, Node, Relation, RelationChange, Scope, Triplet, entity_key, unsays
 from mem0_core.stores.sqlite_rows import (
     SAME_SCOPE,
@@ -151,6 +151,19 @@ class SQLiteGraph:
     def position(self) -> Position:
         with self._read() as db:
             return _position(db)
+
+    def rows_since(self, scope: Scope, *, after: int = 0) -> GraphRows:
+        where, values = scope_sql(scope)
+        if after:  # few rows of many: by the index of what changed last, whosever it is
+            where, values = f"{scope_sql_unindexed(scope)} AND changed > ?", [*values, after]
+        edge = "row, source, relationship, destination, weight, valid_from, valid_to"
+        with self._read() as db, _at_one_moment(db):
+            nodes = db.execute(f"SELECT row, key, name, type FROM nodes WHERE {where} ORDER BY row", values).fetchall()
+            edges = db.execute(f"SELECT {edge} FROM edges WHERE {where} ORDER BY row", values).fetchall()
+            scoped, ids = scope_sql(scope)
+            erased = f"SELECT row FROM edge_tombstones WHERE {scoped} AND erased AND seq > ? ORDER BY seq"
+            removed = [row for (row,) in db.execute(erased, (*ids, after))] if after else []
+            return GraphRows(_position(db), nodes, edges, removed)
 
     def changes(self, *, after: int = 0, limit: int = 500) -> GraphChanges:
         with self._read() as db, _at_one_moment(db):
