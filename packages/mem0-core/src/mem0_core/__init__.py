@@ -33,6 +33,7 @@ from mem0_core.records import (
     Scope,
     SearchResult,
 )
+from mem0_core.reranking import arerank, rerank
 
 __all__ = [
     "AddManyResult",
@@ -59,5 +60,7 @@ __all__ = [
     "ScopeError",
     "SearchResult",
     "StoreError",
+    "arerank",
+    "rerank",
 ]
 __version__ = "0.1.0"

@@ -75,6 +75,7 @@ from mem0_core.shapes import (
 )
 from mem0_core.text import check_metadata, estimated_tokens, parse_day, parse_messages, parse_time
 from mem0_core.wiring import (
+    Foreign,
     component,
     embedded_graph,
     graph_choice,
@@ -152,9 +153,11 @@ class Memory:
     Args:
         config: a `MemoryConfig` or a mapping of its keys (mem0's names).
         llm, embedder, reranker: instances, ``"provider:model"`` or ``{"provider", "config"}``; they take
-            precedence over `config`. With no `llm`, messages are kept verbatim.
+            precedence over `config`. Instances of a framework's classes serve where its adapter is installed
+            (``mem0-langchain``, ``mem0-llamaindex``). With no `llm`, messages are kept verbatim.
         store: a `MemoryStore` in place of the SQLite file.
-        index: a `VectorIndex` in place of the embedded FAISS projection; it must follow the same store.
+        index: a `VectorIndex` in place of the embedded FAISS projection, which must follow the same store; or a
+            vector store of a framework, as above.
         graph: where relations are searched, as a provider's name (``"sqlite"``, ``"neo4j"``, ``"ladybug"``), a
             ``graph_store`` mapping, or a `GraphIndex` that follows the same store; False for no graph memory.
         policy: asked for every message and every memory, with its scope, before it is kept: returns the text as it may
@@ -173,11 +176,11 @@ class Memory:
         self,
         config: MemoryConfig | Mapping[str, Any] | None = None,
         *,
-        llm: ChatModel | Mapping[str, Any] | str | None = None,
-        embedder: Embedder | Mapping[str, Any] | str | None = None,
-        reranker: Reranker | Mapping[str, Any] | str | None = None,
+        llm: ChatModel | Mapping[str, Any] | str | Foreign | None = None,
+        embedder: Embedder | Mapping[str, Any] | str | Foreign | None = None,
+        reranker: Reranker | Mapping[str, Any] | str | Foreign | None = None,
         store: MemoryStore | None = None,
-        index: VectorIndex | None = None,
+        index: VectorIndex | Foreign | None = None,
         graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
         policy: Policy | None = None,
         on_step: Callable[[StepRecord], None] | None = None,
@@ -196,7 +199,7 @@ class Memory:
         if self._graph_config is not None and self._graph_config.llm is not None:
             self._graph_chat = component("llm", "complete", self._graph_config.llm)
         self._store = store if store is not None else self._open_store()
-        self._index = index
+        self._index: VectorIndex | None = self._wired(index)
         self._graph: Graph | None = None
         self._policy = policy
         self._limits = Limits(**self.config.limits.model_dump())
@@ -827,6 +830,15 @@ class Memory:
 
         return SQLiteStore(self.config.database, durability=self.config.durability)
 
+    def _wired(self, index: VectorIndex | Foreign | None) -> VectorIndex | None:
+        """The caller's index, made to follow the truth where it is a framework's vector store."""
+        try:
+            wired: VectorIndex | None = component("vector_store", "nearest", index, source=self._store)
+        except BaseException:
+            self._store.close()
+            raise
+        return wired
+
     def _ports(self) -> Flow[Ports]:
         index = self._index if self._index is not None else (yield from do(self._opened_index))
         graph = self._graph
@@ -874,11 +886,11 @@ class AsyncMemory:
         config: MemoryConfig | Mapping[str, Any] | None = None,
         *,
         memory: Memory | None = None,
-        llm: ChatModel | Mapping[str, Any] | str | None = None,
-        embedder: Embedder | Mapping[str, Any] | str | None = None,
-        reranker: Reranker | Mapping[str, Any] | str | None = None,
+        llm: ChatModel | Mapping[str, Any] | str | Foreign | None = None,
+        embedder: Embedder | Mapping[str, Any] | str | Foreign | None = None,
+        reranker: Reranker | Mapping[str, Any] | str | Foreign | None = None,
         store: MemoryStore | None = None,
-        index: VectorIndex | None = None,
+        index: VectorIndex | Foreign | None = None,
         graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
         policy: Policy | None = None,
         on_step: Callable[[StepRecord], None] | None = None,

@@ -1,0 +1,64 @@
+"""`rerank` and `arerank`: the rerank stage for texts that lie outside a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from mem0_core.flow import arun, run
+from mem0_core.pipelines.rerank import WEIGHT
+from mem0_core.pipelines.rerank import rerank as flow
+from mem0_core.ports import Reranker
+from mem0_core.wiring import component
+
+__all__ = ["arerank", "rerank"]
+
+
+def rerank(
+    query: str,
+    texts: Sequence[str],
+    *,
+    reranker: Reranker | Mapping[str, Any] | str | None = None,
+    scores: Sequence[float] | None = None,
+    top_n: int | None = None,
+    weight: float = WEIGHT,
+) -> list[tuple[int, float]]:
+    """Order texts by what they say of `query`: (position, score in [0, 1]) of each, best first.
+
+    Args:
+        reranker: an instance, ``"provider:model"`` or ``{"provider", "config"}``; None for the first scores alone. The
+            model that a string names is kept for the next call that names it.
+        scores, top_n, weight: see `pipelines.rerank.rerank`.
+
+    Raises:
+        ConfigError: there is no such provider.
+        QueryError, InputError, ModelError: see `pipelines.rerank.rerank`.
+    """
+    return run(flow(_built(reranker), query, texts, scores=scores, top_n=top_n, weight=weight))
+
+
+async def arerank(
+    query: str,
+    texts: Sequence[str],
+    *,
+    reranker: Reranker | Mapping[str, Any] | str | None = None,
+    scores: Sequence[float] | None = None,
+    top_n: int | None = None,
+    weight: float = WEIGHT,
+) -> list[tuple[int, float]]:
+    """`rerank`, awaited."""
+    return await arun(flow(_built(reranker), query, texts, scores=scores, top_n=top_n, weight=weight))
+
+
+def _built(reranker: Reranker | Mapping[str, Any] | str | None) -> Reranker | None:
+    if isinstance(reranker, str):
+        return _named(reranker)
+    built: Reranker | None = component("reranker", "score", reranker)
+    return built
+
+
+@lru_cache(maxsize=1)  # a model takes seconds to load, and gigabytes to hold
+def _named(reranker: str) -> Reranker:
+    built: Reranker = component("reranker", "score", reranker)
+    return built
