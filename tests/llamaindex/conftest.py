@@ -37,7 +37,7 @@ class Counted:
 
 
 async def texts_of(memory: Memory, **ids: Any) -> list[str]:
-    assert await memory.aflush(timeout=60)
+    assert await memory.aflush(timeout=20)
     return [item["memory"] for item in (await memory.aget_all(**ids))["results"]]
 
 
