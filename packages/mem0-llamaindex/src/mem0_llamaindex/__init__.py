@@ -11,10 +11,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mem0_llamaindex.block import Mem0MemoryBlock, WriteThroughMemory
     from mem0_llamaindex.memory import Mem0Memory
     from mem0_llamaindex.models import LlamaIndexChat, LlamaIndexEmbedder, LlamaIndexReranker
+    from mem0_llamaindex.postprocessor import Mem0Rerank
+    from mem0_llamaindex.retriever import Mem0Retriever
+    from mem0_llamaindex.tools import memory_tools
 
-__all__ = ["LlamaIndexChat", "LlamaIndexEmbedder", "LlamaIndexReranker", "Mem0Memory"]
+__all__ = [
+    "LlamaIndexChat",
+    "LlamaIndexEmbedder",
+    "LlamaIndexReranker",
+    "Mem0Memory",
+    "Mem0MemoryBlock",
+    "Mem0Rerank",
+    "Mem0Retriever",
+    "WriteThroughMemory",
+    "memory_tools",
+]
 __version__ = "0.1.0"
 
 # Loaded when first asked for: a retriever needs nothing of the vector stores.
@@ -23,6 +37,11 @@ _HOMES = {
     "LlamaIndexEmbedder": "mem0_llamaindex.models",
     "LlamaIndexReranker": "mem0_llamaindex.models",
     "Mem0Memory": "mem0_llamaindex.memory",
+    "Mem0MemoryBlock": "mem0_llamaindex.block",
+    "Mem0Rerank": "mem0_llamaindex.postprocessor",
+    "Mem0Retriever": "mem0_llamaindex.retriever",
+    "WriteThroughMemory": "mem0_llamaindex.block",
+    "memory_tools": "mem0_llamaindex.tools",
 }
 
 
