@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mem0_llamaindex.postprocessor import Mem0Rerank
     from mem0_llamaindex.retriever import Mem0Retriever
     from mem0_llamaindex.tools import memory_tools
+    from mem0_llamaindex.vectors import VectorStoreIndex
 
 __all__ = [
     "LlamaIndexChat",
@@ -26,6 +27,7 @@ __all__ = [
     "Mem0MemoryBlock",
     "Mem0Rerank",
     "Mem0Retriever",
+    "VectorStoreIndex",
     "WriteThroughMemory",
     "memory_tools",
 ]
@@ -40,6 +42,7 @@ _HOMES = {
     "Mem0MemoryBlock": "mem0_llamaindex.block",
     "Mem0Rerank": "mem0_llamaindex.postprocessor",
     "Mem0Retriever": "mem0_llamaindex.retriever",
+    "VectorStoreIndex": "mem0_llamaindex.vectors",
     "WriteThroughMemory": "mem0_llamaindex.block",
     "memory_tools": "mem0_llamaindex.tools",
 }

@@ -63,6 +63,13 @@ def adapt(kind: Kind, instance: Any, **wiring: Any) -> Any:
         return LlamaIndexEmbedder(instance)
     if kind == "reranker" and isinstance(instance, BaseNodePostprocessor):
         return LlamaIndexReranker(instance)
+    if kind == "vector_store":
+        from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+        from mem0_llamaindex.vectors import VectorStoreIndex
+
+        if isinstance(instance, BasePydanticVectorStore):
+            return VectorStoreIndex(instance, **wiring)
     raise ConfigError(f"{kind}: {type(instance).__name__} is none of LlamaIndex's that can serve as one")
 
 
