@@ -87,6 +87,15 @@ class Words(CustomLLM):
         yield self.complete(prompt)
 
 
+class Functions(MockFunctionCallingLLM):
+    """LlamaIndex's double for models that call functions; in older releases it is not told of the functions."""
+
+    def _prepare_chat_with_tools(
+        self, tools: Sequence[BaseTool], user_msg: Any = None, chat_history: Any = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        return {"messages": list(chat_history or ()), "tools": tools}
+
+
 class Caller:
     """A model that calls functions, as it is told; it keeps what tools it was given."""
 
@@ -94,7 +103,7 @@ class Caller:
         self._answers = list(answers)
         self.tools: list[Sequence[BaseTool]] = []
         self.messages: list[Sequence[ChatMessage]] = []
-        self.llm = MockFunctionCallingLLM(response_generator=self._answer)
+        self.llm = Functions(response_generator=self._answer)
 
     def _answer(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatMessage:
         self.tools.append(kwargs.get("tools") or ())
@@ -184,7 +193,7 @@ def test_a_refusal_of_tools_is_met_once(ask: Ask) -> None:
 @pytest.mark.parametrize("options", [{}, {"tools": [SAVE]}, {"schema": Facts}])
 def test_a_model_that_fails_is_named_and_its_error_chained(ask: Ask, options: dict[str, Any]) -> None:
     chat = LlamaIndexChat(Caller(refusal(503)).llm)
-    with pytest.raises(ModelError, match=r"LlamaIndexChat\(MockFunctionCallingLLM.*failed at 'facts'.*down") as raised:
+    with pytest.raises(ModelError, match=r"LlamaIndexChat\(Functions.*failed at 'facts'.*down") as raised:
         ask(chat, **options)
     assert isinstance(raised.value.__cause__, RuntimeError)
     with pytest.raises(ModelError, match="no such host"):
@@ -322,7 +331,7 @@ def answer(messages: Sequence[ChatMessage], **kwargs: Any) -> ChatMessage:
 @pytest.mark.parametrize("way", ["instances", "config"])
 async def test_a_memory_takes_them_as_they_are(tmp_path: Path, way: str) -> None:
     parts: dict[str, Any] = {
-        "llm": MockFunctionCallingLLM(response_generator=answer),
+        "llm": Functions(response_generator=answer),
         "embedder": Hashed(model_name="hashed"),
         "reranker": Judge(scores={"Likes oolong": 0.9}),
     }
