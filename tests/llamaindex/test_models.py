@@ -88,12 +88,26 @@ class Words(CustomLLM):
 
 
 class Functions(MockFunctionCallingLLM):
-    """LlamaIndex's double for models that call functions; in older releases it is not told of the functions."""
+    """LlamaIndex's double for models that call functions; in older releases that is not told of the functions."""
 
-    def _prepare_chat_with_tools(
+    answer: Any = None
+
+    def _prepare_chat_with_tools(  # type: ignore[override]
         self, tools: Sequence[BaseTool], user_msg: Any = None, chat_history: Any = None, **kwargs: Any
     ) -> dict[str, Any]:
         return {"messages": list(chat_history or ()), "tools": tools}
+
+    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        return ChatResponse(message=self.answer(messages, **kwargs))
+
+    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
+        return self.chat(messages, **kwargs)
+
+
+def functions(answer: Callable[..., ChatMessage]) -> Functions:
+    made: Any = Functions  # whose fields are not all of its arguments
+    llm: Functions = made(answer=answer)
+    return llm
 
 
 class Caller:
@@ -103,7 +117,7 @@ class Caller:
         self._answers = list(answers)
         self.tools: list[Sequence[BaseTool]] = []
         self.messages: list[Sequence[ChatMessage]] = []
-        self.llm = Functions(response_generator=self._answer)
+        self.llm = functions(self._answer)
 
     def _answer(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatMessage:
         self.tools.append(kwargs.get("tools") or ())
@@ -331,7 +345,7 @@ def answer(messages: Sequence[ChatMessage], **kwargs: Any) -> ChatMessage:
 @pytest.mark.parametrize("way", ["instances", "config"])
 async def test_a_memory_takes_them_as_they_are(tmp_path: Path, way: str) -> None:
     parts: dict[str, Any] = {
-        "llm": Functions(response_generator=answer),
+        "llm": functions(answer),
         "embedder": Hashed(model_name="hashed"),
         "reranker": Judge(scores={"Likes oolong": 0.9}),
     }
