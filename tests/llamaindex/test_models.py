@@ -172,7 +172,9 @@ def test_a_model_with_a_structured_predict_of_its_own_is_asked_by_it(ask: Ask) -
         def structured_predict(self, output_cls: Any, prompt: Any, llm_kwargs: Any = None, **more: Any) -> Any:
             self.asked.append("\n".join(str(message.content) for message in prompt.format_messages()))
             if self.answer == "wrong":
-                raise ValueError("no such form")
+                return output_cls(facts=[7])  # raises what pydantic raises
+            if self.answer == "refused":
+                raise NotImplementedError
             return output_cls(facts=["Likes oolong"])
 
         async def astructured_predict(self, *args: Any, **kwargs: Any) -> Any:
@@ -181,11 +183,12 @@ def test_a_model_with_a_structured_predict_of_its_own_is_asked_by_it(ask: Ask) -
     llm = Structured()
     assert json.loads(ask(LlamaIndexChat(llm), schema=Facts).text) == {"facts": ["Likes oolong"]}
     assert llm.asked == ['Find {facts}.\nInput: {"tea": "oolong"}']  # braces and all
-    wrong = Structured(answer="wrong")
-    chat = LlamaIndexChat(wrong)
+    assert "1 validation error for Facts" in ask(LlamaIndexChat(Structured(answer="wrong")), schema=Facts).text
+    refusing = Structured(answer="refused")
+    chat = LlamaIndexChat(refusing)
     for _ in range(2):
-        assert ask(chat, schema=Facts).text == "wrong"  # in words, as it can
-    assert len(wrong.asked) == 3  # it was asked for the form once only
+        assert ask(chat, schema=Facts).text == "refused"  # in words, as it can
+    assert len(refusing.asked) == 3  # it was asked for the form once only
 
 
 def test_a_model_without_tools_is_told_of_them_in_words(ask: Ask) -> None:

@@ -135,7 +135,9 @@ class LlamaIndexChat:
     @property
     def supports(self) -> frozenset[str]:
         """How it is asked best; see `mem0_core.ports.ChatModel`."""
-        return frozenset({"schema", "tools"}) if self._calls_functions else frozenset()
+        if self._calls_functions:
+            return frozenset({"schema", "tools"})
+        return frozenset({"schema"}) if self._predicts else frozenset()
 
     @property
     def _calls_functions(self) -> bool:
@@ -188,30 +190,29 @@ class LlamaIndexChat:
             described = [_message(message) for message in with_described_tools(messages, tools)]
             reply = self._reply((yield from self._plain(described, task)))
             return Reply(reply.text, reply.tool_calls or described_calls(reply.text), reply.usage)
-        if schema is not None and schema not in self._without_schema:
-            reply_or_none = yield from self._structured(told, task, schema)
-            if reply_or_none is not None:
-                return reply_or_none
-            self._without_schema.add(schema)
+        if schema is not None:
+            structured = yield from self._structured(told, task, schema)
+            if structured is not None:
+                return structured
         return self._reply((yield from self._plain(told, task)))
 
     def _structured(self, told: list[ChatMessage], task: str, schema: type[BaseModel]) -> Flow[Reply | None]:
-        """An answer in the form of `schema`, as JSON; None where this model has no way to promise it."""
-        if self._calls_functions and not self._predicts:
-            # Not structured_predict, which drops the whole answer where one item of it is wrong.
+        """An answer in the form of `schema`, as JSON; None where this model has no way to promise it.
+
+        By a function call where it has them: structured_predict drops the whole answer where one item of it is wrong,
+        and does not say what it cost.
+        """
+        if self._calls_functions and not self._without_tools:
             answer = Tool(_ANSWER, "Give your answer.", schema.model_json_schema())
             response = yield from self._asked(self._calls.with_one_tool, task, told, [_tool(answer)])
-            if response is None:
-                return None
-            reply = self._reply(response)
-            if not reply.tool_calls:
-                return reply  # it answered in words: they are read
-            arguments = reply.tool_calls[0].arguments
-            text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-            return Reply(text, usage=reply.usage)
-        if self._predicts:
+            if response is not None:
+                return _arguments(self._reply(response))
+            self._without_tools = True
+        if self._predicts and schema not in self._without_schema:
             predicted = yield from self._asked(self._calls.predict, task, told, schema)
-            return None if predicted is None else Reply(predicted.model_dump_json())
+            if predicted is not None:
+                return predicted if isinstance(predicted, Reply) else Reply(predicted.model_dump_json())
+            self._without_schema.add(schema)
         return None
 
     def _asked(self, call: Callable[..., Any], task: str, *args: Any) -> Flow[Any]:
@@ -219,10 +220,9 @@ class LlamaIndexChat:
         try:
             return (yield from do(call, *args))
         except Exception as error:
-            # A ValueError: what structured_predict raises where the answer is not of the form.
-            if not is_refusal(error) and not isinstance(error, ValueError):
+            if not is_refusal(error):
                 raise self._failure(error, task) from error
-            _log.warning("%r refused a request form for %s, asking in words: %s", self, task, error)
+            _log.warning("%r refused a request form for %s, asking in a simpler one: %s", self, task, error)
             return None
 
     def _plain(self, messages: list[ChatMessage], task: str) -> Flow[ChatResponse]:
@@ -273,12 +273,34 @@ class _Calls:
         return await self.awith_tools(messages, tools, tool_required=True)
 
     def predict(self, messages: list[ChatMessage], schema: type[BaseModel]) -> Any:
-        return self._llm.structured_predict(schema, ChatPromptTemplate(message_templates=messages))
+        try:
+            return self._llm.structured_predict(schema, ChatPromptTemplate(message_templates=messages))
+        except ValueError as error:
+            return _misshapen(error)
 
     async def apredict(self, messages: list[ChatMessage], schema: type[BaseModel]) -> Any:
         if self._in_thread:
             return await asyncio.to_thread(self.predict, messages, schema)
-        return await self._llm.astructured_predict(schema, ChatPromptTemplate(message_templates=messages))
+        try:
+            return await self._llm.astructured_predict(schema, ChatPromptTemplate(message_templates=messages))
+        except ValueError as error:
+            return _misshapen(error)
+
+
+def _arguments(reply: Reply) -> Reply:
+    """What the one tool was called with, as text; a reply in words as it is: it is read."""
+    if not reply.tool_calls:
+        return reply
+    arguments = reply.tool_calls[0].arguments
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return Reply(text, usage=reply.usage)
+
+
+def _misshapen(error: ValueError) -> Reply:
+    """What structured_predict raises where the answer is not of the form: an answer that makes no sense, no failure."""
+    if is_refusal(error):
+        raise error
+    return Reply(str(error))
 
 
 def _definer(instance: Any, method: str) -> type:
