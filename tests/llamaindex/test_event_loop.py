@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -87,42 +88,63 @@ async def test_no_model_and_no_store_is_called_on_the_loops_thread(
     assert threading.get_ident() not in set().union(*threads.values())  # and none of them here
 
 
+@dataclass
+class Lag:
+    """How late callbacks of a loop came, in seconds, at most; and how long its thread computed between two of them."""
+
+    late: float = 0.0
+    busy: float = 0.0
+
+
 @contextmanager
-def measured() -> Iterator[list[float]]:
-    """Seconds by which a callback of the running loop came later than it was due."""
+def measured() -> Iterator[Lag]:
+    """The lag of the running loop, of which a callback is due every millisecond."""
     loop = asyncio.get_running_loop()
-    lags: list[float] = []
+    lag, computed = Lag(), time.thread_time()
+    timer = loop.call_soon(lambda: None)
 
     def tick(due: float) -> None:
-        lags.append(loop.time() - due)
-        timer[0] = loop.call_at(loop.time() + 0.001, tick, loop.time() + 0.001)
+        nonlocal computed, timer
+        before, computed = computed, time.thread_time()
+        lag.late, lag.busy = max(lag.late, loop.time() - due), max(lag.busy, computed - before)
+        due = loop.time() + 0.001
+        timer = loop.call_at(due, tick, due)
 
-    timer = [loop.call_at(loop.time() + 0.001, tick, loop.time() + 0.001)]
+    timer = loop.call_soon(tick, loop.time())
     try:
-        yield lags
+        yield lag
     finally:
-        timer[0].cancel()
+        timer.cancel()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("background", [True, False])
-async def test_the_loop_is_never_blocked_for_five_milliseconds(tmp_path: Path, background: bool) -> None:
-    """With a model that takes 300 ms. Of some runs the best: others' work on this machine delays the loop as well."""
-    worst: list[float] = []
-    for number in range(12):
+async def test_the_loop_is_never_blocked_for_five_milliseconds(
+    tmp_path: Path, background: bool, record_property: Callable[[str, object], None]
+) -> None:
+    """With a model that takes 300 ms.
+
+    Other work on the machine delays the loop as well: so the lag of a loop that does nothing is measured beside it, the
+    best of some runs counts, and only where the idle loop was in time.
+    """
+    runs: list[tuple[Lag, Lag]] = []
+    for number in range(8):
         folder = {"path": str(tmp_path / str(number))}
         async with AsyncMemory(folder, llm=model(0.3), embedder=HashEmbedder()) as core:
             memory = Mem0Memory.from_defaults(core, user_id="maya", background=background)
-            await memory.aget("What do I prefer?")  # opens the index; LlamaIndex's first agent run imports
-            if number == 0:
-                await an_agent().run("Make tea.", memory=Mem0Memory.from_defaults(core, user_id="warm"))
-            with measured() as lags:
+            await memory.aget("What do I prefer?")  # opens the index
+            with measured() as idle:
+                await asyncio.sleep(0.7)
+            with measured() as lag:
                 await memory.aput(ChatMessage(role="user", content="I prefer oolong. Make some."))
                 await memory.aget()
                 await memory.aput(ChatMessage(role="assistant", content="Here it is."))
                 assert await core.flush(timeout=20)
-        worst.append(max(lags))
-        if worst[-1] < 0.005:
+        runs.append((lag, idle))
+        if lag.late < 0.005:
             break
-    print(f"loop lag in ms, worst of each run: {[round(lag * 1000, 1) for lag in worst]}")  # noqa: T201
-    assert min(worst) < 0.005
+    told = [f"{lag.late * 1000:.1f} ({idle.late * 1000:.1f} idle), busy {lag.busy * 1000:.1f}" for lag, idle in runs]
+    record_property("loop lag in ms", told)
+    assert min(lag.busy for lag, _ in runs) < 0.005, told
+    in_time = [lag.late for lag, idle in runs if idle.late < 0.002]
+    assert not in_time or min(in_time) < 0.005, told

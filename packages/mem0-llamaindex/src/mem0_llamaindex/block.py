@@ -10,12 +10,12 @@ from typing import Any
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.memory import BaseMemoryBlock, Memory
-from llama_index.core.utils import get_tokenizer
 
 from mem0_core import AsyncMemory, ConfigError, Scope
 from mem0_core import Memory as LongTermMemory
 from mem0_llamaindex.convert import ends_turn, text_of, to_mem0
 from mem0_llamaindex.long_term import Config, LongTerm
+from mem0_llamaindex.window import default_tokenizer
 
 __all__ = ["Mem0MemoryBlock", "WriteThroughMemory"]
 
@@ -54,7 +54,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
     background: bool = Field(
         default=True, description="Whether a turn is kept durably and learnt from by a worker, or learnt from at once."
     )
-    tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default_factory=get_tokenizer, exclude=True)
+    tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default=default_tokenizer, exclude=True)
 
     _long_term: LongTerm = PrivateAttr()
     _written: dict[str | None, list[str]] = PrivateAttr(default_factory=dict)  # session -> marks of what is written
@@ -98,6 +98,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         before = self._recalled.get(session)
         if before is not None and before[0] == turn:
             return before[1]
+        await asyncio.to_thread(self._tokens, "")  # which may have to load its tokenizer first
         seen = await self._long_term.arecall(
             text_of(said[asked]),
             limit=self.k,

@@ -10,14 +10,13 @@ from typing import Any, Self
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
 from llama_index.core.memory import BaseMemory, InsertMethod
-from llama_index.core.utils import get_tokenizer
 from pydantic_core import to_jsonable_python
 
 from mem0_core import AsyncMemory, ConfigError, InputError, Memory, Scope
 from mem0_core.flow import Flow, arun, do, run
 from mem0_llamaindex.convert import copy_message, count_tokens, ends_turn, storable, text_of, to_mem0
 from mem0_llamaindex.long_term import Config, LongTerm, without_secrets
-from mem0_llamaindex.window import fit
+from mem0_llamaindex.window import default_tokenizer, fit
 
 __all__ = ["Mem0Memory"]
 
@@ -77,7 +76,7 @@ class Mem0Memory(BaseMemory):
     chat_history_token_ratio: float = Field(
         default=0.7, gt=0, le=1, description="Share of the limit that memories leave to the short-term messages."
     )
-    tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default_factory=get_tokenizer, exclude=True)
+    tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default=default_tokenizer, exclude=True)
     config: dict[str, Any] | None = Field(default=None, description="From which the long-term memory is opened again.")
     messages: list[ChatMessage] = Field(default_factory=list, description="The short-term messages.")
     pending: list[ChatMessage] = Field(default_factory=list, description="Of these, what is not yet remembered.")
@@ -262,7 +261,8 @@ class Mem0Memory(BaseMemory):
             messages, cost = list(self.messages), self._cost_in(self.messages)
         budget = max(0, self.token_limit - initial_token_count)
         block = yield from self._recall(input, messages, cost, budget)
-        window = yield from do(fit, messages, cost, budget - len(self.tokenizer_fn(block)))  # counts: not on the loop
+        left = budget - (yield from do(self._tokens, block))
+        window = yield from do(fit, messages, cost, left)  # it counts tokens: not on the loop
         shown, turn = self._handed_out(window), self._turn
         if not block or (self._in_question and turn is not None and any(message is turn.shown for message in shown)):
             return shown
@@ -314,7 +314,7 @@ class Mem0Memory(BaseMemory):
             threshold=self.threshold,
             max_tokens=room,
             exclude=[text for text in (question, *map(text_of, shown)) if text],
-            count_tokens=lambda text: len(self.tokenizer_fn(text)),
+            count_tokens=self._tokens,
         )
         return seen["text"]
 
@@ -341,6 +341,9 @@ class Mem0Memory(BaseMemory):
                 with self._state:
                     self.pending = [*turn, *self.pending]
             raise
+
+    def _tokens(self, text: str) -> int:
+        return len(self.tokenizer_fn(text))
 
     def _cost_in(self, messages: list[ChatMessage]) -> _Cost:
         """Tokens of the message at a place, counted once for as long as the messages are these."""
