@@ -3,13 +3,22 @@
 A component is an instance, ``"provider:model"``, or ``{"provider": ..., "config": {...}}``. Providers other than
 ours register a callable under the entry-point groups ``mem0_core.llm``, ``mem0_core.embedder`` and
 ``mem0_core.reranker``; it gets the keys of ``config`` as keyword arguments.
+
+An instance may also be a model of a framework, where an adapter for it is installed: a callable under the entry-point
+group ``mem0_core.adapters``, named like the top-level module of the framework's classes. It gets the kind of component
+and the instance (a vector store's ``source`` too, as a keyword argument), and returns one that fulfils our port::
+
+    [project.entry-points."mem0_core.adapters"]
+    langchain_core = "mem0_langchain.models:adapt"
 """
 
 from __future__ import annotations
 
 import difflib
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
@@ -78,6 +87,9 @@ _BASE_URLS = {
     "lmstudio": "http://localhost:1234/v1",
 }
 """Where servers that speak the OpenAI protocol listen unless told otherwise."""
+
+_NO_FRAMEWORKS = sys.stdlib_module_names | {"mem0_core", "pydantic"}
+"""Top-level modules whose classes no adapter is asked about."""
 
 _BASE_URL_KEYS = ("base_url", "openai_base_url", "ollama_base_url", "vllm_base_url", "lmstudio_base_url")
 
@@ -309,7 +321,7 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 
 
 def build(kind: Kind, spec: Any, **wiring: Any) -> Any:
-    """Make the component that `spec` describes; an instance is returned as it is.
+    """Make the component that `spec` describes; an instance is returned as it is, a framework's by its adapter.
 
     Raises:
         ConfigError: the provider is unknown, or does not know one of the keys.
@@ -326,12 +338,24 @@ def build(kind: Kind, spec: Any, **wiring: Any) -> Any:
         except ValidationError as error:
             raise ConfigError(f"{kind}: {'; '.join(_explain(error))}") from error
     else:
-        return spec
+        return _adapted(kind, spec, wiring)
     maker = _maker(kind, component.provider)
     try:
         return maker(**_keywords(component), **wiring)
     except TypeError as error:
         raise ConfigError(f"{kind}.config ({component.provider}): {error}") from error
+
+
+def _adapted(kind: Kind, instance: Any, wiring: Mapping[str, Any]) -> Any:
+    """What the adapter of the framework that `instance` comes from makes of it; the instance itself, if of none.
+
+    It is told by the modules of its classes, not by its methods: other frameworks have a `score` and a `complete` too.
+    """
+    for base in type(instance).__mro__:
+        root = base.__module__.partition(".")[0]
+        if root not in _NO_FRAMEWORKS and (adapter := _adapters().get(root)) is not None:
+            return adapter.load()(kind, instance, **wiring)
+    return instance
 
 
 def _keywords(component: ComponentConfig) -> dict[str, Any]:
@@ -370,6 +394,16 @@ def _maker(kind: Kind, name: str) -> Callable[..., Any]:
 
 def _others(kind: Kind) -> dict[str, Any]:
     """The entry points of other packages, by the name of their provider."""
-    from importlib.metadata import entry_points  # 40 ms, for providers that are not ours only
+    return _entry_points(f"mem0_core.{kind}")
 
-    return {entry.name: entry for entry in entry_points(group=f"mem0_core.{kind}")}
+
+@cache
+def _adapters() -> dict[str, Any]:
+    """The entry points that adapt what comes from a framework, by the top-level module of its classes."""
+    return _entry_points("mem0_core.adapters")
+
+
+def _entry_points(group: str) -> dict[str, Any]:
+    from importlib.metadata import entry_points  # 40 ms, for what is not ours only
+
+    return {entry.name: entry for entry in entry_points(group=group)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import logging
 import time
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -82,6 +83,7 @@ from mem0_core.shapes import (
 )
 from mem0_core.text import check_metadata, estimated_tokens, parse_day, parse_messages, parse_time
 from mem0_core.wiring import (
+    Foreign,
     component,
     embedded_graph,
     graph_choice,
@@ -96,6 +98,8 @@ if TYPE_CHECKING:
     from mem0_core.graph.adjacency import AdjacencyIndex
 
 __all__ = ["AsyncMemory", "Memory"]
+
+_log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -161,9 +165,11 @@ class Memory:
     Args:
         config: a `MemoryConfig` or a mapping of its keys (mem0's names).
         llm, embedder, reranker: instances, ``"provider:model"`` or ``{"provider", "config"}``; they take
-            precedence over `config`. With no `llm`, messages are kept verbatim.
+            precedence over `config`. Instances of a framework's classes serve where its adapter is installed
+            (``mem0-langchain``, ``mem0-llamaindex``). With no `llm`, messages are kept verbatim.
         store: a `MemoryStore` in place of the SQLite file.
-        index: a `VectorIndex` in place of the embedded FAISS projection; it must follow the same store.
+        index: a `VectorIndex` in place of the embedded FAISS projection, which must follow the same store; or a
+            vector store of a framework, as above.
         graph: where relations are searched, as a provider's name (``"sqlite"``, ``"neo4j"``, ``"ladybug"``), a
             ``graph_store`` mapping, or a `GraphIndex` that follows the same store; False for no graph memory.
         policy: asked for every message and every memory, with its scope, before it is kept: returns the text as it may
@@ -182,11 +188,11 @@ class Memory:
         self,
         config: MemoryConfig | Mapping[str, Any] | None = None,
         *,
-        llm: ChatModel | Mapping[str, Any] | str | None = None,
-        embedder: Embedder | Mapping[str, Any] | str | None = None,
-        reranker: Reranker | Mapping[str, Any] | str | None = None,
+        llm: ChatModel | Mapping[str, Any] | str | Foreign | None = None,
+        embedder: Embedder | Mapping[str, Any] | str | Foreign | None = None,
+        reranker: Reranker | Mapping[str, Any] | str | Foreign | None = None,
         store: MemoryStore | None = None,
-        index: VectorIndex | None = None,
+        index: VectorIndex | Foreign | None = None,
         graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
         policy: Policy | None = None,
         on_step: Callable[[StepRecord], None] | None = None,
@@ -205,7 +211,7 @@ class Memory:
         if self._graph_config is not None and self._graph_config.llm is not None:
             self._graph_chat = component("llm", "complete", self._graph_config.llm)
         self._store = store if store is not None else self._open_store()
-        self._index = index
+        self._index: VectorIndex | None = self._wired(index)
         self._graph: Graph | None = None
         self._adjacency: AdjacencyIndex | None = None
         self._policy = policy
@@ -647,7 +653,9 @@ class Memory:
                 return
             yield from summarise(ports, self._chat, jobs[0], lease, max_words=self.config.summary_words)
         elif any(job.messages for job in jobs):
-            yield from remember(ports, self._taken_up(jobs), lease)
+            done = yield from remember(ports, self._taken_up(jobs), lease)
+            for skipped in done.skipped:  # nobody waits for the result
+                _log.warning("not remembered: %s (%r)", skipped["reason"], skipped["item"])
         else:  # they were deleted meanwhile
             yield from do(self._store.jobs.done, lease)
 
@@ -942,6 +950,10 @@ class Memory:
                 self._index.close()
             self._store.close()
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     async def aclose(self) -> None:
         """`close`, with the tasks and connections of this event loop."""
         if not self._closed and self._background.working:
@@ -974,6 +986,15 @@ class Memory:
         from mem0_core.stores.sqlite import SQLiteStore
 
         return SQLiteStore(self.config.database, durability=self.config.durability)
+
+    def _wired(self, index: VectorIndex | Foreign | None) -> VectorIndex | None:
+        """The caller's index, made to follow the truth where it is a framework's vector store."""
+        try:
+            wired: VectorIndex | None = component("vector_store", "nearest", index, source=self._store)
+        except BaseException:
+            self._store.close()
+            raise
+        return wired
 
     def _ports(self) -> Flow[Ports]:
         index = self._index if self._index is not None else (yield from do(self._opened_index))
@@ -1031,11 +1052,11 @@ class AsyncMemory:
         config: MemoryConfig | Mapping[str, Any] | None = None,
         *,
         memory: Memory | None = None,
-        llm: ChatModel | Mapping[str, Any] | str | None = None,
-        embedder: Embedder | Mapping[str, Any] | str | None = None,
-        reranker: Reranker | Mapping[str, Any] | str | None = None,
+        llm: ChatModel | Mapping[str, Any] | str | Foreign | None = None,
+        embedder: Embedder | Mapping[str, Any] | str | Foreign | None = None,
+        reranker: Reranker | Mapping[str, Any] | str | Foreign | None = None,
         store: MemoryStore | None = None,
-        index: VectorIndex | None = None,
+        index: VectorIndex | Foreign | None = None,
         graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
         policy: Policy | None = None,
         on_step: Callable[[StepRecord], None] | None = None,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mem0_core.background import Settings
 from mem0_core.config import (
     NO_GRAPH,
     PROVIDERS,
     BackgroundConfig,
+    ComponentConfig,
     GraphConfig,
     Kind,
     MemoryConfig,
@@ -23,6 +24,7 @@ from mem0_core.pipelines.llm_reranker import MAX_CHARS, LLMReranker
 from mem0_core.ports import ChatModel, GraphIndex, GraphOptions, MemoryStore, Reranker, VectorIndex, VectorSource
 
 __all__ = [
+    "Foreign",
     "component",
     "embedded_graph",
     "graph_choice",
@@ -34,16 +36,24 @@ __all__ = [
     "worker_settings",
 ]
 
+Foreign: TypeAlias = object
+"""A model of a framework whose adapter is installed (LangChain, LlamaIndex, ...): no type of ours can name it."""
 
-def component(kind: Kind, method: str, *choices: Any) -> Any:
+
+def component(kind: Kind, method: str, *choices: Any, **wiring: Any) -> Any:
     """The first of `choices` that is given, built where it is a description, and checked for its port's method.
+
+    A model of a framework is converted by the framework's adapter, where it is installed (see `config`).
 
     Not by isinstance: that would read an embedder's `dims`, and some load a model or ask a server for it.
     """
     chosen = next((choice for choice in choices if choice is not None), None)
-    component = build(kind, chosen)
+    component = build(kind, chosen, **wiring)
     if component is not None and not callable(getattr(component, method, None)):
-        raise ConfigError(f"{kind}: {component!r} has no method {method!r} (see mem0_core.ports)")
+        raise ConfigError(
+            f"{kind}: {component!r} has no method {method!r} (see mem0_core.ports); models of LangChain and LlamaIndex"
+            " need mem0-langchain or mem0-llamaindex beside them"
+        )
     return component
 
 
@@ -90,14 +100,20 @@ def llm_reranker(
 
 
 def vector_index(config: MemoryConfig, source: VectorSource, part: str = "") -> VectorIndex:
-    """The projection of `vector_store`; mem0's keys that say nothing here (collection, dims) are taken and dropped."""
-    keys = dict(config.vector_store.config)
+    """The projection of `vector_store`; mem0's keys that say nothing here (collection, dims) are taken and dropped.
+
+    A `part` is for names and relations. They are few, and lie beside the truth even if memories are searched elsewhere.
+    """
+    chosen = config.vector_store
+    if part and chosen.provider not in PROVIDERS["vector_store"]:
+        chosen = ComponentConfig(provider="faiss")
+    keys = dict(chosen.config)
     database = config.database
     folder = Path(keys.pop("path", None) or database.parent / "faiss" / database.stem)
     folder = folder / part if part else folder
     for mem0_only in ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2"):
         keys.pop(mem0_only, None)
-    spec = {"provider": config.vector_store.provider, "config": keys}
+    spec = {"provider": chosen.provider, "config": keys}
     index: VectorIndex = build("vector_store", spec, source=source, folder=folder)
     return index
 
@@ -123,6 +139,11 @@ def graph_choice(
 def embedded_graph(config: MemoryConfig, store: MemoryStore) -> GraphIndex:
     from mem0_core.stores.embedded_graph import EmbeddedGraph
 
+<<<<<<< HEAD
+=======
+    # What they find is compared with a threshold, or shown by its words: three digits of a cosine are enough.
+    half = {"half_precision": True}
+>>>>>>> h-li
     return EmbeddedGraph(
         store.graph,
         nodes=vector_index(config, store.graph.node_vectors, "nodes"),

@@ -13,14 +13,30 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mem0_langchain.convert import memory_prompt
     from mem0_langchain.middleware import MemoryMiddleware
+    from mem0_langchain.models import LangChainChat, LangChainEmbedder, LangChainReranker
     from mem0_langchain.retriever import Mem0Retriever
+    from mem0_langchain.vectors import MemoryVectors, VectorStoreIndex
 
-__all__ = ["Mem0Retriever", "MemoryMiddleware", "memory_prompt"]
+__all__ = [
+    "LangChainChat",
+    "LangChainEmbedder",
+    "LangChainReranker",
+    "Mem0Retriever",
+    "MemoryMiddleware",
+    "MemoryVectors",
+    "VectorStoreIndex",
+    "memory_prompt",
+]
 
 # Loaded when first asked for: a chain with a retriever needs nothing of LangChain's agents.
 _HOMES = {
+    "LangChainChat": "mem0_langchain.models",
+    "LangChainEmbedder": "mem0_langchain.models",
+    "LangChainReranker": "mem0_langchain.models",
     "Mem0Retriever": "mem0_langchain.retriever",
     "MemoryMiddleware": "mem0_langchain.middleware",
+    "MemoryVectors": "mem0_langchain.vectors",
+    "VectorStoreIndex": "mem0_langchain.vectors",
     "memory_prompt": "mem0_langchain.convert",
 }
 

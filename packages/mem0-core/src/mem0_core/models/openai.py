@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.models.described_tools import described_calls, with_described_tools
 from mem0_core.ports import Reply, Tool, ToolCall
 from mem0_core.records import Usage
 
@@ -157,7 +158,7 @@ class OpenAIChat:
         if tools:
             return [
                 {**plain, "tools": [_tool_param(tool) for tool in tools]},
-                {"messages": _with_described(plain["messages"], tools)},
+                {"messages": with_described_tools(plain["messages"], tools)},
             ]
         if schema is not None:
             json_schema = {"name": _schema_name(schema), "strict": True, "schema": self._server.strict_schema(schema)}
@@ -203,7 +204,7 @@ class OpenAIChat:
         text = message.content or getattr(message, "refusal", None) or ""
         calls = [_tool_call(call) for call in message.tool_calls or () if getattr(call, "function", None)]
         if described:
-            calls = calls or _described_calls(text)
+            calls = calls or described_calls(text)
         return Reply(text=text, tool_calls=tuple(calls), usage=_usage(completion))
 
 
@@ -221,29 +222,6 @@ def _tool_call(call: Any) -> ToolCall:
             parsed = None
         arguments = parsed if isinstance(parsed, dict) else arguments
     return ToolCall(name=call.function.name, arguments=arguments)
-
-
-def _with_described(messages: list[dict[str, Any]], tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """The messages with `tools` told of in the system message, for a model that has none."""
-    functions = [{"name": t.name, "description": t.description, "parameters": dict(t.parameters)} for t in tools]
-    words = (
-        "You call functions by answering with one JSON object and nothing else: "
-        '{"tool_calls": [{"name": "<function>", "arguments": {...}}]}, with an empty list where no call is needed.\n'
-        f"The functions, with JSON schemas of their arguments:\n{json.dumps(functions, ensure_ascii=False)}"
-    )
-    # Many chat templates take one system message, and only as the first.
-    if messages and messages[0].get("role") == "system" and isinstance(messages[0].get("content"), str):
-        return [{**messages[0], "content": f"{messages[0]['content']}\n\n{words}"}, *messages[1:]]
-    return [{"role": "system", "content": words}, *messages]
-
-
-def _described_calls(text: str) -> list[ToolCall]:
-    """The calls in a reply to described tools; none where it is in another form, which `replies` then reads."""
-    try:
-        content = json.loads(text[text.find("{") : text.rfind("}") + 1])
-        return [ToolCall(name=call["name"], arguments=call["arguments"]) for call in content["tool_calls"]]
-    except (ValueError, TypeError, KeyError):
-        return []
 
 
 def _schema_name(schema: type[BaseModel]) -> str:

@@ -1,0 +1,33 @@
+"""LangChain's chat models and embeddings under their providers' names: ``Memory(llm="anthropic:claude-sonnet-4-5")``.
+
+Entry points of the package name what is here; mem0's names (``gemini``, ``aws_bedrock``) stand beside LangChain's.
+Providers that mem0-core has itself (``openai``, ``ollama``, ...) stay its own: ``"langchain:openai:gpt-4o-mini"`` goes
+through LangChain.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from types import SimpleNamespace
+
+from mem0_langchain.models import chat, embedder
+
+__all__ = ["CHAT", "EMBEDDINGS", "chats", "embedders"]
+
+CHAT = {
+    **dict.fromkeys(["anthropic", "azure_ai", "azure_openai", "bedrock", "bedrock_converse", "cohere", "deepseek"]),
+    **dict.fromkeys(["fireworks", "google_genai", "google_vertexai", "groq", "huggingface", "ibm", "litellm"]),
+    **dict.fromkeys(["mistralai", "nvidia", "openrouter", "perplexity", "together", "upstage", "xai"]),
+    "aws_bedrock": "bedrock_converse",
+    "gemini": "google_genai",
+}
+"""Name -> what LangChain calls it, None for the same."""
+EMBEDDINGS = {
+    **dict.fromkeys(["azure_ai", "azure_openai", "bedrock", "cohere", "google_genai", "google_vertexai", "mistralai"]),
+    "aws_bedrock": "bedrock",
+    "gemini": "google_genai",
+}
+"""Likewise for embeddings."""
+
+chats = SimpleNamespace(**{name: partial(chat, provider=theirs or name) for name, theirs in CHAT.items()})
+embedders = SimpleNamespace(**{name: partial(embedder, provider=theirs or name) for name, theirs in EMBEDDINGS.items()})

@@ -1,0 +1,189 @@
+"""A vector store of LangChain's as a memory's vector projection: Qdrant, Milvus, Elasticsearch, pgvector, Chroma, ...
+
+The vectors are the truth's. A vector store of LangChain's embeds what it is given, so it is built with `MemoryVectors`,
+embeddings that answer with the vector meant. How it follows the truth is told in `mem0_core.stores.external`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.vectorstores import VectorStore
+
+from mem0_core import ConfigError, StoreError
+from mem0_core.ports import VectorSource
+from mem0_core.stores.external import Entry, ExternalIndex
+
+__all__ = ["MemoryVectors", "VectorStoreIndex", "vector_store"]
+
+AsFilter = Callable[[Mapping[str, str]], Any]
+
+_MARK = "mem0:"  # what begins the texts that stand for vectors
+
+
+class MemoryVectors(Embeddings):
+    """The embeddings to build a vector store with that is to serve a memory.
+
+    >>> vectors = QdrantVectorStore(client, "memories", embedding=MemoryVectors(384))
+    >>> Memory(index=vectors)
+
+    It embeds nothing: the memory's own embedder does.
+
+    Args:
+        dims: how long the vectors of the memory's embedder are.
+    """
+
+    def __init__(self, dims: int) -> None:
+        if dims < 1:
+            raise ConfigError(f"dims must be at least 1, not {dims}")
+        self.dims = dims
+        self._lent: dict[str, list[float]] = {}
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        """The vectors that `texts` stand for."""
+        return [self.embed_query(text) for text in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        """The vector that `text` stands for; of a text of somebody else's (stores try one, for its length) any."""
+        if text in self._lent:
+            return self._lent[text]
+        if text.startswith(_MARK):
+            raise StoreError(f"{text!r} stands for no vector (any more): the call it was part of has been given up")
+        return [1.0, *([0.0] * (self.dims - 1))]
+
+    @contextmanager
+    def lend(self, vectors: Mapping[str, list[float]]) -> Iterator[None]:
+        """Let texts stand for vectors, for a while. The texts are the caller's alone."""
+        self._lent.update(vectors)
+        try:
+            yield
+        finally:
+            for text in vectors:
+                self._lent.pop(text, None)
+
+
+def vector_store(
+    client: VectorStore | Callable[[MemoryVectors], VectorStore],
+    *,
+    source: VectorSource,
+    folder: Path | None = None,
+    dims: int | None = None,
+    **options: Any,
+) -> VectorStoreIndex:
+    """For ``vector_store: {"provider": "langchain", "config": {"client": ...}}``; `options` are `VectorStoreIndex`'s.
+
+    Args:
+        client: a vector store built with `MemoryVectors`, or, with `dims`, a function that builds one from them.
+    """
+    if not isinstance(client, VectorStore):
+        if dims is None:
+            raise ConfigError("vector_store.config: a client that is a function needs dims")
+        client = client(MemoryVectors(dims))
+    return VectorStoreIndex(client, source=source, **options)
+
+
+class VectorStoreIndex(ExternalIndex):
+    """A `mem0_core.ports.VectorIndex` over a LangChain vector store, which must have ``delete`` and keep ids.
+
+    Args:
+        store: built with `MemoryVectors`; other documents in it do no harm.
+        source: the truth.
+        namespace: keeps several memories in one store apart.
+        as_filter: from wanted metadata, text by text, to what the store's ``similarity_search`` takes as ``filter``.
+            By default it is that mapping itself (Chroma, pgvector, Pinecone, ...), or what Qdrant and
+            `InMemoryVectorStore` take.
+        timeout: seconds that one call to the store may take.
+        retry_after: seconds after a failure in which the store is not asked; the truth is scanned meanwhile.
+
+    Raises:
+        ConfigError: the store was built with other embeddings.
+    """
+
+    def __init__(
+        self,
+        store: VectorStore,
+        *,
+        source: VectorSource,
+        namespace: str = "mem0",
+        as_filter: AsFilter | None = None,
+        timeout: float = 10.0,
+        retry_after: float = 5.0,
+    ) -> None:
+        vectors = store.embeddings
+        if not isinstance(vectors, MemoryVectors):
+            raise ConfigError(
+                f"vector_store: {type(store).__name__} was built with {type(vectors).__name__}; build it with"
+                " mem0_langchain.MemoryVectors(dims), for the vectors are those of the memory's embedder"
+            )
+        super().__init__(
+            _Documents(store, vectors, as_filter or _filter_of(store)),
+            source=source,
+            namespace=namespace,
+            dims=vectors.dims,
+            timeout=timeout,
+            retry_after=retry_after,
+        )
+
+
+class _Documents:
+    """A LangChain vector store as `mem0_core.stores.external` asks for one."""
+
+    advice = "give VectorStoreIndex an as_filter= that makes what it understands"
+
+    def __init__(self, store: VectorStore, vectors: MemoryVectors, as_filter: AsFilter) -> None:
+        self._store = store
+        self._vectors = vectors
+        self._as_filter = as_filter
+        self._numbers = itertools.count()
+
+    @property
+    def name(self) -> str:
+        return type(self._store).__name__
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        texts = [_MARK + entry.id for entry in entries]
+        vectors = [entry.vector for entry in entries]
+        metadatas = [dict(entry.metadata) for entry in entries]
+        with self._vectors.lend(dict(zip(texts, vectors, strict=True))):
+            self._store.add_texts(texts, metadatas=metadatas, ids=[entry.id for entry in entries])
+
+    def delete(self, ids: Sequence[str]) -> None:
+        self._store.delete(list(ids))
+
+    def search(self, partition: str, vector: list[float], k: int) -> list[Mapping[str, Any]]:
+        text = f"{_MARK}query {next(self._numbers)} {uuid.uuid4()}"
+        with self._vectors.lend({text: vector}):
+            found = self._store.similarity_search(text, k=k, filter=self._as_filter({"mem0_partition": partition}))
+        return [document.metadata for document in found]
+
+    def read(self, id: str) -> Mapping[str, Any] | None:
+        return next((document.metadata for document in self._store.get_by_ids([id])), None)
+
+
+def _filter_of(store: VectorStore) -> AsFilter:
+    names = {base.__name__ for base in type(store).__mro__}
+    if "QdrantVectorStore" in names:
+        return _for_qdrant
+    return _for_in_memory if "InMemoryVectorStore" in names else dict
+
+
+def _for_qdrant(wanted: Mapping[str, str]) -> Any:
+    from qdrant_client import models
+
+    return models.Filter(
+        must=[
+            models.FieldCondition(key=f"metadata.{key}", match=models.MatchValue(value=value))
+            for key, value in wanted.items()
+        ]
+    )
+
+
+def _for_in_memory(wanted: Mapping[str, str]) -> Callable[[Document], bool]:
+    return lambda document: all(document.metadata.get(key) == value for key, value in wanted.items())
