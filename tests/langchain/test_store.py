@@ -596,7 +596,7 @@ def test_labels_for_texts_that_cannot_be_ones() -> None:
 
 def test_a_sweeper_sweeps_until_it_is_stopped(ours: Mem0Store, monkeypatch: pytest.MonkeyPatch) -> None:
     swept = threading.Event()
-    monkeypatch.setattr(ours, "sweep_ttl", lambda: swept.set() or 0)
+    monkeypatch.setattr(ours, "sweep_ttl", swept.set)
     ours.start_ttl_sweeper(sweep_interval_minutes=0.0001)  # type: ignore[arg-type]
     assert swept.wait(10)
     assert ours.stop_ttl_sweeper(10)
@@ -620,5 +620,5 @@ def test_the_store_of_a_graph_and_of_an_agents_tools(ours: Mem0Store) -> None:
     def recall(state: MessagesState, *, store: BaseStore) -> dict[str, Any]:
         return {"messages": [item.value["text"] for item in store.search(ANA, query="sing")]}
 
-    graph = StateGraph(MessagesState).add_node("recall", recall).add_edge(START, "recall").compile(store=ours)
+    graph: Any = StateGraph(MessagesState).add_node("recall", recall).add_edge(START, "recall").compile(store=ours)
     assert graph.invoke({"messages": "x"})["messages"][-1].text == "Ana sings"

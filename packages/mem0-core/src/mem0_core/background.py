@@ -189,8 +189,9 @@ class Background:
         if wake is None or self._stopping.is_set():
             return
         wake.clear()
+        pause = await asyncio.to_thread(self._pause)
         with suppress(TimeoutError):
-            await asyncio.wait_for(wake.wait(), await asyncio.to_thread(self._pause))
+            await asyncio.wait_for(wake.wait(), pause)
 
     def _pause(self) -> float:
         try:
