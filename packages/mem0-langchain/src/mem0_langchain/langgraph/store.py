@@ -25,6 +25,7 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import islice
 from threading import Event as Signal
 from threading import Lock, Thread
 from typing import Any, TypeAlias
@@ -59,6 +60,7 @@ _IDS = uuid.UUID("8f6c2f0e-52b5-4f7b-9d5e-6d656d30676c")
 _KIND = "store_item"
 _TRIES = 20  # writes of one item, when other processes write it at the same time
 _IN_ONE_FILTER = 200  # namespaces that one filter names
+_SPARE = 4  # times as many are asked for as are wanted, where some will be left out
 _BY_INDEX: dict[bool, str] = {True: "{name}", False: "{name} plain"}
 
 
@@ -197,13 +199,12 @@ class Mem0Store(BaseStore):
         among = self._names.below(op.namespace_prefix)
         if not among:
             return []
+        some, limit = len(among) < self._names.count, wanted
         scope: dict[str, Any] = {"user_id": self._user(among[0], True)}
         if len(among) > 1:
             scope = {"agent_id": self._shelf(True)}
-            if len(among) < self._names.count and len(among) <= _IN_ONE_FILTER:
-                scope["filters"] = {"namespace": {"in": [_path(namespace) for namespace in among]}}
+            limit = wanted * _SPARE if some else wanted
         assert op.query is not None
-        limit = wanted
         while True:
             result = yield from do(self._memory.search, op.query, **scope, limit=limit, **self._options)
             memories = found(result)
@@ -212,33 +213,38 @@ class Mem0Store(BaseStore):
             hits = [hit for hit in below if _passes(hit.item.value, op.filter)]
             if len(hits) >= wanted or len(memories) < limit:
                 return hits[:wanted]
-            limit *= 4  # the filter took places
+            if 1 < len(among) <= _IN_ONE_FILTER and some:  # a filter looks at everything, so it comes second
+                scope["filters"] = {"namespace": {"in": [_path(namespace) for namespace in among]}}
+            limit *= _SPARE  # what the filter leaves out, and other namespaces, took places
 
     def _listed(self, op: SearchOp, wanted: int, *, indexed: bool) -> list[_Hit]:
         """Items in the order in which they were put, namespace by namespace; only those not indexed, if so told."""
         items: list[_Hit] = []
         for namespace in self._names.below(op.namespace_prefix):
-            held = self._items(namespace, None if op.filter else wanted - len(items), indexed=indexed)
-            items += [hit for hit in held if _passes(hit.item.value, op.filter)]
+            items += self._items(namespace, wanted - len(items), indexed=indexed, filter=op.filter)
             if len(items) >= wanted:
                 break
         return items[:wanted]
 
-    def _items(self, namespace: Namespace, limit: int | None, *, indexed: bool) -> list[_Hit]:
-        shelves = (True, False) if indexed else (False,)
+    def _items(
+        self, namespace: Namespace, wanted: int, *, indexed: bool, filter: Mapping[str, Any] | None = None
+    ) -> list[_Hit]:
+        limit = None if filter else wanted
         while True:
             held: list[MemoryItem] = []
-            full = False
-            for shelf in shelves:
+            more = False
+            for shelf in (True, False) if indexed else (False,):
                 some = self._truth.find(Scope(self._user(namespace, shelf)), limit=limit)
-                full = full or len(some) == limit
+                more = more or len(some) == limit
                 held += some
             if indexed:
                 held.sort(key=lambda item: item.created_at)
-            living = [item for item in held if not _expired(item.metadata)]
-            if limit is None or len(living) >= limit or not full:
-                return [_listed_hit(namespace, item) for item in living[:limit]]
-            limit *= 4  # what has expired took places
+            living = (item for item in held if not _expired(item.metadata))
+            passing = (item for item in living if not filter or _passes(json.loads(item.metadata["value"]), filter))
+            hits = [_listed_hit(namespace, item) for item in islice(passing, wanted)]
+            if limit is None or len(hits) >= wanted or not more:
+                return hits
+            limit *= _SPARE  # what has expired took places
 
     def _list(self, op: ListNamespacesOp) -> list[Namespace]:
         listed: dict[Namespace, None] = {}
