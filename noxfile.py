@@ -52,6 +52,21 @@ def tests(session: nox.Session) -> None:
     session.run("pytest", "-m", "not torch and not slow and not docs", *session.posargs)
 
 
+@nox.session
+@nox.parametrize("adapter", ["langchain", "llamaindex"])
+def lowest(session: nox.Session, adapter: str) -> None:
+    """An adapter's tests with the oldest versions of its framework that it says it works with."""
+    folder = f"packages/mem0-{adapter}"
+    project = nox.project.load_toml(ROOT / folder / "pyproject.toml")["project"]
+    extras = project.get("optional-dependencies", {})
+    wanted = [*project["dependencies"], *(requirement for extra in extras.values() for requirement in extra)]
+    floors = sorted({f"{match[1]}=={match[2]}" for line in wanted if (match := re.match(r"([\w-]+)>=([\d.]+)", line))})
+    packages = ["-e", f"packages/{BASE[0]}", "-e", f"{folder}[{','.join(extras)}]" if extras else folder]
+    session.install(*packages, *floors, *GROUPS["tests"], "openai")
+    session.install("--no-deps", *GROUPS["weights"])
+    session.run("pytest", f"tests/{adapter}", "-m", "not slow and not docs", *session.posargs)
+
+
 @nox.session(venv_backend="virtualenv")  # uv ignores pip's configuration, which may know a CPU-only torch
 def tests_torch(session: nox.Session) -> None:
     """The tests that need torch: minutes to install, gigabytes where pip finds only the CUDA build."""

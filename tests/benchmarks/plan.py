@@ -29,6 +29,8 @@ class Plan:
         memories: those of the user whose turns are put off.
         waiting, turns: lengths of a queue, and of a conversation whose calls are counted.
         messages, singles: messages of an import, and how many of them are added one by one; `imports` are the rounds.
+        items: those of a LangGraph store, twice: in a hundred namespaces, and in one.
+        own_memories, turns_of_agent: of the user who talks to an agent, and how often.
         conversations, sessions, questions: how much of LoCoMo is scored (None: all; sessions are cut for replays only).
     """
 
@@ -52,6 +54,9 @@ class Plan:
     messages: int = 5_000
     singles: int = 500
     imports: int = 3
+    items: int = 10_000
+    own_memories: int = 1_000
+    turns_of_agent: int = 60
     conversations: int | None = None
     sessions: int | None = None
     questions: int | None = None
@@ -80,6 +85,9 @@ QUICK = Plan(
     messages=200,
     singles=40,
     imports=1,
+    items=1_000,
+    own_memories=200,
+    turns_of_agent=10,
     conversations=1,
     sessions=6,
     questions=60,

@@ -11,7 +11,7 @@ import pytest
 
 from mem0_core.testing import HashEmbedder
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import converse, cost, crash, graph, locomo, paths, recall, replay
+from tests.benchmarks import converse, cost, crash, graph, langgraph_store, locomo, paths, recall, replay
 from tests.benchmarks.bm25 import BM25
 from tests.benchmarks.decisions import ModelCall, depth
 from tests.benchmarks.plan import QUICK, Plan
@@ -39,6 +39,9 @@ TINY = Plan(
     messages=30,
     singles=10,
     imports=1,
+    items=100,
+    own_memories=20,
+    turns_of_agent=2,
     resamples=50,
 )
 TALK: dict[str, Any] = {
@@ -132,6 +135,22 @@ def test_converse_runs_and_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     written = json.loads(report.write(tmp_path).read_text(encoding="utf-8"))
     assert written["details"]["LoCoMo"]["turns"] == 5
     assert "cello" not in json.dumps(written), "no text of the dataset"
+
+
+@pytest.mark.slow
+def test_langgraph_store_runs_and_compares(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(langgraph_store, "real_embedder", lambda: None)
+    report = langgraph_store.measure(TINY)
+    skipped = [row for row in report.rows if row.value is None]
+    assert [row.note for row in skipped] == ["no local weights"]
+    puts = [row for row in report.rows if row.section.startswith("put")]
+    assert [row.name for row in puts] == [
+        *("SqliteStore", "SqliteStore, WAL", "Mem0Store, full", "Mem0Store, process", "InMemoryStore"),
+    ]
+    assert [row.bar is not None for row in puts] == [False, False, True, True, False]
+    assert sum(row.name.endswith(", added") for row in report.rows) == 4
+    written = json.loads(report.write(tmp_path).read_text(encoding="utf-8"))
+    assert len(written["rows"]) == len(report.rows)
 
 
 @pytest.mark.parametrize("way", replay.WAYS, ids=lambda way: way.name)

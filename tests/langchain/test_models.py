@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from langchain_classic.retrievers.document_compressors.cross_encoder import BaseCrossEncoder
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.cross_encoders import BaseCrossEncoder
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.language_models import FakeListChatModel, FakeListLLM

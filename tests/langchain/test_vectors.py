@@ -302,6 +302,45 @@ def test_a_filter_that_does_nothing_is_told_of_and_shows_nothing(store: MemorySt
         index.nearest(ALICE, unit_vectors(1), 1)
 
 
+def test_a_vector_store_that_cannot_delete_is_refused(store: MemoryStore, troubled: Troubled) -> None:
+    fill(store, 3)
+
+    def cannot(name: str) -> None:
+        if name == "delete":
+            raise NotImplementedError("delete method must be implemented by subclass.")
+
+    troubled.trouble = cannot
+    index = VectorStoreIndex(troubled, source=store, as_filter=filter_of_qdrant)
+    with pytest.raises(ConfigError, match="cannot delete"):
+        index.nearest(ALICE, unit_vectors(1), 1)
+
+
+def test_one_that_gives_nothing_by_id_is_filled_anew_by_each_process(
+    store: MemoryStore, troubled: Troubled, index: VectorStoreIndex, client: QdrantClient
+) -> None:
+    vectors = fill(store, 5)
+
+    def cannot(name: str) -> None:
+        if name == "get_by_ids":
+            raise NotImplementedError
+
+    troubled.trouble = cannot
+    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert "similarity_search" in troubled.calls
+    assert held(client) == store.rows(ALICE).tolist()
+
+
+def test_a_purged_user_leaves_no_name_in_the_vector_store(
+    store: MemoryStore, index: VectorStoreIndex, client: QdrantClient
+) -> None:
+    fill(store, 3)
+    index.nearest(ALICE, unit_vectors(1), 1)
+    assert "alice" in str(client.scroll("memories", limit=100))
+    store.erase_scope(ALICE, at=LATER, purge=True)
+    index.forget(None)
+    assert "alice" not in str(client.scroll("memories", limit=100))
+
+
 def test_a_vector_store_with_embeddings_of_its_own_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="MemoryVectors"):
         open_memory(tmp_path, index=InMemoryVectorStore(DeterministicFakeEmbedding(size=8)))

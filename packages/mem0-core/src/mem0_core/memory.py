@@ -930,6 +930,16 @@ class Memory:
 
     # --- wiring --------------------------------------------------------------------------------------------------
 
+    @property
+    def store(self) -> MemoryStore:
+        """The truth, for who keeps more in it than conversations."""
+        return self._store
+
+    @property
+    def embedder(self) -> Embedder:
+        """What makes the vectors that `store` takes."""
+        return self._embedder
+
     def close(self) -> None:
         """Wait for what is put off, as long as ``background.drain`` says; then let everything go.
 

@@ -139,11 +139,6 @@ def graph_choice(
 def embedded_graph(config: MemoryConfig, store: MemoryStore) -> GraphIndex:
     from mem0_core.stores.embedded_graph import EmbeddedGraph
 
-<<<<<<< HEAD
-=======
-    # What they find is compared with a threshold, or shown by its words: three digits of a cosine are enough.
-    half = {"half_precision": True}
->>>>>>> h-li
     return EmbeddedGraph(
         store.graph,
         nodes=vector_index(config, store.graph.node_vectors, "nodes"),

@@ -11,25 +11,54 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mem0_langchain.classic import Mem0Memory
+    from mem0_langchain.compressor import Mem0Compressor
     from mem0_langchain.convert import memory_prompt
+    from mem0_langchain.history import Mem0ChatMessageHistory
     from mem0_langchain.middleware import MemoryMiddleware
     from mem0_langchain.models import LangChainChat, LangChainEmbedder, LangChainReranker
     from mem0_langchain.retriever import Mem0Retriever
+    from mem0_langchain.tools import (
+        DeleteMemoryTool,
+        MemoryHistoryTool,
+        SaveMemoryTool,
+        SearchMemoryTool,
+        UpdateMemoryTool,
+        memory_tools,
+    )
     from mem0_langchain.vectors import MemoryVectors, VectorStoreIndex
 
 __all__ = [
+    "DeleteMemoryTool",
     "LangChainChat",
     "LangChainEmbedder",
     "LangChainReranker",
+    "Mem0ChatMessageHistory",
+    "Mem0Compressor",
+    "Mem0Memory",
     "Mem0Retriever",
+    "MemoryHistoryTool",
     "MemoryMiddleware",
     "MemoryVectors",
+    "SaveMemoryTool",
+    "SearchMemoryTool",
+    "UpdateMemoryTool",
     "VectorStoreIndex",
     "memory_prompt",
+    "memory_tools",
 ]
 
 # Loaded when first asked for: a chain with a retriever needs nothing of LangChain's agents.
 _HOMES = {
+    "memory_tools": "mem0_langchain.tools",
+    "UpdateMemoryTool": "mem0_langchain.tools",
+    "SearchMemoryTool": "mem0_langchain.tools",
+    "SaveMemoryTool": "mem0_langchain.tools",
+    "MemoryHistoryTool": "mem0_langchain.tools",
+    "DeleteMemoryTool": "mem0_langchain.tools",
+    "Mem0ChatMessageHistory": "mem0_langchain.history",
+    "Mem0Compressor": "mem0_langchain.compressor",
+    "Mem0Memory": "mem0_langchain.classic",
     "LangChainChat": "mem0_langchain.models",
     "LangChainEmbedder": "mem0_langchain.models",
     "LangChainReranker": "mem0_langchain.models",

@@ -8,8 +8,9 @@ from typing import Any
 from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, convert_to_messages
 
-from mem0_core import AsyncMemory, Memory, MemoryDict, SearchResult
+from mem0_core import AsyncMemory, Memory, MemoryDict, RelationDict, SearchResult
 from mem0_core.prompts import MEMORIES_INTRODUCTION, memories_block, memory_line
+from mem0_core.records import Triplet
 
 __all__ = [
     "as_memory",
@@ -18,6 +19,7 @@ __all__ = [
     "memory_prompt",
     "question",
     "read_messages",
+    "relation_document",
     "said",
     "to_document",
 ]
@@ -136,6 +138,12 @@ def to_document(memory: MemoryDict) -> Document:
     """
     rest = {key: value for key, value in memory.items() if key not in ("id", "memory")}
     return Document(id=memory["id"], page_content=memory["memory"], metadata=rest)
+
+
+def relation_document(relation: RelationDict) -> Document:
+    """A relation as a document: its sentence, and all there is to know of it as metadata."""
+    triplet = Triplet(relation["source"], relation["relationship"], relation["destination"])
+    return Document(page_content=triplet.sentence, metadata={**relation, "type": "relation"})
 
 
 def memory_prompt(memories: Sequence[Mapping[str, Any]], *, introduction: str = MEMORIES_INTRODUCTION) -> str:

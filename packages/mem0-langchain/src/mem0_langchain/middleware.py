@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, NotRequired
 
 from langchain.agents.middleware.types import (
@@ -17,9 +17,19 @@ from langchain_core.messages import SystemMessage
 from langchain_core.runnables import ensure_config
 from langgraph.runtime import Runtime
 
-from mem0_core import AsyncMemory, ContextDict, InputError, Memory, ModelError, Scope, StoreError
+from mem0_core import (
+    AsyncMemory,
+    ContextDict,
+    InputError,
+    JobDict,
+    LimitError,
+    Memory,
+    ModelError,
+    Scope,
+    StoreError,
+)
 from mem0_core.prompts import MEMORIES_INTRODUCTION
-from mem0_langchain.convert import question, said
+from mem0_langchain.convert import as_memory, question, said
 from mem0_langchain.runs import MemoryRuns, recall_request, remember_request
 from mem0_langchain.scope import Address
 from mem0_langchain.turn import Turn, begin, finish, scope_of, trimmed, unremembered
@@ -29,7 +39,7 @@ __all__ = ["MemoryMiddleware", "MemoryState"]
 logger = logging.getLogger("mem0_langchain")
 
 # What can go wrong with a memory while its caller did nothing wrong. Other errors are always raised.
-_FAILURES = (ModelError, StoreError, InputError)
+_FAILURES = (ModelError, StoreError, InputError, LimitError)
 
 
 def _merge(left: dict[str, Turn], right: dict[str, Turn]) -> dict[str, Turn]:
@@ -48,7 +58,8 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
     - **Recall**: once per turn, by what the user says. What is found stands in the system message of every model
       call of the turn, delimited and marked as data; it never enters the agent's messages.
     - **Remember**: what the user and the assistant said in this turn, once. Tool calls and tool results, system
-      messages and recalled memories are left out. It is done when the agent ends its turn.
+      messages and recalled memories are left out. When the agent ends its turn it is kept, durably; a worker of the
+      memory learns from it while the agent goes on (`flush` waits for that). A crash in between loses nothing.
     - A turn that breaks off (an error in the model, say) is remembered with the next one of its thread, where the
       agent has a checkpointer.
 
@@ -61,9 +72,12 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         k: how many memories to recall at most.
         threshold: leave out what scores lower (0 to 1).
         filters: mem0's filters on metadata, for recall.
+        recipe: of the memory, for recall.
         remember: False only recalls.
         infer: False keeps messages as they were said, instead of the facts a model finds in them.
-        background: keep the turn durably and go on; a worker of the memory learns from it (`Memory.flush` waits).
+        background: False learns from a turn before it ends.
+        max_pending: how many turns of one scope may wait to be learnt from. Beyond it something is wrong with the
+            model, and the next turn fails to be remembered, with LimitError; see `on_error`.
         user_id, agent_id, run_id, scope, thread_as_run: whose memory, as far as it is the same in every run.
         on_error: what becomes of a turn when the memory fails (its store, a model it calls, a message it cannot
             hold). ``"raise"`` ends the turn with the error. ``"log"`` logs it and goes on: without memories if it
@@ -87,9 +101,11 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         k: int = 10,
         threshold: float | None = None,
         filters: Mapping[str, Any] | None = None,
+        recipe: Any = None,
         remember: bool = True,
         infer: bool = True,
-        background: bool = False,
+        background: bool = True,
+        max_pending: int = 1000,
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
@@ -104,12 +120,14 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         if on_error not in ("raise", "log"):
             raise ValueError(f'on_error must be "raise" or "log", not {on_error!r}')
         self.tools = []
+        self._memory = as_memory(memory)
         self._runs = MemoryRuns(memory)
         self._address = Address(
             user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run
         )
-        self._k, self._threshold, self._filters = k, threshold, filters
+        self._k, self._threshold, self._filters, self._recipe = k, threshold, filters, recipe
         self._remember, self._infer, self._background = remember, infer, background
+        self._max_pending = max_pending
         self._on_error = on_error
         self._max_tokens = max_tokens
         self._introduction = introduction
@@ -118,6 +136,14 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
     @property
     def name(self) -> str:
         return self._name
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until all turns are learnt from; False where that took longer than `timeout` seconds."""
+        return self._memory.flush(timeout)
+
+    async def aflush(self, timeout: float | None = None) -> bool:
+        """`flush`, awaited."""
+        return await self._memory.aflush(timeout)
 
     # --- recall --------------------------------------------------------------------------------------------------
 
@@ -149,7 +175,8 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         query = question(unremembered(messages, turn))
         if not query:
             return turn, None
-        asked = recall_request(query, scope, k=self._k, threshold=self._threshold, filters=self._filters)
+        options: dict[str, Any] = {"threshold": self._threshold, "filters": self._filters, "recipe": self._recipe}
+        asked = recall_request(query, scope, k=self._k, **options)
         return turn, {**asked, "recent": 0, "max_tokens": self._max_tokens, "introduction": self._introduction}
 
     # --- the model sees it -----------------------------------------------------------------------------------------
@@ -181,6 +208,8 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         request = self._end(state, runtime)
         if request is not None:
             try:
+                if self._background:
+                    self._check_room(self._memory.pending(**_whose(request)))
                 self._runs.remember.invoke(request)
             except _FAILURES as error:
                 return self._kept(state, error)
@@ -191,6 +220,8 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         request = self._end(state, runtime)
         if request is not None:
             try:
+                if self._background:
+                    self._check_room(await self._memory.apending(**_whose(request)))
                 await self._runs.remember.ainvoke(request)
             except _FAILURES as error:
                 return self._kept(state, error)
@@ -207,6 +238,10 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         # A turn that another middleware ended before it began for us has no scope yet.
         scope = scope_of(turn) or self._address.resolve(ensure_config(), runtime.context)
         return remember_request(messages, scope, infer=self._infer, background=self._background)
+
+    def _check_room(self, waiting: Sequence[JobDict]) -> None:
+        if len(waiting) >= self._max_pending:
+            raise LimitError(f"{len(waiting)} turns wait to be learnt from, of {self._max_pending} that may")
 
     def _kept(self, state: AgentState[Any], error: Exception) -> dict[str, Any] | None:
         """After a failure the turn stays open, and the next one of its thread takes it along."""
@@ -231,6 +266,10 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         if self._on_error == "raise":
             raise error
         logger.error("%s could not %s for %s; %s", self._name, what, turn and turn["scope"], then, exc_info=error)
+
+
+def _whose(request: Mapping[str, Any]) -> dict[str, str]:
+    return {axis: request[axis] for axis in ("user_id", "agent_id", "run_id") if axis in request}
 
 
 def _show(turn: Turn, seen: ContextDict) -> None:

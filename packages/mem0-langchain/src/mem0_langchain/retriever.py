@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
@@ -10,8 +11,8 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig, ensure_config
 from pydantic import field_validator
 
-from mem0_core import Memory, Scope
-from mem0_langchain.convert import as_memory, found, to_document
+from mem0_core import Memory, MemoryDict, Scope, SearchResult
+from mem0_langchain.convert import as_memory, found, relation_document, to_document
 from mem0_langchain.runs import recall_request
 from mem0_langchain.scope import Address, run_context
 
@@ -32,6 +33,9 @@ class Mem0Retriever(BaseRetriever):
         k: how many documents at most. `k`, `filters` and `threshold` may be given to `invoke` too.
         filters: mem0's filters on metadata.
         threshold: leave out what scores lower (0 to 1).
+        recipe: of the memory, for its searches. It may be given to `invoke` too.
+        relations: what becomes of the relations that bear on the query. ``"documents"`` puts them after the memories,
+            as sentences, beyond `k`; ``"metadata"`` gives every document the list of them, under that key.
         user_id, agent_id, run_id, scope, thread_as_run: whose memories, as far as it is the same in every call.
 
     Raises:
@@ -46,6 +50,8 @@ class Mem0Retriever(BaseRetriever):
     k: int = 10
     filters: dict[str, Any] | None = None
     threshold: float | None = None
+    recipe: Any = None
+    relations: Literal["none", "documents", "metadata"] = "none"
     user_id: str | None = None
     agent_id: str | None = None
     run_id: str | None = None
@@ -73,14 +79,22 @@ class Mem0Retriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        result = self.memory.search(**self._request(query, **options))
-        return [to_document(memory) for memory in found(result)]
+        return self._documents(self.memory.search(**self._request(query, **options)))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        result = await self.memory.asearch(**self._request(query, **options))
-        return [to_document(memory) for memory in found(result)]
+        return self._documents(await self.memory.asearch(**self._request(query, **options)))
+
+    def _documents(self, result: SearchResult | list[MemoryDict]) -> list[Document]:
+        documents = [to_document(memory) for memory in found(result)]
+        relations = result["relations"] if isinstance(result, Mapping) else []  # version "v1.0" has none of them
+        if self.relations == "documents":
+            return [*documents, *map(relation_document, relations)]
+        if self.relations == "metadata":
+            for document in documents:
+                document.metadata["relations"] = relations
+        return documents
 
     def _request(
         self,
@@ -90,6 +104,7 @@ class Mem0Retriever(BaseRetriever):
         k: int | None = None,
         filters: dict[str, Any] | None = None,
         threshold: float | None = None,
+        recipe: Any = None,
     ) -> dict[str, Any]:
         return recall_request(
             query,
@@ -97,6 +112,7 @@ class Mem0Retriever(BaseRetriever):
             k=self.k if k is None else k,
             filters=self.filters if filters is None else filters,
             threshold=self.threshold if threshold is None else threshold,
+            recipe=self.recipe if recipe is None else recipe,
         )
 
     def _address(self) -> Address:

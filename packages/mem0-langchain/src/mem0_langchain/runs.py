@@ -12,7 +12,7 @@ from langgraph.constants import TAG_NOSTREAM
 from mem0_core import AddResult, AsyncMemory, ContextDict, Memory, MemoryDict, Scope
 from mem0_langchain.convert import as_memory, found
 
-__all__ = ["MemoryRuns", "recall_request", "remember_request"]
+__all__ = ["MemoryRuns", "as_ids", "recall_request", "remember_request"]
 
 logger = logging.getLogger("mem0_langchain")
 
@@ -59,20 +59,28 @@ class MemoryRuns:
 
 
 def recall_request(
-    query: str, scope: Scope, *, k: int, threshold: float | None, filters: Mapping[str, Any] | None
+    query: str,
+    scope: Scope,
+    *,
+    k: int,
+    threshold: float | None,
+    filters: Mapping[str, Any] | None,
+    recipe: Any = None,
 ) -> dict[str, Any]:
-    """The arguments of `Memory.search`."""
-    return {"query": query, **_ids(scope), "limit": k, "threshold": threshold, "filters": filters}
+    """The arguments of `Memory.search`; a recipe is only named where there is one."""
+    asked = {"query": query, **as_ids(scope), "limit": k, "threshold": threshold, "filters": filters}
+    return asked if recipe is None else {**asked, "recipe": recipe}
 
 
 def remember_request(
     messages: Sequence[Mapping[str, Any]], scope: Scope, *, infer: bool, background: bool
 ) -> dict[str, Any]:
     """The arguments of `Memory.add`."""
-    return {"messages": list(messages), **_ids(scope), "infer": infer, "background": background}
+    return {"messages": list(messages), **as_ids(scope), "infer": infer, "background": background}
 
 
-def _ids(scope: Scope) -> dict[str, str]:
+def as_ids(scope: Scope) -> dict[str, Any]:
+    """The ids of a scope as `Memory`'s verbs take them."""
     return {str(axis): value for axis, value in scope.ids.items()}
 
 

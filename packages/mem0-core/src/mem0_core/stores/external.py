@@ -204,7 +204,8 @@ class ExternalIndex:
                 self._drop(address, [*gone, *changes.rows.tolist()] if at.seq else gone)
                 self._put(address, changes.rows.tolist(), changes.vectors)
                 after = changes.upto
-            self._mark(address, now)
+            if now.seq:  # else nobody is there any more, and not even the name is kept
+                self._mark(address, now)
             self._positions[address] = now
 
     def _put(self, address: Scope, rows: Sequence[int], vectors: NDArray[np.float32]) -> None:
@@ -227,7 +228,13 @@ class ExternalIndex:
     def _delete(self, ids: list[str]) -> None:
         for start in range(0, len(ids), _BATCH):
             some = ids[start : start + _BATCH]
-            self._called(lambda some=some: self._store.delete(some))  # type: ignore[misc]
+            try:
+                self._called(lambda some=some: self._store.delete(some))  # type: ignore[misc]
+            except _Outage as outage:
+                if isinstance(outage.__cause__, NotImplementedError):
+                    name = self._store.name
+                    raise ConfigError(f"vector_store: {name} cannot delete, so it cannot follow a memory") from outage
+                raise
 
     def _drain(self, partition: str) -> None:
         """Remove a partition, whatever it holds, and how far it came."""

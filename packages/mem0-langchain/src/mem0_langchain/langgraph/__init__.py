@@ -1,8 +1,9 @@
-"""Long-term memory for LangGraph workflows: nodes that recall and remember."""
+"""Long-term memory for LangGraph workflows: nodes that recall and remember, and a store."""
 
 from __future__ import annotations
 
 from mem0_langchain.convert import memory_prompt
 from mem0_langchain.langgraph.nodes import RecallNode, RememberNode
+from mem0_langchain.langgraph.store import Mem0Store, as_label, from_label
 
-__all__ = ["RecallNode", "RememberNode", "memory_prompt"]
+__all__ = ["Mem0Store", "RecallNode", "RememberNode", "as_label", "from_label", "memory_prompt"]

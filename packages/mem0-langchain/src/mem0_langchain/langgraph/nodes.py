@@ -53,6 +53,7 @@ class RecallNode(_MemoryNode):
         k: how many memories at most.
         threshold: leave out what scores lower (0 to 1).
         filters: mem0's filters on metadata.
+        recipe: of the memory, for its searches.
         messages_key: where in the state the messages are; a text there is taken for the user's.
         output_key: where in the state the memories go, as `Memory.search` returns them. The state has to have it:
             LangGraph drops what it does not know.
@@ -73,6 +74,7 @@ class RecallNode(_MemoryNode):
         k: int = 10,
         threshold: float | None = None,
         filters: Mapping[str, Any] | None = None,
+        recipe: Any = None,
         messages_key: str = "messages",
         output_key: str = "memories",
         user_id: str | None = None,
@@ -84,7 +86,7 @@ class RecallNode(_MemoryNode):
     ) -> None:
         address = Address(user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run)
         super().__init__(memory, name, messages_key, address)
-        self._k, self._threshold, self._filters = k, threshold, filters
+        self._k, self._threshold, self._filters, self._recipe = k, threshold, filters, recipe
         self._output_key = output_key
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
@@ -101,7 +103,8 @@ class RecallNode(_MemoryNode):
         scope, query = self._scope(config), question(self._messages(state))
         if not query:
             return None
-        return recall_request(query, scope, k=self._k, threshold=self._threshold, filters=self._filters)
+        options: dict[str, Any] = {"threshold": self._threshold, "filters": self._filters, "recipe": self._recipe}
+        return recall_request(query, scope, k=self._k, **options)
 
 
 class RememberNode(_MemoryNode):

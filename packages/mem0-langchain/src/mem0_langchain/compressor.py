@@ -1,0 +1,86 @@
+"""`Mem0Compressor`: the rerank stage, BM25 and a cross encoder, for the documents of any retriever."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.callbacks import Callbacks
+from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from pydantic import ConfigDict, Field
+
+from mem0_core import arerank, rerank
+
+__all__ = ["Mem0Compressor"]
+
+
+class Mem0Compressor(BaseDocumentCompressor):
+    """Puts documents in the order of what they say about a query, and keeps the best.
+
+    First scores are BM25 among the documents; a reranker reads the best `top_n` of them, and both are blended. Without
+    a reranker BM25 decides alone. Each document that is kept has its score, in [0, 1], as ``relevance_score`` in its
+    metadata. Callbacks see a run ``mem0.rerank``.
+
+    >>> ContextualCompressionRetriever(base_retriever=any_retriever, base_compressor=Mem0Compressor(k=4))
+
+    Args:
+        reranker: what `mem0_core.rerank` takes: an instance (LangChain's cross encoders and compressors too),
+            ``"provider:model"`` or ``{"provider", "config"}``.
+        k: how many documents to keep; by default all.
+        top_n: how many documents the reranker reads; by default all.
+        weight: the reranker's part of a score, in [0, 1]; by default mem0_core's.
+
+    Raises (by `compress_documents`):
+        QueryError: the query is empty.
+        ModelError: the reranker failed.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    reranker: Any = None
+    k: int | None = Field(default=None, ge=1)
+    top_n: int | None = Field(default=None, ge=1)
+    weight: float | None = Field(default=None, ge=0, le=1)
+
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> list[Document]:
+        """The documents, best first."""
+        if not documents:
+            return []
+
+        def ranked(query: str) -> list[tuple[int, float]]:
+            return rerank(query, [document.page_content for document in documents], **self._options())
+
+        order = RunnableLambda(ranked, name="mem0.rerank").invoke(query, _config(callbacks))
+        return self._kept(documents, order)
+
+    async def acompress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
+    ) -> list[Document]:
+        """The documents, best first."""
+        if not documents:
+            return []
+
+        async def ranked(query: str) -> list[tuple[int, float]]:
+            return await arerank(query, [document.page_content for document in documents], **self._options())
+
+        order = await RunnableLambda(ranked, name="mem0.rerank").ainvoke(query, _config(callbacks))
+        return self._kept(documents, order)
+
+    def _options(self) -> dict[str, Any]:
+        weight = {} if self.weight is None else {"weight": self.weight}
+        return {"reranker": self.reranker, "top_n": self.top_n, **weight}
+
+    def _kept(self, documents: Sequence[Document], order: Sequence[tuple[int, float]]) -> list[Document]:
+        return [
+            documents[place].model_copy(
+                update={"metadata": {**documents[place].metadata, "relevance_score": score}},
+            )
+            for place, score in order[: self.k]
+        ]
+
+
+def _config(callbacks: Callbacks | None) -> RunnableConfig | None:
+    return None if callbacks is None else {"callbacks": callbacks}

@@ -1,0 +1,550 @@
+"""`Mem0Store`: a memory as LangGraph's `BaseStore`, for ``store=`` of a graph and for tools that use one.
+
+An item is one memory. Its text is what of the value is indexed; the value itself, its namespace and key are in the
+memory's metadata, as JSON. Its id follows from namespace and key, so that putting it again is an update, with a
+history. Namespaces become ``user_id``s, so that a search in one costs what that namespace holds:
+
+=====================  ===========================  =======================================================
+shelf (``agent_id``)   ``user_id``                  what
+=====================  ===========================  =======================================================
+``langgraph``          ``langgraph:memories/ana``   the items that queries find
+``langgraph plain``    ``langgraph plain:...``      those put with ``index=False``, or without any text
+``langgraph names``    none                         the namespaces there are, one memory each
+=====================  ===========================  =======================================================
+
+So whatever holds for memories holds for items: one transaction, one truth, searches by the memory's recall, `delete`
+and `history` by `Memory`. No memory of a conversation is mixed with them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from itertools import islice
+from threading import Event as Signal
+from threading import Lock, Thread
+from typing import Any, TypeAlias
+
+import numpy as np
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    Op,
+    PutOp,
+    Result,
+    SearchItem,
+    SearchOp,
+    TTLConfig,
+    get_text_at_path,
+    tokenize_path,
+)
+
+from mem0_core import AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope, StoreError
+from mem0_core.flow import Flow, arun, do, run
+from mem0_core.records import Change, Event, MemoryItem, content_hash
+from mem0_langchain.convert import as_memory, found
+
+__all__ = ["Mem0Store", "as_label", "from_label"]
+
+Namespace: TypeAlias = tuple[str, ...]
+
+_IDS = uuid.UUID("8f6c2f0e-52b5-4f7b-9d5e-6d656d30676c")
+_KIND = "store_item"
+_TRIES = 20  # writes of one item, when other processes write it at the same time
+_IN_ONE_FILTER = 200  # namespaces that one filter names
+_SPARE = 4  # times as many are asked for as are wanted, where some will be left out
+_BY_INDEX: dict[bool, str] = {True: "{name}", False: "{name} plain"}
+
+
+def as_label(text: str) -> str:
+    """A namespace label for any text, such as an e-mail address: labels may hold no period and no NUL.
+
+    >>> as_label("ana@example.com")
+    'ana@example%2Ecom'
+    """
+    if not text:
+        raise InputError("a label of a namespace cannot be empty")
+    return text.replace("%", "%25").replace(".", "%2E").replace("\0", "%00")
+
+
+def from_label(label: str) -> str:
+    """The text that `as_label` made a label of."""
+    return label.replace("%00", "\0").replace("%2E", ".").replace("%25", "%")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Written:
+    """An item to be written: what is indexed of it, and when it expires."""
+
+    id: str
+    namespace: Namespace
+    key: str
+    value: str
+    text: str | None
+    ttl: float | None
+    vector: Any = None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Hit:
+    """An item that was found, with its id as a memory."""
+
+    id: str
+    item: SearchItem
+    expires: bool
+
+
+class Mem0Store(BaseStore):
+    """A `BaseStore` over a memory, which stays the caller's to close.
+
+    >>> graph = builder.compile(store=Mem0Store(Memory()))
+
+    Values are JSON objects and come back equal. A search with a query is the memory's (its recipe, its reranker);
+    items that queries cannot find fill the places that are left. What is put in a batch is not seen by the reads of
+    that batch. Filters compare as `InMemoryStore` does, but a value that is missing or cannot be compared does not
+    match, where `InMemoryStore` raises.
+
+    Args:
+        memory: a `mem0_core.Memory`.
+        fields: which parts of a value are indexed unless a put says otherwise: JSON paths as in LangGraph's
+            `IndexConfig`. By default the whole value, as JSON. The texts of several parts are indexed as one.
+        ttl: LangGraph's `TTLConfig`. What has expired is never returned; `sweep_ttl` deletes it, and
+            `start_ttl_sweeper` does so from time to time.
+        recipe: of the memory, for searches.
+        name: keeps several stores in one memory apart.
+    """
+
+    supports_ttl = True
+
+    def __init__(
+        self,
+        memory: Memory | AsyncMemory,
+        *,
+        fields: Sequence[str] | None = None,
+        ttl: TTLConfig | None = None,
+        recipe: Any = None,
+        name: str = "langgraph",
+    ) -> None:
+        self._memory = as_memory(memory)
+        self._truth = self._memory.store
+        self._paths = _paths(fields or ["$"])
+        self.ttl_config = ttl
+        self._options = {} if recipe is None else {"recipe": recipe}
+        self._name = name
+        self._names = _Names(self._truth, Scope(agent_id=f"{name} names"))
+        self._lock = Lock()  # of writers: who reads an item to update it should not be overtaken
+        self._sweeper: Thread | None = None
+        self._stop = Signal()
+
+    def batch(self, ops: Iterable[Op]) -> list[Result]:
+        return run(self._batch(list(ops)))
+
+    async def abatch(self, ops: Iterable[Op]) -> list[Result]:
+        return await arun(self._batch(list(ops)))
+
+    def _batch(self, ops: list[Op]) -> Flow[list[Result]]:
+        results: list[Result] = []
+        puts: dict[str, PutOp] = {}
+        for op in ops:
+            result: Result = None
+            if isinstance(op, GetOp):
+                result = yield from do(self._get, op)
+            elif isinstance(op, SearchOp):
+                result = list((yield from self._search(op)))
+            elif isinstance(op, ListNamespacesOp):
+                result = yield from do(self._list, op)
+            elif isinstance(op, PutOp):
+                puts[self._id(op.namespace, op.key)] = op  # the last one of a key counts
+            else:
+                raise ValueError(f"Unknown operation type: {type(op)}")
+            results.append(result)
+        if puts:
+            yield from self._put(puts)
+        return results
+
+    # --- reading ---------------------------------------------------------------------------------------------------
+
+    def _get(self, op: GetOp) -> Item | None:
+        held = self._truth.get(self._id(op.namespace, op.key))
+        if held is None or _expired(held.metadata):
+            return None
+        if op.refresh_ttl:
+            self._refresh([held])
+        value = json.loads(held.metadata["value"])
+        created, updated = _times(held.created_at, held.updated_at)
+        return Item(value=value, key=op.key, namespace=op.namespace, created_at=created, updated_at=updated)
+
+    def _search(self, op: SearchOp) -> Flow[list[SearchItem]]:
+        end = op.offset + op.limit
+        hits: list[_Hit] = []
+        if op.query:
+            hits = yield from self._nearest(op, end)
+        if len(hits) < end:
+            hits += yield from do(self._listed, op, end - len(hits), indexed=not op.query)
+        chosen = hits[op.offset : end]
+        if op.refresh_ttl and any(hit.expires for hit in chosen):
+            yield from do(self._refresh_ids, [hit.id for hit in chosen if hit.expires])
+        return [hit.item for hit in chosen]
+
+    def _nearest(self, op: SearchOp, wanted: int) -> Flow[list[_Hit]]:
+        """The items of a namespace and those below it that are nearest to a query, as far as a filter lets them."""
+        among = self._names.below(op.namespace_prefix)
+        if not among:
+            return []
+        some, limit = len(among) < self._names.count, wanted
+        scope: dict[str, Any] = {"user_id": self._user(among[0], True)}
+        if len(among) > 1:
+            scope = {"agent_id": self._shelf(True)}
+            limit = wanted * _SPARE if some else wanted
+        assert op.query is not None
+        while True:
+            result = yield from do(self._memory.search, op.query, **scope, limit=limit, **self._options)
+            memories = found(result)
+            living = (_hit(memory) for memory in memories if not _expired(memory["metadata"]))
+            below = (hit for hit in living if _begins(hit.item.namespace, op.namespace_prefix))
+            hits = [hit for hit in below if _passes(hit.item.value, op.filter)]
+            if len(hits) >= wanted or len(memories) < limit:
+                return hits[:wanted]
+            if 1 < len(among) <= _IN_ONE_FILTER and some:  # a filter looks at everything, so it comes second
+                scope["filters"] = {"namespace": {"in": [_path(namespace) for namespace in among]}}
+            limit *= _SPARE  # what the filter leaves out, and other namespaces, took places
+
+    def _listed(self, op: SearchOp, wanted: int, *, indexed: bool) -> list[_Hit]:
+        """Items in the order in which they were put, namespace by namespace; only those not indexed, if so told."""
+        items: list[_Hit] = []
+        for namespace in self._names.below(op.namespace_prefix):
+            items += self._items(namespace, wanted - len(items), indexed=indexed, filter=op.filter)
+            if len(items) >= wanted:
+                break
+        return items[:wanted]
+
+    def _items(
+        self, namespace: Namespace, wanted: int, *, indexed: bool, filter: Mapping[str, Any] | None = None
+    ) -> list[_Hit]:
+        limit = None if filter else wanted
+        while True:
+            held: list[MemoryItem] = []
+            more = False
+            for shelf in (True, False) if indexed else (False,):
+                some = self._truth.find(Scope(self._user(namespace, shelf)), limit=limit)
+                more = more or len(some) == limit
+                held += some
+            if indexed:
+                held.sort(key=lambda item: item.created_at)
+            living = (item for item in held if not _expired(item.metadata))
+            passing = (item for item in living if not filter or _passes(json.loads(item.metadata["value"]), filter))
+            hits = [_listed_hit(namespace, item) for item in islice(passing, wanted)]
+            if limit is None or len(hits) >= wanted or not more:
+                return hits
+            limit *= _SPARE  # what has expired took places
+
+    def _list(self, op: ListNamespacesOp) -> list[Namespace]:
+        listed: dict[Namespace, None] = {}
+        for namespace in sorted(self._names.below(())):
+            if all(_matches(condition, namespace) for condition in op.match_conditions or ()):
+                short = namespace[: op.max_depth]
+                if short not in listed and self._items(namespace, 1, indexed=True):
+                    listed[short] = None
+                if len(listed) >= op.offset + op.limit:
+                    break
+        return list(listed)[op.offset : op.offset + op.limit]
+
+    # --- writing ---------------------------------------------------------------------------------------------------
+
+    def _put(self, puts: Mapping[str, PutOp]) -> Flow[None]:
+        gone = [id for id, op in puts.items() if op.value is None]
+        written = [self._written(id, op) for id, op in puts.items() if op.value is not None]
+        for id in gone:
+            with suppress(NotFoundError):
+                yield from do(self._memory.delete, id)
+        if not written:
+            return
+        texts = [item.text for item in written if item.text is not None]
+        vectors = iter((yield from do(self._memory.embedder.embed, texts)) if texts else ())
+        placeholder = self._placeholder()
+        ready = [
+            dataclasses.replace(item, vector=placeholder if item.text is None else next(vectors)) for item in written
+        ]
+        yield from do(self._write, ready)
+
+    def _written(self, id: str, op: PutOp) -> _Written:
+        value = op.value
+        if not isinstance(value, Mapping):
+            raise InputError(f"the value of {op.namespace} {op.key!r} must be a mapping, not {type(value).__name__}")
+        paths = self._paths if op.index is None else _paths(op.index or ())
+        texts = [text for path in paths for text in get_text_at_path(value, path)]
+        try:
+            as_json = json.dumps(dict(value))
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InputError(f"the value of {op.namespace} {op.key!r} is no JSON: {error}") from error
+        text = "\n".join(text for text in texts if text.strip()).replace("\0", " ")
+        text = text.encode("utf-8", "replace").decode()  # halves of surrogate pairs: the value keeps them, as JSON
+        return _Written(id, op.namespace, op.key, as_json, text or None, op.ttl)
+
+    def _write(self, items: Sequence[_Written]) -> None:
+        """Write items in one transaction, with the namespaces that are new."""
+        embedder = self._memory.embedder
+        space = (embedder.name, embedder.dims)
+        with self._lock:
+            for _ in range(_TRIES):
+                now = datetime.now(UTC).isoformat()
+                changes = self._new_names({item.namespace for item in items}, now)
+                changes += [self._change(item, now) for item in items]
+                try:
+                    done = self._truth.commit(changes, scope=self._names.scope, at=now, space=space)
+                except StoreError:
+                    if not any(change.event is Event.ADD and self._truth.get(change.after.id) for change in changes):
+                        raise
+                    continue  # another process was faster to add it: it is updated now
+                if not done.conflicts:
+                    return
+        raise StoreError(f"other processes kept changing these items while they were put: {[i.key for i in items]}")
+
+    def _new_names(self, namespaces: set[Namespace], now: str) -> list[Change]:
+        return [
+            Change(Event.ADD, self._names.entry(namespace, now), vector=self._placeholder())
+            for namespace in namespaces
+            if not self._names.holds(namespace)
+        ]
+
+    def _change(self, item: _Written, now: str) -> Change:
+        text = item.text if item.text is not None else item.value
+        metadata: dict[str, Any] = {"namespace": _path(item.namespace), "key": item.key, "value": item.value}
+        if item.ttl is not None:
+            metadata |= {"ttl": item.ttl, "expires": time.time() + item.ttl * 60}
+        indexed = item.text is not None
+        scope = Scope(self._user(item.namespace, indexed), self._shelf(indexed), item.id)
+        held = self._truth.get(item.id)
+        if held is not None and (held.scope != scope or _expired(held.metadata)):
+            self._memory.delete(item.id)
+            held = None
+        said = MemoryItem(item.id, text, scope, content_hash(text), now, metadata=metadata, memory_type=_KIND)
+        if held is None:
+            return Change(Event.ADD, said, vector=item.vector)
+        after = dataclasses.replace(said, created_at=held.created_at, updated_at=now, seq=held.seq, pinned=held.pinned)
+        return Change(Event.UPDATE, after, before=held.text, vector=item.vector)
+
+    def _placeholder(self) -> Any:
+        """A vector for what is not searched by vectors."""
+        vector = np.zeros(self._memory.embedder.dims, np.float32)
+        vector[0] = 1
+        return vector
+
+    # --- what expires ----------------------------------------------------------------------------------------------
+
+    def _refresh_ids(self, ids: Sequence[str]) -> None:
+        held = [self._truth.get(id) for id in ids]
+        self._refresh([item for item in held if item is not None])
+
+    def _refresh(self, items: Sequence[MemoryItem]) -> None:
+        """Begin the time to live of items anew. It is not written again where that would add less than a hundredth."""
+        now = time.time()
+        changes = []
+        for item in items:
+            ttl, expires = item.metadata.get("ttl"), item.metadata.get("expires")
+            if ttl is not None and expires is not None and now + ttl * 60 - expires > ttl * 0.6:
+                after = dataclasses.replace(item, metadata={**item.metadata, "expires": now + ttl * 60})
+                changes.append(Change(Event.UPDATE, after, before=item.text))
+        if changes:  # who changes one of them at this moment refreshes it as well
+            self._truth.commit(changes, scope=self._names.scope, at=datetime.now(UTC).isoformat())
+
+    def sweep_ttl(self) -> int:
+        """Delete what has expired; returns how many items that were."""
+        swept = 0
+        for indexed in (True, False):
+            for item in self._truth.find(Scope(agent_id=self._shelf(indexed))):
+                if _expired(item.metadata):
+                    with suppress(NotFoundError):
+                        self._memory.delete(item.id)
+                        swept += 1
+        return swept
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: int | None = None) -> None:
+        """Sweep in a thread, every so many minutes; by default as the configuration says, else every five."""
+        every = sweep_interval_minutes or (self.ttl_config or {}).get("sweep_interval_minutes") or 5
+        if self._sweeper is not None and self._sweeper.is_alive():
+            return
+        self._stop.clear()
+
+        def sweep() -> None:
+            while not self._stop.wait(every * 60):
+                self.sweep_ttl()
+
+        self._sweeper = Thread(target=sweep, name="mem0-ttl", daemon=True)
+        self._sweeper.start()
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """Stop sweeping; False if a sweep took longer than `timeout` seconds."""
+        self._stop.set()
+        if self._sweeper is None:
+            return True
+        self._sweeper.join(timeout)
+        return not self._sweeper.is_alive()
+
+    # --- addresses -------------------------------------------------------------------------------------------------
+
+    def _id(self, namespace: Namespace, key: str) -> str:
+        place = json.dumps([self._name, *namespace, key])  # as ASCII, whatever is in them
+        return str(uuid.uuid5(_IDS, place))
+
+    def _shelf(self, indexed: bool) -> str:
+        return _BY_INDEX[indexed].format(name=self._name)
+
+    def _user(self, namespace: Namespace, indexed: bool) -> str:
+        return f"{self._shelf(indexed)}:{_path(namespace)}"
+
+
+class _Names:
+    """The namespaces there are, or were: followed as a projection is, by sequence number."""
+
+    def __init__(self, truth: Any, scope: Scope) -> None:
+        self.scope = scope
+        self._truth = truth
+        self._lock = Lock()
+        self._at: Any = None
+        self._held: dict[int, Namespace] = {}  # by row, that is, in the order in which they began
+        self._below: dict[Namespace, list[Namespace]] = {}
+
+    @property
+    def count(self) -> int:
+        return len(self._held)
+
+    def holds(self, namespace: Namespace) -> bool:
+        return namespace in self.below(namespace)
+
+    def below(self, prefix: Namespace) -> list[Namespace]:
+        """The namespaces that begin with a prefix, oldest first."""
+        held = self._followed()
+        some = self._below.get(prefix)
+        if some is None:
+            some = [namespace for namespace in held.values() if _begins(namespace, prefix)]
+            if self._held is held:
+                self._below[prefix] = some
+        return some
+
+    def entry(self, namespace: Namespace, now: str) -> MemoryItem:
+        path = _path(namespace)
+        return MemoryItem(
+            id=str(uuid.uuid5(_IDS, f"{self.scope} {path}")),
+            text=path,
+            scope=self.scope,
+            hash=content_hash(path),
+            created_at=now,
+            metadata={"namespace": path},
+            memory_type=_KIND,
+            actor_id=path,  # with it, namespaces that differ in case or punctuation only are two
+        )
+
+    def _followed(self) -> dict[int, Namespace]:
+        now = self._truth.position(self.scope)
+        if self._at == now:
+            return self._held
+        with self._lock:
+            after = 0 if self._at is None or self._at.epoch != now.epoch else self._at.seq
+            held = {} if after == 0 else dict(self._held)
+            changes = self._truth.vector_changes(self.scope, after=after)
+            for row in changes.removed.tolist():
+                held.pop(row, None)
+            items = self._truth.by_rows(changes.rows.tolist(), scope=self.scope)
+            held |= {row: _namespace(item.metadata["namespace"]) for row, item in sorted(items.items())}
+            self._held, self._at, self._below = held, now, {}
+        return held
+
+
+# --- namespaces and items ------------------------------------------------------------------------------------------
+
+
+def _path(namespace: Namespace) -> str:
+    return "/".join(label.replace("%", "%25").replace("/", "%2F") for label in namespace)
+
+
+def _namespace(path: str) -> Namespace:
+    return tuple(label.replace("%2F", "/").replace("%25", "%") for label in path.split("/"))
+
+
+def _begins(namespace: Namespace, prefix: Namespace) -> bool:
+    return namespace[: len(prefix)] == tuple(prefix)
+
+
+def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
+    path = condition.path
+    if len(namespace) < len(path):
+        return False
+    if condition.match_type not in ("prefix", "suffix"):
+        raise ValueError(f"Unsupported match type: {condition.match_type}")
+    part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
+    return all(wanted in ("*", label) for label, wanted in zip(part, path, strict=True))
+
+
+def _hit(memory: MemoryDict) -> _Hit:
+    """An item that a search found."""
+    metadata = memory["metadata"]
+    item = SearchItem(
+        _namespace(metadata["namespace"]),
+        metadata["key"],
+        json.loads(metadata["value"]),
+        *_times(memory["created_at"], memory["updated_at"]),
+        score=memory["score"],
+    )
+    return _Hit(memory["id"], item, "expires" in metadata)
+
+
+def _listed_hit(namespace: Namespace, held: MemoryItem) -> _Hit:
+    value = json.loads(held.metadata["value"])
+    item = SearchItem(namespace, held.metadata["key"], value, *_times(held.created_at, held.updated_at))
+    return _Hit(held.id, item, "expires" in held.metadata)
+
+
+def _times(created_at: str, updated_at: str | None) -> tuple[datetime, datetime]:
+    created = datetime.fromisoformat(created_at)
+    return created, datetime.fromisoformat(updated_at) if updated_at else created
+
+
+def _expired(metadata: Mapping[str, Any]) -> bool:
+    expires = metadata.get("expires")
+    return expires is not None and expires <= time.time()
+
+
+def _paths(fields: Iterable[str]) -> list[Any]:
+    return [path if path == "$" else tokenize_path(path) for path in fields]
+
+
+# --- filters -------------------------------------------------------------------------------------------------------
+
+
+def _passes(value: Mapping[str, Any], filter: Mapping[str, Any] | None) -> bool:
+    return all(_equal(value.get(key), wanted) for key, wanted in (filter or {}).items())
+
+
+def _equal(value: Any, wanted: Any) -> bool:
+    """Whether a value is as wanted, objects and lists part by part; of an object, keys not wanted may be anything."""
+    if isinstance(wanted, Mapping):
+        if any(key.startswith("$") for key in wanted):
+            return all(_compares(value, operator, operand) for operator, operand in wanted.items())
+        return isinstance(value, Mapping) and all(_equal(value.get(key), part) for key, part in wanted.items())
+    if isinstance(wanted, (list, tuple)):
+        same_length = isinstance(value, (list, tuple)) and len(value) == len(wanted)
+        return same_length and all(_equal(part, other) for part, other in zip(value, wanted, strict=True))
+    return bool(value == wanted)
+
+
+def _compares(value: Any, operator: str, operand: Any) -> bool:
+    if operator == "$eq":
+        return bool(value == operand)
+    if operator == "$ne":
+        return bool(value != operand)
+    if operator not in ("$gt", "$gte", "$lt", "$lte"):
+        raise ValueError(f"Unsupported operator: {operator}")
+    try:
+        left, right = float(value), float(operand)
+    except (TypeError, ValueError):  # not there, or no number: neither more nor less
+        return False
+    return {"$gt": left > right, "$gte": left >= right, "$lt": left < right, "$lte": left <= right}[operator]

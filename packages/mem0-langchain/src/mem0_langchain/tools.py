@@ -1,0 +1,253 @@
+"""Tools by which an agent keeps a memory itself: search, save, update, delete, and look what a memory said before.
+
+Whose memory it is comes from the run, or from the constructor, and never from the model: no argument of a tool names a
+user, and an id that belongs to somebody else is an id that does not exist.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from langchain_core.runnables import RunnableConfig, ensure_config
+from langchain_core.tools import BaseTool
+from pydantic import BaseModel, Field, field_validator
+
+from mem0_core import AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope
+from mem0_core.flow import Flow, arun, do, run
+from mem0_core.prompts import memory_line
+from mem0_langchain.convert import as_memory, found
+from mem0_langchain.runs import as_ids, recall_request
+from mem0_langchain.scope import Address, run_context
+
+__all__ = [
+    "DeleteMemoryTool",
+    "MemoryHistoryTool",
+    "SaveMemoryTool",
+    "SearchMemoryTool",
+    "UpdateMemoryTool",
+    "memory_tools",
+]
+
+_NOT_THERE = "There is no memory with the id {!r}. Search for memories to learn their ids."
+
+Answer = tuple[str, Any]
+"""What the model reads, and beside it (as the message's artifact) what a program does."""
+
+
+class _Query(BaseModel):
+    query: str = Field(description="What to look for, in plain words.")
+
+
+class _Text(BaseModel):
+    text: str = Field(description="The fact to remember, as one sentence that stands alone.")
+
+
+class _Which(BaseModel):
+    memory_id: str = Field(description="The id of a memory, as search_memory shows it.")
+
+
+class _NewText(_Which):
+    text: str = Field(description="What the memory says from now on, as one sentence that stands alone.")
+
+
+class _MemoryTool(BaseTool):
+    """What the tools share: a memory, and whose it is; see `mem0_langchain.scope`."""
+
+    memory: Memory
+    user_id: str | None = None
+    agent_id: str | None = None
+    run_id: str | None = None
+    scope: Scope | None = None
+    thread_as_run: bool = False
+    response_format: Literal["content", "content_and_artifact"] = "content_and_artifact"
+
+    @field_validator("memory", mode="before")
+    @classmethod
+    def _memory_itself(cls, value: Any) -> Any:
+        return as_memory(value)
+
+    def model_post_init(self, context: Any, /) -> None:
+        super().model_post_init(context)
+        self._address()  # ids that cannot be ones are refused here
+
+    def _run(self, config: RunnableConfig, **arguments: Any) -> Answer:
+        return run(self._work(self._scope(config), **arguments))
+
+    async def _arun(self, config: RunnableConfig, **arguments: Any) -> Answer:
+        return await arun(self._work(self._scope(config), **arguments))
+
+    def _work(self, scope: Scope, **arguments: Any) -> Flow[Answer]:
+        raise NotImplementedError
+
+    def _scope(self, config: RunnableConfig) -> Scope:
+        return self._address().resolve(ensure_config(config), run_context())
+
+    def _address(self) -> Address:
+        return Address(
+            user_id=self.user_id,
+            agent_id=self.agent_id,
+            run_id=self.run_id,
+            scope=self.scope,
+            thread_as_run=self.thread_as_run,
+        )
+
+    def _own(self, scope: Scope, memory_id: str) -> Flow[MemoryDict | None]:
+        """The memory with this id, if it lies in the scope."""
+        if not memory_id:
+            return None
+        memory = yield from do(self.memory.get, memory_id)
+        if memory is None or any(memory.get(axis.value) != value for axis, value in scope.ids.items()):
+            return None
+        return memory
+
+
+class SearchMemoryTool(_MemoryTool):
+    """`search_memory`: the memories nearest to a query.
+
+    Args:
+        k: how many at most.
+        threshold: leave out what scores lower (0 to 1).
+        filters: mem0's filters on metadata.
+        recipe: of the memory, for this search.
+    """
+
+    name: str = "search_memory"
+    description: str = (
+        "Search long-term memory: what is known about the user and what was said in earlier conversations. Returns"
+        " memories as data, one JSON object a line, each with its id."
+    )
+    args_schema: Any = _Query
+    k: int = 10
+    threshold: float | None = None
+    filters: dict[str, Any] | None = None
+    recipe: Any = None
+
+    def _work(self, scope: Scope, *, query: str) -> Flow[Answer]:  # type: ignore[override]
+        if not query.strip():
+            return "The query is empty: say what to look for.", []
+        asked = recall_request(
+            query, scope, k=self.k, threshold=self.threshold, filters=self.filters, recipe=self.recipe
+        )
+        memories = found((yield from do(self.memory.search, **asked)))
+        return "\n".join(_line(memory) for memory in memories) or "Nothing is known about this.", memories
+
+
+class SaveMemoryTool(_MemoryTool):
+    """`save_memory`: a fact, word for word.
+
+    Args:
+        memory_metadata: kept with every memory it saves.
+    """
+
+    name: str = "save_memory"
+    description: str = (
+        "Save one fact to long-term memory, for later conversations. What is said in the conversation may be remembered"
+        " anyway: save what the user asks to be remembered."
+    )
+    args_schema: Any = _Text
+    memory_metadata: dict[str, Any] | None = None
+
+    def _work(self, scope: Scope, *, text: str) -> Flow[Answer]:  # type: ignore[override]
+        try:
+            result = yield from do(self.memory.add, text, **as_ids(scope), infer=False, metadata=self.memory_metadata)
+        except InputError as error:
+            return f"Not saved: {error}", []
+        changes = result["results"] if isinstance(result, Mapping) else result
+        if not changes:
+            return "Not saved: there is nothing in it that can be kept.", []
+        known = "It was known already, with the id" if changes[0]["event"] == "NONE" else "Saved with the id"
+        return f"{known} {changes[0]['id']}.", changes
+
+
+class UpdateMemoryTool(_MemoryTool):
+    """`update_memory`: gives a memory another text."""
+
+    name: str = "update_memory"
+    description: str = "Correct a memory that is no longer true, or not quite: it then says something else."
+    args_schema: Any = _NewText
+
+    def _work(self, scope: Scope, *, memory_id: str, text: str) -> Flow[Answer]:  # type: ignore[override]
+        if (yield from self._own(scope, memory_id)) is None:
+            return _NOT_THERE.format(memory_id), None
+        try:
+            yield from do(self.memory.update, memory_id, text)
+        except InputError as error:
+            return f"Not updated: {error}", None
+        except NotFoundError:  # deleted at this moment
+            return _NOT_THERE.format(memory_id), None
+        return f"Updated: {memory_id} now says {text!r}.", {"id": memory_id, "memory": text}
+
+
+class DeleteMemoryTool(_MemoryTool):
+    """`delete_memory`: erases a memory with the messages it came from.
+
+    Args:
+        purge: erase its history as well.
+    """
+
+    name: str = "delete_memory"
+    description: str = "Delete a memory for good, where the user asks for it to be forgotten."
+    args_schema: Any = _Which
+    purge: bool = False
+
+    def _work(self, scope: Scope, *, memory_id: str) -> Flow[Answer]:  # type: ignore[override]
+        if (yield from self._own(scope, memory_id)) is None:
+            return _NOT_THERE.format(memory_id), None
+        try:
+            yield from do(self.memory.delete, memory_id, purge=self.purge)
+        except NotFoundError:
+            return _NOT_THERE.format(memory_id), None
+        return f"Deleted: {memory_id}.", {"id": memory_id}
+
+
+class MemoryHistoryTool(_MemoryTool):
+    """`memory_history`: what a memory said before, and when it changed; of memories that are there."""
+
+    name: str = "memory_history"
+    description: str = "Show how a memory came to say what it says: every change of it, oldest first, with its date."
+    args_schema: Any = _Which
+
+    def _work(self, scope: Scope, *, memory_id: str) -> Flow[Answer]:  # type: ignore[override]
+        if (yield from self._own(scope, memory_id)) is None:
+            return _NOT_THERE.format(memory_id), []
+        rows = yield from do(self.memory.history, memory_id)
+        lines = [
+            json.dumps(
+                {"event": row["event"], "memory": row["new_memory"], "date": row["updated_at"] or row["created_at"]},
+                ensure_ascii=False,
+            )
+            for row in rows
+        ]
+        return "\n".join(lines), rows
+
+
+def memory_tools(
+    memory: Memory | AsyncMemory,
+    *,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    run_id: str | None = None,
+    scope: Scope | None = None,
+    thread_as_run: bool = False,
+) -> list[BaseTool]:
+    """All five, for ``create_agent(model, tools=memory_tools(memory))``.
+
+    Args:
+        user_id, agent_id, run_id, scope, thread_as_run: whose memory, as far as it is the same in every run; the run's
+            context or ``configurable`` names the rest.
+    """
+    ids: dict[str, Any] = {
+        "user_id": user_id,
+        "agent_id": agent_id,
+        "run_id": run_id,
+        "scope": scope,
+        "thread_as_run": thread_as_run,
+    }
+    kinds = (SearchMemoryTool, SaveMemoryTool, UpdateMemoryTool, DeleteMemoryTool, MemoryHistoryTool)
+    return [kind(memory=as_memory(memory), **ids) for kind in kinds]
+
+
+def _line(memory: MemoryDict) -> str:
+    return f'{{"id": {json.dumps(memory["id"])}, {memory_line(memory)[1:]}'
