@@ -250,7 +250,7 @@ def test_it_takes_the_memorys_model_unless_it_has_its_own(tmp_path: Path, mode: 
     ):
         before = len(asked.calls)
         memory = filled(tmp_path / folder, mode, llm=memorys, reranker=spec)
-        assert texts(memory.search("tea", user_id="u"))[0] == "tea with milk and sugar"
+        assert texts(memory.search("tea", user_id="u", recipe="mem0"))[0] == "tea with milk and sugar"
         assert [call.task for call in asked.calls[before:]] == ["rerank"]
         memory.memory.close()
     assert {call.task for call in memorys.calls} == {"rerank"}

@@ -82,6 +82,17 @@ def test_what_only_the_graph_knows_is_found(tmp_path: Path) -> None:
         assert found["relations"]
 
 
+@pytest.mark.parametrize("recipe", ["hybrid", "offline"])
+def test_a_chain_of_relations_leads_to_what_is_asked(memory: Driven, recipe: str) -> None:
+    """Neither Anna nor Rex is in the question: the graph knows the way."""
+    memory.add("My sister is called Anna", user_id="u")
+    memory.add("Anna has a dog named Rex", user_id="u")
+    fill(memory, 50)
+    found = signals(memory, "What is my sister's dog called?", recipe=recipe)
+    assert found["Anna has a dog named Rex"]["path"] > 0.3
+    assert all(one["path"] == 0 for text, one in found.items() if text.startswith("note"))
+
+
 def test_a_source_that_a_recipe_does_not_name_brings_nothing(tmp_path: Path) -> None:
     with open_memory(tmp_path, graph=False) as memory:
         fill(memory, 100)
@@ -359,17 +370,16 @@ class Backwards:
 
 
 def test_what_a_reranker_puts_aside_is_told(tmp_path: Path) -> None:
-    with open_memory(tmp_path, reranker=Backwards()) as memory:
+    with open_memory(tmp_path, reranker=Backwards(), config={"recipe": {"rerank_weight": 0.9}}) as memory:
         (entry,) = memory.add("The dentist called on Friday", user_id="u", infer=False)["results"]
         fill(memory, 20)
-        lost = why(memory, "when did the dentist call", entry["id"], limit=3)
+        query = "when did the dentist call"
+        lost = why(memory, query, entry["id"], limit=3)
         assert lost["reason"] == "lost_at_rerank"
-        first = memory.search("when did the dentist call", user_id="u", explain=True, limit=1)["results"][0]
+        (first,) = memory.search(query, user_id="u", explain=True, limit=1)["results"]
         assert first["memory"] != "The dentist called on Friday"
         assert first["explanation"]["before_rerank"] < first["score"]
-        assert texts(memory.search("when did the dentist call", user_id="u", limit=1, rerank=False)) == [
-            "The dentist called on Friday"
-        ]
+        assert texts(memory.search(query, user_id="u", limit=1, rerank=False)) == ["The dentist called on Friday"]
 
 
 def test_a_search_is_one_pass_of_the_reranker(tmp_path: Path) -> None:

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 import mem0_core
 from mem0_core.errors import ConfigError, InputError, ModelError, QueryError, ReplyError
 from mem0_core.flow import arun, run
-from mem0_core.pipelines.rerank import WEIGHT, lexical_scores
+from mem0_core.pipelines.rerank import lexical_scores
 from mem0_core.pipelines.rerank import rerank as flow
+from mem0_core.recipes import RERANK_WEIGHT
 
 TEXTS = ["Maya keeps bees", "Tom sails a boat", "Maya sails on Sundays", "nothing of the kind"]
 
@@ -75,7 +76,9 @@ def test_the_blend_is_the_weighted_mean_and_the_reranker_is_asked_once(rerank: C
     assert told.asked == [("q", ["a", "b"])]
     ranked = rerank("q", ["a", "b"], reranker=told, scores=[0.6, 0.4])
     assert [place for place, _ in ranked] == [1, 0]
-    assert [score for _, score in ranked] == pytest.approx([(1 - WEIGHT) * 0.4 + WEIGHT, (1 - WEIGHT) * 0.6])
+    assert [score for _, score in ranked] == pytest.approx(
+        [(1 - RERANK_WEIGHT) * 0.4 + RERANK_WEIGHT, (1 - RERANK_WEIGHT) * 0.6]
+    )
 
 
 def test_only_the_best_by_first_score_are_read_and_the_others_stay_below_in_their_order(

@@ -21,6 +21,14 @@ __all__ = ["HYBRID", "MEM0", "OFFLINE", "PAPER", "RECIPES", "SIGNALS", "Recipe",
 
 Source = Literal["dense", "lexical", "graph"]
 
+RERANK_WEIGHT = 0.2
+"""How much of a score is the reranker's, unless told otherwise.
+
+It is more than it looks: the best twenty first scores of a search lie some 0.2 to 0.3 apart, and a text that the
+reranker is sure of (1 against 0) passes those that lead by up to 0.25. A weak model costs little so; at 0.7 it costs
+many times what it can bring (docs/reranking.md has the measurements).
+"""
+
 _MIDDLE = 64  # words: a memory of that length is as much a short text as a long one
 _STEEPNESS = 4
 
@@ -94,7 +102,7 @@ class Recipe:
     threshold: float | None = None
     gate: float = 0.3
     rerank_pool: int = 30
-    rerank_weight: float = 0.7
+    rerank_weight: float = RERANK_WEIGHT
 
     def __post_init__(self) -> None:
         if not self.sources or not set(self.sources) <= {"dense", "lexical", "graph"}:
@@ -151,7 +159,7 @@ def shortness(typical: float) -> float:
     return 1.0 / (1.0 + (step / _MIDDLE) ** _STEEPNESS)
 
 
-MEM0 = Recipe("mem0", Weights(dense=1.0))
+MEM0 = Recipe("mem0", Weights(dense=1.0), rerank_weight=1.0)
 """mem0's search: the nearest vectors, relations beside them, a reranker where one is configured."""
 
 PAPER = Recipe("paper", Weights(dense=0.5, graph=0.5), sources=("dense", "graph"))
@@ -178,8 +186,9 @@ HYBRID = Recipe(
         date=0.2,
         session=0.35,
         graph=0.1,
+        path=0.1,
     ),
-    Weights(dense=0.75, bm25=0.25, speaker=0.15, role=0.1, date=0.2, graph=0.1, pagerank=0.3),
+    Weights(dense=0.75, bm25=0.25, speaker=0.15, role=0.1, date=0.2, graph=0.1, path=0.1, pagerank=0.3),
     sources=("dense", "lexical", "graph"),
 )
 """The default: everything that was measured to help (docs/recall.md)."""

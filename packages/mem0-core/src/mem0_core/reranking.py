@@ -7,9 +7,9 @@ from functools import lru_cache
 from typing import Any
 
 from mem0_core.flow import arun, run
-from mem0_core.pipelines.rerank import WEIGHT
 from mem0_core.pipelines.rerank import rerank as flow
 from mem0_core.ports import Reranker
+from mem0_core.recipes import RERANK_WEIGHT
 from mem0_core.wiring import rerank_model
 
 __all__ = ["arerank", "rerank"]
@@ -22,7 +22,7 @@ def rerank(
     reranker: Reranker | Mapping[str, Any] | str | None = None,
     scores: Sequence[float] | None = None,
     top_n: int | None = None,
-    weight: float = WEIGHT,
+    weight: float = RERANK_WEIGHT,
 ) -> list[tuple[int, float]]:
     """Order texts by what they say of `query`: (position, score in [0, 1]) of each, best first.
 
@@ -45,7 +45,7 @@ async def arerank(
     reranker: Reranker | Mapping[str, Any] | str | None = None,
     scores: Sequence[float] | None = None,
     top_n: int | None = None,
-    weight: float = WEIGHT,
+    weight: float = RERANK_WEIGHT,
 ) -> list[tuple[int, float]]:
     """`rerank`, awaited."""
     return await arun(flow(_built(reranker), query, texts, scores=scores, top_n=top_n, weight=weight))

@@ -66,7 +66,7 @@ class Pool:
         assert sketch.row is not None
         graph, often = related.support.get(sketch.row, (0.0, 0))
         beside = tuple(self._said[row] for row in (sketch.before, sketch.after) if row in self._said)
-        return Candidate(sketch, self._said[sketch.row], beside, graph, often)
+        return Candidate(sketch, self._said[sketch.row], beside, graph, often, related.paths.get(sketch.row, 0.0))
 
     def named(self, names: Sequence[str]) -> Flow[dict[str, NDArray[np.int64]]]:
         """For each name the rows of the memories that have it, unless it is everybody's."""

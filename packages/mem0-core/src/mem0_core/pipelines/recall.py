@@ -192,10 +192,18 @@ def read(ports: Ports, query: Query) -> Flow[Reading]:
 
 
 def _related(ports: Ports, graph: Graph, query: Query, vectors: NDArray[np.float32]) -> Flow[Related]:
-    hops, supported = query.recipe.hops, "graph" in query.recipe.sources
+    recipe = query.recipe
     return (
         yield from recall_relations(
-            ports, graph, query.text, query.scope, vectors, hops=hops, as_of=query.as_of, supported=supported
+            ports,
+            graph,
+            query.text,
+            query.scope,
+            vectors,
+            hops=recipe.hops,
+            as_of=query.as_of,
+            supported="graph" in recipe.sources,
+            routed="path" in recipe.signals,
         )
     )
 
@@ -236,7 +244,7 @@ def ranked(ports: Ports, query: Query, reading: Reading, size: int) -> Flow[tupl
     if recipe.is_dense_only:
         return _by_vector(near, reading.beside), len(near) < size
     pool = Pool(ports, query.scope, query.today, reading.asked, reading.vectors, near)
-    brought = _within(reading.related.support, only)
+    brought = _within(reading.related.memories, only)
     if "lexical" in recipe.sources:
         brought += best_by_words(reading.matches, reading.asked.weights, size, only)
     return (yield from rank(pool, recipe, brought, reading.related, reading.beside, only)), len(near) < size

@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING
 from mem0_core import rules
 from mem0_core.errors import ModelError
 from mem0_core.flow import Flow, do
+from mem0_core.graph.question import read_question
+from mem0_core.pipelines.explore import traverse
 from mem0_core.pipelines.near import embed_texts
 from mem0_core.pipelines.relate import look, name_entities, self_name
 from mem0_core.ports import Around, Graph, Ports
 from mem0_core.ranking import bm25
 from mem0_core.records import Relation, Scope
 from mem0_core.text import speaks_of_self
+from mem0_core.timewords import is_about_time
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,10 +41,17 @@ class Related:
         best: relations, best first, each with the cosine of its sentence to the query, in [0, 1].
         support: for rows of memories that say one of the relations found, the highest of those cosines, and how often
             the relations were said.
+        paths: for rows of memories that say a step of a path to where the query leads, the score of the path.
     """
 
     best: list[tuple[Relation, float]] = field(default_factory=list)
     support: Mapping[int, tuple[float, int]] = field(default_factory=dict)
+    paths: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def memories(self) -> set[int]:
+        """The rows of all memories that the graph brings."""
+        return {*self.support, *self.paths}
 
 
 def recall_relations(
@@ -54,11 +64,18 @@ def recall_relations(
     hops: int = 1,
     as_of: str | None = None,
     supported: bool = True,
+    routed: bool = False,
 ) -> Flow[Related]:
-    """The relations that bear on a query, whose vector is (1, dims); with `supported`, whose they are as well."""
+    """The relations that bear on a query, whose vector is (1, dims).
+
+    Args:
+        supported: find the memories that say them as well.
+        routed: follow the query through the graph where it is one to follow, see `_led_to`.
+    """
     options, truth = graph.options, ports.store.graph
     if not (yield from do(truth.relation_vectors.position, scope)).seq:
         return Related()  # there was never any: most users of a store without a model, say
+    paths = (yield from _led_to(ports, text, scope, as_of)) if routed else {}
     (near,) = yield from look(
         graph, "triplets", scope, vectors, _POOL, threshold=options.triplet_threshold, as_of=as_of
     )
@@ -71,7 +88,7 @@ def recall_relations(
         )
         rows += [row for around in arounds for row, _ in around.relations]
     if not rows:
-        return Related()
+        return Related(paths=paths)
     held = yield from _followed(ports, list(dict.fromkeys(rows)), scope, hops, as_of)
     theirs, sentences = yield from do(truth.relation_vectors.vectors, list(held))
     cosines = dict(zip(theirs.tolist(), (sentences @ vectors[0]).tolist(), strict=True)) if held else {}
@@ -82,7 +99,28 @@ def recall_relations(
     best = [(relation.row, score) for relation, score in ranked[: options.limit]]
     whole = yield from do(truth.relations_by_rows, [row for row, _ in best], scope=scope)
     support = (yield from _supported(ports, ranked)) if supported else {}
-    return Related([(whole[row], score) for row, score in best if row in whole], support)
+    return Related([(whole[row], score) for row, score in best if row in whole], support, paths)
+
+
+def _led_to(ports: Ports, text: str, scope: Scope, as_of: str | None) -> Flow[dict[int, float]]:
+    """The memories along the paths of a traversal, for questions that ask for one (seed 003, part 5: the router).
+
+    Those are possessive chains ("my sister's dog"), "who is", and questions about a time.
+    """
+    asked = read_question(text)
+    if not (asked.chain or asked.who or is_about_time(text)):
+        return {}
+    paths = yield from traverse(ports, text, scope, as_of=as_of)
+    steps: dict[int, float] = {}
+    for path in paths:
+        for step in path.steps:
+            steps[step.relation.row] = max(path.score, steps.get(step.relation.row, 0.0))
+    sayers = yield from do(ports.store.graph.support, list(steps))
+    found: dict[int, float] = {}
+    for relation, memories in sayers.items():
+        for memory in memories:
+            found[memory] = max(steps[relation], found.get(memory, 0.0))
+    return found
 
 
 def _followed(

@@ -14,19 +14,12 @@ from mem0_core.errors import InputError, ModelError, QueryError, ReplyError
 from mem0_core.flow import Flow, do
 from mem0_core.ports import Reranker
 from mem0_core.ranking import bm25
+from mem0_core.recipes import RERANK_WEIGHT
 from mem0_core.records import is_valid_text
 
-__all__ = ["WEIGHT", "lexical_scores", "rerank"]
+__all__ = ["lexical_scores", "rerank"]
 
 log = logging.getLogger(__name__)
-
-WEIGHT = 0.2
-"""How much of a blended score is the reranker's, unless told otherwise.
-
-It is more than it looks: the best twenty first scores of a search lie some 0.2 to 0.3 apart, and a text that the
-reranker is sure of (1 against 0) passes those that lead by up to 0.25. A weak model costs little so; at 0.7 it costs
-many times what it can bring (docs/reranking.md has the measurements).
-"""
 
 _HALFWAY = 8.0
 """The BM25 that counts as a score of 0.5: some two rare words shared, among a few dozen texts."""
@@ -41,7 +34,7 @@ def rerank(
     *,
     scores: Sequence[float] | None = None,
     top_n: int | None = None,
-    weight: float = WEIGHT,
+    weight: float = RERANK_WEIGHT,
     note: Callable[[str], object] = log.warning,
 ) -> Flow[list[tuple[int, float]]]:
     """Order `texts` by what they say of `query`: (position, score in [0, 1]) of each, best first.
