@@ -412,3 +412,30 @@ def test_a_conversation_is_one_scope_exactly(talker: tuple[Memory, ScriptedChat]
     memory.add("in run two", user_id="u", run_id="two")
     facts = [call for call in chat.calls if call.task == "facts"][-1]
     assert facts.messages[-1]["content"] == "Input:\nuser: in run two"
+
+
+@pytest.mark.parametrize("steps", range(4))
+def test_an_event_loop_ends_whatever_its_workers_are_at(tmp_path: Path, steps: int) -> None:
+    """A worker that is woken in the moment in which the loop cancels it must not take this for another turn."""
+
+    async def main() -> None:
+        await memory.aadd("I keep bees.", user_id="maya", background=True)
+        assert await memory.aflush(timeout=20)
+        await asyncio.sleep(0.05)  # now the workers wait
+        await memory._background.astart()
+        for _ in range(steps):
+            await asyncio.sleep(0)
+
+    with Memory({"path": str(tmp_path), "background": QUICK}, embedder=HashEmbedder()) as memory:
+        thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
+        thread.start()
+        thread.join(20)
+        assert not thread.is_alive()
+
+
+def test_what_could_not_be_learnt_in_the_background_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    chat = ScriptedChat(lambda task, messages: "no JSON at all")
+    with Memory({"path": str(tmp_path), "background": QUICK}, llm=chat, embedder=HashEmbedder()) as memory:
+        memory.add("I keep bees.", user_id="maya", background=True)
+        assert memory.flush(timeout=20)
+    assert "not remembered: facts" in caplog.text

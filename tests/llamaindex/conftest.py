@@ -26,13 +26,19 @@ class Counted:
         self.calls[step.call.name.rpartition(".")[2]] += 1
 
     def taken(self) -> dict[str, int]:
-        """Recalls and remembers since this was last asked."""
-        counted = {"recalls": self.calls["nearest"], "remembers": self.calls["commit"]}
+        """Recalls and remembers since this was last asked; a turn kept for the background is one that is remembered."""
+        counted = {"recalls": self.calls["nearest"], "remembers": self.calls["commit"] + self.calls["put"]}
         self.calls.clear()
         return counted
 
-    def texts(self, **ids: Any) -> list[str]:
-        return [item["memory"] for item in self.memory.get_all(**ids)["results"]]
+    async def texts(self, **ids: Any) -> list[str]:
+        """All memories of a scope, once everything is learnt."""
+        return await texts_of(self.memory, **ids)
+
+
+async def texts_of(memory: Memory, **ids: Any) -> list[str]:
+    assert await memory.aflush(timeout=20)
+    return [item["memory"] for item in (await memory.aget_all(**ids))["results"]]
 
 
 @pytest.fixture

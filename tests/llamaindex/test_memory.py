@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import time
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from llama_index.core.base.llms.types import (
     ThinkingBlock,
     ToolCallBlock,
 )
+from llama_index.core.memory import InsertMethod
 
 from mem0_core import AsyncMemory, ConfigError, Memory, ScopeError
 from mem0_core.testing import HashEmbedder, ScriptedChat
@@ -26,7 +26,7 @@ from mem0_llamaindex import Mem0Memory
 from mem0_llamaindex.convert import to_mem0
 from mem0_llamaindex.window import fit
 
-from .conftest import Counted
+from .conftest import Counted, texts_of
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c489"
@@ -187,12 +187,12 @@ def test_what_the_window_shows_makes_room_for_older_memories(core: Memory) -> No
     assert "Mont Blanc" in str(memory.get()[0].content)
 
 
-def test_half_an_emoji_breaks_nothing(core: Memory) -> None:
+async def test_half_an_emoji_breaks_nothing(core: Memory) -> None:
     memory = Mem0Memory.from_defaults(core, user_id="maya")
     memory.put(user("I like figs \ud83d"))
     assert len(memory.get()) == 1
     memory.put(assistant("Noted."))
-    assert [item["memory"] for item in core.get_all(user_id="maya")["results"]] == ["I like figs ?", "Noted."]
+    assert await texts_of(core, user_id="maya") == ["I like figs ?", "Noted."]
 
 
 # --- the window --------------------------------------------------------------------------------------------------
@@ -235,7 +235,7 @@ def test_memories_take_no_more_than_their_share(core: Memory) -> None:
 # --- remember ----------------------------------------------------------------------------------------------------
 
 
-def test_a_turn_is_written_when_the_assistant_answers(counted: Counted) -> None:
+async def test_a_turn_is_written_when_the_assistant_answers(counted: Counted) -> None:
     memory = Mem0Memory.from_defaults(counted.memory, user_id="maya")
     memory.put(user("I like figs."))
     memory.put(Message(role="system", content="Be kind."))
@@ -244,11 +244,11 @@ def test_a_turn_is_written_when_the_assistant_answers(counted: Counted) -> None:
     assert counted.taken()["remembers"] == 0
     memory.put(assistant("Noted."))
     assert counted.taken()["remembers"] == 1
-    assert counted.texts(user_id="maya") == ["I like figs.", "Noted."]
+    assert await counted.texts(user_id="maya") == ["I like figs.", "Noted."]
     memory.put_messages([user("And plums."), assistant("Too."), user("And pears."), assistant("Fine.")])
     memory.put_messages([])
     assert counted.taken()["remembers"] == 1
-    assert counted.texts(user_id="maya")[2:] == ["And plums.", "Too.", "And pears.", "Fine."]
+    assert (await counted.texts(user_id="maya"))[2:] == ["And plums.", "Too.", "And pears.", "Fine."]
 
 
 async def test_async_is_the_same(counted: Counted) -> None:
@@ -258,31 +258,32 @@ async def test_async_is_the_same(counted: Counted) -> None:
     assert contents(await memory.aget()) == ["Hello.", "Hello.", "I like figs."]
     await memory.aput_messages([call(), result("x"), assistant("Noted.")])
     assert counted.taken() == {"recalls": 1, "remembers": 1}
-    assert counted.texts(agent_id="tea", run_id="7") == ["I like figs.", "Noted."]
+    assert await counted.texts(agent_id="tea", run_id="7") == ["I like figs.", "Noted."]
     assert contents(await memory.aget_all()) == ["Hello.", "Hello.", "I like figs.", None, "x", "Noted."]
     await memory.areset()
     assert await memory.aget_all() == []
 
 
-def test_a_history_that_ends_in_a_question_is_a_turn_under_way(counted: Counted) -> None:
+async def test_a_history_that_ends_in_a_question_is_a_turn_under_way(counted: Counted) -> None:
     memory = Mem0Memory.from_defaults(counted.memory, user_id="maya")
     memory.set([user("I am Maya."), assistant("Hello."), user("I like figs.")])
     memory.put(assistant("Noted."))
-    assert counted.texts(user_id="maya") == ["I like figs.", "Noted."]
+    assert await counted.texts(user_id="maya") == ["I like figs.", "Noted."]
 
 
-def test_reset_drops_a_turn_under_way(counted: Counted) -> None:
+async def test_reset_drops_a_turn_under_way(counted: Counted) -> None:
     memory = Mem0Memory.from_defaults(counted.memory, user_id="maya")
     memory.put(user("I like figs."))
     memory.reset()
     memory.put(assistant("Hello."))
-    assert counted.texts(user_id="maya") == ["Hello."]
+    assert await counted.texts(user_id="maya") == ["Hello."]
 
 
 def test_what_a_model_cannot_extract_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     chat = ScriptedChat(lambda task, messages: "no JSON at all")
     with Memory({"path": str(tmp_path)}, llm=chat, embedder=HashEmbedder()) as core:
-        Mem0Memory.from_defaults(core, user_id="maya").put_messages([user("I like figs."), assistant("Noted.")])
+        memory = Mem0Memory.from_defaults(core, user_id="maya", background=False)
+        memory.put_messages([user("I like figs."), assistant("Noted.")])
     assert "not remembered: facts" in caplog.text
 
 
@@ -295,22 +296,6 @@ def test_a_message_put_is_kept_as_it_was(core: Memory) -> None:
     assert isinstance(shown.blocks[0], TextBlock)
     shown.blocks[0].text = "changed"
     assert contents(memory.get_all()) == ["I like figs."]
-
-
-async def test_the_loop_goes_on_while_a_slow_model_extracts(tmp_path: Path) -> None:
-    def slow(task: str, messages: Any) -> dict[str, Any]:
-        time.sleep(0.1)
-        return {"facts": []}
-
-    with Memory({"path": str(tmp_path)}, llm=ScriptedChat(slow), embedder=HashEmbedder()) as core:
-        memory = Mem0Memory.from_defaults(core, user_id="maya")
-        writing = asyncio.create_task(memory.aput_messages([user("I like figs."), assistant("Noted.")]))
-        ticks = 0
-        while not writing.done():
-            await asyncio.sleep(0.001)
-            ticks += 1
-        await writing
-    assert ticks >= 10
 
 
 # --- conversion --------------------------------------------------------------------------------------------------
@@ -343,13 +328,13 @@ def test_what_becomes_of_each_kind_of_message() -> None:
     assert with_images[2][1]["image_url"]["url"].startswith("data:image/png;base64,iVBOR")
 
 
-def test_images_are_described_where_vision_is_on(tmp_path: Path) -> None:
+async def test_images_are_described_where_vision_is_on(tmp_path: Path) -> None:
     operation = {"id": "0", "text": "Has a fig", "event": "ADD"}
     chat = ScriptedChat(["A ripe fig.", {"facts": ["Has a fig"]}, {"memory": [operation]}])
     with Memory({"path": str(tmp_path), "enable_vision": True}, llm=chat, embedder=HashEmbedder()) as core:
         memory = Mem0Memory.from_defaults(core, user_id="maya")
         memory.put_messages([Message(role="user", blocks=[ImageBlock(image=PIXEL)]), assistant("A fig.")])
-        assert [item["memory"] for item in core.get_all(user_id="maya")["results"]] == ["Has a fig"]
+        assert await texts_of(core, user_id="maya") == ["Has a fig"]
     assert [made.task for made in chat.calls] == ["describe_image", "facts", "operations"]
 
 
@@ -362,9 +347,33 @@ def test_a_saved_conversation_keeps_its_images(core: Memory) -> None:
     assert contents(restored.get_all()) == ["Look.", "And this."]
 
 
-def test_in_the_background_a_turn_is_kept_at_once_and_learnt_soon(core: Memory) -> None:
-    memory = Mem0Memory.from_defaults(core, user_id="maya", background=True)
-    memory.put(user("I keep bees."))
-    memory.put(assistant("Good."))
-    assert core.flush(timeout=20)
-    assert [entry["memory"] for entry in core.get_all(user_id="maya")["results"]] == ["I keep bees.", "Good."]
+async def test_a_turn_is_kept_at_once_and_learnt_by_a_worker(tmp_path: Path) -> None:
+    let_go = threading.Event()
+
+    def waiting(task: str, messages: Any) -> dict[str, Any]:
+        assert let_go.wait(20)
+        return {"facts": []}
+
+    async with AsyncMemory({"path": str(tmp_path)}, llm=ScriptedChat(waiting), embedder=HashEmbedder()) as core:
+        memory = Mem0Memory.from_defaults(core, user_id="maya")
+        await memory.aput_messages([user("I keep bees."), assistant("Good.")])
+        (job,) = await core.pending(user_id="maya")
+        assert [message["content"] for message in job["messages"]] == ["I keep bees.", "Good."]
+        again = Mem0Memory.from_defaults(core, user_id="maya")
+        assert "I keep bees." in str((await again.aget("What do I keep, bees?"))[0].content)
+        let_go.set()
+        assert await core.flush(timeout=20)
+
+
+async def test_memories_may_stand_in_the_question(core: Memory) -> None:
+    core.add("I like figs.", user_id="maya")
+    memory = Mem0Memory.from_defaults(core, user_id="maya", insert_method=InsertMethod.USER)
+    await memory.aput(user("What do I like?"))
+    for _ in range(2):
+        (shown,) = await memory.aget()
+        assert "I like figs." in str(shown.content)
+        assert str(shown.content).endswith("What do I like?")
+    assert contents(memory.get_all()) == ["What do I like?"]
+    asked_first = Mem0Memory.from_defaults(core, user_id="maya", insert_method=InsertMethod.USER)
+    (block,) = asked_first.get("What do I like?")  # there is no message yet in which it could stand
+    assert block.role == MessageRole.SYSTEM

@@ -191,7 +191,8 @@ class Background:
         wake.clear()
         pause = await asyncio.to_thread(self._pause)
         with suppress(TimeoutError):
-            await asyncio.wait_for(wake.wait(), pause)
+            async with asyncio.timeout(pause):  # not wait_for: in 3.11 it swallows a cancellation that meets the wake
+                await wake.wait()
 
     def _pause(self) -> float:
         try:
@@ -216,7 +217,8 @@ class Background:
         try:
             yield from self._do_jobs(jobs, lease)
         except GeneratorExit:  # the event loop ends: what is not committed is there for the next worker
-            self._queue.release(lease, error="interrupted", retry_in=0.0)
+            with suppress(Mem0Error):  # a store that was closed on this loop: then the lease runs out
+                self._queue.release(lease, error="interrupted", retry_in=0.0)
             raise
         except Exception as error:  # noqa: BLE001 - whatever a model or hook raises: told with the job, and logged
             yield from self._failed(jobs, lease, error)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
+import logging
 import time
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
@@ -85,6 +86,8 @@ from mem0_core.wiring import (
 )
 
 __all__ = ["AsyncMemory", "Memory"]
+
+_log = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -575,7 +578,9 @@ class Memory:
                 return
             yield from summarise(ports, self._chat, jobs[0], lease, max_words=self.config.summary_words)
         elif any(job.messages for job in jobs):
-            yield from remember(ports, self._taken_up(jobs), lease)
+            done = yield from remember(ports, self._taken_up(jobs), lease)
+            for skipped in done.skipped:  # nobody waits for the result
+                _log.warning("not remembered: %s (%r)", skipped["reason"], skipped["item"])
         else:  # they were deleted meanwhile
             yield from do(self._store.jobs.done, lease)
 
@@ -797,6 +802,10 @@ class Memory:
             if self._index is not None:
                 self._index.close()
             self._store.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     async def aclose(self) -> None:
         """`close`, with the tasks and connections of this event loop."""

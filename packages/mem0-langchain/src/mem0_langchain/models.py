@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import logging
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from weakref import WeakSet
@@ -26,6 +25,7 @@ from mem0_core import ConfigError, ModelError
 from mem0_core.config import Kind
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.models.described_tools import described_calls, with_described_tools
+from mem0_core.models.foreign import is_refusal, scores_in_range, unit_rows
 from mem0_core.ports import Reply, Tool, ToolCall
 from mem0_core.records import Usage
 
@@ -38,8 +38,6 @@ T = TypeVar("T")
 
 log = logging.getLogger("mem0_langchain")
 
-_REFUSALS = frozenset({400, 404, 415, 422, 501})
-"""How servers answer a request for tools or a schema that they do not know."""
 _MODEL_FIELDS = ("model", "model_name", "model_id", "repo_id", "deployment")
 """Where LangChain's classes say which model they are; the first that holds a text counts."""
 _POSITION = "mem0_position"
@@ -208,7 +206,7 @@ class LangChainChat:
         try:
             return (yield from do(model.invoke, messages, _config(task)))
         except Exception as error:
-            if _status(error) not in _REFUSALS and not isinstance(error, NotImplementedError):
+            if not is_refusal(error):
                 raise self._failure(error, task) from error
             log.warning("%r refused a request form for %s, asking in words: %s", self, task, error)
             return None
@@ -230,12 +228,6 @@ def _config(task: str) -> RunnableConfig:
 def _tool_dict(tool: Tool) -> dict[str, Any]:
     function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
     return {"type": "function", "function": {**function, "strict": True} if tool.strict else function}
-
-
-def _status(error: Exception) -> Any:
-    """The HTTP status in an error of a provider's library, each of which keeps it in its own place."""
-    response = getattr(error, "response", None)
-    return getattr(error, "status_code", None) or getattr(response, "status_code", None) or getattr(error, "code", None)
 
 
 def _reply(answer: Any) -> Reply:
@@ -329,26 +321,10 @@ class LangChainEmbedder:
                 rows = yield from do(self.embeddings.embed_documents, wanted)
         except Exception as error:
             raise ModelError(f"{self!r} failed: {type(error).__name__}: {error}") from error
-        return self._checked(rows, len(wanted))[: len(texts)]
-
-    def _checked(self, rows: Sequence[Sequence[float]], count: int) -> NDArray[np.float32]:
-        try:
-            vectors = np.array(rows, np.float32)
-        except (TypeError, ValueError) as error:
-            raise ModelError(f"{self!r} gave embeddings that are not lists of numbers of one length") from error
-        if vectors.ndim != 2 or len(vectors) != count:
-            raise ModelError(f"{self!r} gave embeddings of shape {vectors.shape} for {count} texts")
-        if self._dims is None:
-            self._dims = vectors.shape[1]
-        if vectors.shape[1] != self._dims:
-            raise (ConfigError if self._declared else ModelError)(
-                f"the vectors of {self!r} have {vectors.shape[1]} dimensions, not the {self._dims} expected"
-            )
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        if not np.isfinite(norms).all() or not norms.all():
-            raise ModelError(f"{self!r} gave a vector that is zero or not finite")
-        unit: NDArray[np.float32] = vectors / norms
-        return unit
+        declared = self._declared is not None
+        vectors = unit_rows(rows, count=len(wanted), dims=self._dims, declared=declared, whose=self)
+        self._dims = vectors.shape[1]
+        return vectors[: len(texts)]
 
 
 def _model_of(model: Any) -> str | None:
@@ -424,13 +400,8 @@ class LangChainReranker:
         return scores
 
     def _in_range(self, scores: list[float]) -> list[float]:
-        if self._logits is None and any(not 0 <= score <= 1 for score in scores):
-            self._logits = True
-        return [_sigmoid(score) for score in scores] if self._logits else scores
-
-
-def _sigmoid(logit: float) -> float:
-    return 1 / (1 + math.exp(-logit)) if logit >= 0 else 1 - 1 / (1 + math.exp(logit))
+        scored, self._logits = scores_in_range(scores, logits=self._logits)
+        return scored
 
 
 def _is_cross_encoder(instance: Any) -> bool:

@@ -1,11 +1,11 @@
-"""LlamaIndex messages as the other side needs them: text, tokens, and mem0's ``{"role", "content"}``."""
+"""Between LlamaIndex's shapes and mem0's: messages as text, tokens and ``{"role", "content"}``; memories as nodes."""
 
 from __future__ import annotations
 
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from llama_index.core.base.llms.types import (
@@ -21,6 +21,10 @@ from llama_index.core.base.llms.types import (
     ToolCallBlock,
     VideoBlock,
 )
+from llama_index.core.schema import NodeWithScore, TextNode
+
+from mem0_core import MemoryDict, RelationDict, SearchResult
+from mem0_core.records import Triplet
 
 __all__ = [
     "calls_tools",
@@ -31,6 +35,7 @@ __all__ = [
     "storable",
     "text_of",
     "to_mem0",
+    "to_nodes",
 ]
 
 _log = logging.getLogger(__name__)
@@ -152,3 +157,53 @@ def _image_urls(message: ChatMessage) -> list[str]:
 def _data_url(block: ImageBlock) -> str:
     encoded = block.resolve_image(as_base64=True).read().decode("ascii")
     return f"data:{block.image_mimetype or 'image/jpeg'};base64,{encoded}"
+
+
+# --- memories ----------------------------------------------------------------------------------------------------
+
+_SHOWN = ("created_at", "updated_at")
+"""Of a memory's metadata, what a query engine shows a model beside its text."""
+
+
+def to_nodes(found: SearchResult | list[MemoryDict], *, relations: bool = True) -> list[NodeWithScore]:
+    """What a search found as nodes, best first: memories, then relations that none of these memories says.
+
+    A node has the id, text and score of its memory, and everything else as metadata. The caller's own lies under the
+    key ``metadata``, where it cannot pass for an id; relations that the memory says, as sentences, under ``relations``.
+    """
+    if not isinstance(found, Mapping):  # version "v1.0"
+        return [_memory_node(memory, []) for memory in found]
+    said = [(relation, _sentence(relation)) for relation in found["relations"]]
+    nodes = [
+        _memory_node(memory, [sentence for relation, sentence in said if memory["id"] in relation["memories"]])
+        for memory in found["results"]
+    ]
+    ids = {memory["id"] for memory in found["results"]}
+    alone = [pair for pair in said if relations and not ids & set(pair[0]["memories"])]
+    return nodes + [_relation_node(relation, sentence) for relation, sentence in alone]
+
+
+def _memory_node(memory: MemoryDict, relations: list[str]) -> NodeWithScore:
+    rest: dict[str, Any] = {key: value for key, value in memory.items() if key not in ("id", "memory", "score")}
+    return _node(memory["id"], memory["memory"], memory.get("score"), {**rest, "relations": relations})
+
+
+def _relation_node(relation: RelationDict, sentence: str) -> NodeWithScore:
+    rest = {key: value for key, value in relation.items() if key != "score"}
+    return _node(f"relation: {sentence}", sentence, relation.get("score"), {**rest, "created_at": rest["valid_from"]})
+
+
+def _node(id: str, text: str, score: float | None, metadata: dict[str, Any]) -> NodeWithScore:
+    hidden = [key for key in metadata if key not in _SHOWN or metadata[key] is None]
+    node = TextNode(
+        id_=id,
+        text=text,
+        metadata=metadata,
+        excluded_embed_metadata_keys=list(metadata),
+        excluded_llm_metadata_keys=hidden,
+    )
+    return NodeWithScore(node=node, score=score)
+
+
+def _sentence(relation: RelationDict) -> str:
+    return Triplet(relation["source"], relation["relationship"], relation["destination"]).sentence

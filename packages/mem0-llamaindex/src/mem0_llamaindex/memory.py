@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import logging
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from threading import Lock
 from typing import Any, Self
 
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
-from llama_index.core.memory import BaseMemory
-from llama_index.core.utils import get_tokenizer
+from llama_index.core.memory import BaseMemory, InsertMethod
 from pydantic_core import to_jsonable_python
 
-from mem0_core import AsyncMemory, ConfigError, InputError, Memory, MemoryConfig, Scope
-from mem0_core.config import ComponentConfig, load_config
+from mem0_core import AsyncMemory, ConfigError, InputError, Memory, Scope
 from mem0_core.flow import Flow, arun, do, run
 from mem0_llamaindex.convert import copy_message, count_tokens, ends_turn, storable, text_of, to_mem0
-from mem0_llamaindex.window import fit
+from mem0_llamaindex.long_term import Config, LongTerm, without_secrets
+from mem0_llamaindex.window import default_tokenizer, fit
 
 __all__ = ["Mem0Memory"]
-
-_log = logging.getLogger(__name__)
-
-_SECRET = re.compile(r"(api_?key|access_key|password|secret|(^|_)token|authorization)$", re.IGNORECASE)
 
 _Cost = Callable[[int], int]
 
@@ -47,7 +38,8 @@ class Mem0Memory(BaseMemory):
 
     `get` gives what is remembered that bears on the user's last message, as one system message, and then the
     messages of this conversation, all within `token_limit`. It searches once per turn, however often an agent asks.
-    What user and assistant said in a turn is remembered when the assistant's answer is put, in one `Memory.add`.
+    What user and assistant said in a turn is remembered when the assistant's answer is put, in one `Memory.add`: by
+    default in the background, where it is kept durably at once and found by the next search.
 
     One object is one conversation; many of them may share one `Memory`. The ids say whose memories are read and
     written: a `run_id` restricts both to that run. `reset` and `set` change the short-term messages only.
@@ -72,7 +64,11 @@ class Mem0Memory(BaseMemory):
     k: int = Field(default=5, ge=1, description="How many memories are recalled at most.")
     threshold: float | None = Field(default=None, description="Memories with a lower score are not recalled.")
     background: bool = Field(
-        default=False, description="Whether a turn is kept durably and learnt from by a worker, not before it ends."
+        default=True, description="Whether a turn is kept durably and learnt from by a worker, or learnt from at once."
+    )
+    insert_method: InsertMethod = Field(
+        default=InsertMethod.SYSTEM,
+        description="Whether memories are a system message, or stand before the user's question in its message.",
     )
     token_limit: int = Field(
         default=30_000, ge=1, description="Tokens of what `get` returns; only a last message that is longer exceeds it."
@@ -80,39 +76,34 @@ class Mem0Memory(BaseMemory):
     chat_history_token_ratio: float = Field(
         default=0.7, gt=0, le=1, description="Share of the limit that memories leave to the short-term messages."
     )
-    tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default_factory=get_tokenizer, exclude=True)
+    tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default=default_tokenizer, exclude=True)
     config: dict[str, Any] | None = Field(default=None, description="From which the long-term memory is opened again.")
     messages: list[ChatMessage] = Field(default_factory=list, description="The short-term messages.")
     pending: list[ChatMessage] = Field(default_factory=list, description="Of these, what is not yet remembered.")
 
-    _core: Memory | None = PrivateAttr(default=None)
+    _long_term: LongTerm = PrivateAttr()
     _turn: _Turn | None = PrivateAttr(default=None)
     _costs: dict[int, int] = PrivateAttr(default_factory=dict)  # tokens of the message at each place
     _state: Lock = PrivateAttr(default_factory=Lock)  # held for list operations only, never during a call
-    _opening: Lock = PrivateAttr(default_factory=Lock)
 
     def __init__(
         self,
         memory: Memory | AsyncMemory | None = None,
         *,
-        config: MemoryConfig | Mapping[str, Any] | str | Path | None = None,
+        config: Config | None = None,
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
         **options: Any,
     ) -> None:
-        Scope(user_id, agent_id, run_id)
+        scope = Scope(user_id, agent_id, run_id)
         unknown = options.keys() - type(self).model_fields.keys() - {"class_name"}
         if unknown:
             raise ConfigError(f"unknown option {sorted(unknown)[0]!r}; known: {', '.join(type(self).model_fields)}")
-        loaded = None if config is None else load_config(config)
-        portable = None if loaded is None else _portable(loaded)
-        fields: dict[str, Any] = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id, "config": portable}
-        super().__init__(**fields, **options)
-        if memory is not None:
-            self.bind(memory)
-        elif loaded is not None and portable is None:  # made of live objects, which only this process has
-            self._core = Memory(loaded)
+        long_term = LongTerm(scope, memory=memory, config=config)
+        fields: dict[str, Any] = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
+        super().__init__(**(fields | {"config": long_term.config} | options))
+        self._long_term = long_term
 
     @classmethod
     def class_name(cls) -> str:
@@ -123,7 +114,7 @@ class Mem0Memory(BaseMemory):
         cls,
         memory: Memory | AsyncMemory | None = None,
         *,
-        config: MemoryConfig | Mapping[str, Any] | str | Path | None = None,
+        config: Config | None = None,
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
@@ -144,11 +135,11 @@ class Mem0Memory(BaseMemory):
             config = {}
         made = cls(memory, config=config, user_id=user_id, agent_id=agent_id, run_id=run_id, **options)
         made.set(list(chat_history or ()))
-        made._open()
+        made._long_term.open()
         return made
 
     @classmethod
-    def from_config(cls, config: MemoryConfig | Mapping[str, Any] | str | Path, **options: Any) -> Self:
+    def from_config(cls, config: Config, **options: Any) -> Self:
         """`from_defaults` over the memory that a configuration of mem0 describes; it can be saved and restored."""
         return cls.from_defaults(config=config, **options)
 
@@ -236,7 +227,7 @@ class Mem0Memory(BaseMemory):
         Raises:
             ConfigError: there is none, see `bind`.
         """
-        return self._open()
+        return self._long_term.open()
 
     def bind(self, memory: Memory | AsyncMemory) -> None:
         """Give a memory restored from a Context the long-term memory it was saved without.
@@ -248,10 +239,7 @@ class Mem0Memory(BaseMemory):
         Raises:
             ConfigError: it is no `mem0_core.Memory`.
         """
-        inner = memory.memory if isinstance(memory, AsyncMemory) else memory
-        if not isinstance(inner, Memory):
-            raise ConfigError(f"memory: {memory!r} is no mem0_core.Memory")
-        self._core = inner
+        self._long_term.bind(memory)
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
         """As plain JSON, images and all: a Context drops, with its memory, what it cannot write."""
@@ -264,33 +252,25 @@ class Mem0Memory(BaseMemory):
 
     @field_serializer("config")
     def _serialize_config(self, config: dict[str, Any] | None) -> dict[str, Any] | None:
-        return None if config is None else _without_secrets(config)
-
-    def _open(self) -> Memory:
-        with self._opening:
-            if self._core is None:
-                if self.config is None:
-                    raise ConfigError(
-                        "this Mem0Memory has no long-term memory: it was made from a live one, which a saved Context"
-                        " does not hold. Build it with Mem0Memory.from_config(...), which opens again when restored,"
-                        " or bind(memory) the restored one"
-                    )
-                self._core = Memory(self.config)
-            return self._core
+        return None if config is None else without_secrets(config)
 
     # --- flows: the sync and async methods run the same text -----------------------------------------------------
-
-    def _opened(self) -> Flow[Memory]:
-        return self._core if self._core is not None else (yield from do(self._open))
 
     def _get(self, input: str | None, initial_token_count: int) -> Flow[list[ChatMessage]]:
         with self._state:
             messages, cost = list(self.messages), self._cost_in(self.messages)
         budget = max(0, self.token_limit - initial_token_count)
         block = yield from self._recall(input, messages, cost, budget)
-        window = fit(messages, cost, budget - len(self.tokenizer_fn(block)))
-        remembered = [ChatMessage(role=MessageRole.SYSTEM, content=block)] if block else []
-        return [*remembered, *self._handed_out(window)]
+        left = budget - (yield from do(self._tokens, block))
+        window = yield from do(fit, messages, cost, left)  # it counts tokens: not on the loop
+        shown, turn = self._handed_out(window), self._turn
+        if not block or (self._in_question and turn is not None and any(message is turn.shown for message in shown)):
+            return shown
+        return [ChatMessage(role=MessageRole.SYSTEM, content=block), *shown]
+
+    @property
+    def _in_question(self) -> bool:
+        return self.insert_method is InsertMethod.USER
 
     def _handed_out(self, window: list[ChatMessage]) -> list[ChatMessage]:
         """The window with copies of what agents write into: the turn's question, and whatever stands last."""
@@ -311,28 +291,30 @@ class Mem0Memory(BaseMemory):
         if asked is not None and self._turn is not None and self._turn.question is messages[asked]:
             return self._turn.block
         room = int(budget * self.chat_history_token_ratio)
-        block = yield from self._context(question, fit(messages, cost, room), budget - room)
+        window = yield from do(fit, messages, cost, room)
+        block = yield from self._context(question, window, budget - room)
         if asked is not None:
-            self._turn = _Turn(messages[asked], copy_message(messages[asked]), block)
+            self._turn = _Turn(messages[asked], self._shown(messages[asked], block), block)
         return block
+
+    def _shown(self, question: ChatMessage, block: str) -> ChatMessage:
+        copied = copy_message(question)
+        if block and self._in_question:
+            copied.blocks = [TextBlock(text=block), *copied.blocks]
+        return copied
 
     def _context(self, question: str, shown: list[ChatMessage], room: int) -> Flow[str]:
         """What bears on the question and fits, without what only repeats it or a message shown with it."""
-        core = yield from self._opened()
         if room < 1:
             return ""
         seen = yield from do(
-            core.context,
+            self._long_term.recall,
             question,
-            user_id=self.user_id,
-            agent_id=self.agent_id,
-            run_id=self.run_id,
             limit=self.k,
             threshold=self.threshold,
-            recent=0,
             max_tokens=room,
             exclude=[text for text in (question, *map(text_of, shown)) if text],
-            count_tokens=lambda text: len(self.tokenizer_fn(text)),
+            count_tokens=self._tokens,
         )
         return seen["text"]
 
@@ -350,25 +332,18 @@ class Mem0Memory(BaseMemory):
     def _remember(self, turn: list[ChatMessage]) -> Flow[None]:
         """Write a turn to long-term memory; one that could not be written waits for the end of the next."""
         try:
-            core = yield from self._opened()
+            core = yield from self._long_term.opened()
             said = to_mem0(turn, images=core.config.enable_vision)
-            if not said:
-                return
-            added: Any = yield from do(
-                core.add,
-                said,
-                user_id=self.user_id,
-                agent_id=self.agent_id,
-                run_id=self.run_id,
-                background=self.background,
-            )
+            if said:
+                yield from do(self._long_term.remember, said, background=self.background)
         except BaseException as error:
             if not isinstance(error, InputError):  # which would be the same next time
                 with self._state:
                     self.pending = [*turn, *self.pending]
             raise
-        for skipped in added["skipped"] if isinstance(added, dict) else ():
-            _log.warning("not remembered: %s (%r)", skipped["reason"], skipped["item"])
+
+    def _tokens(self, text: str) -> int:
+        return len(self.tokenizer_fn(text))
 
     def _cost_in(self, messages: list[ChatMessage]) -> _Cost:
         """Tokens of the message at a place, counted once for as long as the messages are these."""
@@ -385,29 +360,3 @@ class Mem0Memory(BaseMemory):
 def _last_question(messages: Sequence[ChatMessage]) -> int | None:
     places = range(len(messages) - 1, -1, -1)
     return next((place for place in places if messages[place].role == MessageRole.USER), None)
-
-
-def _portable(config: MemoryConfig) -> dict[str, Any] | None:
-    """The keys of a configuration as JSON, or None where one of them is a live object."""
-    keys = {name: getattr(config, name) for name in config.model_fields_set}
-    try:
-        portable: dict[str, Any] = json.loads(json.dumps(keys, default=_plain))
-    except (TypeError, ValueError):
-        return None
-    return portable
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, Path):
-        return str(value)
-    if isinstance(value, ComponentConfig):
-        return {"provider": value.provider, "config": value.config}
-    raise TypeError(f"{value!r} is a live object")
-
-
-def _without_secrets(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _without_secrets(item) for key, item in value.items() if not _SECRET.search(str(key))}
-    if isinstance(value, list):
-        return [_without_secrets(item) for item in value]
-    return value

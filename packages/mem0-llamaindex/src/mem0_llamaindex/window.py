@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.utils import get_tokenizer
 
 from mem0_llamaindex.convert import calls_tools, is_tool_result
 
-__all__ = ["fit"]
+__all__ = ["default_tokenizer", "fit"]
+
+
+def default_tokenizer(text: str) -> Sequence[Any]:
+    """LlamaIndex's own tokenizer, loaded when it is first used: half a second is too long for an event loop."""
+    tokens: Sequence[Any] = get_tokenizer()(text)
+    return tokens
 
 
 def fit(messages: Sequence[ChatMessage], cost: Callable[[int], int], budget: int) -> list[ChatMessage]:

@@ -1,0 +1,222 @@
+"""`Mem0MemoryBlock`: long-term memory as a block of LlamaIndex's own `Memory`."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.memory import BaseMemoryBlock, Memory
+
+from mem0_core import AsyncMemory, ConfigError, Scope
+from mem0_core import Memory as LongTermMemory
+from mem0_llamaindex.convert import ends_turn, text_of, to_mem0
+from mem0_llamaindex.long_term import Config, LongTerm
+from mem0_llamaindex.window import default_tokenizer
+
+__all__ = ["Mem0MemoryBlock", "WriteThroughMemory"]
+
+_EVERYTHING = 1_000_000_000  # tokens
+
+
+class Mem0MemoryBlock(BaseMemoryBlock[str]):
+    """What is remembered of a user (an agent, a run) and bears on the question, as a block of a `Memory`.
+
+    >>> block = Mem0MemoryBlock(core, user_id="maya")
+    >>> memory = Memory.from_defaults(session_id="monday", memory_blocks=[block])
+
+    It searches once per turn. A turn is written once, as soon as the block sees its end: when the `Memory` is read
+    next, which agents do at the end of a turn, or when the `Memory` flushes it. In `WriteThroughMemory` that is when
+    the answer is put, so that chat engines, too, leave nothing behind when they stop.
+
+    Args:
+        memory: the long-term memory; or `config`, a configuration of mem0 (mapping, YAML or JSON file) to open it from.
+        user_id, agent_id, run_id: whose memory it is; at least one.
+        options: the fields below, and those of `BaseMemoryBlock`.
+
+    Raises:
+        ScopeError: no id, or one that cannot be an id.
+        ConfigError: there is no memory, `config` is wrong, or an option is unknown.
+    """
+
+    name: str = Field(default="mem0", description="The name of the block.")
+    description: str | None = Field(default="What is remembered from earlier conversations.")
+    priority: int = Field(default=1, description="Blocks of the highest number are cut first, those of 0 never.")
+    user_id: str | None = Field(default=None, frozen=True)
+    agent_id: str | None = Field(default=None, frozen=True)
+    run_id: str | None = Field(default=None, frozen=True)
+    k: int = Field(default=5, ge=1, description="How many memories are recalled at most.")
+    threshold: float | None = Field(default=None, description="Memories with a lower score are not recalled.")
+    max_tokens: int = Field(default=2000, ge=1, description="How long the block may be.")
+    background: bool = Field(
+        default=True, description="Whether a turn is kept durably and learnt from by a worker, or learnt from at once."
+    )
+    tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default=default_tokenizer, exclude=True)
+
+    _long_term: LongTerm = PrivateAttr()
+    _written: dict[str | None, list[str]] = PrivateAttr(default_factory=dict)  # session -> marks of what is written
+    _recalled: dict[str | None, tuple[str, str]] = PrivateAttr(default_factory=dict)  # session -> the turn, its block
+
+    def __init__(
+        self,
+        memory: LongTermMemory | AsyncMemory | None = None,
+        *,
+        config: Config | None = None,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        **options: Any,
+    ) -> None:
+        scope = Scope(user_id, agent_id, run_id)
+        unknown = options.keys() - type(self).model_fields.keys()
+        if unknown:
+            raise ConfigError(f"unknown option {sorted(unknown)[0]!r}; known: {', '.join(type(self).model_fields)}")
+        if memory is None and config is None:
+            raise ConfigError("a Mem0MemoryBlock needs a memory, or the config of one")
+        ids: dict[str, Any] = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
+        super().__init__(**ids, **options)
+        self._long_term = LongTerm(scope, memory=memory, config=config)
+
+    @property
+    def long_term(self) -> LongTermMemory:
+        """The long-term memory, opened from `config` where it has to be."""
+        return self._long_term.open()
+
+    # --- reading -------------------------------------------------------------------------------------------------
+
+    async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
+        session = block_kwargs.get("session_id")
+        said = _once(messages or [])
+        await self.learn(said, session)
+        asked = next((place for place in reversed(range(len(said))) if said[place].role == MessageRole.USER), None)
+        if asked is None or not text_of(said[asked]).strip():
+            return ""
+        turn = _mark(*said[: asked + 1])
+        before = self._recalled.get(session)
+        if before is not None and before[0] == turn:
+            return before[1]
+        await asyncio.to_thread(self._tokens, "")  # which may have to load its tokenizer first
+        seen = await self._long_term.arecall(
+            text_of(said[asked]),
+            limit=self.k,
+            threshold=self.threshold,
+            max_tokens=self.max_tokens,
+            exclude=[text for text in map(text_of, said) if text],
+            count_tokens=self._tokens,
+        )
+        self._recalled[session] = (turn, seen["text"])
+        return seen["text"]
+
+    async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
+        """The block without its last lines, which bear least on the question; None where nothing would be left."""
+        lines = content.splitlines()
+        *kept, end = lines
+        most = self._tokens(content) - tokens_to_truncate
+        head = len(lines) - sum(line.startswith("{") for line in lines) - 1  # the opening, and what is said of it
+        while len(kept) > head and self._tokens("\n".join([*kept, end])) > most:
+            kept.pop()
+        return "\n".join([*kept, end]) if len(kept) > head else None
+
+    def _tokens(self, text: str) -> int:
+        return len(self.tokenizer_fn(text))
+
+    # --- writing -------------------------------------------------------------------------------------------------
+
+    async def _aput(self, messages: list[ChatMessage]) -> None:
+        """Write what the `Memory` lets go of, as far as it is not written yet."""
+        session = messages[0].additional_kwargs.get("session_id") if messages else None
+        marks, written = [_mark(message) for message in messages], self._written.get(session, [])
+        same = next((n for n, pair in enumerate(zip(marks, written, strict=False)) if pair[0] != pair[1]), None)
+        known = min(len(marks), len(written)) if same is None else same
+        await self._write(messages[known:])
+        self._written[session] = written[known:]
+
+    async def learn(self, messages: Sequence[ChatMessage], session_id: str | None = None) -> None:
+        """Write the turns of a conversation that are over and not written yet.
+
+        Args:
+            messages: all that the `Memory` holds of it.
+            session_id: which conversation it is.
+
+        Raises:
+            ModelError, StoreError: they could not be written; the next call will bring them again.
+        """
+        over = max((place for place, message in enumerate(messages) if ends_turn(message)), default=-1) + 1
+        if not over:
+            return
+        marks = [_mark(message) for message in messages[:over]]
+        if session_id in self._written:
+            known = _overlap(self._written[session_id], marks)
+        else:  # new here, or new to this process: the memory may know it already
+            known = await self._known(messages[:over])
+        self._written[session_id] = marks
+        try:
+            await self._write(messages[known:over])
+        except BaseException:
+            self._written[session_id] = marks[:known]
+            raise
+
+    async def _known(self, messages: Sequence[ChatMessage]) -> int:
+        """How many of the messages the memory has already, from the first."""
+        core = await asyncio.to_thread(self._long_term.open)
+        ids: dict[str, Any] = self._long_term.ids
+        held = await core.acontext(None, **ids, recent=2 * len(messages), max_tokens=_EVERYTHING)
+        texts = {(message["role"], message["content"]) for message in held["messages"]}
+        for place, message in enumerate(messages):
+            said = to_mem0([message])
+            if said and (said[0]["role"], said[0]["content"]) not in texts:
+                return place
+        return len(messages)
+
+    async def _write(self, messages: Sequence[ChatMessage]) -> None:
+        core = await asyncio.to_thread(self._long_term.open)
+        said = to_mem0(messages, images=core.config.enable_vision)
+        if said:
+            # In a thread, whose workers stay: the sync methods of `Memory` run each in an event loop of its own.
+            await asyncio.to_thread(self._long_term.remember, said, background=self.background)
+
+
+class WriteThroughMemory(Memory):
+    """LlamaIndex's `Memory`, whose `Mem0MemoryBlock`s write a turn when its answer is put, not when it is read next."""
+
+    async def aput(self, message: ChatMessage) -> None:
+        await super().aput(message)
+        await self._learn()
+
+    async def aput_messages(self, messages: list[ChatMessage]) -> None:
+        await super().aput_messages(messages)
+        await self._learn()
+
+    async def _learn(self) -> None:
+        held = await self.sql_store.get_messages(self.session_id)
+        for block in self.memory_blocks:
+            if isinstance(block, Mem0MemoryBlock):
+                await block.learn(held, self.session_id)
+
+
+def _once(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """The messages without the question that `Memory.aget(input=...)` adds though it was put before."""
+    said = list(messages)
+    if len(said) > 1 and said[-1].role == said[-2].role == MessageRole.USER and text_of(said[-1]) == text_of(said[-2]):
+        said.pop()
+    return said
+
+
+def _mark(*messages: ChatMessage) -> str:
+    """A short name for what was said, by whom."""
+    said = hashlib.blake2b(digest_size=12)
+    for message in messages:
+        said.update(f"{message.role}\0{text_of(message)}\0".encode())
+    return said.hexdigest()
+
+
+def _overlap(written: Sequence[str], marks: Sequence[str]) -> int:
+    """How many of `marks` are the end of `written`, whose beginning the `Memory` may have let go of."""
+    for gone in range(len(written)):
+        left = written[gone:]
+        if left == marks[: len(left)]:
+            return len(left)
+    return 0

@@ -1,0 +1,204 @@
+"""`LongTerm`: one scope of a `mem0_core.Memory`, as a conversation recalls from it and writes to it.
+
+Recall and remember are spans of LlamaIndex's instrumentation, with the events of `mem0_llamaindex.events` inside.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+from weakref import WeakValueDictionary
+
+import llama_index.core.instrumentation as instrument
+from pydantic import BaseModel
+
+from mem0_core import AsyncMemory, ConfigError, ContextDict, Memory, MemoryConfig, Scope
+from mem0_core.config import load_config
+from mem0_core.flow import Flow, arun, do, run
+from mem0_llamaindex.events import (
+    MemoryRecallEndEvent,
+    MemoryRecallStartEvent,
+    MemoryRememberEndEvent,
+    MemoryRememberStartEvent,
+)
+
+__all__ = ["Config", "LongTerm", "as_memory", "without_secrets"]
+
+_log = logging.getLogger(__name__)
+
+_dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]
+
+_SECRET = re.compile(r"(api_?key|access_key|password|secret|(^|_)token|authorization)$", re.IGNORECASE)
+
+_PATHS = ("path", "history_db_path")
+
+Config = MemoryConfig | Mapping[str, Any] | str | Path
+
+
+def as_memory(memory: Memory | AsyncMemory) -> Memory:
+    """The memory itself, of which `AsyncMemory` is a form.
+
+    Raises:
+        ConfigError: it is neither.
+    """
+    inner = memory.memory if isinstance(memory, AsyncMemory) else memory
+    if not isinstance(inner, Memory):
+        raise ConfigError(f"memory: {memory!r} is no mem0_core.Memory")
+    return inner
+
+
+class LongTerm:
+    """The memories of one scope; the memory that holds them is opened when it is first needed.
+
+    Args:
+        memory: the memory, if it is there already.
+        config: from which it is opened. Those opened from the same configuration share one `Memory` per process.
+
+    Attributes:
+        config: the configuration as JSON, or None where it is missing or made of live objects.
+
+    Raises:
+        ConfigError: a key of `config` is wrong, or `memory` is no `mem0_core.Memory`.
+    """
+
+    def __init__(
+        self, scope: Scope, *, memory: Memory | AsyncMemory | None = None, config: Config | None = None
+    ) -> None:
+        self.ids: dict[str, str] = {axis.value: value for axis, value in scope.ids.items()}
+        loaded = None if config is None else load_config(config)
+        self.config = None if loaded is None else _portable(loaded)
+        self._memory = None if memory is None else as_memory(memory)
+        if self._memory is None and loaded is not None and self.config is None:
+            self._memory = Memory(loaded)  # of live objects, which only this process has
+
+    def bind(self, memory: Memory | AsyncMemory) -> None:
+        self._memory = as_memory(memory)
+
+    def open(self) -> Memory:
+        """The memory.
+
+        Raises:
+            ConfigError: there is none, and nothing to open it from.
+            StoreError: it cannot be opened.
+        """
+        if self._memory is None:
+            if self.config is None:
+                raise ConfigError(
+                    "there is no long-term memory: this was made from a live one, which a saved Context does not"
+                    " hold. Build it with from_config(...), which opens again when restored, or bind(memory) the"
+                    " restored one"
+                )
+            self._memory = _shared(self.config)
+        return self._memory
+
+    def opened(self) -> Flow[Memory]:
+        """`open`, as a step that opens files in a thread where the flow runs on an event loop."""
+        return self._memory if self._memory is not None else (yield from do(self.open))
+
+    # --- recall ----------------------------------------------------------------------------------------------------
+
+    @_dispatcher.span
+    def recall(self, query: str, **options: Any) -> ContextDict:
+        """What bears on a question and fits; `options` are those of `mem0_core.Memory.context`."""
+        return run(self._recall(query, options))
+
+    @_dispatcher.span
+    async def arecall(self, query: str, **options: Any) -> ContextDict:
+        """`recall`, awaited."""
+        return await arun(self._recall(query, options))
+
+    def _recall(self, query: str, options: Mapping[str, Any]) -> Flow[ContextDict]:
+        _dispatcher.event(MemoryRecallStartEvent(query=query, scope=self.ids))
+        core = yield from self.opened()
+        ids: dict[str, Any] = self.ids
+        seen = yield from do(core.context, query, **ids, recent=0, **options)
+        _dispatcher.event(
+            MemoryRecallEndEvent(
+                query=query,
+                scope=self.ids,
+                memories=[dict(memory) for memory in seen["memories"]],
+                relations=[dict(relation) for relation in seen["relations"]],
+                tokens=seen["tokens"],
+            )
+        )
+        return seen
+
+    # --- remember --------------------------------------------------------------------------------------------------
+
+    @_dispatcher.span
+    def remember(self, messages: Sequence[Mapping[str, Any]], *, background: bool) -> None:
+        """Write what was said; in the background it is kept durably, and a worker of the memory learns from it."""
+        run(self._remember(messages, background))
+
+    @_dispatcher.span
+    async def aremember(self, messages: Sequence[Mapping[str, Any]], *, background: bool) -> None:
+        """`remember`, awaited."""
+        await arun(self._remember(messages, background))
+
+    def _remember(self, messages: Sequence[Mapping[str, Any]], background: bool) -> Flow[None]:
+        said = [dict(message) for message in messages]
+        _dispatcher.event(MemoryRememberStartEvent(messages=said, scope=self.ids))
+        core = yield from self.opened()
+        ids: dict[str, Any] = self.ids
+        added: Any = yield from do(core.add, said, **ids, background=background)
+        whole = added if isinstance(added, dict) else {"results": added, "skipped": []}  # version "v1.0"
+        for skipped in whole["skipped"]:
+            _log.warning("not remembered: %s (%r)", skipped["reason"], skipped["item"])
+        results = [dict(result) for result in whole["results"]]
+        _dispatcher.event(MemoryRememberEndEvent(scope=self.ids, results=results, job_id=whole.get("job_id")))
+
+
+# --- configurations that can be written down ---------------------------------------------------------------------
+
+
+def without_secrets(value: Any) -> Any:
+    """A configuration as JSON, without its keys and passwords."""
+    if isinstance(value, Mapping):
+        return {key: without_secrets(item) for key, item in value.items() if not _SECRET.search(str(key))}
+    if isinstance(value, list):
+        return [without_secrets(item) for item in value]
+    return value
+
+
+def _portable(config: MemoryConfig) -> dict[str, Any] | None:
+    """The keys of a configuration as JSON, or None where one of them is a live object.
+
+    Folders become absolute: another process may work in another directory.
+    """
+    keys = {name: getattr(config, name) for name in config.model_fields_set}
+    keys.update({name: keys[name].expanduser().absolute() for name in _PATHS if keys.get(name) is not None})
+    try:
+        portable: dict[str, Any] = json.loads(json.dumps(keys, default=_plain))
+    except (TypeError, ValueError):
+        return None
+    folder = portable.get("vector_store", {}).get("config", {})
+    if isinstance(folder.get("path"), str):
+        folder["path"] = str(Path(folder["path"]).expanduser().absolute())
+    return portable
+
+
+def _plain(value: object) -> Any:
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, BaseModel):  # not model_dump: that would copy a live object, or take it apart
+        return {name: getattr(value, name) for name in value.model_fields_set}
+    raise TypeError(f"{value!r} is a live object")
+
+
+_open: WeakValueDictionary[str, Memory] = WeakValueDictionary()
+_opening = Lock()
+
+
+def _shared(config: dict[str, Any]) -> Memory:
+    """The memory of a configuration: a process that restores many conversations opens their memory once."""
+    key = json.dumps(config, sort_keys=True)
+    with _opening:
+        memory = _open.get(key)
+        if memory is None or memory.closed:
+            memory = _open[key] = Memory(config)
+        return memory

@@ -1,0 +1,464 @@
+"""LlamaIndex's models as mem0's: LLMs, embeddings, and node postprocessors that rerank.
+
+`Memory(llm=OpenAI(...), embedder=HuggingFaceEmbedding(...))` finds its way here by the entry point `adapt`. The
+classes are for those who want to say more than the objects do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from base64 import b64decode
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakSet
+
+import numpy as np
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ImageBlock, TextBlock
+from llama_index.core.bridge.pydantic import BaseModel as ToolArguments
+from llama_index.core.bridge.pydantic import ConfigDict
+from llama_index.core.llms import CustomLLM
+from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.llms.llm import LLM
+from llama_index.core.llms.mock import MockFunctionCallingLLM
+from llama_index.core.postprocessor import LLMRerank, StructuredLLMRerank
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.prompts import ChatPromptTemplate
+from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.tools import BaseTool, FunctionTool, ToolMetadata
+from numpy.typing import NDArray
+
+from mem0_core import ConfigError, ModelError
+from mem0_core.config import Kind
+from mem0_core.flow import Flow, arun, do, run
+from mem0_core.models.described_tools import described_calls, with_described_tools
+from mem0_core.models.foreign import is_refusal, scores_in_range, unit_rows
+from mem0_core.ports import Reply, Tool, ToolCall
+from mem0_core.records import Usage
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+__all__ = ["LlamaIndexChat", "LlamaIndexEmbedder", "LlamaIndexReranker", "adapt", "chat", "embedder", "reranker"]
+
+_log = logging.getLogger(__name__)
+
+_ANSWER = "answer"
+_CALLS_ITSELF_SYNC = (CustomLLM, MockFunctionCallingLLM)
+"""Classes whose `achat` calls `chat` where it stands, and so would hold up an event loop."""
+
+
+def adapt(kind: Kind, instance: Any, **wiring: Any) -> Any:
+    """What a `Memory` makes of an object of LlamaIndex's: one that fulfils the port of this kind.
+
+    Raises:
+        ConfigError: it is nothing of that kind.
+    """
+    if kind == "llm" and isinstance(instance, LLM):
+        return LlamaIndexChat(instance)
+    if kind == "embedder" and isinstance(instance, BaseEmbedding):
+        return LlamaIndexEmbedder(instance)
+    if kind == "reranker" and isinstance(instance, BaseNodePostprocessor):
+        return LlamaIndexReranker(instance)
+    if kind == "vector_store":
+        from llama_index.core.vector_stores.types import BasePydanticVectorStore
+
+        from mem0_llamaindex.vectors import VectorStoreIndex
+
+        if isinstance(instance, BasePydanticVectorStore):
+            return VectorStoreIndex(instance, **wiring)
+    raise ConfigError(f"{kind}: {type(instance).__name__} is none of LlamaIndex's that can serve as one")
+
+
+# --- by name ------------------------------------------------------------------------------------------------------
+
+
+def chat(model: LLM | str, **config: Any) -> LlamaIndexChat:
+    """An LLM for ``{"provider": "llamaindex", "config": {"model": "llama_index.llms.openai.OpenAI", ...}}``.
+
+    Args:
+        model: an instance, or the full name of its class, which `config` is given to.
+
+    Raises:
+        ConfigError: there is no such class, it is no LLM, or it refuses an argument.
+    """
+    made: LlamaIndexChat = adapt("llm", _made("llm", model, config))
+    return made
+
+
+def embedder(model: BaseEmbedding | str, *, embedding_dims: int | None = None, **config: Any) -> LlamaIndexEmbedder:
+    """An embedding model, as `chat` has it; say `embedding_dims`, and it is not asked for them."""
+    made = _made("embedder", model, config)
+    adapt("embedder", made)
+    return LlamaIndexEmbedder(made, dims=embedding_dims)
+
+
+def reranker(model: BaseNodePostprocessor | str, **config: Any) -> LlamaIndexReranker:
+    """A node postprocessor that reranks, as `chat` has it."""
+    made: LlamaIndexReranker = adapt("reranker", _made("reranker", model, config))
+    return made
+
+
+def _made(kind: Kind, model: Any, config: Mapping[str, Any]) -> Any:
+    if not isinstance(model, str):
+        return model
+    module, _, name = model.rpartition(".")
+    try:
+        return getattr(import_module(module), name)(**config)
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
+        raise ConfigError(f"{kind}: LlamaIndex cannot make {model!r}: {error}") from error
+
+
+# --- chat ---------------------------------------------------------------------------------------------------------
+
+
+class LlamaIndexChat:
+    """An LLM of LlamaIndex, of any kind. As safe to share between threads and event loops as it is.
+
+    `tools`, and a `schema` as the one tool there is, go through function calling. A `schema` goes through
+    ``structured_predict`` where the class has one of its own. A model that has neither, or whose server refuses them,
+    is told in words, and its text is read. What worked is remembered, so a refusal is met once.
+    """
+
+    def __init__(self, llm: LLM) -> None:
+        self.llm = llm
+        self._calls = _Calls(llm)
+        self._without_schema: WeakSet[type[BaseModel]] = WeakSet()
+        self._without_tools = False
+
+    def __repr__(self) -> str:
+        return f"LlamaIndexChat({type(self.llm).__name__}, model={self.llm.metadata.model_name!r})"
+
+    @property
+    def supports(self) -> frozenset[str]:
+        """How it is asked best; see `mem0_core.ports.ChatModel`."""
+        if self._calls_functions:
+            return frozenset({"schema", "tools"})
+        return frozenset({"schema"}) if self._predicts else frozenset()
+
+    @property
+    def _calls_functions(self) -> bool:
+        return isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model
+
+    @property
+    def _predicts(self) -> bool:
+        return _definer(self.llm, "structured_predict") is not LLM
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        task: str,
+        schema: type[BaseModel] | None = None,
+        tools: Sequence[Tool] = (),
+    ) -> Reply:
+        """Answer `messages`; see `mem0_core.ports.ChatModel`. Where `tools` are given, `schema` is not sent.
+
+        Raises:
+            ModelError: the model failed; what it raised is chained.
+        """
+        return run(self._exchange(messages, task, schema, tools))
+
+    async def acomplete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        task: str,
+        schema: type[BaseModel] | None = None,
+        tools: Sequence[Tool] = (),
+    ) -> Reply:
+        """`complete`, awaited."""
+        return await arun(self._exchange(messages, task, schema, tools))
+
+    def _exchange(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        task: str,
+        schema: type[BaseModel] | None,
+        tools: Sequence[Tool],
+    ) -> Flow[Reply]:
+        told = [_message(message) for message in messages]
+        if tools and self._calls_functions and not self._without_tools:
+            response = yield from self._asked(self._calls.with_tools, task, told, [_tool(tool) for tool in tools])
+            if response is not None:
+                return self._reply(response)
+            self._without_tools = True
+        if tools:
+            described = [_message(message) for message in with_described_tools(messages, tools)]
+            reply = self._reply((yield from self._plain(described, task)))
+            return Reply(reply.text, reply.tool_calls or described_calls(reply.text), reply.usage)
+        if schema is not None:
+            structured = yield from self._structured(told, task, schema)
+            if structured is not None:
+                return structured
+        return self._reply((yield from self._plain(told, task)))
+
+    def _structured(self, told: list[ChatMessage], task: str, schema: type[BaseModel]) -> Flow[Reply | None]:
+        """An answer in the form of `schema`, as JSON; None where this model has no way to promise it.
+
+        By a function call where it has them: structured_predict drops the whole answer where one item of it is wrong,
+        and does not say what it cost.
+        """
+        if self._calls_functions and not self._without_tools:
+            answer = Tool(_ANSWER, "Give your answer.", schema.model_json_schema())
+            response = yield from self._asked(self._calls.with_one_tool, task, told, [_tool(answer)])
+            if response is not None:
+                return _arguments(self._reply(response))
+            self._without_tools = True
+        if self._predicts and schema not in self._without_schema:
+            predicted = yield from self._asked(self._calls.predict, task, told, schema)
+            if predicted is not None:
+                return predicted if isinstance(predicted, Reply) else Reply(predicted.model_dump_json())
+            self._without_schema.add(schema)
+        return None
+
+    def _asked(self, call: Callable[..., Any], task: str, *args: Any) -> Flow[Any]:
+        """What the model answers; None where this form of request is not for it."""
+        try:
+            return (yield from do(call, *args))
+        except Exception as error:
+            if not is_refusal(error):
+                raise self._failure(error, task) from error
+            _log.warning("%r refused a request form for %s, asking in a simpler one: %s", self, task, error)
+            return None
+
+    def _plain(self, messages: list[ChatMessage], task: str) -> Flow[ChatResponse]:
+        try:
+            response: ChatResponse = yield from do(self._calls.chat, messages)
+            return response
+        except Exception as error:
+            raise self._failure(error, task) from error
+
+    def _failure(self, error: Exception, task: str) -> ModelError:
+        return ModelError(f"{self!r} failed at {task!r}: {type(error).__name__}: {error}")
+
+    def _reply(self, response: ChatResponse) -> Reply:
+        calls: list[ToolCall] = []
+        if isinstance(self.llm, FunctionCallingLLM):
+            selected = self.llm.get_tool_calls_from_response(response, error_on_no_tool_call=False)
+            calls = [ToolCall(call.tool_name, call.tool_kwargs) for call in selected]
+        texts = [block.text for block in response.message.blocks if isinstance(block, TextBlock)]
+        return Reply("\n".join(texts), tuple(calls), _usage(response))
+
+
+class _Calls:
+    """What an LLM is asked, with twins that never hold up an event loop: `flow.arun` finds them by their names."""
+
+    def __init__(self, llm: Any) -> None:
+        self._llm = llm
+        self._in_thread = _definer(llm, "achat") in _CALLS_ITSELF_SYNC
+
+    def chat(self, messages: list[ChatMessage]) -> Any:
+        return self._llm.chat(messages)
+
+    async def achat(self, messages: list[ChatMessage]) -> Any:
+        return await (asyncio.to_thread(self.chat, messages) if self._in_thread else self._llm.achat(messages))
+
+    def with_tools(self, messages: list[ChatMessage], tools: list[BaseTool], **options: Any) -> Any:
+        return self._llm.chat_with_tools(tools, chat_history=messages, allow_parallel_tool_calls=True, **options)
+
+    async def awith_tools(self, messages: list[ChatMessage], tools: list[BaseTool], **options: Any) -> Any:
+        if self._in_thread:
+            return await asyncio.to_thread(self.with_tools, messages, tools, **options)
+        more = {"chat_history": messages, "allow_parallel_tool_calls": True, **options}
+        return await self._llm.achat_with_tools(tools, **more)
+
+    def with_one_tool(self, messages: list[ChatMessage], tools: list[BaseTool]) -> Any:
+        return self.with_tools(messages, tools, tool_required=True)
+
+    async def awith_one_tool(self, messages: list[ChatMessage], tools: list[BaseTool]) -> Any:
+        return await self.awith_tools(messages, tools, tool_required=True)
+
+    def predict(self, messages: list[ChatMessage], schema: type[BaseModel]) -> Any:
+        try:
+            return self._llm.structured_predict(schema, ChatPromptTemplate(message_templates=messages))
+        except ValueError as error:
+            return _misshapen(error)
+
+    async def apredict(self, messages: list[ChatMessage], schema: type[BaseModel]) -> Any:
+        if self._in_thread:
+            return await asyncio.to_thread(self.predict, messages, schema)
+        try:
+            return await self._llm.astructured_predict(schema, ChatPromptTemplate(message_templates=messages))
+        except ValueError as error:
+            return _misshapen(error)
+
+
+def _arguments(reply: Reply) -> Reply:
+    """What the one tool was called with, as text; a reply in words as it is: it is read."""
+    if not reply.tool_calls:
+        return reply
+    arguments = reply.tool_calls[0].arguments
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+    return Reply(text, usage=reply.usage)
+
+
+def _misshapen(error: ValueError) -> Reply:
+    """What structured_predict raises where the answer is not of the form: an answer that makes no sense, no failure."""
+    if is_refusal(error):
+        raise error
+    return Reply(str(error))
+
+
+def _definer(instance: Any, method: str) -> type:
+    """The class that defines a method of an object. (To compare the methods says nothing: they are wrapped.)"""
+    return next(base for base in type(instance).__mro__ if method in vars(base))
+
+
+def _message(message: Mapping[str, Any]) -> ChatMessage:
+    content = message.get("content")
+    blocks = [_block(part) for part in content] if isinstance(content, list) else [TextBlock(text=str(content or ""))]
+    return ChatMessage(role=message["role"], blocks=blocks)
+
+
+def _block(part: Mapping[str, Any]) -> TextBlock | ImageBlock:
+    if part["type"] != "image_url":
+        return TextBlock(text=str(part.get("text", "")))
+    url = part["image_url"]["url"]
+    if url.startswith("data:"):
+        head, _, data = url.partition(",")
+        return ImageBlock(image=b64decode(data), image_mimetype=head[5:].partition(";")[0] or None)
+    return ImageBlock(url=url)
+
+
+def _tool(tool: Tool) -> BaseTool:
+    """The tool as LlamaIndex knows them, with our JSON schema in place of that of a pydantic class."""
+
+    class Arguments(ToolArguments):
+        model_config = ConfigDict(extra="allow")
+
+        @classmethod
+        def model_json_schema(cls, *args: Any, **kwargs: Any) -> dict[str, Any]:
+            return dict(tool.parameters)
+
+    metadata = ToolMetadata(name=tool.name, description=tool.description, fn_schema=Arguments)
+    return FunctionTool(fn=lambda **arguments: arguments, metadata=metadata)
+
+
+def _usage(response: ChatResponse) -> Usage | None:
+    """Tokens, from where integrations keep them: the response's own fields, or the provider's raw answer."""
+    raw = response.raw
+    usage = raw.get("usage") if isinstance(raw, Mapping) else getattr(raw, "usage", None)
+    for counted in (response.additional_kwargs, response.message.additional_kwargs, usage):
+        for asked, answered in (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens")):
+            numbers = [_value(counted, asked), _value(counted, answered)]
+            if all(isinstance(number, int) for number in numbers):
+                return Usage(*numbers)
+    return None
+
+
+def _value(counted: Any, key: str) -> Any:
+    return counted.get(key) if isinstance(counted, Mapping) else getattr(counted, key, None)
+
+
+# --- embeddings ---------------------------------------------------------------------------------------------------
+
+
+class LlamaIndexEmbedder:
+    """An embedding model of LlamaIndex. As safe to share between threads as it is.
+
+    It has no async twin, and so is called in a thread where there is an event loop: most of LlamaIndex's embeddings
+    compute in their async methods just as in the others.
+
+    Args:
+        name: of the vector space: stores refuse vectors of another one. By default the model that the object names,
+            else its class; give one where several models of a class without names are in use.
+        dims: how long the vectors are; by default the first call tells.
+    """
+
+    def __init__(self, model: BaseEmbedding, *, name: str | None = None, dims: int | None = None) -> None:
+        self.model = model
+        named = model.model_name if model.model_name != "unknown" else None
+        self._name = name or named or type(model).__name__
+        self._declared = dims is not None
+        self._dims = dims
+
+    def __repr__(self) -> str:
+        return f"LlamaIndexEmbedder({type(self.model).__name__}, name={self._name!r})"
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def dims(self) -> int:
+        """The length of the vectors. Raises ModelError where the model has to be asked and fails."""
+        if self._dims is None:
+            self.embed(["dimensions"])
+        assert self._dims is not None
+        return self._dims
+
+    def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
+        """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1.
+
+        Raises:
+            ModelError: the model failed, or gave no usable vectors.
+            ConfigError: they are not as long as was said.
+        """
+        if not texts:
+            return np.zeros((0, self.dims), np.float32)
+        try:
+            rows = (
+                [self.model.get_query_embedding(text) for text in texts]  # there is no call for several
+                if kind == "query"
+                else self.model.get_text_embedding_batch(list(texts))
+            )
+        except Exception as error:
+            raise ModelError(f"{self!r} failed: {type(error).__name__}: {error}") from error
+        vectors = unit_rows(rows, count=len(texts), dims=self._dims, declared=self._declared, whose=self)
+        self._dims = vectors.shape[1]
+        return vectors
+
+
+# --- rerankers ----------------------------------------------------------------------------------------------------
+
+
+class LlamaIndexReranker:
+    """A node postprocessor of LlamaIndex as a reranker.
+
+    Scores are those it gives the nodes; where it gives none, the order it returns counts, as 1, (n - 1) / n, ... of n
+    texts. What it leaves out (its `top_n` may be small) has 0.
+
+    Args:
+        logits: whether its scores are logits, of which a sigmoid makes numbers in [0, 1]. By default it is told from
+            the scores: as soon as one lies outside [0, 1], they are taken for logits from then on. (LLMs that rerank
+            give one to ten points, which are divided by ten.)
+    """
+
+    def __init__(self, model: BaseNodePostprocessor, *, logits: bool | None = None) -> None:
+        self.model = model
+        self._logits = logits
+        self._points = 10.0 if isinstance(model, (LLMRerank, StructuredLLMRerank)) else 1.0
+
+    def __repr__(self) -> str:
+        return f"LlamaIndexReranker({type(self.model).__name__})"
+
+    def score(self, query: str, texts: Sequence[str]) -> list[float]:
+        """Relevance in [0, 1] of each text to the query, in the order given.
+
+        Raises:
+            ModelError: the model failed, or returned nodes that it was not given.
+        """
+        if not texts:
+            return []
+        nodes = [NodeWithScore(node=TextNode(id_=str(place), text=text)) for place, text in enumerate(texts)]
+        try:
+            kept = self.model.postprocess_nodes(nodes, query_str=query)
+        except Exception as error:
+            raise ModelError(f"{self!r} failed: {type(error).__name__}: {error}") from error
+        places = [int(node.node.node_id) if node.node.node_id.isdecimal() else -1 for node in kept]
+        if any(not 0 <= place < len(texts) for place in places):
+            raise ModelError(f"{self!r} returned nodes that it was not given")
+        given = [node.score for node in kept]
+        if all(score is not None for score in given):
+            points = [float(score) / self._points for score in given if score is not None]
+            scored, self._logits = scores_in_range(points, logits=self._logits)
+        else:
+            scored = [(len(texts) - rank) / len(texts) for rank in range(len(kept))]
+        scores = [0.0] * len(texts)
+        for place, score in zip(places, scored, strict=True):
+            scores[place] = score
+        return scores

@@ -1,0 +1,89 @@
+"""`Mem0Rerank`: the rerank stage of mem0-core for any query engine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import llama_index.core.instrumentation as instrument
+from llama_index.core.bridge.pydantic import Field, PrivateAttr
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+
+from mem0_core import InputError
+from mem0_core.flow import Flow, arun, run
+from mem0_core.pipelines.rerank import WEIGHT, rerank
+from mem0_core.wiring import component
+
+__all__ = ["Mem0Rerank"]
+
+_dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]
+
+
+class Mem0Rerank(BaseNodePostprocessor):
+    """Nodes in the order of BM25 and, where there is one, a reranker (a cross encoder, say), blended.
+
+    >>> engine = index.as_query_engine(similarity_top_k=40, node_postprocessors=[Mem0Rerank(reranker, top_n=5)])
+
+    Every node gets a new score in [0, 1] that means the same for every query.
+
+    Args:
+        reranker: an instance of ours or of LlamaIndex's, ``"provider:model"`` or ``{"provider", "config"}``; None for
+            BM25 alone.
+        top_n: how many nodes are returned at most; by default all.
+        pool: how many of the best by first score the reranker reads; by default all.
+        weight: the reranker's part of the score, in [0, 1].
+        retrieval_scores: take the scores that the nodes have, in [0, 1], as first scores, and not BM25.
+
+    Raises:
+        ConfigError: there is no such reranker.
+
+    Raises (when it is used):
+        InputError: there is no query; or a node's score is to be taken and does not lie in [0, 1].
+        ModelError: the reranker failed.
+    """
+
+    top_n: int | None = Field(default=None, ge=1)
+    pool: int | None = Field(default=None, ge=1)
+    weight: float = Field(default=WEIGHT, ge=0, le=1)
+    retrieval_scores: bool = False
+
+    _reranker: Any = PrivateAttr()
+
+    def __init__(self, reranker: Any = None, **options: Any) -> None:
+        super().__init__(**options)
+        self._reranker = component("reranker", "score", reranker)
+
+    @classmethod
+    def class_name(cls) -> str:
+        return "Mem0Rerank"
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return run(self._reranked(nodes, query_bundle))
+
+    async def _apostprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        return await arun(self._reranked(nodes, query_bundle))
+
+    def _reranked(self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None) -> Flow[list[NodeWithScore]]:
+        if query_bundle is None:
+            raise InputError("Mem0Rerank orders nodes by what they say of a query, and there is none")
+        if not nodes:
+            return []
+        model = "bm25" if self._reranker is None else repr(self._reranker)
+        top_n = self.top_n or len(nodes)
+        _dispatcher.event(ReRankStartEvent(query=query_bundle, nodes=nodes, top_n=top_n, model_name=model))
+        ranked = yield from rerank(
+            self._reranker,
+            query_bundle.query_str,
+            [node.node.get_content(metadata_mode=MetadataMode.EMBED) for node in nodes],
+            scores=[node.score or 0.0 for node in nodes] if self.retrieval_scores else None,
+            top_n=self.pool,
+            weight=self.weight,
+        )
+        best = [NodeWithScore(node=nodes[place].node, score=score) for place, score in ranked[:top_n]]
+        _dispatcher.event(ReRankEndEvent(nodes=best))
+        return best

@@ -1,0 +1,77 @@
+"""`Mem0Retriever`: a memory as a LlamaIndex retriever."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from llama_index.core.callbacks import CallbackManager
+from llama_index.core.retrievers import BaseRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle
+
+from mem0_core import AsyncMemory, Memory, Scope
+from mem0_llamaindex.convert import to_nodes
+from mem0_llamaindex.long_term import as_memory
+
+__all__ = ["Mem0Retriever"]
+
+
+class Mem0Retriever(BaseRetriever):
+    """The memories of a user (an agent, a run) that bear on a query, as nodes for any query or chat engine.
+
+    >>> retriever = Mem0Retriever(memory, user_id="maya", k=4)
+    >>> RetrieverQueryEngine.from_args(retriever, llm=llm, node_postprocessors=[Mem0Rerank(...)])
+
+    A node's id is the memory's, its score lies in [0, 1], its metadata has when it was said, by whom, the caller's own
+    metadata under ``metadata``, and under ``relations`` what graph memory read in it.
+
+    Args:
+        memory: a `mem0_core.Memory`.
+        user_id, agent_id, run_id: whose memories; at least one. Whoever asks cannot widen it.
+        k: how many memories at most.
+        filters: mem0's filters on metadata.
+        threshold: leave out what scores lower (0 to 1).
+        recipe: how to search, by name; by default as the memory is configured.
+        relations: whether relations that bear on the query, and that none of the memories found says, come after them.
+
+    Raises:
+        ScopeError: no id, or one that cannot be an id. ConfigError: `memory` is none.
+
+    Raises (by `retrieve` and `aretrieve`):
+        QueryError: the query is empty, or a filter cannot be read. ModelError, StoreError: the search failed.
+    """
+
+    def __init__(
+        self,
+        memory: Memory | AsyncMemory,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        k: int = 10,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        recipe: Any = None,
+        relations: bool = True,
+        callback_manager: CallbackManager | None = None,
+        verbose: bool = False,
+    ) -> None:
+        super().__init__(callback_manager=callback_manager, verbose=verbose)
+        Scope(user_id, agent_id, run_id)
+        self._memory = as_memory(memory)
+        self._relations = relations
+        options: dict[str, Any] = {"filters": filters, "threshold": threshold, "recipe": recipe}
+        self._options: dict[str, Any] = {
+            "user_id": user_id,
+            "agent_id": agent_id,
+            "run_id": run_id,
+            "limit": k,
+            **{name: value for name, value in options.items() if value is not None},
+        }
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return to_nodes(self._memory.search(query_bundle.query_str, **self._options), relations=self._relations)
+
+    async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        found = await self._memory.asearch(query_bundle.query_str, **self._options)
+        return to_nodes(found, relations=self._relations)

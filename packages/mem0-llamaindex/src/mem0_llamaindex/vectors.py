@@ -1,0 +1,153 @@
+"""A vector store of LlamaIndex's as a memory's vector projection: Qdrant, Chroma, Milvus, pgvector, Pinecone, ...
+
+How it follows the truth is told in `mem0_core.stores.external`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.vector_stores import SimpleVectorStore
+from llama_index.core.vector_stores.types import (
+    BasePydanticVectorStore,
+    MetadataFilter,
+    MetadataFilters,
+    VectorStoreQuery,
+)
+
+from mem0_core import ConfigError
+from mem0_core.ports import VectorSource
+from mem0_core.stores.external import Entry, ExternalIndex
+
+__all__ = ["VectorStoreIndex", "vector_store"]
+
+_FIRST = "4f1d0a58-6a3f-4f0e-9a55-6d656d300000"
+"""The id of a node that says nothing."""
+
+
+def vector_store(
+    client: BasePydanticVectorStore, *, source: VectorSource, folder: Path | None = None, **options: Any
+) -> VectorStoreIndex:
+    """For ``vector_store: {"provider": "llamaindex", "config": {"client": ...}}``; `options` are `VectorStoreIndex`'s.
+
+    Raises:
+        ConfigError: `client` is no vector store of LlamaIndex's.
+    """
+    if not isinstance(client, BasePydanticVectorStore):
+        raise ConfigError(f"vector_store.config: client: {client!r} is no vector store of LlamaIndex's")
+    return VectorStoreIndex(client, source=source, **options)
+
+
+class VectorStoreIndex(ExternalIndex):
+    """A `mem0_core.ports.VectorIndex` over a LlamaIndex vector store, which must filter by metadata.
+
+    What the store gets of a memory is a vector, a number, and whose partition it is in; no text.
+
+    Args:
+        store: a vector store; other nodes in it do no harm.
+        source: the truth.
+        namespace: keeps several memories in one store apart.
+        dims: how long the vectors are; see `mem0_core.stores.external.ExternalIndex`.
+        timeout: seconds that one call to the store may take.
+        retry_after: seconds after a failure in which the store is not asked; the truth is scanned meanwhile.
+    """
+
+    def __init__(
+        self,
+        store: BasePydanticVectorStore,
+        *,
+        source: VectorSource,
+        namespace: str = "mem0",
+        dims: int | None = None,
+        timeout: float = 10.0,
+        retry_after: float = 5.0,
+    ) -> None:
+        of_kind = _InMemory if isinstance(store, SimpleVectorStore) else _Nodes
+        more: dict[str, Any] = {"namespace": namespace, "dims": dims, "timeout": timeout, "retry_after": retry_after}
+        super().__init__(of_kind(store, self._any_vector), source=source, **more)
+
+
+class _Nodes:
+    """A LlamaIndex vector store as `mem0_core.stores.external` asks for one."""
+
+    advice = "use one whose query() respects MetadataFilters"
+
+    def __init__(self, store: Any, any_vector: Callable[[], list[float]]) -> None:
+        self._store = store
+        self._any_vector = any_vector
+        self._deletes_many = type(store).delete_nodes is not BasePydanticVectorStore.delete_nodes
+
+    @property
+    def name(self) -> str:
+        return type(self._store).__name__
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        self._store.add([_node(entry) for entry in entries])
+
+    def delete(self, ids: Sequence[str]) -> None:
+        if self._deletes_many:
+            self._store.delete_nodes(node_ids=list(ids))
+            return
+        for id in ids:  # what every store has: each node is a document of its own
+            self._store.delete(ref_doc_id=id)
+
+    def search(self, partition: str, vector: list[float], k: int) -> list[Mapping[str, Any]]:
+        result = self._store.query(_query(partition, vector, k))
+        return [node.metadata for node in result.nodes or ()]
+
+    def read(self, id: str) -> Mapping[str, Any] | None:
+        try:
+            held = self._store.get_nodes(node_ids=[id])
+        except NotImplementedError:
+            raise
+        except Exception:  # noqa: BLE001 - tried again, and raised then
+            # Many stores make their collection when something is added first, and fail until then.
+            self._store.add([_node(Entry(_FIRST, self._any_vector(), {"mem0_partition": ""}))])
+            held = self._store.get_nodes(node_ids=[id])
+        return next((node.metadata for node in held or ()), None)
+
+
+class _InMemory(_Nodes):
+    """LlamaIndex's own `SimpleVectorStore`: it gives ids for nodes, and is not made for several threads at once."""
+
+    def __init__(self, store: Any, any_vector: Callable[[], list[float]]) -> None:
+        super().__init__(store, any_vector)
+        self._lock = Lock()
+
+    def add(self, entries: Sequence[Entry]) -> None:
+        with self._lock:
+            super().add(entries)
+
+    def delete(self, ids: Sequence[str]) -> None:
+        with self._lock:
+            super().delete(ids)
+
+    def search(self, partition: str, vector: list[float], k: int) -> list[Mapping[str, Any]]:
+        with self._lock:
+            result = self._store.query(_query(partition, vector, k))
+            return [self._store.data.metadata_dict[id] for id in result.ids or ()]
+
+    def read(self, id: str) -> Mapping[str, Any] | None:
+        with self._lock:
+            held: Mapping[str, Any] | None = self._store.data.metadata_dict.get(id)
+            return held
+
+
+def _node(entry: Entry) -> TextNode:
+    itself = RelatedNodeInfo(node_id=entry.id)
+    return TextNode(
+        id_=entry.id,
+        text=entry.id,  # some stores refuse an empty one
+        embedding=entry.vector,
+        metadata=dict(entry.metadata),
+        relationships={NodeRelationship.SOURCE: itself},
+    )
+
+
+def _query(partition: str, vector: list[float], k: int) -> VectorStoreQuery:
+    wanted = MetadataFilters(filters=[MetadataFilter(key="mem0_partition", value=partition)])
+    return VectorStoreQuery(query_embedding=vector, similarity_top_k=k, filters=wanted)
