@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.benchmarks import converse, cost, crash, graph, langgraph_store, recall
+from tests.benchmarks import converse, cost, crash, graph, langgraph_store, paths, recall
 from tests.benchmarks.plan import FULL, QUICK, ROOT, Plan
 from tests.benchmarks.report import Report
 
@@ -16,6 +16,7 @@ BENCHMARKS: dict[str, Callable[[Plan], Report]] = {
     "recall": recall.measure,
     "crash": crash.measure,
     "graph": graph.measure,
+    "paths": paths.measure,
     "converse": converse.measure,
     "cost": cost.measure,
     "langgraph_store": langgraph_store.measure,

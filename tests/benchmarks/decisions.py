@@ -106,11 +106,13 @@ class DecidedChat:
     """A `ChatModel` that answers as the `turn` at hand says; each answer takes `delay` seconds.
 
     Attributes:
+        inline: see `mem0_core.flow`. False, as of a model that is waited for: its calls are made in threads.
         calls: what it was asked since somebody last cleared them.
     """
 
     turn: Turn
     delay: float = 0.0
+    inline: bool = False
     calls: list[ModelCall] = field(default_factory=list)
 
     def complete(

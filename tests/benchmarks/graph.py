@@ -41,6 +41,10 @@ class Mode:
     graph: str | bool = "sqlite"
     turns: Callable[[random.Random], Iterator[Turn]] = visits
     delay: float = 0.0
+    inline: bool = False
+
+    def chat(self, turn: Turn) -> DecidedChat:
+        return DecidedChat(turn, self.delay, self.inline)
 
     def open(self, folder: Path, chat: DecidedChat | None, durability: Durability = "process") -> Memory:
         # No summaries: they are no add's, and the model has none to give.
@@ -58,6 +62,7 @@ OTHERS = (
     FUSED,
     MOVES,
     Mode("fused, 2 relations begin, 1 ends, 1 is refined", 1, _IN_ONE, turns=moves),
+    Mode("staged, the model's calls made in no thread of their own", 6, inline=True),
     Mode("staged, the model takes 5 ms a call", 6, delay=0.005),
     Mode("graph=False, the model takes 5 ms a call", 2, graph=False, delay=0.005),
 )
@@ -129,7 +134,7 @@ def _block(site: Site, mode: Mode, durability: Durability, calls: int, chance: r
     """Time `calls` adds of the hub."""
     folder = site.folder(calls + _WARM_UP)
     turns = list(itertools.islice(mode.turns(chance), calls + _WARM_UP))
-    chat = DecidedChat(turns[0], mode.delay)
+    chat = mode.chat(turns[0])
     with mode.open(folder, chat, durability) as memory:
         _learn(memory, turns)
         for turn in turns[:_WARM_UP]:

@@ -23,6 +23,7 @@ class Plan:
         processes: fresh processes whose median is taken.
         crash_runs: writers that are killed.
         relations, own: numbers of relations in the store, ascending, and how many of them are of the user who adds.
+        paths: numbers of relations of one user, through which paths are searched.
         growth: relations of a user who begins with none.
         talks: adds whose calls to the model are counted.
         memories: those of the user whose turns are put off.
@@ -44,6 +45,7 @@ class Plan:
     crash_runs: int = 200
     relations: tuple[int, ...] = (1_000, 10_000, 100_000)
     own: int = 10_000
+    paths: tuple[int, ...] = (1_000, 10_000, 100_000)
     growth: int = 300
     talks: int = 20
     memories: int = 10_000
@@ -74,6 +76,7 @@ QUICK = Plan(
     crash_runs=20,
     relations=(1_000, 3_000),
     own=1_000,
+    paths=(1_000,),
     growth=60,
     talks=5,
     memories=1_000,

@@ -11,7 +11,7 @@ import pytest
 
 from mem0_core.testing import HashEmbedder
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import converse, cost, crash, graph, langgraph_store, locomo, recall, replay
+from tests.benchmarks import converse, cost, crash, graph, langgraph_store, locomo, paths, recall, replay
 from tests.benchmarks.bm25 import BM25
 from tests.benchmarks.decisions import ModelCall, depth
 from tests.benchmarks.plan import QUICK, Plan
@@ -30,6 +30,7 @@ TINY = Plan(
     crash_runs=3,
     relations=(60, 120, 240),
     own=120,
+    paths=(300,),
     growth=12,
     talks=2,
     memories=60,
@@ -106,6 +107,13 @@ def test_graph_runs_and_counts_calls(tmp_path: Path) -> None:
     ]
     written = json.loads(report.write(tmp_path).read_text(encoding="utf-8"))
     assert len(written["rows"]) == len(report.rows)
+
+
+@pytest.mark.slow
+def test_paths_runs_and_finds() -> None:
+    report = paths.measure(TINY)
+    assert not [row for row in report.rows if row.value is None]
+    assert any("100% led somewhere" in row.note for row in report.rows)
 
 
 @pytest.mark.slow

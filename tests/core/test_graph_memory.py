@@ -386,6 +386,32 @@ def test_one_answer_in_place_of_five(opened: Open) -> None:
     assert relation["memories"] == [result["results"][0]["id"]]
 
 
+@pytest.mark.parametrize(
+    ("fact", "left"),
+    [("Likes tea", []), ("Likes milk", ["Tea, with milk."])],
+    ids=["the memory's own fact", "another fact"],
+)
+def test_one_answer_adds_evidence_to_the_memory_it_confirms(opened: Open, fact: str, left: list[str]) -> None:
+    """A NONE traces its memory to the new message, and lets it support relations, only where a fact says the same."""
+    memory = opened(learning("Likes tea"))
+    (entry,) = memory.add("Tea!", user_id="u")["results"]
+    fused = {
+        "facts": [fact],
+        "memory": [{"id": "0", "text": "Likes tea", "event": "NONE"}],
+        "entities": [{"entity": "u", "entity_type": "person"}, {"entity": "tea", "entity_type": "drink"}],
+        "relations": [{"source": "u", "relationship": "likes", "destination": "tea"}],
+        "outdated": [],
+        "refined": [],
+    }
+    one = opened({"fused": fused}, config={"extraction": "fused"})
+    assert events(one.add("Tea, with milk.", user_id="u")) == [("NONE", "Likes tea")]
+    (relation,) = one.relations(user_id="u")
+    assert relation["memories"] == ([] if left else [entry["id"]])
+    one.delete(entry["id"])
+    assert [message.content for message in one.memory._store.talk.messages(Scope("u"))] == left
+    assert held(one) == (["u -- likes -- tea"] if left else [])
+
+
 def test_one_answer_that_lacks_something_is_mended_or_told(opened: Open) -> None:
     partly = {"facts": ["Likes tea"], "memory": [{"id": "x", "text": "Likes tea", "event": "ADD"}]}
     memory = opened({"fused": partly, "repair": "hm"}, config={"extraction": "fused"})

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +50,7 @@ def rerank(request: pytest.FixtureRequest) -> Callable[..., Ranked]:
 
 def test_without_a_reranker_the_first_scores_decide(rerank: Callable[..., Ranked]) -> None:
     assert rerank("q", ["a", "b", "c"], scores=[0.2, 0.9, 0.5]) == [(1, 0.9), (2, 0.5), (0, 0.2)]
+    assert rerank("q", ["a", "b"], scores=np.array([0.25, 0.5], np.float32)) == [(1, 0.5), (0, 0.25)]
 
 
 def test_without_scores_shared_words_decide_on_a_constant_scale(rerank: Callable[..., Ranked]) -> None:
@@ -71,9 +73,9 @@ def test_the_blend_is_the_weighted_mean_and_the_reranker_is_asked_once(rerank: C
     assert [place for place, _ in ranked] == [0, 1]
     assert [score for _, score in ranked] == pytest.approx([0.6, 0.55])
     assert told.asked == [("q", ["a", "b"])]
-    ranked = rerank("q", ["a", "b"], reranker=told, scores=[0.8, 0.4])
+    ranked = rerank("q", ["a", "b"], reranker=told, scores=[0.6, 0.4])
     assert [place for place, _ in ranked] == [1, 0]
-    assert [score for _, score in ranked] == pytest.approx([(1 - WEIGHT) * 0.4 + WEIGHT, (1 - WEIGHT) * 0.8])
+    assert [score for _, score in ranked] == pytest.approx([(1 - WEIGHT) * 0.4 + WEIGHT, (1 - WEIGHT) * 0.6])
 
 
 def test_only_the_best_by_first_score_are_read_and_the_others_stay_below_in_their_order(

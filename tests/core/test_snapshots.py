@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mem0_core.contracts import AT, SPACE, changes_of, unit_vectors
+from mem0_core.contracts import AT, CLOSE, SPACE, assert_nearest, changes_of, unit_vectors
 from mem0_core.contracts import an_item as item_of
 from mem0_core.errors import StoreError
 from mem0_core.records import Scope
@@ -45,7 +45,7 @@ def built(store: SQLiteStore, tmp_path: Path) -> FaissIndex:
 
 
 def finds_all(index: FaissIndex, vectors: np.ndarray) -> bool:
-    return all(found[0][1] == pytest.approx(1.0, abs=1e-5) for found in index.nearest(ALICE, vectors, 1))
+    return all(found[0][1] == pytest.approx(1.0, abs=CLOSE) for found in index.nearest(ALICE, vectors, 1))
 
 
 def was_loaded(caplog: pytest.LogCaptureFixture, index: FaissIndex) -> bool:
@@ -65,7 +65,7 @@ def test_a_snapshot_is_loaded_and_catches_up(
     assert finds_all(index, vectors[1:])
     assert was_loaded(caplog, index)
     assert finds_all(index, late)
-    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] < 0.999
+    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] < 1 - CLOSE
 
 
 def flip_a_byte(path: Path) -> None:
@@ -167,8 +167,7 @@ def test_a_large_scope_is_found_well_and_filtered_exactly(store: SQLiteStore, tm
     assert hits / 500 >= 0.99
     only = rows[::100]
     for query, found in zip(queries, index.nearest(ALICE, queries, 10, only=only), strict=True):
-        scores = vectors[::100] @ query
-        assert [row for row, _ in found] == only[np.argsort(-scores)[:10]].tolist()
+        assert_nearest(found, only, vectors[::100], query, 10)
 
 
 def test_closing_stops_a_builder(store: SQLiteStore, tmp_path: Path) -> None:

@@ -65,9 +65,15 @@ def _parser() -> argparse.ArgumentParser:
     listed = command("list", "list all memories of a scope", _list, _show_found)
     related = command("relations", "list the relations of a scope", _relations, _show_relations)
     related.add_argument("--ended", action="store_true", help="with those that hold no longer")
-    for then in (search, related):
+    path = command("path", 'follow a chain such as "my sister\'s dog" through the relations', _path, _show_paths)
+    path.add_argument("question")
+    path.add_argument("--limit", type=int, default=5)
+    path.add_argument("--depth", type=int, help="relations on a path at most (default: as many as terms)")
+    query = command("query", "ask the graph: MATCH (a)-[:works_at]->(b) RETURN a, b", _query, _show_rows)
+    query.add_argument("text", metavar="query")
+    for then in (search, related, path, query):
         then.add_argument("--as-of", metavar="TIME", help="answer from what held then (ISO 8601)")
-    for scoped in (add, search, listed, related):
+    for scoped in (add, search, listed, related, path, query):
         for axis in ("user", "agent", "run"):
             scoped.add_argument(f"--{axis}", metavar="ID", help=f"the {axis} whose memory it is")
     history = command("history", "show every change of a memory", _history, _show_history)
@@ -93,6 +99,15 @@ def _search(memory: Memory, options: argparse.Namespace) -> Any:
 
 def _relations(memory: Memory, options: argparse.Namespace) -> Any:
     return memory.relations(as_of=options.as_of, ended=options.ended, **_scope(options))
+
+
+def _path(memory: Memory, options: argparse.Namespace) -> Any:
+    limits = {"limit": options.limit, "depth": options.depth}
+    return memory.traverse(options.question, as_of=options.as_of, **limits, **_scope(options))
+
+
+def _query(memory: Memory, options: argparse.Namespace) -> Any:
+    return memory.query(options.text, as_of=options.as_of, **_scope(options))
 
 
 def _list(memory: Memory, options: argparse.Namespace) -> Any:
@@ -138,6 +153,34 @@ def _show_relations(result: Any) -> list[str]:
         f"{relation['valid_from'][:10]} .. {(relation['valid_to'] or 'now')[:10]:<10}  {_arrow(relation)}"
         for relation in result
     ] or ["no relations"]
+
+
+def _show_paths(result: Any) -> list[str]:
+    return [f"{path['score']:.2f}  {path['end']}  ({_walked(path)})" for path in result] or ["no path"]
+
+
+def _show_rows(result: Any) -> list[str]:
+    if "plan" in result:
+        return [str(line) for line in result["plan"]]
+    lines = ["  |  ".join(result["columns"])] if result["rows"] else ["no rows"]
+    lines += ["  |  ".join(_cell(row[column]) for column in result["columns"]) for row in result["rows"]]
+    return [*lines, *([result["note"]] if "note" in result else [])]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return "; ".join(map(_cell, value))
+    if isinstance(value, dict):
+        return str(value["name"]) if "name" in value else _arrow(value)
+    return "-" if value is None else str(value)
+
+
+def _walked(path: Any) -> str:
+    text = str(path["start"])
+    for step in path["steps"]:
+        arrow, end = ("-[{}]->", "destination") if step["forward"] else ("<-[{}]-", "source")
+        text += f" {arrow.format(step['relationship'])} {step[end]}"
+    return text
 
 
 def _arrow(relation: Any) -> str:

@@ -60,7 +60,14 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "sentence_transformers": "mem0_core.models.sentence_transformers:SentenceTransformerEmbedder",
         "hash": "mem0_core.testing:HashEmbedder",
     },
-    "reranker": {},
+    "reranker": {
+        "sentence_transformers": "mem0_core.models.rerankers:TransformersReranker",
+        "sentence_transformer": "mem0_core.models.rerankers:TransformersReranker",
+        "huggingface": "mem0_core.models.rerankers:huggingface",
+        "qwen": "mem0_core.models.rerankers:qwen",
+        "llm": "mem0_core.wiring:llm_reranker",
+        "llm_reranker": "mem0_core.wiring:llm_reranker",
+    },
     "vector_store": {"faiss": "mem0_core.stores.faiss:FaissIndex"},
     "graph_store": {
         "sqlite": "mem0_core.stores.embedded_graph:EmbeddedGraph",
@@ -195,6 +202,9 @@ class MemoryConfig(BaseModel):
     read_your_writes: bool = True
     """Whether a search sees messages that were put off and are not remembered yet."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    recipe: Any = "hybrid"
+    """How searches find and weigh memories: a name (hybrid, mem0, paper, offline), a `Recipe`, or a mapping of its
+    fields over those of the one it names."""
     half_life: float | None = Field(default=None, gt=0)
     """Days after which what was not said again counts half in a search; by default age does not count."""
     enable_vision: bool = False

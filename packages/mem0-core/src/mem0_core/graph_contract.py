@@ -20,7 +20,20 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mem0_core.contracts import ALICE, AT, BOB, DIMS, LATER, SPACE, adds_of, an_item, in_threads, unit_vectors
+from mem0_core.contracts import (
+    ALICE,
+    AT,
+    BOB,
+    CLOSE,
+    DIMS,
+    LATER,
+    SPACE,
+    adds_of,
+    an_item,
+    assert_nearest,
+    in_threads,
+    unit_vectors,
+)
 from mem0_core.ports import Around, Commit, GraphIndex, MemoryStore
 from mem0_core.records import Change, Event, Message, Relation, RelationChange, Scope, Triplet
 from mem0_core.stores.sqlite import SQLiteStore
@@ -112,10 +125,11 @@ class GraphIndexContract:
             rows, vectors = _vectors(store.graph.node_vectors.rows(scope), store.graph.node_vectors)
             query = unit_vectors(1, seed=77, dims=vectors.shape[1] or DIMS)
             (found,) = index.around(scope, query, **EVERYTHING)
-            _same_scores(found.nodes, rows, vectors, query[0])
+            assert_nearest(found.nodes, rows, vectors, query[0], len(rows))
             holding = [relation.row for relation in store.graph.relations(scope)]
             rows, vectors = _vectors(holding, store.graph.relation_vectors)
-            _same_scores(index.triplets(scope, query, 10_000, threshold=-2.0)[0], rows, vectors, query[0])
+            (near,) = index.triplets(scope, query, 10_000, threshold=-2.0)
+            assert_nearest(near, rows, vectors, query[0], len(rows))
 
     # --- entities and what is around them ---------------------------------------------------------------------------
 
@@ -124,16 +138,14 @@ class GraphIndexContract:
         rows, vectors = _vectors(store.graph.node_vectors.rows(ALICE), store.graph.node_vectors)
         queries = unit_vectors(5, seed=3)
         for query, found in zip(queries, index.around(ALICE, queries, threshold=-2.0, limit=10), strict=True):
-            exact = np.argsort(-(vectors @ query))[:10]
-            assert [row for row, _ in found.nodes] == rows[exact].tolist()
-            assert [score for _, score in found.nodes] == pytest.approx((vectors @ query)[exact], abs=1e-5)
+            assert_nearest(found.nodes, rows, vectors, query, 10)
 
     def test_a_threshold_keeps_the_distant_out(self, store: MemoryStore, index: GraphIndex) -> None:
         self.add(store, IN_ROME, LIKES_TEA)
         (alice,) = _named(store, "alice")
         (found,) = index.around(ALICE, unit_vectors(1), threshold=0.9, limit=10)
         assert [row for row, _ in found.nodes] == [alice]
-        assert found.nodes[0][1] == pytest.approx(1.0, abs=1e-5)
+        assert found.nodes[0][1] == pytest.approx(1.0, abs=CLOSE)
         (found,) = index.around(ALICE, -unit_vectors(1), threshold=0.9, limit=10)
         assert found == Around([], [])
 
@@ -218,9 +230,7 @@ class GraphIndexContract:
         )
         query = unit_vectors(1, seed=3)
         (found,) = index.triplets(ALICE, query, 7, threshold=-2.0)
-        exact = np.argsort(-(vectors @ query[0]))[:7]
-        assert [row for row, _ in found] == rows[exact].tolist()
-        assert [score for _, score in found] == pytest.approx((vectors @ query[0])[exact], abs=1e-5)
+        assert_nearest(found, rows, vectors, query[0], 7)
         best = found[0][1]
         assert index.triplets(ALICE, query, 7, threshold=best + 0.01) == [[]]
         assert [row for row, _ in index.triplets(ALICE, query, 7, threshold=best - 1e-4)[0]] == [found[0][0]]
@@ -493,13 +503,6 @@ class GraphIndexContract:
 def _vectors(rows: Any, source: Any) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     found: tuple[NDArray[np.int64], NDArray[np.float32]] = source.vectors([int(row) for row in rows])
     return found
-
-
-def _same_scores(
-    found: list[tuple[int, float]], rows: NDArray[np.int64], vectors: NDArray[np.float32], query: NDArray[np.float32]
-) -> None:
-    exact = dict(zip(rows.tolist(), (vectors @ query).tolist() if len(rows) else [], strict=True))
-    assert dict(found) == pytest.approx(exact, abs=1e-5)
 
 
 def _named(store: MemoryStore, name: str, scope: Scope = ALICE) -> list[int]:

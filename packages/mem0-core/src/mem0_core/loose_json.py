@@ -433,7 +433,7 @@ def read_list(reply: Reply, *, names: tuple[str, ...], is_item: Callable[[Any], 
     sorted_ = _Sorted(problems=list(found.problems))
     for value in found.items:
         _sort(value, names, is_item, sorted_)
-    several = bool(_calls(reply))  # each call of a tool is meant; of several texts only one is
+    several = any(call.arguments for call in reply.tool_calls)  # each call is meant; of several texts only one is
     items = _chosen(sorted_, found.raw, names[0], several)
     return replace(found, items=tuple(items), problems=tuple(sorted_.problems))
 

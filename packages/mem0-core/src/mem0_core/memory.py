@@ -16,7 +16,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 from mem0_core.background import Background
 from mem0_core.config import (
@@ -30,6 +30,7 @@ from mem0_core.flow import Flow, StepRecord, arun, do, observe, run
 from mem0_core.pipelines import upkeep
 from mem0_core.pipelines.bulk import Source, import_messages
 from mem0_core.pipelines.converse import brief, summarise
+from mem0_core.pipelines.missing import explain_missing
 from mem0_core.pipelines.recall import Query, recall
 from mem0_core.pipelines.remember import remember
 from mem0_core.pipelines.request import PROCEDURAL, Prompts, Request, heard, options_of, request_of
@@ -47,6 +48,7 @@ from mem0_core.ports import (
     VectorIndex,
 )
 from mem0_core.prompts import MEMORIES_INTRODUCTION, memory_line
+from mem0_core.recipes import Recipe, recipe_of
 from mem0_core.records import (
     AddManyResult,
     AddResult,
@@ -57,6 +59,9 @@ from mem0_core.records import (
     MemoryDict,
     Message,
     Messages,
+    MissingDict,
+    PathDict,
+    QueryResult,
     RelationDict,
     Scope,
     SearchResult,
@@ -70,6 +75,9 @@ from mem0_core.shapes import (
     job_dict,
     memory_dict,
     message_dict,
+    missing_dict,
+    path_dict,
+    query_dict,
     relation_dict,
     relations_dict,
 )
@@ -81,9 +89,13 @@ from mem0_core.wiring import (
     graph_choice,
     graph_index,
     graph_options,
+    rerank_model,
     vector_index,
     worker_settings,
 )
+
+if TYPE_CHECKING:
+    from mem0_core.graph.adjacency import AdjacencyIndex
 
 __all__ = ["AsyncMemory", "Memory"]
 
@@ -191,7 +203,7 @@ class Memory:
         self._closed = False
         self._chat: ChatModel | None = component("llm", "complete", llm, self.config.llm)
         self._embedder: Embedder = component("embedder", "embed", embedder, self.config.embedder, "onnx")
-        self._reranker: Reranker | None = component("reranker", "score", reranker, self.config.reranker)
+        self._reranker: Reranker | None = rerank_model(self._chat, reranker, self.config.reranker)
         if index is None:
             check_provider("vector_store", self.config.vector_store.provider)  # a wrong name is told now
         self._graph_config, self._graph_index = graph_choice(graph, self.config, self._chat)
@@ -201,7 +213,9 @@ class Memory:
         self._store = store if store is not None else self._open_store()
         self._index: VectorIndex | None = self._wired(index)
         self._graph: Graph | None = None
+        self._adjacency: AdjacencyIndex | None = None
         self._policy = policy
+        self._recipe = recipe_of(self.config.recipe)
         self._limits = Limits(**self.config.limits.model_dump())
         self._rates = Rates(self._limits)
         self._background = Background(self._store.jobs, self._do_jobs, worker_settings(self.config.background))
@@ -391,10 +405,13 @@ class Memory:
         filters: Mapping[str, Any] | None = None,
         threshold: float | None = None,
         rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
         explain: bool = False,
         as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+        allow_no_answer: bool = False,
     ) -> Flow[SearchResult]:
-        """The memories of a scope that are nearest in meaning to `query`, best first; beside them, its relations.
+        """The memories of a scope that answer `query` best, best first; beside them, the relations that bear on it.
 
         Args:
             user_id, agent_id, run_id: whose memories; at least one, here or in `filters`. An id left out does not
@@ -403,24 +420,82 @@ class Memory:
             filters: mem0's filters, see `mem0_core.filters`.
             threshold: leave out what scores lower. Scores lie in [0, 1] and mean the same for every query.
             rerank: False skips the configured reranker, True insists on one.
-            explain: give each result the values its score was made of.
+            recipe: how memories are found and weighed, see `mem0_core.recipes`; by default the configuration's.
+            explain: give each result what its score was made of: every signal with its weight. `explain_missing` tells
+                where a memory was lost that is not among the results.
             as_of: answer from what held then (Unix seconds, ISO 8601 or datetime): memories as they were, and the
                 relations of that time. What was deleted by `delete` stays deleted.
+            reference_date: the day from which "yesterday" or "last summer" in the query is counted; by default today,
+                or the day of `as_of`.
+            allow_no_answer: give nothing, and a ``note``, where the best hit scores below the recipe's gate.
 
         Raises:
             QueryError: the query is empty, or a filter cannot be read.
             ScopeError: no id, or one that cannot be an id.
+            ConfigError: there is no such recipe.
         """
         scope, filter = _address(filters, user_id, agent_id, run_id)
-        then = None if as_of is None else parse_time(as_of, "as_of")
-        most = _limit(limit, top_k, default=10)
-        asked = self._query(query, scope, limit=most, filter=filter, threshold=threshold, as_of=then, rerank=rerank)
+        asked = self._asked(
+            query,
+            scope,
+            limit=_limit(limit, top_k, default=10),
+            filter=filter,
+            threshold=threshold,
+            as_of=None if as_of is None else parse_time(as_of, "as_of"),
+            rerank=rerank,
+            recipe=recipe,
+            reference=reference_date,
+            allow_no_answer=allow_no_answer,
+        )
         recalled = yield from recall((yield from self._ports()), asked)
         found = SearchResult(
             results=[found_dict(hit, explain) for hit in recalled.hits],
             relations=[relation_dict(relation, score) for relation, score in recalled.relations],
         )
+        if recalled.note is not None:
+            found["note"] = recalled.note
         return cast(SearchResult, self._versioned(found))
+
+    def _explain_missing(
+        self,
+        query: str,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = None,
+        top_k: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+        allow_no_answer: bool = False,
+    ) -> Flow[MissingDict]:
+        """Where a memory was lost that `search` with the same arguments does not find.
+
+        Returns:
+            ``reason``: found, unknown, deleted, other_scope, not_said_yet (as of that day), expired, filtered,
+            not_in_pool, below_limit, below_threshold, below_gate or lost_at_rerank; ``detail``, the same in a
+            sentence; ``rank`` among what was scored, and ``ranks`` in each source; ``score`` and ``signals``.
+        """
+        scope, filter = _address(filters, user_id, agent_id, run_id)
+        asked = self._asked(
+            query,
+            scope,
+            limit=_limit(limit, top_k, default=10),
+            filter=filter,
+            threshold=threshold,
+            as_of=None if as_of is None else parse_time(as_of, "as_of"),
+            rerank=rerank,
+            recipe=recipe,
+            reference=reference_date,
+            allow_no_answer=allow_no_answer,
+        )
+        missing = yield from explain_missing((yield from self._ports()), asked, _text_id(memory_id))
+        return missing_dict(memory_id, missing)
 
     def _context(
         self,
@@ -466,7 +541,7 @@ class Memory:
         wanted = None
         if asked is not None:
             most = _limit(limit, None, default=20)
-            wanted = self._query(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
+            wanted = self._asked(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
         of_model: Callable[[str], int] = getattr(self._chat, "count_tokens", estimated_tokens)
         found = yield from brief(
             (yield from self._ports()),
@@ -619,7 +694,7 @@ class Memory:
             **own,
         )
 
-    def _query(
+    def _asked(
         self,
         text: str,
         scope: Scope,
@@ -629,8 +704,12 @@ class Memory:
         threshold: float | None,
         as_of: str | None,
         rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        reference: object = None,
+        allow_no_answer: bool = False,
     ) -> Query:
         """A query as the configuration has it, with what is the call's own."""
+        day = None if reference is None else date.fromisoformat(parse_day(reference, "reference_date"))
         return Query(
             text=text,
             scope=scope,
@@ -642,6 +721,9 @@ class Memory:
             as_of=as_of,
             half_life=self.config.half_life,
             unlearnt=self.config.read_your_writes,
+            recipe=self._recipe if recipe is None else recipe_of(recipe),
+            reference=day,
+            allow_no_answer=allow_no_answer,
         )
 
     def _relations(
@@ -666,6 +748,75 @@ class Memory:
         most = None if limit is None else _limit(limit, None, default=0)
         held = yield from do(self._store.graph.relations, scope, as_of=then, ended=ended, limit=most)
         return [relation_dict(relation) for relation in held]
+
+    def _traverse(
+        self,
+        question: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        limit: int = 5,
+        depth: int | None = None,
+    ) -> Flow[list[PathDict]]:
+        """Where a question such as "my sister's dog" leads to in the graph, best first, with the path to it.
+
+        It begins at a quoted name, a capitalised one, or the user, and follows the terms in the order they are meant.
+        A question without such a chain ("who is Anna") gives the relations around whom it names.
+
+        Args:
+            as_of: by what held then (Unix seconds, ISO 8601 or datetime).
+            limit: how many ends at most.
+            depth: how many relations a path may have; by default as many as there are terms. More allows relations
+                between them that no term asks for, at a lower score.
+
+        Returns:
+            for each end ``start``, ``end``, ``score`` in [0, 1], and ``steps``: relations as `relations` gives them,
+            each with ``forward``, whether the path goes along its arrow.
+
+        Raises:
+            QueryError: the question is empty.
+        """
+        from mem0_core.pipelines.explore import traverse
+
+        scope = Scope(user_id, agent_id, run_id)
+        then = None if as_of is None else parse_time(as_of, "as_of")
+        most = _limit(limit, None, default=5)
+        ports = yield from self._ports()
+        found = yield from traverse(ports, question, scope, as_of=then, limit=most, depth=depth)
+        return [path_dict(path) for path in found]
+
+    def _query(
+        self,
+        text: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+    ) -> Flow[QueryResult]:
+        """Ask the graph of a scope by patterns, conditions and nearness; docs/graph.md has the language.
+
+        ``MATCH (a:person)-[r:works_at]->(b) WHERE SIMILAR(b, 'an oil company', 0.5) RETURN a.name, r LIMIT 10``
+
+        Args:
+            as_of: what held then, unless the query says ``AS OF`` itself.
+
+        Returns:
+            ``columns`` and ``rows``, a mapping for each row: a node as ``name`` and ``type``, a relation as `relations`
+            gives it, several in a row as a list; ``note`` where not all could be looked at or returned. For ``EXPLAIN``
+            the ``plan``, by lines, and no rows.
+
+        Raises:
+            QueryError: the query cannot be read (with the position, and what was expected), makes no sense, or takes
+                too long. No query reaches what is not in the scope.
+        """
+        from mem0_core.pipelines.explore import query
+
+        scope = Scope(user_id, agent_id, run_id)
+        then = None if as_of is None else parse_time(as_of, "as_of")
+        return query_dict((yield from query((yield from self._ports()), text, scope, as_of=then)))
 
     def _update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> Flow[dict[str, Any]]:
         """Give a memory a new text, and add `metadata` to what it has.
@@ -738,9 +889,12 @@ class Memory:
     add = _sync(_add)
     add_many = _sync(_add_many)
     search = _sync(_search)
+    explain_missing = _sync(_explain_missing)
     get = _sync(_get)
     get_all = _sync(_get_all)
     relations = _sync(_relations)
+    traverse = _sync(_traverse)
+    query = _sync(_query)
     pending = _sync(_pending)
     context = _sync(_context)
     pin = _sync(_pin)
@@ -756,9 +910,12 @@ class Memory:
     aadd = _async(_add)
     aadd_many = _async(_add_many)
     asearch = _async(_search)
+    aexplain_missing = _async(_explain_missing)
     aget = _async(_get)
     aget_all = _async(_get_all)
     arelations = _async(_relations)
+    atraverse = _async(_traverse)
+    aquery = _async(_query)
     apending = _async(_pending)
     acontext = _async(_context)
     apin = _async(_pin)
@@ -854,7 +1011,16 @@ class Memory:
         graph = self._graph
         if graph is None and self._graph_config is not None:
             graph = yield from do(self._opened_graph)
-        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph)
+        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, self._opened_adjacency())
+
+    def _opened_adjacency(self) -> AdjacencyIndex:
+        """The graph as walks and queries see it, which is arrays: NumPy is imported at the first call that needs it."""
+        with self._lock:
+            if self._adjacency is None:
+                from mem0_core.graph.adjacency import AdjacencyIndex
+
+                self._adjacency = AdjacencyIndex(self._store.graph)
+            return self._adjacency
 
     def _opened_index(self) -> VectorIndex:
         """The vector projection, opened at the first call that needs it: importing FAISS takes a while."""
@@ -927,9 +1093,12 @@ class AsyncMemory:
     add = _awaited(Memory._add)
     add_many = _awaited(Memory._add_many)
     search = _awaited(Memory._search)
+    explain_missing = _awaited(Memory._explain_missing)
     get = _awaited(Memory._get)
     get_all = _awaited(Memory._get_all)
     relations = _awaited(Memory._relations)
+    traverse = _awaited(Memory._traverse)
+    query = _awaited(Memory._query)
     pending = _awaited(Memory._pending)
     context = _awaited(Memory._context)
     pin = _awaited(Memory._pin)

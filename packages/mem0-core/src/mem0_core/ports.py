@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from mem0_core.filters import Filter
+    from mem0_core.graph.adjacency import AdjacencyIndex
     from mem0_core.records import (
         Change,
         HistoryRow,
@@ -29,28 +30,34 @@ if TYPE_CHECKING:
         Scope,
         Usage,
     )
+    from mem0_core.words import Words
 
 __all__ = [
     "Around",
     "ChatModel",
     "Commit",
+    "EdgeRow",
     "Embeddable",
     "Embedder",
     "Graph",
     "GraphChanges",
     "GraphIndex",
     "GraphOptions",
+    "GraphRows",
     "GraphTruth",
     "Job",
     "JobKind",
     "JobQueue",
     "Lease",
+    "Lexicon",
     "MemoryStore",
+    "NodeRow",
     "OnConflict",
     "Ports",
     "Position",
     "Reply",
     "Reranker",
+    "Sketch",
     "Summary",
     "Talk",
     "Task",
@@ -75,6 +82,7 @@ Task = Literal[
     "summary",
     "describe_image",
     "procedural",
+    "rerank",
     "repair",
 ]
 """What a model call is for. Usage is counted by task, and a scripted model knows by it what it is asked."""
@@ -182,7 +190,6 @@ class Embeddable:
     row: int
     seq: int
     text: str
-    actor_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,6 +256,50 @@ class VectorIndex(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Sketch:
+    """What ranking needs to know of a memory.
+
+    Attributes:
+        at: ISO 8601 time the memory is from.
+        row: its number in the store; None for what is not in the store as it is ranked (a message that waits to be
+            remembered, what a memory said before).
+        session: the number of what it was said with, a run or one add; None for said by itself.
+        before, after: rows of the memories said just before and after it in its session.
+    """
+
+    words: Words
+    actor_id: str | None
+    role: str | None
+    at: str
+    row: int | None = None
+    session: int | None = None
+    before: int | None = None
+    after: int | None = None
+
+
+class Lexicon(Protocol):
+    """The words of memories: what finds them by a term, and what ranking needs of them. See `mem0_core.words`."""
+
+    def postings(
+        self, scope: Scope, words: Sequence[str], *, kind: Literal["term", "name", "speaker"], most: int
+    ) -> dict[str, NDArray[np.int64]]:
+        """For each of `words` that the scope has, the rows of its memories that have it, at most `most`.
+
+        Args:
+            kind: whether they are terms of memories, names in them, or words of the names of those who said them.
+        """
+        ...
+
+    def sketches(self, scope: Scope, rows: Sequence[int], *, today: str) -> dict[int, Sketch]:
+        """The living memories among `rows` that lie in `scope` and have not expired before `today`."""
+        ...
+
+    def neighbours(self, rows: Sequence[int]) -> dict[int, Sequence[str]]:
+        """The terms of memories that sketches name as said before or after them."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
 class GraphChanges:
     """What a graph projection must apply to follow the truth: what came or changed, with its vectors, and what went.
 
@@ -263,6 +314,29 @@ class GraphChanges:
     removed_relations: tuple[int, ...]
     upto: int
     more: bool = False
+
+
+NodeRow = tuple[int, bytes, str, str]
+"""A node as a plain tuple: row, `records.entity_key`, name, type."""
+
+EdgeRow = tuple[int, int, str, int, int, str, str | None]
+"""A relation as a plain tuple: row, row of its source, relationship, row of its destination, weight, valid_from,
+valid_to."""
+
+
+@dataclass(frozen=True, slots=True)
+class GraphRows:
+    """The graph of one scope without vectors and evidence, as it is at `position`, or what changed of it since another.
+
+    Attributes:
+        nodes, edges: those that came or changed, by their rows; edges that ended too.
+        removed: rows of edges that are gone.
+    """
+
+    position: Position
+    nodes: list[NodeRow]
+    edges: list[EdgeRow]
+    removed: list[int]
 
 
 class GraphTruth(Protocol):
@@ -308,12 +382,23 @@ class GraphTruth(Protocol):
         """Those of the relations that hold."""
         ...
 
+    def support(self, rows: Sequence[int]) -> dict[int, list[int]]:
+        """For each of the relations the rows of the living memories that say it."""
+        ...
+
     def ended_vectors(self, scope: Scope, *, as_of: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Rows and embeddings, (n, dims), of the relations that held then and hold no longer."""
         ...
 
     def position(self) -> Position:
         """How far the graph of everybody has come."""
+        ...
+
+    def rows_since(self, scope: Scope, *, after: int = 0) -> GraphRows:
+        """All nodes and relations of a scope that came or changed after sequence number `after`, read at one moment.
+
+        It is what walks in memory follow: it carries no vectors, so that a hundred thousand rows are read in a moment.
+        """
         ...
 
     def changes(self, *, after: int = 0, limit: int = 500) -> GraphChanges:
@@ -532,6 +617,8 @@ class MemoryStore(VectorSource, Protocol):
     def talk(self) -> Talk: ...
     @property
     def jobs(self) -> JobQueue: ...
+    @property
+    def lexicon(self) -> Lexicon: ...
 
     def commit(
         self,
@@ -546,6 +633,7 @@ class MemoryStore(VectorSource, Protocol):
         on_conflict: OnConflict = "invalidate",
         lease: Lease | None = None,
         mark: tuple[str, int] | None = None,
+        apart: bool = False,
     ) -> Commit:
         """Write a plan and the messages it came from in one transaction.
 
@@ -563,6 +651,7 @@ class MemoryStore(VectorSource, Protocol):
             on_conflict: what becomes of relations that end.
             lease: jobs that are done with this commit. If another worker has taken one, nothing is written.
             mark: the key of an import into `scope`, and how many of its messages are done with this commit.
+            apart: what is added was not said together, unless its run says so.
 
         Messages already stored by an identical add are not stored again.
         """
@@ -591,6 +680,10 @@ class MemoryStore(VectorSource, Protocol):
         ...
 
     def get(self, memory_id: str) -> MemoryItem | None: ...
+
+    def row(self, memory_id: str) -> int | None:
+        """The row of a memory, None if there is none with that id."""
+        ...
 
     def known(self, scope: Scope, keys: Sequence[bytes]) -> dict[bytes, MemoryItem]:
         """The memories of exactly this scope (no id more, no id less) that have one of `records.same_fact_key`."""
@@ -702,7 +795,10 @@ class Graph:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The models and stores one memory is wired with; every pipeline takes it first."""
+    """The models and stores one memory is wired with; every pipeline takes it first.
+
+    `adjacency` keeps the graph in memory between walks; without it each walk reads the graph of its scope anew.
+    """
 
     store: MemoryStore
     index: VectorIndex
@@ -710,6 +806,7 @@ class Ports:
     chat: ChatModel | None = None
     reranker: Reranker | None = None
     graph: Graph | None = None
+    adjacency: AdjacencyIndex | None = None
 
     @property
     def on_conflict(self) -> OnConflict:

@@ -1,14 +1,61 @@
-"""Pure scores: what puts the found in order."""
+"""Pure scores: what puts the found in order.
+
+BM25 (Robertson and Zaragoza, 2009) is used twice. `bm25` orders a handful of texts by themselves. `lexical` is for
+memories: with constants in place of what a corpus has on average, so that the score of a memory depends on the query,
+on it and on how many memories share its words, and stays where it is when something else is remembered.
+"""
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import TYPE_CHECKING
 
-__all__ = ["bm25"]
+from mem0_core.recipes import Recipe, shortness
+from mem0_core.timewords import TimeSpan, fit
+from mem0_core.words import plain
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mem0_core.ports import Sketch
+    from mem0_core.records import MemoryItem
+
+__all__ = [
+    "COMMON",
+    "CROWD",
+    "NAMES",
+    "Asked",
+    "Candidate",
+    "Ranked",
+    "Ranking",
+    "Said",
+    "best_by_words",
+    "bm25",
+    "informative",
+    "said",
+]
 
 _TOKEN = re.compile(r"[^\W_]+")  # works_at is two words
 _LONG_ENOUGH = 4
+
+COMMON = 1024
+"""A word that so many memories share says nothing, and weighs nothing. A word weighs as if there were so many."""
+
+_K1, _B, _TYPICAL, _HALF = 1.2, 0.5, 50.0, 25.0  # of BM25; the last is the score that counts as 0.5
+_SAID_OFTEN = 3.0  # a relation said so often counts as half certain
+_MONTH = 30.44
+
+LEADERS = 25  # memories of which the neighbours are looked at too
+SEEDS = 10  # memories from which PageRank starts
+NAMES = 40  # names through which it walks
+CROWD = 50  # a name that more memories have leads nowhere
+_WALKS, _STAY, _HALF_RANK = 2, 0.5, 0.03
+_LATER = frozenset({"pagerank", "session"})  # signals that need the others
 
 
 def bm25(query: str, texts: Sequence[str]) -> list[float]:
@@ -34,3 +81,324 @@ def _words(text: str) -> list[str]:
         word.removesuffix("s") if len(word) >= _LONG_ENOUGH and not word.endswith("ss") else word
         for word in _TOKEN.findall(text.casefold())
     ]
+
+
+# --- words -------------------------------------------------------------------------------------------------------
+
+
+def informative(postings: Mapping[str, NDArray[np.int64]]) -> dict[str, float]:
+    """What each word of a query weighs, by how many memories have it: its inverse document frequency."""
+    counts = ((word, len(rows)) for word, rows in postings.items())
+    return {word: math.log1p((COMMON - count + 0.5) / (count + 0.5)) for word, count in counts if 0 < count < COMMON}
+
+
+def best_by_words(
+    postings: Mapping[str, NDArray[np.int64]], weights: Mapping[str, float], limit: int, only: NDArray[np.int64] | None
+) -> list[int]:
+    """The rows that share the most informative words with a query, best first, the newer of equals first."""
+    import numpy as np
+
+    kept = [(postings[word], weight) for word, weight in weights.items()]
+    if not kept:
+        return []
+    rows, places = np.unique(np.concatenate([found for found, _ in kept]), return_inverse=True)
+    sums = np.bincount(places, np.concatenate([np.full(len(found), weight) for found, weight in kept]))
+    if only is not None:
+        kept_rows = np.isin(rows, only)
+        rows, sums = rows[kept_rows], sums[kept_rows]
+    best = np.lexsort((-rows, -sums))[:limit]
+    return [int(row) for row in rows[best]]
+
+
+def lexical(weights: Mapping[str, float], counts: Mapping[str, int], length: int, typical: float = _TYPICAL) -> float:
+    """BM25 of a text that has the words of a query so often, as a number in [0, 1)."""
+    norm = _K1 * (1 - _B + _B * length / typical)
+    total = sum(weights[word] * count * (_K1 + 1) / (count + norm) for word, count in counts.items())
+    return total / (total + _HALF)
+
+
+def said(terms: Sequence[str], weights: Mapping[str, float], dense: float) -> Said:
+    """How a memory with these terms, and this cosine, matches a query whose words weigh so much."""
+    counts: dict[str, int] = {}
+    for term in terms:
+        if term in weights:
+            counts[term] = counts.get(term, 0) + 1
+    return Said(counts, len(terms), dense)
+
+
+# --- candidates --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a query says besides its vector.
+
+    Attributes:
+        weights: what each of its words weighs, see `informative`.
+        speakers: its words that belong to the names of those who say things in its scope.
+        names: other names in it.
+        dates: the spans of its time words.
+        now: for recency.
+    """
+
+    now: datetime
+    weights: Mapping[str, float] = field(default_factory=dict)
+    speakers: frozenset[str] = frozenset()
+    names: tuple[str, ...] = ()
+    dates: tuple[TimeSpan, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How a memory matches the query by itself.
+
+    Attributes:
+        counts: how often it has each of the query's words.
+        length: how many terms it has.
+        dense: its cosine to the query, in [0, 1].
+    """
+
+    counts: Mapping[str, int]
+    length: int
+    dense: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A memory that a source brought.
+
+    Attributes:
+        beside: those said just before and after it.
+        graph: the relevance of the nearest relation it supports.
+        said: how often the relations it supports were said.
+        path: how well a traversal of the graph reached it.
+        item: the memory itself, where it is not in the store as it is ranked.
+        pending: it is a message that waits to be remembered.
+    """
+
+    sketch: Sketch
+    own: Said
+    beside: tuple[Said, ...] = ()
+    graph: float = 0.0
+    said: int = 0
+    path: float = 0.0
+    item: MemoryItem | None = None
+    pending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """What a candidate scores, in [0, 1], with the signals that count for it, and their weights.
+
+    Attributes:
+        row: of the memory, in the store; or else it is `item`.
+    """
+
+    row: int | None
+    item: MemoryItem | None
+    pending: bool
+    score: float
+    signals: Mapping[str, float]
+    weights: Mapping[str, float]
+
+
+class Ranking:
+    """Scores candidates, in the order: `add` what the sources brought -> `seeds` of the walk -> `add` -> `best`.
+
+    What kind of text it is, and who is named, is told by the first that are added.
+    """
+
+    def __init__(self, recipe: Recipe, asked: Asked) -> None:
+        self._recipe = recipe
+        self._asked = asked
+        self._candidates: list[Candidate] = []
+        self._signals: dict[str, NDArray[np.float64]] = {}
+        self._weights: dict[str, float] = {}
+        self._named: str | None = None
+
+    def add(self, candidates: Sequence[Candidate]) -> None:
+        import numpy as np
+
+        if not self._weights:
+            lengths = sorted(candidate.sketch.words.length for candidate in candidates)
+            self._weights = self._recipe.weights(shortness(lengths[len(lengths) // 2] if lengths else 0))
+            self._named = _the_one(self._asked.speakers, candidates)
+        for name in self._weights.keys() - _LATER:
+            values = np.array(getattr(self, f"_{name}")(candidates), dtype=np.float64)
+            self._signals[name] = np.concatenate([self._signals[name], values]) if self._candidates else values
+        self._candidates += candidates
+
+    def beside(self) -> list[int]:
+        """Rows of what was said just before and after the best so far, where that counts: answers follow questions."""
+        if self._weights.keys().isdisjoint({"context_dense", "context_bm25"}):
+            return []
+        best = [self._candidates[place].sketch for place in self._first(LEADERS)]
+        return [row for sketch in best for row in (sketch.before, sketch.after) if row is not None]
+
+    def seeds(self) -> list[Candidate]:
+        """The best so far, from which PageRank walks; none where it counts for nothing."""
+        return [self._candidates[place] for place in self._first(SEEDS)] if "pagerank" in self._weights else []
+
+    def best(self, named: Mapping[str, NDArray[np.int64]]) -> Iterator[Ranked]:
+        """All candidates, best first; `named` are the rows of those that have each name to walk through."""
+        import numpy as np
+
+        if "pagerank" in self._weights:
+            self._signals["pagerank"] = np.array(self._pagerank(named))
+        if "session" in self._weights:
+            self._signals["session"] = np.array(self._session())
+        sums, scale = self._sums(), self._recipe.scale
+        for place in self._first(len(self._candidates)):
+            one = self._candidates[place]
+            signals = {name: float(values[place]) for name, values in self._signals.items()}
+            score = max(0.0, scale(float(sums[place])))
+            yield Ranked(one.sketch.row, one.item, one.pending, score, signals, self._weights)
+
+    def _sums(self) -> NDArray[np.float64]:
+        import numpy as np
+
+        total = np.zeros(len(self._candidates))
+        for name, values in self._signals.items():
+            total += self._weights[name] * values
+        return total
+
+    def _first(self, most: int) -> list[int]:
+        """Places of the best so far; the newer of equals first."""
+        import numpy as np
+
+        rows = np.array([candidate.sketch.row or 0 for candidate in self._candidates])
+        found: list[int] = np.lexsort((-rows, -self._sums()))[:most].tolist()
+        return found
+
+    # --- signals: a method for each, over all candidates -----------------------------------------------------------
+
+    def _dense(self, candidates: Sequence[Candidate]) -> list[float]:
+        return [candidate.own.dense for candidate in candidates]
+
+    def _context_dense(self, candidates: Sequence[Candidate]) -> list[float]:
+        return [
+            (candidate.own.dense + sum(said.dense for said in candidate.beside)) / (1 + len(candidate.beside))
+            for candidate in candidates
+        ]
+
+    def _bm25(self, candidates: Sequence[Candidate]) -> list[float]:
+        weights = self._asked.weights
+        return [lexical(weights, candidate.own.counts, candidate.own.length) for candidate in candidates]
+
+    def _context_bm25(self, candidates: Sequence[Candidate]) -> list[float]:
+        return [self._in_context(candidate.own, candidate.beside) for candidate in candidates]
+
+    def _speaker(self, candidates: Sequence[Candidate]) -> list[float]:
+        named = self._named
+        return [float(named is not None and candidate.sketch.actor_id == named) for candidate in candidates]
+
+    def _role(self, candidates: Sequence[Candidate]) -> list[float]:
+        sketches = (candidate.sketch for candidate in candidates)
+        return [float(sketch.actor_id is None and sketch.role == "user") for sketch in sketches]
+
+    def _question(self, candidates: Sequence[Candidate]) -> list[float]:
+        return [float(candidate.sketch.words.asks) for candidate in candidates]
+
+    def _date(self, candidates: Sequence[Candidate]) -> list[float]:
+        dates = self._asked.dates
+        if not dates:
+            return [0.0] * len(candidates)
+        days = [candidate.sketch.at[:10] for candidate in candidates]
+        fits = {day: fit(dates, date.fromisoformat(day)) for day in set(days)}
+        return [fits[day] for day in days]
+
+    def _graph(self, candidates: Sequence[Candidate]) -> list[float]:
+        return [candidate.graph for candidate in candidates]
+
+    def _evidence(self, candidates: Sequence[Candidate]) -> list[float]:
+        return [candidate.said / (candidate.said + _SAID_OFTEN) for candidate in candidates]
+
+    def _path(self, candidates: Sequence[Candidate]) -> list[float]:
+        return [candidate.path for candidate in candidates]
+
+    def _recency(self, candidates: Sequence[Candidate]) -> list[float]:
+        now = self._asked.now
+        ages = (now - datetime.fromisoformat(candidate.sketch.at) for candidate in candidates)
+        return [0.5 ** (max(0.0, age.total_seconds()) / 86_400 / _MONTH) for age in ages]
+
+    def _in_context(self, own: Said, beside: Sequence[Said]) -> float:
+        """BM25 of a memory together with those said before and after it."""
+        if not beside:
+            return lexical(self._asked.weights, own.counts, own.length)
+        counts, length = dict(own.counts), own.length
+        for said in beside:
+            length += said.length
+            for word, count in said.counts.items():
+                counts[word] = counts.get(word, 0) + count
+        return lexical(self._asked.weights, counts, length, typical=3 * _TYPICAL)
+
+    def _session(self) -> list[float]:
+        """For each candidate a third of the sum of the best three of its session: how much of it is to the point."""
+        sessions = [candidate.sketch.session for candidate in self._candidates]
+        sums = self._sums().tolist()
+        of_session: dict[int | None, list[float]] = {}
+        for session, total in zip(sessions, sums, strict=True):
+            of_session.setdefault(session, []).append(total)
+        thirds = {session: sum(sorted(totals)[-3:]) / 3 for session, totals in of_session.items()}
+        return [
+            min(1.0, max(0.0, total / 3 if session is None else thirds[session]))
+            for session, total in zip(sessions, sums, strict=True)
+        ]
+
+    def _pagerank(self, named: Mapping[str, NDArray[np.int64]]) -> list[float]:
+        """Personalised PageRank (Haveliwala, 2002) over memories and the names in them, as p / (p + 0.03).
+
+        It restarts at the best memories, by the square of their score, and at those that have a name of the query.
+        """
+        crowds = {name: rows.tolist() for name, rows in named.items() if 0 < len(rows) <= CROWD}
+        sums = self._sums()
+        best = [(self._candidates[place].sketch.row, float(sums[place])) for place in self._first(SEEDS)]
+        start = _shares({row: max(0.0, total) ** 2 for row, total in best if row is not None})
+        asked = [name for name in self._asked.names if name in crowds]
+        for name in asked:
+            for row in crowds[name]:
+                start[row] = start.get(row, 0.0) + 1 / len(asked) / len(crowds[name])
+        ranks = start = _shares(start)
+        names_of: dict[int, list[str]] = {}
+        for name, rows in crowds.items():
+            for row in rows if len(rows) > 1 else ():
+                names_of.setdefault(row, []).append(name)
+        for _ in range(_WALKS):
+            ranks = _step(ranks, start, names_of, crowds)
+        found = (ranks.get(candidate.sketch.row or 0, 0.0) for candidate in self._candidates)
+        return [rank / (rank + _HALF_RANK) for rank in found]
+
+
+def _step(
+    ranks: Mapping[int, float],
+    start: Mapping[int, float],
+    names_of: Mapping[int, Sequence[str]],
+    crowds: Mapping[str, Sequence[int]],
+) -> dict[int, float]:
+    """One step from memories to their names, the rarer the likelier, and on to all that have them; half starts anew."""
+    reached: dict[str, float] = {}
+    for row, rank in ranks.items():
+        names = names_of.get(row, ())
+        total = sum(1 / len(crowds[name]) for name in names)
+        for name in names:
+            reached[name] = reached.get(name, 0.0) + rank / len(crowds[name]) / total
+    after = {row: (1 - _STAY) * rank for row, rank in start.items()}
+    for name, rank in reached.items():
+        for row in crowds[name]:
+            after[row] = after.get(row, 0.0) + _STAY * rank / len(crowds[name])
+    return after
+
+
+def _shares(start: Mapping[int, float]) -> dict[int, float]:
+    """The same shares, adding up to 1."""
+    total = sum(start.values())
+    return {row: share / total for row, share in start.items()} if total else {}
+
+
+def _the_one(named: frozenset[str], candidates: Sequence[Candidate]) -> str | None:
+    """The one speaker among the candidates whose name has one of the words; None where there are none, or several."""
+    if not named:
+        return None
+    speakers = {candidate.sketch.actor_id for candidate in candidates} - {None}
+    found = {speaker for speaker in speakers if speaker is not None and not named.isdisjoint(plain(speaker))}
+    return next(iter(found)) if len(found) == 1 else None

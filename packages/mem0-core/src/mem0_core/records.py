@@ -35,7 +35,9 @@ __all__ = [
     "Message",
     "Node",
     "Operation",
+    "PathDict",
     "Pending",
+    "QueryResult",
     "Relation",
     "RelationChange",
     "RelationDict",
@@ -43,6 +45,7 @@ __all__ = [
     "Scope",
     "SearchResult",
     "Skipped",
+    "StepDict",
     "Triplet",
     "Usage",
     "UsageDict",
@@ -358,11 +361,20 @@ class HistoryRow:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory that a search found, with its score in [0, 1]; or a message that is not remembered yet."""
+    """A memory that a search found, with its score in [0, 1]; or a message that is not remembered yet.
+
+    Attributes:
+        pending: it is such a message.
+        signals, weights: what the score was made of, see `recipes.Weights`.
+        before_rerank: the score before a reranker had its part, None where there was none.
+    """
 
     item: MemoryItem
     score: float
     pending: bool = False
+    signals: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+    before_rerank: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -513,6 +525,30 @@ class RelationDict(TypedDict):
     run_id: NotRequired[str]
 
 
+class StepDict(RelationDict):
+    """A relation on a path, and whether the path goes along its arrow."""
+
+    forward: bool
+
+
+class PathDict(TypedDict):
+    """Where a question led to in the graph, and how."""
+
+    start: str
+    end: str
+    score: float
+    steps: list[StepDict]
+
+
+class QueryResult(TypedDict):
+    """What a query of the graph gives; `plan` for EXPLAIN."""
+
+    columns: list[str]
+    rows: list[dict[str, Any]]
+    note: NotRequired[str]
+    plan: NotRequired[list[str]]
+
+
 class MemoryDict(TypedDict):
     id: str
     memory: str
@@ -548,6 +584,26 @@ class SearchResult(TypedDict):
     results: list[MemoryDict]
     relations: list[RelationDict]
     note: NotRequired[str]
+
+
+class MissingDict(TypedDict):
+    """What became of a memory in a search; see `pipelines.missing.Missing`."""
+
+    id: str
+    reason: str
+    detail: str
+    rank: int | None
+    ranks: dict[str, int | None]
+    score: float | None
+    signals: dict[str, SignalDict]
+
+
+class SignalDict(TypedDict):
+    """A signal of a score, in [0, 1]; its weight, and what it added to the weighted sum."""
+
+    value: float
+    weight: float
+    contribution: float
 
 
 class HistoryDict(TypedDict):

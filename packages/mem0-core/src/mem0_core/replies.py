@@ -41,10 +41,12 @@ __all__ = [
     "OperationsReply",
     "Problem",
     "Reading",
+    "ScoresReply",
     "merge",
     "operation_key",
     "read_facts",
     "read_operations",
+    "read_scores",
     "read_summary",
 ]
 
@@ -79,6 +81,23 @@ class OperationsReply(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     memory: list[OperationReply]
+
+
+class ScoreReply(BaseModel):
+    """How well one text answers the query, from 0 to 10."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: int
+    score: int
+
+
+class ScoresReply(BaseModel):
+    """A score for every text."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    scores: list[ScoreReply]
 
 
 # --- what comes of it ------------------------------------------------------------------------------------------
@@ -121,7 +140,7 @@ def read_operations(
     the second is a problem.
     """
     listed = _listed(reply)
-    known = _Known(ids, texts, {short: same_fact_key(text) for short, text in texts.items()})
+    known = _Known(ids, texts)
     kept: dict[Hashable, Operation] = {}
     problems = list(listed.problems)
     for item in listed.items:
@@ -150,6 +169,30 @@ def read_summary(reply: Reply) -> str:
     if not text:
         raise ReplyError("the model answered the request for a summary with nothing", raw=reply.text)
     return text
+
+
+def read_scores(reply: Reply, *, count: int) -> Reading[tuple[int, float]]:
+    """Read ``{"scores": [{"id", "score"}]}``: (position from 0, score in [0, 1]) of texts that were numbered from 1.
+
+    Scores are from 0 to 10, as they were asked for; a reply that gives them from 0 to 1 is a problem, and so is each
+    of the `count` texts that has none.
+    """
+    listed = read_list(reply, names=_SCORES, is_item=_is_score)
+    scores: dict[int, float] = {}
+    problems = list(listed.problems)
+    for item in listed.items:
+        read = _score(item, count)
+        if isinstance(read, Problem):
+            problems.append(read)
+        elif scores.setdefault(*read) != read[1]:
+            problems.append(problem_with("a second score for one text", item, read[0]))
+    if any(score % 1 for score in scores.values()) and max(scores.values()) <= 1:
+        return Reading(
+            (), (problem_with("scores from 0 to 1 instead of 0 to 10", listed.raw, WHOLE_REPLY),), listed.raw
+        )
+    if not problems or scores:
+        problems += [problem_with("no score for a text", place + 1) for place in range(count) if place not in scores]
+    return Reading(tuple((place, score / MOST) for place, score in scores.items()), tuple(problems), listed.raw)
 
 
 def operation_key(operation: Operation) -> Hashable:
@@ -204,6 +247,41 @@ def _fact(item: Any) -> str | Problem:
     return fact
 
 
+# --- scores ----------------------------------------------------------------------------------------------------
+
+MOST = 10
+"""The best score that a model can give a text."""
+
+_SCORES = ("scores", "relevance", "results", "ranking")
+_SCORE_IDS = ("index", "number", "text_id")
+_SCORE_VALUES = ("relevance", "relevance_score", "rating")
+
+
+def _is_score(item: Any) -> bool:
+    return isinstance(item, dict) and _score_in(item) is not None and first_of(item, "id", _SCORE_IDS) is not None
+
+
+def _score_in(item: dict[str, Any]) -> Any:
+    return first_of(item, "score", _SCORE_VALUES)
+
+
+def _score(item: Any, count: int) -> tuple[int, float] | Problem:
+    if not isinstance(item, dict):
+        return problem_with(f"{kind_of(item)} instead of a score", item)
+    short = _short_id(first_of(item, "id", _SCORE_IDS))
+    if short is None or not short.isdecimal() or not 1 <= int(short) <= count:
+        return problem_with("an id that was not given", item)
+    said = _score_in(item)
+    if isinstance(said, str) and _NUMBER.fullmatch(said.strip()):
+        said = float(said)
+    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said <= MOST:
+        return problem_with(f"no score from 0 to {MOST}", item)
+    return int(short) - 1, float(said)
+
+
+_NUMBER = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,9})?")
+
+
 # --- operations ------------------------------------------------------------------------------------------------
 
 _OPERATIONS = ("memory", "memories", "operations", "results")
@@ -223,7 +301,6 @@ class _Known:
 
     ids: Mapping[str, str]
     texts: Mapping[str, str]
-    keys: Mapping[str, bytes]
 
 
 def _is_operation(item: Any) -> bool:
@@ -432,7 +509,8 @@ def _means_another(item: dict[str, Any], event: Event, short: str, known: _Known
     if not isinstance(quoted, str) or not is_valid_text(quoted):
         return False
     key = same_fact_key(quoted)
-    return key != known.keys.get(short) and key in known.keys.values()
+    quoted_from = {other for other, text in known.texts.items() if same_fact_key(text) == key}
+    return bool(quoted_from) and short not in quoted_from
 
 
 def _keep(kept: dict[Hashable, Operation], operation: Operation, item: Any) -> Problem | None:

@@ -10,7 +10,7 @@ from mem0_core.flow import arun, run
 from mem0_core.pipelines.rerank import WEIGHT
 from mem0_core.pipelines.rerank import rerank as flow
 from mem0_core.ports import Reranker
-from mem0_core.wiring import component
+from mem0_core.wiring import rerank_model
 
 __all__ = ["arerank", "rerank"]
 
@@ -54,11 +54,9 @@ async def arerank(
 def _built(reranker: Reranker | Mapping[str, Any] | str | None) -> Reranker | None:
     if isinstance(reranker, str):
         return _named(reranker)
-    built: Reranker | None = component("reranker", "score", reranker)
-    return built
+    return rerank_model(None, reranker)
 
 
 @lru_cache(maxsize=1)  # a model takes seconds to load, and gigabytes to hold
-def _named(reranker: str) -> Reranker:
-    built: Reranker = component("reranker", "score", reranker)
-    return built
+def _named(reranker: str) -> Reranker | None:
+    return rerank_model(None, reranker)

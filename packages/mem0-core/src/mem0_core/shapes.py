@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from mem0_core.flow import StepRecord
+from mem0_core.pipelines.missing import Missing
 from mem0_core.ports import Job, Reply
 from mem0_core.records import (
     AddedMemory,
     Change,
+    Entity,
     Event,
     Hit,
     JobDict,
     MemoryDict,
     MemoryItem,
     Message,
+    MissingDict,
+    PathDict,
     Pending,
+    QueryResult,
     Relation,
     RelationChange,
     RelationDict,
     Relations,
+    SignalDict,
+    StepDict,
     UsageDict,
 )
+
+if TYPE_CHECKING:
+    from mem0_core.graph.traverse import Path
+    from mem0_core.pipelines.explore import Answer
 
 __all__ = [
     "UsageCounter",
@@ -32,6 +43,9 @@ __all__ = [
     "job_dict",
     "memory_dict",
     "message_dict",
+    "missing_dict",
+    "path_dict",
+    "query_dict",
     "relation_dict",
     "relations_dict",
 ]
@@ -115,6 +129,33 @@ def relation_dict(relation: Relation, score: float | None = None) -> RelationDic
     return shaped
 
 
+def path_dict(path: Path) -> PathDict:
+    steps = [StepDict(**relation_dict(step.relation), forward=step.forward) for step in path.steps]
+    return PathDict(start=path.start, end=path.end, score=path.score, steps=steps)
+
+
+def query_dict(answer: Answer) -> QueryResult:
+    rows = [dict(zip(answer.columns, map(_value_dict, row), strict=True)) for row in answer.rows]
+    shaped = QueryResult(columns=answer.columns, rows=rows)
+    if answer.notes:
+        shaped["note"] = "; ".join(answer.notes)
+    if answer.plan:
+        shaped["plan"] = list(answer.plan)
+    return shaped
+
+
+def _value_dict(value: Any) -> Any:
+    match value:
+        case Entity(name, type):
+            return {"name": name, "type": type}
+        case Relation():
+            return relation_dict(value)
+        case list():
+            return [relation_dict(relation) for relation in value]
+        case _:
+            return value
+
+
 def done_dict(message: str, pending: Sequence[Pending]) -> dict[str, Any]:
     return {"message": message, "pending": list(pending)} if pending else {"message": message}
 
@@ -125,8 +166,33 @@ def found_dict(hit: Hit, explain: bool) -> MemoryDict:
     if hit.pending:
         shaped["pending"] = True
     if explain:
-        shaped["explanation"] = {"dense": hit.score}
+        shaped["explanation"] = _explanation(hit)
     return shaped
+
+
+def _explanation(hit: Hit) -> dict[str, Any]:
+    """What a score was made of: each signal in [0, 1], its weight, and what it added to the sum."""
+    explained: dict[str, Any] = {"score": hit.score, "signals": _signals(hit.signals, hit.weights)}
+    return explained if hit.before_rerank is None else {**explained, "before_rerank": hit.before_rerank}
+
+
+def missing_dict(memory_id: str, missing: Missing) -> MissingDict:
+    return MissingDict(
+        id=memory_id,
+        reason=missing.reason,
+        detail=missing.detail,
+        rank=missing.rank,
+        ranks=dict(missing.ranks),
+        score=missing.score,
+        signals=_signals(missing.signals, missing.weights),
+    )
+
+
+def _signals(values: Mapping[str, float], weights: Mapping[str, float]) -> dict[str, SignalDict]:
+    return {
+        name: SignalDict(value=value, weight=weights[name], contribution=weights[name] * value)
+        for name, value in values.items()
+    }
 
 
 def memory_dict(item: MemoryItem) -> MemoryDict:

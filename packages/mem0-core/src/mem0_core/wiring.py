@@ -20,7 +20,8 @@ from mem0_core.config import (
     graph_config,
 )
 from mem0_core.errors import ConfigError
-from mem0_core.ports import ChatModel, GraphIndex, GraphOptions, MemoryStore, VectorIndex, VectorSource
+from mem0_core.pipelines.llm_reranker import MAX_CHARS, LLMReranker
+from mem0_core.ports import ChatModel, GraphIndex, GraphOptions, MemoryStore, Reranker, VectorIndex, VectorSource
 
 __all__ = [
     "Foreign",
@@ -29,6 +30,8 @@ __all__ = [
     "graph_choice",
     "graph_index",
     "graph_options",
+    "llm_reranker",
+    "rerank_model",
     "vector_index",
     "worker_settings",
 ]
@@ -54,7 +57,49 @@ def component(kind: Kind, method: str, *choices: Any, **wiring: Any) -> Any:
     return component
 
 
-def vector_index(config: MemoryConfig, source: VectorSource, part: str = "", **options: Any) -> VectorIndex:
+def rerank_model(chat: ChatModel | None, *choices: Any) -> Reranker | None:
+    """The first of `choices` that is given, built where it is a description.
+
+    Raises:
+        ConfigError: it asks a chat model, has none of its own, and `chat` is None.
+    """
+    built: Reranker | None = component("reranker", "score", *choices)
+    return built.with_chat(chat) if isinstance(built, LLMReranker) else built
+
+
+def llm_reranker(
+    *,
+    llm: ChatModel | Mapping[str, Any] | str | None = None,
+    model: str | None = None,
+    provider: str | None = None,
+    api_key: str | None = None,
+    temperature: float = 0.0,
+    custom_prompt: str | None = None,
+    max_chars: int = MAX_CHARS,
+    top_k: int | None = None,
+    max_tokens: int | None = None,
+    max_workers: int | None = None,
+) -> LLMReranker:
+    """The reranker of the providers ``llm`` and ``llm_reranker``, from their keys.
+
+    Args:
+        llm: its model; by default the one that the next four name, and where they name none, the memory's.
+        model, provider, api_key, temperature: mem0's keys of such a model. `provider` is OpenAI, unless `model` says it
+            (``"ollama:llama3.1"``).
+        custom_prompt, max_chars: see `LLMReranker`.
+        top_k, max_tokens, max_workers: mem0's, and without use here: a search's `limit` says how many come back, and
+            mem0 asks for each text by itself, in a reply of `max_tokens`, where one request is made for all.
+    """
+    if llm is None and model is not None and provider is None and model.partition(":")[0] in PROVIDERS["llm"]:
+        provider, _, model = model.partition(":")
+    if llm is None and (model or provider or api_key):
+        keys = {"model": model, "api_key": api_key, "temperature": temperature}
+        given = {key: value for key, value in keys.items() if value is not None and value != ""}
+        llm = {"provider": provider or "openai", "config": given}
+    return LLMReranker(component("llm", "complete", llm), custom_prompt=custom_prompt, max_chars=max_chars)
+
+
+def vector_index(config: MemoryConfig, source: VectorSource, part: str = "") -> VectorIndex:
     """The projection of `vector_store`; mem0's keys that say nothing here (collection, dims) are taken and dropped.
 
     A `part` is for names and relations. They are few, and lie beside the truth even if memories are searched elsewhere.
@@ -68,7 +113,7 @@ def vector_index(config: MemoryConfig, source: VectorSource, part: str = "", **o
     folder = folder / part if part else folder
     for mem0_only in ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2"):
         keys.pop(mem0_only, None)
-    spec = {"provider": chosen.provider, "config": {**options, **keys}}
+    spec = {"provider": chosen.provider, "config": keys}
     index: VectorIndex = build("vector_store", spec, source=source, folder=folder)
     return index
 
@@ -94,12 +139,10 @@ def graph_choice(
 def embedded_graph(config: MemoryConfig, store: MemoryStore) -> GraphIndex:
     from mem0_core.stores.embedded_graph import EmbeddedGraph
 
-    # What they find is compared with a threshold, or shown by its words: three digits of a cosine are enough.
-    half = {"half_precision": True}
     return EmbeddedGraph(
         store.graph,
-        nodes=vector_index(config, store.graph.node_vectors, "nodes", **half),
-        relations=vector_index(config, store.graph.relation_vectors, "relations", **half),
+        nodes=vector_index(config, store.graph.node_vectors, "nodes"),
+        relations=vector_index(config, store.graph.relation_vectors, "relations"),
     )
 
 

@@ -174,7 +174,7 @@ def _keep(ports: Ports, request: Request, mark: tuple[str, int] | None, so_far: 
     """Remember a chunk; returns whether there is a summary to be made."""
     if not request.messages and mark is None:
         return False
-    done = yield from remember(ports, request, mark=mark)
+    done = yield from remember(ports, request, mark=mark, apart=True)
     added = sum(change.event is Event.ADD for change in done.changes)
     so_far.added += added
     so_far.known += len(done.changes) - added

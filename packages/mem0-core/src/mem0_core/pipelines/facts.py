@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from mem0_core.errors import ConfigError, ReplyError
 from mem0_core.flow import Flow, do
 from mem0_core.pipelines.ask import ask, unread
-from mem0_core.pipelines.near import embed_texts, nearest_items, voiced
+from mem0_core.pipelines.near import embed_texts, nearest_items
 from mem0_core.pipelines.request import PROCEDURAL, Request, heard
 from mem0_core.ports import ChatModel, Ports
 from mem0_core.prompts import (
@@ -147,7 +147,7 @@ def weigh(
     if not decided:
         return (yield from _weigh_verbatim(ports, request, facts)), ()
     assert ports.chat is not None
-    statements = [voiced(fact.text, fact.actor_id) for fact in facts]
+    statements = [fact.text for fact in facts]
     vectors = yield from embed_texts(ports, statements)
     memories = yield from similar(ports, request, vectors)
     operations, skipped = yield from decide(ports.chat, request, facts, memories)
@@ -269,10 +269,7 @@ def with_vectors(
     ports: Ports, changes: Sequence[Change], ready: Mapping[str, NDArray[np.float32]]
 ) -> Flow[tuple[Change, ...]]:
     """The changes with the embeddings of their texts; what `ready` lacks (a merged text) is embedded in one batch."""
-    texts = [
-        voiced(change.after.text, change.after.actor_id) if change.event in (Event.ADD, Event.UPDATE) else None
-        for change in changes
-    ]
+    texts = [change.after.text if change.event in (Event.ADD, Event.UPDATE) else None for change in changes]
     missing = [text for text in dict.fromkeys(texts) if text is not None and text not in ready]
     fresh = (yield from embed_texts(ports, missing)) if missing else ()
     vectors = {**ready, **dict(zip(missing, fresh, strict=True))}

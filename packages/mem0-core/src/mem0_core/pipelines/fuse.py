@@ -47,7 +47,8 @@ def fuse(ports: Ports, request: Request, context: Context = NO_CONTEXT) -> Flow[
     relations = (yield from _nearest(ports, ports.graph, request, text, vectors)) if ports.graph else ()
     found, skipped = yield from _ask(ports, request, context, text, memories, relations)
     facts = facts_of(found.facts, request)
-    planned = plan(found.operations, facts_of([text], request), {item.id: item for item in memories}, request)
+    said = facts or facts_of([text], request)  # operations without facts still come from these messages
+    planned = plan(found.operations, said, {item.id: item for item in memories}, request)
     changes = yield from with_vectors(ports, planned, {})
     related = (yield from _relate(ports, ports.graph, request, found, relations)) if ports.graph else ()
     return Learnt(facts, changes, related, skipped)

@@ -15,15 +15,7 @@ if TYPE_CHECKING:
 
     from mem0_core.records import Change, MemoryItem, RelationChange, Scope
 
-__all__ = ["embed_texts", "nearest_items", "space_of", "voiced"]
-
-
-def voiced(text: str, actor_id: str | None) -> str:
-    """What is embedded of a memory: its text, after the name of who said it where that is known.
-
-    Questions name people ("What did Maya buy?"), turns rarely do: on LoCoMo's turns the name more than doubles recall.
-    """
-    return f"{actor_id}: {text}" if actor_id else text
+__all__ = ["check_embedder", "embed_texts", "nearest_items", "space_of"]
 
 
 def embed_texts(
@@ -49,6 +41,12 @@ def space_of(
     return (ports.embedder.name, ports.embedder.dims) if embedded else None
 
 
+def check_embedder(ports: Ports) -> Flow[None]:
+    """Refuse to search a store that holds the vectors of another embedder (ConfigError)."""
+    held = yield from do(ports.store.space)
+    check_space(held, (ports.embedder.name, ports.embedder.dims))
+
+
 def nearest_items(
     ports: Ports, scope: Scope, vectors: NDArray[np.float32], k: int, *, only: NDArray[np.int64] | None = None
 ) -> Flow[list[list[tuple[MemoryItem, float]]]]:
@@ -57,8 +55,7 @@ def nearest_items(
     Raises:
         ConfigError: the store holds the vectors of another embedder.
     """
-    held = yield from do(ports.store.space)
-    check_space(held, (ports.embedder.name, ports.embedder.dims))
+    yield from check_embedder(ports)
     found = yield from do(ports.index.nearest, scope, vectors, k, only=only)
     rows = list({row for of_vector in found for row, _ in of_vector})
     items = (yield from do(ports.store.by_rows, rows, scope=scope)) if rows else {}

@@ -1,40 +1,47 @@
-"""Recalling: memories beside relations (seed 002, memory search).
+"""Recalling: candidates from several sources, one score, and a reason for each (seeds 001, 002, and 003 part 5).
 
-`recall_memories`: embed the query -> nearest memories of the scope -> optional rerank -> threshold.
-`recall_relations`, both ways of the paper (seed 001): the query's entities -> nodes near them -> one hop; and the query
-against the sentence of each relation. BM25 then orders what was found.
+`read` the query: its words, names and time words, its vector, the relations that bear on it -> memories by vectors, by
+words, and by those relations, united -> `gather.rank`: signals, their weighted sum, and a walk over shared names that
+may bring more -> the reranker -> the threshold, the gate and the limit.
 
-As of a day gone by, what memories said then and no longer say is searched beside what they say still.
+What of this happens, and what counts how much, is the recipe's to say (`mem0_core.recipes`). As of a day gone by,
+what memories said then and no longer say is ranked beside what they say still.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+from itertools import islice
 from typing import TYPE_CHECKING
 
-from mem0_core import rules
-from mem0_core.errors import ConfigError, ModelError, QueryError
+from mem0_core import words
+from mem0_core.errors import ConfigError, QueryError
 from mem0_core.filters import Filter
-from mem0_core.flow import Flow, both, do
-from mem0_core.pipelines.near import embed_texts, nearest_items, voiced
-from mem0_core.pipelines.relate import look, name_entities, self_name
-from mem0_core.ports import Around, Graph, Job, Ports
-from mem0_core.ranking import bm25
+from mem0_core.flow import Flow, do
+from mem0_core.pipelines.gather import Pool, cut, outsider, rank
+from mem0_core.pipelines.near import check_embedder, embed_texts
+from mem0_core.pipelines.related import Related, recall_relations
+from mem0_core.pipelines.rerank import rerank
+from mem0_core.ports import Graph, Job, Ports
+from mem0_core.ranking import COMMON, Asked, Candidate, Ranked, best_by_words, informative
+from mem0_core.recipes import HYBRID, Recipe
 from mem0_core.records import Hit, MemoryItem, Message, Relation, Scope, content_hash, is_expired, is_valid_text
-from mem0_core.text import SPEAKERS, speaks_of_self
+from mem0_core.text import SPEAKERS
+from mem0_core.timewords import spans
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Query", "Recalled", "recall"]
+__all__ = ["Notes", "Query", "Reading", "Recalled", "considered", "ranked", "read", "recall"]
 
 _SPARE = 4  # times as many are fetched as are wanted, where age decides among them
 _UNLEARNT = 8  # messages that were put off, of which a search takes notice
-_POOL = 40  # relations that BM25 puts in order, from each way to find them
+_TERMS = 64  # words of a query that are looked up
+_READ = 4_000  # characters of a query that are read for words, names and times
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +50,14 @@ class Query:
 
     Attributes:
         limit: how many hits at most.
-        threshold: hits with a lower score are left out; scores are cosines cut to [0, 1].
+        threshold: hits with a lower score are left out; None for the recipe's.
         today: ``YYYY-MM-DD``; memories that expired before it are left out.
         rerank: whether the reranker orders the hits; None for yes where there is one.
         as_of: ISO 8601 in UTC; answer from what held then, None for now.
-        unlearnt: whether messages that were put off and are not remembered yet are found too.
         half_life: days after which a memory that was not touched again counts half; None where age does not count.
+        unlearnt: whether messages that were put off and are not remembered yet are found too.
+        reference: the day from which "yesterday" in the query is counted; None for `today`.
+        allow_no_answer: whether nothing is found where the best scores below the recipe's gate.
     """
 
     text: str
@@ -61,55 +70,203 @@ class Query:
     as_of: str | None = None
     half_life: float | None = None
     unlearnt: bool = True
+    recipe: Recipe = HYBRID
+    reference: date | None = None
+    allow_no_answer: bool = False
+
+    @property
+    def floor(self) -> float:
+        """The score below which a hit is left out."""
+        chosen = self.threshold if self.threshold is not None else self.recipe.threshold
+        return 0.0 if chosen is None else chosen
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What a search found, best first; each relation with its cosine, in [0, 1]."""
+    """What a search found, best first; each relation with its cosine, in [0, 1].
+
+    Attributes:
+        note: why there is nothing, or why it is in another order than asked.
+    """
 
     hits: list[Hit]
     relations: list[tuple[Relation, float]]
+    note: str | None = None
+
+
+@dataclass(slots=True)
+class Notes:
+    """What a search has to say about itself."""
+
+    said: list[str] = field(default_factory=list)
+
+    def add(self, note: str) -> None:
+        self.said.append(note)
+
+    @property
+    def text(self) -> str | None:
+        return "; ".join(self.said) or None
 
 
 def recall(ports: Ports, query: Query) -> Flow[Recalled]:
-    """The memories of a scope nearest to a text, and the relations that bear on it, best first.
+    """The memories of a scope that answer a text best, and the relations that bear on it.
 
     Raises:
         QueryError: the text is empty or not valid Unicode.
         ConfigError: a rerank is asked for and there is no reranker, or the store has another embedder's vectors.
     """
+    notes = Notes()
+    reading = yield from read(ports, query)
+    hits = yield from considered(ports, query, reading, notes)
+    return Recalled(_judged(query, hits, notes), reading.related.best, notes.text)
+
+
+def considered(ports: Ports, query: Query, reading: Reading, notes: Notes) -> Flow[list[Hit]]:
+    """The best hits, before the threshold, the gate and the limit: as many as are wanted, or as the reranker reads."""
+    hits = yield from _found(ports, query, reading)
+    return (yield from _reranked(ports, query, hits, notes))
+
+
+def _check(ports: Ports, query: Query) -> None:
+    if not isinstance(query.text, str) or not query.text.strip():
+        raise QueryError("the query is empty: use get_all to list memories", query=query.text)
+    if not is_valid_text(query.text):
+        raise QueryError("the query is not valid Unicode (it holds a lone surrogate)", query=query.text)
+    if query.rerank and ports.reranker is None:
+        raise ConfigError("reranker: rerank=True needs a reranker, and none is configured")
+
+
+# --- the query ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one search knows before it looks at a memory.
+
+    Attributes:
+        asked: what the query says besides its vector.
+        vectors: the query's, (1, dims).
+        matches: for each word of the query the rows of the memories that have it.
+        only: the rows that may be found; None for all of the scope.
+        beside: candidates that are not in the store as they are ranked.
+    """
+
+    asked: Asked
+    vectors: NDArray[np.float32]
+    matches: Mapping[str, NDArray[np.int64]]
+    related: Related
+    only: NDArray[np.int64] | None
+    beside: list[Candidate]
+
+
+def read(ports: Ports, query: Query) -> Flow[Reading]:
+    """Read the query: its words, names and times, its vector, the relations that bear on it.
+
+    The names of those who speak in the scope are cut from what is embedded: they tell who said a thing, not what it is
+    about, and vectors know nobody. ("What did Maya buy?" lies nearer to all that names Maya than to what she bought.)
+    """
     _check(ports, query)
-    vectors = yield from embed_texts(ports, [query.text], kind="query")
-    memories = recall_memories(ports, query, vectors)
-    if ports.graph is None:
-        return Recalled((yield from memories), [])
-    relations = recall_relations(ports, ports.graph, query, vectors)
-    if _asks_model(ports.graph):
-        hits, found = yield from both(memories, relations)
-        return Recalled(hits, found)
-    return Recalled((yield from memories), (yield from relations))
-
-
-# --- memories ----------------------------------------------------------------------------------------------------
-
-
-def recall_memories(ports: Ports, query: Query, vectors: NDArray[np.float32]) -> Flow[list[Hit]]:
-    """The memories nearest to a query's vector (1, dims); the reranker and the threshold have the last word."""
+    yield from check_embedder(ports)
+    text, lexicon, recipe = query.text[:_READ], ports.store.lexicon, query.recipe
+    telling = [word for word in dict.fromkeys(words.plain(text)) if not words.is_stop_word(word)][:_TERMS]
+    speakers = frozenset((yield from do(lexicon.postings, query.scope, telling, kind="speaker", most=1)))
+    vectors = yield from embed_texts(ports, [_without(query.text, speakers)], kind="query")
+    matches: Mapping[str, NDArray[np.int64]] = {}
+    if "lexical" in recipe.sources or not recipe.signals.isdisjoint({"bm25", "context_bm25"}):
+        terms = list(dict.fromkeys(words.terms(text)))[:_TERMS]
+        matches = yield from do(lexicon.postings, query.scope, terms, kind="term", most=COMMON)
+    now = datetime.fromisoformat(query.as_of) if query.as_of else datetime.now(UTC)
+    asked = Asked(
+        now=now,
+        weights=informative(matches),
+        speakers=speakers,
+        names=tuple(name for name in words.names(text) if speakers.isdisjoint(name.split())),
+        dates=spans(text, query.reference or now.date()) if "date" in recipe.signals else (),
+    )
+    related = (yield from _related(ports, ports.graph, query, vectors)) if ports.graph else Related()
     only = None
     if query.filter is not None or query.as_of is not None:
         only = yield from do(ports.store.rows, query.scope, filter=query.filter, as_of=query.as_of)
-    beside = yield from (_past if query.as_of is not None else _unlearnt)(ports, query, vectors)
-    wanted = query.limit if query.half_life is None else query.limit * _SPARE
-    while True:
-        (found,) = yield from nearest_items(ports, query.scope, vectors, wanted, only=only)
-        hits = [Hit(item, min(1.0, max(0.0, score))) for item, score in found if not is_expired(item, query.today)]
-        if len(hits) >= query.limit or len(found) < wanted:
-            break
-        wanted *= 4  # expired memories took places in the pool
-    hits = sorted((_aged(hit, query) for hit in (*hits, *beside)), key=lambda hit: -hit.score)[: query.limit]
+    beside = yield from (_past if query.as_of is not None else _unlearnt)(ports, query, vectors, asked)
+    return Reading(asked, vectors, matches, related, only, beside)
+
+
+def _related(ports: Ports, graph: Graph, query: Query, vectors: NDArray[np.float32]) -> Flow[Related]:
+    hops, supported = query.recipe.hops, "graph" in query.recipe.sources
+    return (
+        yield from recall_relations(
+            ports, graph, query.text, query.scope, vectors, hops=hops, as_of=query.as_of, supported=supported
+        )
+    )
+
+
+def _without(text: str, names: frozenset[str]) -> str:
+    """A text without these words; as it is where nothing would be left that says something."""
+    if not names:
+        return text
+    name = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    cut = re.sub(rf"(?<!\w)(?:{name})(?:['’]s)?(?!\w)", "", text, flags=re.IGNORECASE)
+    return " ".join(cut.split()) if words.terms(cut) else text
+
+
+# --- candidates --------------------------------------------------------------------------------------------------
+
+
+def _found(ports: Ports, query: Query, reading: Reading) -> Flow[list[Hit]]:
+    """The best hits by the recipe's signals: as many as are wanted, or as the reranker reads."""
+    wanted = query.limit
     if ports.reranker is not None and query.rerank is not False:
-        hits = yield from _rerank(ports, query.text, hits)
-    return [hit for hit in hits if query.threshold is None or hit.score >= query.threshold]
+        wanted = max(wanted, query.recipe.rerank_pool)
+    fetched = wanted if query.half_life is None else wanted * _SPARE
+    size = fetched if query.recipe.is_dense_only else max(query.recipe.pool, 2 * fetched)
+    while True:
+        found, is_all = yield from ranked(ports, query, reading, size)
+        hits = yield from _fetch(ports, query, found, fetched)
+        if len(hits) >= fetched or is_all:
+            return sorted((_aged(hit, query) for hit in hits), key=lambda hit: -hit.score)[:wanted]
+        size *= _SPARE  # expired memories took places among the nearest
+
+
+def ranked(ports: Ports, query: Query, reading: Reading, size: int) -> Flow[tuple[Iterator[Ranked], bool]]:
+    """What each source brings, at most `size` of it, best first; and whether no source by vectors has more."""
+    recipe, only = query.recipe, reading.only
+    near: list[tuple[int, float]] = []
+    if "dense" in recipe.sources:
+        (near,) = yield from do(ports.index.nearest, query.scope, reading.vectors, size, only=only)
+    if recipe.is_dense_only:
+        return _by_vector(near, reading.beside), len(near) < size
+    pool = Pool(ports, query.scope, query.today, reading.asked, reading.vectors, near)
+    brought = _within(reading.related.support, only)
+    if "lexical" in recipe.sources:
+        brought += best_by_words(reading.matches, reading.asked.weights, size, only)
+    return (yield from rank(pool, recipe, brought, reading.related, reading.beside, only)), len(near) < size
+
+
+def _by_vector(near: Sequence[tuple[int, float]], beside: Sequence[Candidate]) -> Iterator[Ranked]:
+    """`rank` for recipes that count nothing but the cosine, and need to read nothing for it."""
+    weights = {"dense": 1.0}
+    found = [Ranked(row, None, False, cut(cosine), {"dense": cut(cosine)}, weights) for row, cosine in near]
+    found += [Ranked(None, one.item, one.pending, one.own.dense, {"dense": one.own.dense}, weights) for one in beside]
+    return iter(sorted(found, key=lambda each: -each.score))
+
+
+def _within(rows: Iterable[int], only: NDArray[np.int64] | None) -> list[int]:
+    if only is None:
+        return list(rows)
+    allowed = set(only.tolist())
+    return [row for row in rows if row in allowed]
+
+
+def _fetch(ports: Ports, query: Query, ranked: Iterator[Ranked], most: int) -> Flow[list[Hit]]:
+    """The first `most` of the ranked that live."""
+    hits: list[Hit] = []
+    while len(hits) < most and (some := list(islice(ranked, most))):
+        items = yield from do(ports.store.by_rows, [one.row for one in some if one.row is not None], scope=query.scope)
+        for one in some:
+            item = one.item if one.row is None else items.get(one.row)
+            if item is not None and not is_expired(item, query.today):
+                hits.append(Hit(item, one.score, one.pending, one.signals, one.weights))
+    return hits[:most]
 
 
 def _aged(hit: Hit, query: Query) -> Hit:
@@ -122,7 +279,7 @@ def _aged(hit: Hit, query: Query) -> Hit:
     return replace(hit, score=hit.score * 0.5 ** (days / query.half_life))
 
 
-def _unlearnt(ports: Ports, query: Query, vectors: NDArray[np.float32]) -> Flow[list[Hit]]:
+def _unlearnt(ports: Ports, query: Query, vectors: NDArray[np.float32], asked: Asked) -> Flow[list[Candidate]]:
     """The last messages that were put off and are not remembered yet: an agent must not forget the last turn."""
     if query.filter is not None or not query.unlearnt:
         return []
@@ -130,11 +287,11 @@ def _unlearnt(ports: Ports, query: Query, vectors: NDArray[np.float32]) -> Flow[
     messages = [(job, said) for job, said in waiting if said.role in SPEAKERS and said.content.strip()]
     if not messages:
         return []
-    theirs = yield from embed_texts(ports, [voiced(message.content, message.name) for _, message in messages])
-    scores = (theirs @ vectors[0]).tolist()
+    theirs = yield from embed_texts(ports, [message.content for _, message in messages])
+    cosines = (theirs @ vectors[0]).tolist()
     return [
-        Hit(_as_item(job, message), min(1.0, max(0.0, score)), pending=True)
-        for (job, message), score in zip(messages, scores, strict=True)
+        outsider(_as_item(job, message), cosine, asked, pending=True)
+        for (job, message), cosine in zip(messages, cosines, strict=True)
     ]
 
 
@@ -151,85 +308,45 @@ def _as_item(job: Job, message: Message) -> MemoryItem:
     )
 
 
-def _past(ports: Ports, query: Query, vectors: NDArray[np.float32]) -> Flow[list[Hit]]:
+def _past(ports: Ports, query: Query, vectors: NDArray[np.float32], asked: Asked) -> Flow[list[Candidate]]:
     """What memories said then and say no longer. There is little of it: it is scanned."""
     assert query.as_of is not None
     items, theirs = yield from do(ports.store.past, query.scope, as_of=query.as_of, filter=query.filter)
     if not items:
         return []
-    scores = (theirs @ vectors[0]).tolist()
+    cosines = (theirs @ vectors[0]).tolist()
     return [
-        Hit(item, min(1.0, max(0.0, score)))
-        for item, score in zip(items, scores, strict=True)
+        outsider(item, cosine, asked)
+        for item, cosine in zip(items, cosines, strict=True)
         if not is_expired(item, query.today)
     ]
 
 
-def _check(ports: Ports, query: Query) -> None:
-    if not isinstance(query.text, str) or not query.text.strip():
-        raise QueryError("the query is empty: use get_all to list memories", query=query.text)
-    if not is_valid_text(query.text):
-        raise QueryError("the query is not valid Unicode (it holds a lone surrogate)", query=query.text)
-    if query.rerank and ports.reranker is None:
-        raise ConfigError("reranker: rerank=True needs a reranker, and none is configured")
+# --- the last word -----------------------------------------------------------------------------------------------
 
 
-def _rerank(ports: Ports, text: str, hits: Sequence[Hit]) -> Flow[list[Hit]]:
-    assert ports.reranker is not None
-    if not hits:
-        return []
-    scores = yield from do(ports.reranker.score, text, [hit.item.text for hit in hits])
-    rescored = [Hit(hit.item, min(1.0, max(0.0, float(score)))) for hit, score in zip(hits, scores, strict=True)]
-    return sorted(rescored, key=lambda hit: -hit.score)
-
-
-# --- relations ---------------------------------------------------------------------------------------------------
-
-
-def recall_relations(
-    ports: Ports, graph: Graph, query: Query, vectors: NDArray[np.float32]
-) -> Flow[list[tuple[Relation, float]]]:
-    """The relations that bear on a query, each with the cosine of its sentence to the query's vector (1, dims).
-
-    They are found by the query's entities and by its vector, and BM25 puts them in order.
-    """
-    options, truth = graph.options, ports.store.graph
-    if not (yield from do(truth.relation_vectors.position, query.scope)).seq:
-        return []  # there was never any: most users of a store without a model, say
-    (near,) = yield from look(
-        graph, "triplets", query.scope, vectors, _POOL, threshold=options.triplet_threshold, as_of=query.as_of
+def _reranked(ports: Ports, query: Query, hits: list[Hit], notes: Notes) -> Flow[list[Hit]]:
+    if ports.reranker is None or query.rerank is False or not hits:
+        return hits
+    order = yield from rerank(
+        ports.reranker,
+        query.text,
+        [hit.item.text for hit in hits],
+        scores=[hit.score for hit in hits],
+        top_n=query.recipe.rerank_pool,
+        weight=query.recipe.rerank_weight,
+        note=notes.add,
     )
-    rows = [row for row, _ in near]
-    names = yield from _entities_of(graph, query)
-    if names:
-        named = yield from embed_texts(ports, names)
-        arounds: list[Around] = yield from look(
-            graph, "around", query.scope, named, threshold=options.threshold, limit=_POOL, as_of=query.as_of
-        )
-        rows += [row for around in arounds for row, _ in around.relations]
-    if not rows:
+    return [replace(hits[place], score=score, before_rerank=hits[place].score) for place, score in order]
+
+
+def _judged(query: Query, hits: list[Hit], notes: Notes) -> list[Hit]:
+    """The hits that are good enough, none where the best is not."""
+    best = hits[0].score if hits else 0.0
+    if query.allow_no_answer and hits and best < query.recipe.gate:
+        notes.add(f"no answer: the best hit scores {best:.2f}, below the gate of {query.recipe.gate:g}")
         return []
-    distinct = list(dict.fromkeys(rows))
-    held = yield from do(truth.relations_by_rows, distinct, scope=query.scope, evidence=False)
-    theirs, sentences = yield from do(truth.relation_vectors.vectors, list(held))
-    cosines = dict(zip(theirs.tolist(), (sentences @ vectors[0]).tolist(), strict=True)) if held else {}
-    found = [(relation, min(1.0, max(0.0, cosines.get(row, 0.0)))) for row, relation in held.items()]
-    words = bm25(query.text, [relation.triplet.sentence for relation, _ in found])
-    ranked = sorted(zip(words, found, strict=True), key=lambda pair: (-pair[0], -pair[1][1]))
-    best = [(relation.row, score) for _, (relation, score) in ranked[: options.limit]]
-    whole = yield from do(truth.relations_by_rows, [row for row, _ in best], scope=query.scope)
-    return [(whole[row], score) for row, score in best if row in whole]
-
-
-def _asks_model(graph: Graph) -> bool:
-    return graph.chat is not None and graph.options.query_entities == "model"
-
-
-def _entities_of(graph: Graph, query: Query) -> Flow[list[str]]:
-    """Whom and what a query names. Where the model fails, rules do."""
-    if _asks_model(graph):
-        with suppress(ModelError):
-            entities, _ = yield from name_entities(graph, query.text, query.scope)
-            return [entity.name for entity in entities]
-    named = [entity.name for entity in rules.entities(query.text)]
-    return [self_name(query.scope), *named] if speaks_of_self(query.text) else named
+    kept = [hit for hit in hits if hit.score >= query.floor][: query.limit]
+    if hits and not kept:
+        notes.add(f"nothing reaches the threshold of {query.floor:g}; the best hit scores {best:.2f}")
+    return kept

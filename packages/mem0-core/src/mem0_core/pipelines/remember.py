@@ -16,7 +16,7 @@ from mem0_core.pipelines.converse import context_of, due
 from mem0_core.pipelines.facts import extract, weigh, with_vectors
 from mem0_core.pipelines.fuse import fuse
 from mem0_core.pipelines.merge import supported
-from mem0_core.pipelines.near import space_of, voiced
+from mem0_core.pipelines.near import space_of
 from mem0_core.pipelines.relate import Related, relate, tell
 from mem0_core.pipelines.request import PROCEDURAL, Learnt, Request, heard
 from mem0_core.policy import REFUSED, judged
@@ -46,9 +46,17 @@ class Remembered:
 
 
 def remember(
-    ports: Ports, request: Request, lease: Lease | None = None, *, mark: tuple[str, int] | None = None
+    ports: Ports,
+    request: Request,
+    lease: Lease | None = None,
+    *,
+    mark: tuple[str, int] | None = None,
+    apart: bool = False,
 ) -> Flow[Remembered]:
     """Turn messages into memories, in one commit; with it, the jobs of `lease` are done, and an import is marked.
+
+    Args:
+        apart: the messages are not of one conversation, unless they share a run.
 
     Raises:
         ModelError: a model call failed; nothing is written.
@@ -74,6 +82,7 @@ def remember(
             on_conflict=ports.on_conflict,
             lease=lease,
             mark=mark,
+            apart=apart,
         )
         if commit.lost:
             raise StoreError("another worker has taken this job; it is done there")
@@ -105,9 +114,7 @@ def _govern(ports: Ports, request: Request, learnt: Learnt) -> Flow[Learnt]:
         else:
             after = dataclasses.replace(change.after, text=left, hash=content_hash(left))
             kept.append(dataclasses.replace(change, after=after, vector=None))
-    ready = {
-        voiced(change.after.text, change.after.actor_id): change.vector for change in kept if change.vector is not None
-    }
+    ready = {change.after.text: change.vector for change in kept if change.vector is not None}
     changes = yield from with_vectors(ports, kept, ready)
     return dataclasses.replace(learnt, changes=changes, skipped=tuple(skipped))
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mem0_core.errors import InputError, NotFoundError, StoreError
 from mem0_core.flow import Flow, do
-from mem0_core.pipelines.near import embed_texts, space_of, voiced
+from mem0_core.pipelines.near import embed_texts, space_of
 from mem0_core.pipelines.relate import relate, tell
 from mem0_core.pipelines.request import Told
 from mem0_core.ports import Embeddable, Ports
@@ -51,7 +51,7 @@ def update(
         after = dataclasses.replace(
             item, text=text, hash=content_hash(text), updated_at=at, metadata={**item.metadata, **(metadata or {})}
         )
-        vector = (yield from embed_texts(ports, [voiced(text, item.actor_id)]))[0] if text != item.text else None
+        vector = (yield from embed_texts(ports, [text]))[0] if text != item.text else None
         change = Change(Event.UPDATE, after, before=item.text, vector=vector)
         relations = (yield from _derived(ports, after)) if text != item.text else ()
         commit = yield from do(
@@ -126,7 +126,7 @@ def rebuild(ports: Ports) -> Flow[int]:
     parts = yield from do(ports.store.embeddables)
     vectors: list[tuple[Embeddable, Any]] = []
     for batch in _batches(parts):
-        fresh = yield from embed_texts(ports, [voiced(part.text, part.actor_id) for part in batch])
+        fresh = yield from embed_texts(ports, [part.text for part in batch])
         vectors += zip(batch, fresh, strict=True)
     yield from do(ports.store.reembed, vectors, space=(ports.embedder.name, ports.embedder.dims))
     yield from tell(ports)

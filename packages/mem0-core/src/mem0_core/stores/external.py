@@ -231,11 +231,10 @@ class ExternalIndex:
             try:
                 self._called(lambda some=some: self._store.delete(some))  # type: ignore[misc]
             except _Outage as outage:
-                if not isinstance(outage.__cause__, NotImplementedError):
-                    raise
-                raise ConfigError(
-                    f"vector_store: {self._store.name} cannot delete, so it cannot follow a memory"
-                ) from outage
+                if isinstance(outage.__cause__, NotImplementedError):
+                    name = self._store.name
+                    raise ConfigError(f"vector_store: {name} cannot delete, so it cannot follow a memory") from outage
+                raise
 
     def _drain(self, partition: str) -> None:
         """Remove a partition, whatever it holds, and how far it came."""

@@ -276,5 +276,24 @@ CREATE INDEX summaries_scope ON summaries (ifnull(user_id, ''), ifnull(agent_id,
 CREATE INDEX messages_scope ON messages (ifnull(user_id, ''), ifnull(agent_id, ''), ifnull(run_id, ''), row);
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD)
+_FOURTH = """
+-- What ranking needs of a memory, so that a search reads no text but that of its results.
+CREATE TABLE sketches (
+    row     INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE,
+    session INTEGER NOT NULL,                           -- sqlite_words.session_of: what was said together
+    length  INTEGER NOT NULL,                           -- in words
+    asks    INTEGER NOT NULL,
+    terms   TEXT NOT NULL,                              -- words.Words.terms, between spaces
+    names   TEXT NOT NULL                               -- words.Words.names, between newlines
+);
+CREATE INDEX sketches_session ON sketches (session, row);
+
+-- Which memories have a term: each term stands under the ids of its memory (sqlite_words.keys), so that what a search
+-- reads, and what a word weighs in it, grows with one user's memories and not with everybody's. The ASCII tokenizer
+-- splits nothing that `words` has left whole.
+CREATE VIRTUAL TABLE words USING fts5 (keys, content = '', detail = none, tokenize = "ascii tokenchars '_'");
+-- They are filled when the store opens (sqlite_words.refresh_words), and anew when words are read in another way.
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH)
 """Step n takes a file from ``user_version`` n to n + 1, in one transaction. Never edit one that was released."""

@@ -25,6 +25,7 @@ from mem0_core.ports import (
     GraphTruth,
     JobQueue,
     Lease,
+    Lexicon,
     OnConflict,
     Position,
     Summary,
@@ -68,6 +69,16 @@ from mem0_core.stores.sqlite_rows import (
     to_json,
 )
 from mem0_core.stores.sqlite_vectors import TableVectors
+from mem0_core.stores.sqlite_words import (
+    SQLiteLexicon,
+    empty_words,
+    erase_words,
+    is_stale,
+    refresh_words,
+    scrub_words,
+    session_of,
+    write_words,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,7 +92,18 @@ _SAID_COLUMNS = (
 )
 _MEMORY_COLUMNS = f"row, {_SAID_COLUMNS}, pinned"
 _TABLES = (
-    *("sources", "messages", "vectors", "memories", "past", "tombstones", "history", "evidence", "edge_messages"),
+    *(
+        "sources",
+        "messages",
+        "vectors",
+        "sketches",
+        "memories",
+        "past",
+        "tombstones",
+        "history",
+        "evidence",
+        "edge_messages",
+    ),
     *("edge_vectors", "edges", "node_vectors", "nodes", "edge_tombstones", "node_tombstones"),
     *("jobs", "summaries", "imports"),
 )
@@ -123,6 +145,7 @@ class SQLiteStore:
         self.graph: GraphTruth = SQLiteGraph(self._read)
         self.talk: Talk = SQLiteTalk(self._read)
         self.jobs: JobQueue = SQLiteJobs(self._read, self._write)
+        self.lexicon: Lexicon = SQLiteLexicon(self._read)
         if not self._in_memory:
             _make_folder(Path(self.path))
         with _as_store_error(f"open {self.path}"):
@@ -145,6 +168,7 @@ class SQLiteStore:
         on_conflict: OnConflict = "invalidate",
         lease: Lease | None = None,
         mark: tuple[str, int] | None = None,
+        apart: bool = False,
     ) -> Commit:
         with self._write() as db:
             dims = _fix_space(db, space)
@@ -162,7 +186,9 @@ class SQLiteStore:
             # What goes, goes first: an UPDATE or ADD must not give way to a twin that the same plan removes.
             for place in sorted(range(len(changes)), key=lambda place: changes[place].event is not Event.DELETE):
                 change = changes[place]
-                row, applied[place] = _apply(db, change, targets[place], seq + place, at, refuse_twins, dims)
+                number = seq + place
+                session = number if apart else seq
+                row, applied[place] = _apply(db, change, targets[place], number, at, refuse_twins, dims, session)
                 if row is not None and applied[place].event is not Event.DELETE:
                     rows[place] = row
                     _insert_sources(db, row, (heard[i] for i in change.sources))
@@ -223,7 +249,7 @@ class SQLiteStore:
 
     def embeddables(self) -> list[Embeddable]:
         with self._read() as db:
-            told = "SELECT row, seq, text, actor_id FROM"
+            told = "SELECT row, seq, text FROM"
             said = [Embeddable("memory", *row) for row in db.execute(f"{told} memories ORDER BY row")]
             gone = [Embeddable("past", *row) for row in db.execute(f"{told} past ORDER BY row")]
             named = [Embeddable("node", *row) for row in db.execute("SELECT row, seq, name FROM nodes ORDER BY row")]
@@ -251,6 +277,7 @@ class SQLiteStore:
 
     def reset(self) -> None:
         with self._write() as db:
+            empty_words(db)
             for table in _TABLES:
                 db.execute(f"DELETE FROM {table}")
             db.execute("DELETE FROM meta WHERE key = 'space'")
@@ -272,6 +299,11 @@ class SQLiteStore:
         with self._read() as db:
             found = _select(db, "WHERE id = ?", (memory_id,))
         return found[0][1] if found else None
+
+    def row(self, memory_id: str) -> int | None:
+        with self._read() as db:
+            found = db.execute("SELECT row FROM memories WHERE id = ?", (memory_id,)).fetchone()
+        return found[0] if found else None
 
     def known(self, scope: Scope, keys: Sequence[bytes]) -> dict[bytes, MemoryItem]:
         with self._read() as db:
@@ -351,7 +383,7 @@ class SQLiteStore:
 
     def _migrate(self) -> None:
         db = self._writer
-        if db.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS):
+        if db.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS) and not is_stale(db):
             return
         if not self._in_memory:
             _retry_while_locked(lambda: db.execute("PRAGMA journal_mode = WAL"), self._busy_timeout)
@@ -365,6 +397,7 @@ class SQLiteStore:
             for script in MIGRATIONS[step:]:
                 for statement in _statements(script):
                     db.execute(statement)
+            refresh_words(db)
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
 
     @contextmanager
@@ -416,6 +449,8 @@ class SQLiteStore:
             return
         with self._lock, _as_store_error(f"scrub {self.path}"):
             if thoroughly:
+                with self._write() as db:
+                    scrub_words(db)
                 _retry_while_locked(lambda: self._writer.execute("VACUUM"), self._busy_timeout)
             deadline = time.monotonic() + (self._busy_timeout if thoroughly else 0)
             while self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
@@ -446,13 +481,14 @@ def _apply(
     at: str,
     refuse_twins: bool,
     dims: int,
+    session: int,
 ) -> tuple[int | None, Change]:
     """Write one change; returns the memory's row (None if it is gone) and the change as it took effect."""
     if change.event is Event.NONE:
         found = _select(db, "WHERE id = ?", (change.after.id,)) if change.sources else []
         return (found[0][0] if found else None), change
     if target is None:
-        return _add(db, change, seq, dims)
+        return _add(db, change, seq, dims, session)
     row, item = target
     if change.event is Event.UPDATE and _update(db, row, change, seq, dims):
         return row, change
@@ -463,7 +499,7 @@ def _apply(
     return row, dataclasses.replace(change, event=Event.DELETE, after=item)
 
 
-def _add(db: sqlite3.Connection, change: Change, seq: int, dims: int) -> tuple[int, Change]:
+def _add(db: sqlite3.Connection, change: Change, seq: int, dims: int, session: int) -> tuple[int, Change]:
     item = change.after
     same = same_fact_key(item.text, item.actor_id)
     inserted = db.execute(
@@ -493,6 +529,7 @@ def _add(db: sqlite3.Connection, change: Change, seq: int, dims: int) -> tuple[i
         return twin[0], _renew(db, twin[0], twin[1], change, seq)
     row: int = inserted[0]
     db.execute("INSERT INTO vectors VALUES (?, ?)", (row, to_blob(change.vector, dims)))
+    write_words(db, row, item, session_of(*ids_of(item.scope), session))
     _insert_history(db, item.id, None, item.text, Event.ADD, item.created_at, None, item)
     return row, Change(change.event, dataclasses.replace(item, seq=seq), sources=change.sources)
 
@@ -523,6 +560,7 @@ def _update(db: sqlite3.Connection, row: int, change: Change, seq: int, dims: in
     said_anew = item.text != change.before
     if said_anew:
         _keep_past(db, row, since)
+    session = erase_words(db, row)
     db.execute(
         "UPDATE memories SET text = ?, hash = ?, same = ?, metadata = ?, actor_id = ?, role = ?, updated_at = ?,"
         " expiration_date = ?, seq = ?, valid_from = iif(?, max(valid_from, ?), valid_from) WHERE row = ?",
@@ -541,6 +579,7 @@ def _update(db: sqlite3.Connection, row: int, change: Change, seq: int, dims: in
             row,
         ),
     )
+    write_words(db, row, item, session)
     if change.vector is not None:
         db.execute("UPDATE vectors SET vector = ? WHERE row = ?", (to_blob(change.vector, dims), row))
     if said_anew:  # the history is of texts; metadata alone leaves no row
@@ -593,6 +632,7 @@ def _erase_traces(db: sqlite3.Connection, row: int, scope: Scope, at: str) -> No
 
 def _remove_row(db: sqlite3.Connection, row: int, item: MemoryItem, at: str) -> None:
     tombstone = (next_seq(db, 1), row, item.id, *ids_of(item.scope))
+    erase_words(db, row)
     db.execute("DELETE FROM memories WHERE row = ?", (row,))
     db.execute("INSERT INTO tombstones VALUES (?, ?, ?, ?, ?, ?)", tombstone)
     _insert_history(db, item.id, item.text, None, Event.DELETE, item.created_at, at, item)

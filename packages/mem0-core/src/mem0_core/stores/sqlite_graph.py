@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from mem0_core.ports import GraphChanges, OnConflict, Position, VectorSource
+from mem0_core.ports import GraphChanges, GraphRows, OnConflict, Position, VectorSource
 from mem0_core.records import Entity, Event, Node, Relation, RelationChange, Scope, Triplet, entity_key, unsays
 from mem0_core.stores.sqlite_rows import (
     SAME_SCOPE,
@@ -126,6 +126,18 @@ class SQLiteGraph:
                 found.update(row for (row,) in db.execute(sql, (*chunk, *times)))
         return found
 
+    def support(self, rows: Sequence[int]) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {row: [] for row in rows}
+        with self._read() as db:
+            for chunk in chunks(rows):
+                sql = (
+                    "SELECT v.edge, v.memory FROM evidence AS v JOIN memories AS m ON m.row = v.memory"
+                    f" WHERE v.edge IN ({marks(chunk)}) AND NOT v.withdrawn"
+                )
+                for edge, memory in db.execute(sql, chunk):
+                    found[edge].append(memory)
+        return found
+
     def ended_vectors(self, scope: Scope, *, as_of: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         where, values = scope_sql(scope)
         sql = (
@@ -139,6 +151,19 @@ class SQLiteGraph:
     def position(self) -> Position:
         with self._read() as db:
             return _position(db)
+
+    def rows_since(self, scope: Scope, *, after: int = 0) -> GraphRows:
+        where, values = scope_sql(scope)
+        if after:  # few rows of many: by the index of what changed last, whosever it is
+            where, values = f"{scope_sql_unindexed(scope)} AND changed > ?", [*values, after]
+        edge = "row, source, relationship, destination, weight, valid_from, valid_to"
+        with self._read() as db, _at_one_moment(db):
+            nodes = db.execute(f"SELECT row, key, name, type FROM nodes WHERE {where} ORDER BY row", values).fetchall()
+            edges = db.execute(f"SELECT {edge} FROM edges WHERE {where} ORDER BY row", values).fetchall()
+            scoped, ids = scope_sql(scope)
+            erased = f"SELECT row FROM edge_tombstones WHERE {scoped} AND erased AND seq > ? ORDER BY seq"
+            removed = [row for (row,) in db.execute(erased, (*ids, after))] if after else []
+            return GraphRows(_position(db), nodes, edges, removed)
 
     def changes(self, *, after: int = 0, limit: int = 500) -> GraphChanges:
         with self._read() as db, _at_one_moment(db):
@@ -337,17 +362,17 @@ class GraphWriter:
         return int(made)
 
     def _edge(self, change: RelationChange, source: int, destination: int, seq: int) -> int:
-        refined = self.db.execute("SELECT weight FROM edges WHERE row = ?", (change.relation,)).fetchone()
         blob = to_blob(change.vectors[2], self.dims)
         (made,) = self.db.execute(
             "INSERT INTO edges (user_id, agent_id, run_id, source, relationship, destination, weight, valid_from,"
-            " seq, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING row",
+            " seq, changed) VALUES (?, ?, ?, ?, ?, ?, 1 + ifnull((SELECT weight FROM edges WHERE row = ?), 0), ?, ?, ?)"
+            " RETURNING row",
             (
                 *ids_of(self.scope),
                 source,
                 change.triplet.relationship,
                 destination,
-                1 + (refined[0] if refined else 0),
+                change.relation,
                 change.at or self.at,
                 seq,
                 seq,

@@ -1,0 +1,257 @@
+"""Exploring the graph: the flows that feed what `graph` computes from the store, and give back what the truth holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from mem0_core.errors import InputError, QueryError
+from mem0_core.flow import Flow, do
+from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex
+from mem0_core.graph.language import parse
+from mem0_core.graph.query import LIMIT, Bounds, Edge, Plan, Vertex, check, similars_of
+from mem0_core.graph.question import Question, read_question
+from mem0_core.graph.traverse import Path, Step, Track, Walk, Weights, k_hop
+from mem0_core.pipelines.merge import may_be_one
+from mem0_core.pipelines.near import embed_texts
+from mem0_core.pipelines.relate import look, self_name
+from mem0_core.ports import Around, Ports
+from mem0_core.records import Entity, Relation, Scope, is_valid_text
+from mem0_core.text import parse_time
+
+__all__ = ["Answer", "adjacency_of", "neighbourhood", "query", "traverse"]
+
+_SEEDS = 3  # nodes near a name that the graph has not
+_DEEPEST = 12
+_NEAREST = 256  # nodes or relations that one SIMILAR finds
+
+
+def traverse(
+    ports: Ports,
+    question: str,
+    scope: Scope,
+    *,
+    as_of: str | None = None,
+    limit: int = 5,
+    depth: int | None = None,
+    weights: Weights | None = None,
+) -> Flow[list[Path]]:
+    """Where a question leads to in the graph of a scope, best first, each with the path to it.
+
+    "Alice's sister's dog" begins at Alice and follows two terms. Where the words of a term fit no label, the labels
+    that are there are compared with it by their vectors: one call to the embedder for each such term.
+
+    Args:
+        as_of: ISO 8601 in UTC; what held then.
+        depth: how many relations a path may have, at most 12; by default as many as the question has terms.
+
+    Raises:
+        QueryError: the question is empty or not valid Unicode.
+        InputError: `depth` is out of range.
+    """
+    if not isinstance(question, str) or not question.strip():
+        raise QueryError("the question is empty", query=question)
+    if not is_valid_text(question):
+        raise QueryError("the question is not valid Unicode (it holds a lone surrogate)", query=question)
+    if depth is not None and not 1 <= depth <= _DEEPEST:
+        raise InputError(f"depth must lie in 1..{_DEEPEST}, not {depth!r}")
+    asked = read_question(question)
+    adjacency = yield from adjacency_of(ports, scope)
+    starts = yield from _starts(ports, adjacency, asked, scope, as_of)
+    if not starts:
+        return []
+    now = round(datetime.now(UTC).timestamp() * 1e6)
+    walk = Walk(adjacency, asked.chain[:_DEEPEST], now=now, as_of=as_of, weights=weights)
+    tracks = yield from do(walk.search, starts, limit=limit, depth=depth)
+    for _ in asked.chain:
+        if tracks or not (yield from _understood(ports, walk)):
+            break
+        tracks = yield from do(walk.search, starts, limit=limit, depth=depth)
+    return (yield from _paths(ports, adjacency, tracks, scope))
+
+
+def neighbourhood(
+    ports: Ports,
+    names: Sequence[str],
+    scope: Scope,
+    *,
+    k: int = 2,
+    limit: int = 200,
+    as_of: str | None = None,
+    evidence: bool = True,
+) -> Flow[list[tuple[Relation, int]]]:
+    """The relations within `k` steps of the entities with these names, nearest first, each with its number of steps."""
+    adjacency = yield from adjacency_of(ports, scope)
+    seeds = [vertex for name in names if (vertex := adjacency.vertex(name)) is not None]
+    found = k_hop(adjacency, seeds, k, limit=limit, as_of=as_of)
+    held = yield from _relations(ports, adjacency, (edge for edge, _ in found), scope, evidence=evidence)
+    return [(held[edge], hop) for edge, hop in found if edge in held]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a query gives: rows of entities, relations, lists of relations and plain values; or its plan, by lines."""
+
+    columns: list[str]
+    rows: list[tuple[Any, ...]]
+    notes: tuple[str, ...] = ()
+    plan: tuple[str, ...] = ()
+
+
+def query(
+    ports: Ports, text: str, scope: Scope, *, as_of: str | None = None, bounds: Bounds | None = None
+) -> Flow[Answer]:
+    """Run a query of the language of `graph.language` in the graph of a scope.
+
+    Args:
+        as_of: ISO 8601 in UTC; what held then, unless the query says another time itself.
+
+    Raises:
+        QueryError: the query cannot be read or makes no sense, and where; or it goes further than `bounds` allow.
+    """
+    tree = parse(text)
+    kinds = check(tree)
+    then = as_of
+    if tree.as_of is not None:
+        try:
+            then = parse_time(tree.as_of, "AS OF")
+        except InputError as error:
+            raise QueryError(str(error), query=text, position=text.rfind(tree.as_of)) from error
+    adjacency = yield from adjacency_of(ports, scope)
+    near, notes = yield from _similar(ports, similars_of(tree, kinds), adjacency, scope, then)
+    plan = Plan(tree, adjacency, near, as_of=then, bounds=bounds or Bounds())
+    if tree.explain:
+        return Answer([], [], notes, tuple(plan.lines()))
+    rows, more = yield from do(plan.rows)
+    if more:
+        notes = (*notes, f"there are more rows than {LIMIT:,}: say LIMIT")
+    edges = [edge.number for row in rows for value in row for edge in _edges_in(value)]
+    held = yield from _relations(ports, adjacency, edges, scope)
+    shown = [
+        tuple(_shown(value, adjacency, held) for value in row)
+        for row in rows
+        if all(edge.number in held for value in row for edge in _edges_in(value))
+    ]
+    return Answer(plan.columns, shown, notes)
+
+
+def _similar(
+    ports: Ports, wanted: set[tuple[str, str, float]], adjacency: Adjacency, scope: Scope, as_of: str | None
+) -> Flow[tuple[dict[tuple[str, str, float], frozenset[int]], tuple[str, ...]]]:
+    """What each SIMILAR of a query is true of, and what has to be said about that."""
+    found: dict[tuple[str, str, float], frozenset[int]] = {}
+    notes: list[str] = []
+    for key in sorted(wanted):
+        kind, text, threshold = key
+        if ports.graph is None:
+            raise QueryError("SIMILAR compares vectors, and graph memory is off", query=text)
+        vectors = yield from embed_texts(ports, [text])
+        if kind == "node":
+            (around,) = yield from look(
+                ports.graph, "around", scope, vectors, threshold=threshold, limit=_NEAREST, as_of=as_of
+            )
+            rows = [row for row, _ in around.nodes]
+            places = (adjacency.vertex_of(row) for row in rows)
+        else:
+            (near,) = yield from look(
+                ports.graph, "triplets", scope, vectors, _NEAREST, threshold=threshold, as_of=as_of
+            )
+            rows = [row for row, _ in near]
+            places = (adjacency.edge_of(row) for row in rows)
+        found[key] = frozenset(place for place in places if place is not None)
+        if len(rows) == _NEAREST:
+            notes.append(f"more than {_NEAREST} are near {text!r}: only the nearest were looked at")
+    return found, tuple(notes)
+
+
+def _edges_in(value: Any) -> tuple[Edge, ...]:
+    return (value,) if isinstance(value, Edge) else value if isinstance(value, tuple) else ()
+
+
+def _shown(value: Any, adjacency: Adjacency, held: dict[int, Relation]) -> Any:
+    match value:
+        case Vertex(number):
+            return Entity(adjacency.names[number], adjacency.kinds[adjacency.kind[number]])
+        case Edge(number):
+            return held[number]
+        case tuple():
+            return [held[edge.number] for edge in value]
+        case _:
+            return value
+
+
+def adjacency_of(ports: Ports, scope: Scope) -> Flow[Adjacency]:
+    """The graph of a scope as it is now."""
+    index = ports.adjacency or AdjacencyIndex(ports.store.graph)
+    return (yield from do(index.of, scope))
+
+
+def _starts(
+    ports: Ports, adjacency: Adjacency, asked: Question, scope: Scope, as_of: str | None
+) -> Flow[dict[int, float]]:
+    """The vertices a question begins at, each with a score: the one of its name, else those near it."""
+    name = asked.seed if asked.seed is not None else self_name(scope)
+    vertex = adjacency.vertex(name)
+    if vertex is not None:
+        return {vertex: 1.0}
+    if asked.seed is None or ports.graph is None or not adjacency.vertices:
+        return {}
+    vectors = yield from embed_texts(ports, [name])
+    (around,) = yield from _near(ports, vectors, scope, as_of)
+    starts: dict[int, float] = {}
+    for row, cosine in around.nodes:
+        near = adjacency.vertex_of(row)
+        if near is not None and may_be_one(name, adjacency.names[near]):
+            starts.setdefault(near, min(1.0, cosine))
+    return starts
+
+
+def _near(ports: Ports, vectors: object, scope: Scope, as_of: str | None) -> Flow[list[Around]]:
+    assert ports.graph is not None
+    threshold = ports.graph.options.threshold
+    found: list[Around] = yield from look(
+        ports.graph, "around", scope, vectors, threshold=threshold, limit=_SEEDS, as_of=as_of
+    )
+    return found
+
+
+def _understood(ports: Ports, walk: Walk) -> Flow[bool]:
+    """Whether the labels where a walk got stuck, or some of them, mean what its term says."""
+    place, labels = walk.puzzling()
+    if not labels:
+        return False
+    vectors = yield from embed_texts(ports, [walk.terms[place], *(label.replace("_", " ") for label in labels)])
+    cosines = (vectors[1:] @ vectors[0]).tolist()
+    return walk.learn(place, dict(zip(labels, cosines, strict=True)))
+
+
+def _paths(ports: Ports, adjacency: Adjacency, tracks: Sequence[Track], scope: Scope) -> Flow[list[Path]]:
+    """Tracks as the truth has them; what it no longer has is left out."""
+    edges = dict.fromkeys(edge for track in tracks for edge in track.edges)
+    held = yield from _relations(ports, adjacency, edges, scope)
+    return [
+        Path(
+            start=adjacency.names[track.vertices[0]],
+            end=adjacency.names[track.vertices[-1]],
+            steps=tuple(
+                Step(held[edge], bool(adjacency.source[edge] == vertex))
+                for edge, vertex in zip(track.edges, track.vertices, strict=False)
+            ),
+            score=track.score,
+        )
+        for track in tracks
+        if all(edge in held for edge in track.edges)
+    ]
+
+
+def _relations(
+    ports: Ports, adjacency: Adjacency, edges: Iterable[int], scope: Scope, *, evidence: bool = True
+) -> Flow[dict[int, Relation]]:
+    """The relations of some edges, by edge."""
+    rows = {int(adjacency.rows[edge]): edge for edge in edges}
+    if not rows:
+        return {}
+    held = yield from do(ports.store.graph.relations_by_rows, list(rows), scope=scope, evidence=evidence)
+    return {rows[row]: relation for row, relation in held.items()}

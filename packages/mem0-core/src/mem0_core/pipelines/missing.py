@@ -1,0 +1,158 @@
+"""Why a search did not find a memory: the first thing on its way that stopped it.
+
+In the order of a search: it is not there, not this scope's, expired, filtered out; no source brought it; others scored
+higher; the reranker, the threshold or the gate put it aside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from mem0_core.filters import matches
+from mem0_core.flow import Flow, do
+from mem0_core.pipelines.recall import Notes, Query, Reading, considered, ranked, read
+from mem0_core.ports import Ports
+from mem0_core.ranking import Ranked, best_by_words
+from mem0_core.records import Event, Hit, MemoryItem, is_expired
+
+if TYPE_CHECKING:
+    pass
+
+__all__ = ["Missing", "Reason", "explain_missing"]
+
+Reason = Literal[
+    "found",
+    "unknown",
+    "deleted",
+    "other_scope",
+    "not_said_yet",
+    "expired",
+    "filtered",
+    "not_in_pool",
+    "below_limit",
+    "below_threshold",
+    "below_gate",
+    "lost_at_rerank",
+]
+
+_FAR = 10_000  # places up to which a source is asked where a memory stands
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """What became of a memory in a search.
+
+    Attributes:
+        reason: what stopped it, or that nothing did.
+        detail: the same in a sentence.
+        rank: its place among what was scored, from 1; with "found" its place in the result.
+        ranks: its place in each source, from 1; None where that does not know it (or only beyond place 10,000).
+        score: what it scored, None where it never was.
+        signals, weights: what that was made of.
+    """
+
+    reason: Reason
+    detail: str
+    rank: int | None = None
+    ranks: Mapping[str, int | None] = field(default_factory=dict)
+    score: float | None = None
+    signals: Mapping[str, float] = field(default_factory=dict)
+    weights: Mapping[str, float] = field(default_factory=dict)
+
+
+def explain_missing(ports: Ports, query: Query, memory_id: str) -> Flow[Missing]:
+    """Make a search, and tell what became of a memory in it.
+
+    Raises:
+        whatever `recall` does.
+    """
+    reading = yield from read(ports, query)
+    item = yield from do(ports.store.get, memory_id)
+    if item is None:
+        return (yield from _gone(ports, memory_id))
+    if not query.scope.ids.items() <= item.scope.ids.items():
+        return Missing("other_scope", "it belongs to another user, agent or run than the search is for")
+    hits = yield from considered(ports, query, reading, Notes())
+    place = next((place for place, hit in enumerate(hits, 1) if hit.item.id == memory_id), None)
+    row = yield from do(ports.store.row, memory_id)
+    if row is None:
+        return (yield from _gone(ports, memory_id))  # just now
+    if place is None and (stopped := _barred(query, reading, item, row)) is not None:
+        return stopped
+    ranks = yield from _ranks(ports, query, reading, row)
+    if place is not None:
+        return replace(_judged(query, hits, place), ranks=ranks)
+    return replace((yield from _passed_over(ports, query, reading, row, hits)), ranks=ranks)
+
+
+def _gone(ports: Ports, memory_id: str) -> Flow[Missing]:
+    history = yield from do(ports.store.history, memory_id)
+    if history and history[-1].event == Event.DELETE:
+        return Missing("deleted", f"it was deleted on {(history[-1].updated_at or history[-1].created_at or '')[:10]}")
+    return Missing("unknown", "no memory has that id, and none is on record to have had it")
+
+
+def _barred(query: Query, reading: Reading, item: MemoryItem, row: int) -> Missing | None:
+    """Why a memory may not be found at all, if it may not."""
+    if is_expired(item, query.today):
+        return Missing("expired", f"it expired on {item.expiration_date}")
+    if reading.only is None or row in reading.only:
+        return None
+    if query.filter is not None and not matches(query.filter, item):
+        return Missing("filtered", "the filters leave it out")
+    return Missing("not_said_yet", f"it does not say since {(query.as_of or '')[:10]} or before what it says now")
+
+
+def _judged(query: Query, hits: list[Hit], place: int) -> Missing:
+    """What became of a memory that was among the best hits."""
+    hit, best = hits[place - 1], hits[0].score
+    said = Missing("found", f"it is result {place}", place, {}, hit.score, hit.signals, hit.weights)
+    if query.allow_no_answer and best < query.recipe.gate:
+        why = f"the best hit scores {best:.3f}, below the gate of {query.recipe.gate:g}: there is no answer"
+        return replace(said, reason="below_gate", detail=why)
+    if hit.score < query.floor:
+        why = f"it scores {hit.score:.3f}, below the threshold of {query.floor:g}"
+        return replace(said, reason="below_threshold", detail=why)
+    if place <= query.limit:
+        return said
+    if hit.before_rerank is not None:
+        why = f"it scores {hit.score:.3f} with the reranker, {hit.before_rerank:.3f} before: place {place}"
+        return replace(said, reason="lost_at_rerank", detail=f"{why}, and the limit is {query.limit}")
+    return replace(said, reason="below_limit", detail=f"it is in place {place}, and the limit is {query.limit}")
+
+
+def _passed_over(ports: Ports, query: Query, reading: Reading, row: int, hits: list[Hit]) -> Flow[Missing]:
+    """What became of a memory that might have been found, and was not among the best."""
+    size = query.recipe.pool if query.recipe.is_dense_only else max(query.recipe.pool, 2 * query.limit)
+    found, _ = yield from ranked(ports, query, reading, size)
+    place, one = _place(found, row)
+    if one is None:
+        why = f"no source brings it: each gives its best {size}"
+        return Missing("not_in_pool", why)
+    lowest = f", the last that was taken {hits[-1].score:.3f}" if hits else ""
+    why = f"it scores {one.score:.3f}{lowest}: place {place}, and {len(hits)} are taken"
+    return Missing("below_limit", why, place, {}, one.score, one.signals, one.weights)
+
+
+def _place(found: Iterator[Ranked], row: int) -> tuple[int | None, Ranked | None]:
+    return next(((place, one) for place, one in enumerate(found, 1) if one.row == row), (None, None))
+
+
+def _ranks(ports: Ports, query: Query, reading: Reading, row: int) -> Flow[dict[str, int | None]]:
+    """The place of a memory in each source of the recipe, asked by itself and further than a search does."""
+    ranks: dict[str, int | None] = {}
+    if "dense" in query.recipe.sources:
+        (near,) = yield from do(ports.index.nearest, query.scope, reading.vectors, _FAR, only=reading.only)
+        ranks["dense"] = _index([found for found, _ in near], row)
+    if "lexical" in query.recipe.sources:
+        ranks["lexical"] = _index(best_by_words(reading.matches, reading.asked.weights, _FAR, reading.only), row)
+    if "graph" in query.recipe.sources:
+        support = reading.related.support
+        ranks["graph"] = _index(sorted(support, key=lambda memory: -support[memory][0]), row)
+    return ranks
+
+
+def _index(rows: list[int], row: int) -> int | None:
+    return rows.index(row) + 1 if row in rows else None

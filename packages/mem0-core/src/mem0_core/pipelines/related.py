@@ -1,0 +1,119 @@
+"""Recalling relations: both ways of the paper (seed 001), and the memories that say what was found.
+
+`recall_relations`: the query's entities -> nodes near them -> the relations around, as many hops as the recipe says;
+and the query against the sentence of each relation. BM25 puts them in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mem0_core import rules
+from mem0_core.errors import ModelError
+from mem0_core.flow import Flow, do
+from mem0_core.pipelines.near import embed_texts
+from mem0_core.pipelines.relate import look, name_entities, self_name
+from mem0_core.ports import Around, Graph, Ports
+from mem0_core.ranking import bm25
+from mem0_core.records import Relation, Scope
+from mem0_core.text import speaks_of_self
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Related", "recall_relations"]
+
+_POOL = 40  # relations that BM25 puts in order, from each way to find them
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """What the graph says of a query.
+
+    Attributes:
+        best: relations, best first, each with the cosine of its sentence to the query, in [0, 1].
+        support: for rows of memories that say one of the relations found, the highest of those cosines, and how often
+            the relations were said.
+    """
+
+    best: list[tuple[Relation, float]] = field(default_factory=list)
+    support: Mapping[int, tuple[float, int]] = field(default_factory=dict)
+
+
+def recall_relations(
+    ports: Ports,
+    graph: Graph,
+    text: str,
+    scope: Scope,
+    vectors: NDArray[np.float32],
+    *,
+    hops: int = 1,
+    as_of: str | None = None,
+    supported: bool = True,
+) -> Flow[Related]:
+    """The relations that bear on a query, whose vector is (1, dims); with `supported`, whose they are as well."""
+    options, truth = graph.options, ports.store.graph
+    if not (yield from do(truth.relation_vectors.position, scope)).seq:
+        return Related()  # there was never any: most users of a store without a model, say
+    (near,) = yield from look(
+        graph, "triplets", scope, vectors, _POOL, threshold=options.triplet_threshold, as_of=as_of
+    )
+    rows = [row for row, _ in near]
+    names = yield from _entities_of(graph, text, scope)
+    if names:
+        named = yield from embed_texts(ports, names)
+        arounds: list[Around] = yield from look(
+            graph, "around", scope, named, threshold=options.threshold, limit=_POOL, as_of=as_of
+        )
+        rows += [row for around in arounds for row, _ in around.relations]
+    if not rows:
+        return Related()
+    held = yield from _followed(ports, list(dict.fromkeys(rows)), scope, hops, as_of)
+    theirs, sentences = yield from do(truth.relation_vectors.vectors, list(held))
+    cosines = dict(zip(theirs.tolist(), (sentences @ vectors[0]).tolist(), strict=True)) if held else {}
+    found = [(relation, min(1.0, max(0.0, cosines.get(row, 0.0)))) for row, relation in held.items()]
+    words = bm25(text, [relation.triplet.sentence for relation, _ in found])
+    scored = sorted(zip(words, found, strict=True), key=lambda one: (-one[0], -one[1][1]))
+    ranked = [pair for _, pair in scored]
+    best = [(relation.row, score) for relation, score in ranked[: options.limit]]
+    whole = yield from do(truth.relations_by_rows, [row for row, _ in best], scope=scope)
+    support = (yield from _supported(ports, ranked)) if supported else {}
+    return Related([(whole[row], score) for row, score in best if row in whole], support)
+
+
+def _followed(
+    ports: Ports, rows: Sequence[int], scope: Scope, hops: int, as_of: str | None
+) -> Flow[dict[int, Relation]]:
+    """The relations with these rows, and those that touch them, so many hops from the query's entities."""
+    truth = ports.store.graph
+    held = yield from do(truth.relations_by_rows, rows, scope=scope, evidence=False)
+    for _ in range(hops - 1):
+        ends = list({node for relation in held.values() for node in (relation.source, relation.destination)})
+        touching = yield from do(truth.touching, ends, scope=scope, limit=_POOL, as_of=as_of)
+        fresh = list({row for some in touching.values() for row in some} - held.keys())
+        held |= yield from do(truth.relations_by_rows, fresh[: _POOL * hops], scope=scope, evidence=False)
+    return held
+
+
+def _supported(ports: Ports, found: Sequence[tuple[Relation, float]]) -> Flow[dict[int, tuple[float, int]]]:
+    sayers = yield from do(ports.store.graph.support, [relation.row for relation, _ in found])
+    support: dict[int, tuple[float, int]] = {}
+    for relation, score in found:
+        for memory in sayers[relation.row]:
+            highest, said = support.get(memory, (0.0, 0))
+            support[memory] = max(highest, score), said + relation.weight
+    return support
+
+
+def _entities_of(graph: Graph, text: str, scope: Scope) -> Flow[list[str]]:
+    """Whom and what a query names. Where the model fails, rules do."""
+    if graph.chat is not None and graph.options.query_entities == "model":
+        with suppress(ModelError):
+            entities, _ = yield from name_entities(graph, text, scope)
+            return [entity.name for entity in entities]
+    named = [entity.name for entity in rules.entities(text)]
+    return [self_name(scope), *named] if speaks_of_self(text) else named

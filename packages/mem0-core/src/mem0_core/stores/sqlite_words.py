@@ -1,0 +1,189 @@
+"""The words of memories in the SQLite truth: written within the store's transaction, and read for everybody else.
+
+`sketches` holds what ranking needs of a memory; the FTS5 table `words` finds memories by a term. Its tokens are terms
+under the ids of their memory, ``<hash of the id><kind><term>``: FTS5 keeps each id's postings apart by that, and never
+reads, counts or ranks with those of others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+from mem0_core.ports import Sketch
+from mem0_core.records import Axis, MemoryItem, Scope
+from mem0_core.stores.sqlite_rows import ids_of, scope_sql_unindexed
+from mem0_core.stores.sqlite_vectors import Reader
+from mem0_core.words import Words, plain, read, reading
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "SQLiteLexicon",
+    "empty_words",
+    "erase_words",
+    "is_stale",
+    "refresh_words",
+    "scrub_words",
+    "session_of",
+    "write_words",
+]
+
+_KIND = {"term": "t", "name": "n", "speaker": "s"}
+_AT_ONCE = 100  # postings read in one statement
+
+
+class SQLiteLexicon:
+    """The reading side: a `Lexicon`."""
+
+    inline = True  # see `flow`
+
+    def __init__(self, read: Reader) -> None:
+        self._read = read
+
+    def postings(
+        self, scope: Scope, words: Sequence[str], *, kind: Literal["term", "name", "speaker"], most: int
+    ) -> dict[str, NDArray[np.int64]]:
+        import numpy as np
+
+        # The narrowest id has the shortest postings; the others are checked against the memories.
+        others = dict(scope.ids)
+        axis = Axis.RUN if scope.run_id else Axis.USER if scope.user_id else Axis.AGENT
+        prefix = _prefix(axis, others.pop(axis)) + _KIND[kind]
+        joined = " JOIN memories AS m ON m.row = words.rowid" if others else ""
+        checked = "".join(f" AND m.{other.value} = ?" for other in others)
+        having = f"SELECT words.rowid AS row FROM words{joined} WHERE words MATCH ?{checked} LIMIT ?"
+        one = f"SELECT ?, group_concat(row) FROM ({having})"
+        found: dict[str, NDArray[np.int64]] = {}
+        distinct = list(dict.fromkeys(words))
+        with self._read() as db:
+            for start in range(0, len(distinct), _AT_ONCE):
+                some = distinct[start : start + _AT_ONCE]
+                values = [v for w in some for v in (w, f'"{prefix}{_token(w)}"', *others.values(), most)]
+                for word, rows in db.execute(" UNION ALL ".join([one] * len(some)), values):
+                    if rows is not None:
+                        found[word] = np.fromstring(rows, dtype=np.int64, sep=",")
+        return found
+
+    def sketches(self, scope: Scope, rows: Sequence[int], *, today: str) -> dict[int, Sketch]:
+        where = scope_sql_unindexed(scope).replace("+", "+m.")
+        sql = (
+            f"{_SKETCH}, (SELECT max(row) FROM sketches AS b WHERE b.session = s.session AND b.row < s.row),"
+            " (SELECT min(row) FROM sketches AS a WHERE a.session = s.session AND a.row > s.row)"
+            f" FROM json_each(?) AS pool CROSS JOIN sketches AS s ON s.row = pool.value"
+            f" JOIN memories AS m ON m.row = s.row WHERE {where}"
+            " AND (m.expiration_date IS NULL OR m.expiration_date >= ?)"
+        )
+        with self._read() as db:
+            return {row[0]: _sketch(row) for row in db.execute(sql, (_listed(rows), *scope.ids.values(), today))}
+
+    def neighbours(self, rows: Sequence[int]) -> dict[int, Sequence[str]]:
+        sql = "SELECT s.row, s.terms FROM json_each(?) AS pool CROSS JOIN sketches AS s ON s.row = pool.value"
+        with self._read() as db:
+            return {row: terms.split() for row, terms in db.execute(sql, (_listed(rows),))}
+
+
+_SKETCH = "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at"
+
+
+def _listed(rows: Sequence[int]) -> str:
+    return json.dumps([int(row) for row in rows])
+
+
+def _sketch(row: tuple[Any, ...]) -> Sketch:
+    number, session, length, asks, terms, names, actor_id, role, at, before, after = row
+    words = Words(tuple(terms.split()), tuple(names.split("\n")) if names else (), length, bool(asks))
+    return Sketch(words, actor_id, role, at, number, session, before, after)
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+def session_of(user_id: str | None, agent_id: str | None, run_id: str | None, alone: int) -> int:
+    """The number of what a memory was said with: its run, or else `alone`, which is above 0."""
+    if run_id is None:
+        return alone
+    exact = "\0".join((user_id or "", agent_id or "", run_id)).encode()
+    return -1 - int.from_bytes(hashlib.blake2b(exact, digest_size=8).digest()) // 2
+
+
+def write_words(db: sqlite3.Connection, row: int, item: MemoryItem, session: int) -> None:
+    _write(db, row, item.text, item.actor_id, ids_of(item.scope), session)
+
+
+def _write(
+    db: sqlite3.Connection, row: int, text: str, speaker: str | None, ids: Sequence[str | None], session: int
+) -> None:
+    words = read(text, speaker)
+    sketch = (row, session, words.length, words.asks, " ".join(words.terms), "\n".join(words.names))
+    db.execute("INSERT INTO sketches VALUES (?, ?, ?, ?, ?, ?)", sketch)
+    keys = _keys(words.terms, words.names, speaker, ids)
+    db.execute("INSERT INTO words (rowid, keys) VALUES (?, ?)", (row, keys))
+
+
+def erase_words(db: sqlite3.Connection, row: int) -> int:
+    """Take a memory's words away; returns its session. Before the memory itself: its ids and speaker are needed."""
+    erased = db.execute(
+        "SELECT s.session, s.terms, s.names, m.actor_id, m.user_id, m.agent_id, m.run_id"
+        " FROM sketches AS s JOIN memories AS m USING (row) WHERE row = ?",
+        (row,),
+    ).fetchone()
+    session, terms, names, actor_id, *ids = erased
+    # A table without content has to be told what it held.
+    held = _keys(terms.split(), names.split("\n") if names else (), actor_id, ids)
+    db.execute("INSERT INTO words (words, rowid, keys) VALUES ('delete', ?, ?)", (row, held))
+    db.execute("DELETE FROM sketches WHERE row = ?", (row,))
+    return int(session)
+
+
+def scrub_words(db: sqlite3.Connection) -> None:
+    """Write the index anew: what was deleted from it lies in its older parts until they are merged."""
+    db.execute("INSERT INTO words (words) VALUES ('optimize')")
+
+
+def empty_words(db: sqlite3.Connection) -> None:
+    db.execute("INSERT INTO words (words) VALUES ('delete-all')")
+
+
+def _keys(terms: Iterable[str], names: Iterable[str], speaker: str | None, ids: Sequence[str | None]) -> str:
+    """The tokens of a memory: its distinct terms and names, and the words of its speaker's name, under each id."""
+    said = [f"{_KIND['term']}{_token(term)}" for term in dict.fromkeys(terms)]
+    said += [f"{_KIND['name']}{_token(name)}" for name in names]
+    said += [f"{_KIND['speaker']}{_token(word)}" for word in dict.fromkeys(plain(speaker or ""))]
+    prefixes = [_prefix(axis, value) for axis, value in zip(Axis, ids, strict=True) if value is not None]
+    return " ".join(f"{prefix}{word}" for prefix in prefixes for word in said)
+
+
+@lru_cache(maxsize=4096)
+def _prefix(axis: str, value: str) -> str:
+    # Ids that collide would find one another's rows, which the scope then leaves out.
+    return hashlib.blake2b(f"{axis}\0{value}".encode(), digest_size=6).hexdigest()
+
+
+def _token(word: str) -> str:
+    return word.replace(" ", "_")
+
+
+def refresh_words(db: sqlite3.Connection) -> None:
+    """Read the words of all memories anew, where those that are held were read in another way, or not yet."""
+    if not is_stale(db):
+        return
+    alone = dict(db.execute("SELECT row, session FROM sketches WHERE session > 0").fetchall())
+    empty_words(db)
+    db.execute("DELETE FROM sketches")
+    memories = "SELECT row, user_id, agent_id, run_id, seq, text, actor_id FROM memories ORDER BY row"
+    for row, *ids, seq, text, actor_id in db.execute(memories).fetchall():
+        user_id, agent_id, run_id = ids
+        _write(db, row, text, actor_id, ids, session_of(user_id, agent_id, run_id, alone.get(row, seq)))
+    db.execute("INSERT OR REPLACE INTO meta VALUES ('words', ?)", (reading(),))
+
+
+def is_stale(db: sqlite3.Connection) -> bool:
+    held = db.execute("SELECT value FROM meta WHERE key = 'words'").fetchone()
+    return held is None or held[0] != reading()

@@ -1,0 +1,151 @@
+"""What a text is found by without a model: its terms, the names in it, and whether it asks.
+
+Terms are words in lower case, without accents and vowel points, and stemmed where a script tells which stemmer is
+safe: Snowball's English one for the Latin alphabet (it leaves words of other languages alone, or treats question and
+answer alike), Russian for Cyrillic, Greek, Arabic. Scripts that write no spaces become pairs of characters. English
+words that say nothing by themselves are left out; those of other languages weigh little for being common.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from mem0_core import rules
+
+__all__ = ["Words", "is_stop_word", "names", "plain", "read", "reading", "terms"]
+
+_READING = 1  # raised when this module changes what it makes of a text
+_LONGEST = 40  # characters of a term: what is longer is a link, a key or noise, and its beginning tells it apart
+_READ = 4_000  # characters in which names are looked for
+_NAMED = 64  # names of one text
+
+# Some scripts write vowels as marks of their own, which belong to the word: Indic ones, Thai, Lao, Khmer, Myanmar.
+_WORD = re.compile(
+    r"(?:[^\W_]|[\u0900-\u0dff\u0e31\u0e34-\u0e4e\u0eb1-\u0ecd\u0f71-\u0fbc\u102b-\u103e\u17b4-\u17d3])+"
+)
+# Thai, Lao, Myanmar, Khmer; kana, Han, Hangul (which has spaces, yet glues particles to its words).
+_UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+|[\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
+    r"\U00020000-\U0003134f]+"
+)
+# Accents, Hebrew points, Arabic vowel signs and the stroke that only stretches a word.
+_POINTS = re.compile(
+    r"[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]"
+)
+_ASKS = re.compile(r"[?？؟]['\")\]»”]*\s*$")  # the third is Arabic's
+
+_STEMMERS = (
+    (re.compile(r"[a-z]+"), "english"),
+    (re.compile(r"[а-яё]+"), "russian"),
+    (re.compile(r"[\u0370-\u03ff]+"), "greek"),
+    (re.compile(r"[\u0600-\u06ff]+"), "arabic"),
+)
+
+_STOP_WORDS = """
+a an and are as at be been being but by can could did do does for from had has have he her hers him his how i if in
+into is it its me my of on or our ours she should so than that the their theirs them then there these they this those
+to us was we were what when where which who whom whose why will with would you your yours about am not no any all also
+just s t d ll m re ve don
+"""
+_STOP = frozenset(_STOP_WORDS.split())
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What a search needs to know of a text.
+
+    Attributes:
+        terms: in the order of the text; a term comes as often as it is there.
+        names: what the text names, as `names` gives it.
+        length: how many words there are, those that say nothing included.
+        asks: whether it ends with a question, and so tells little.
+    """
+
+    terms: tuple[str, ...]
+    names: tuple[str, ...]
+    length: int
+    asks: bool
+
+
+def read(text: str, speaker: str | None = None) -> Words:
+    """The words of a memory; the name of who said it is one of its terms."""
+    spoken = _words(text)
+    said = [word for name in _words(speaker or "") for word in _term(name)]
+    asks = _ASKS.search(text[-16:]) is not None
+    return Words((*said, *(part for word in spoken for part in _term(word))), names(text), len(spoken), asks)
+
+
+def terms(text: str) -> list[str]:
+    """What is looked for when `text` is the query."""
+    return [part for word in _words(text) for part in _term(word)]
+
+
+def plain(text: str) -> list[str]:
+    """The words of a text as they are compared before anything is cut from them."""
+    return _words(text)
+
+
+def is_stop_word(word: str) -> bool:
+    return word in _STOP
+
+
+def names(text: str) -> tuple[str, ...]:
+    """The distinct names in a text (`rules.entities`), so that two spellings of one are equal."""
+    found = (" ".join(_words(entity.name)) for entity in rules.entities(text[:_READ]))
+    return tuple(name[:_LONGEST] for name in dict.fromkeys(found) if name)[:_NAMED]
+
+
+def _words(text: str) -> list[str]:
+    if not text.isascii():
+        bare = _POINTS.sub("", unicodedata.normalize("NFKD", text))
+        text = unicodedata.normalize("NFC", bare)
+    return _WORD.findall(text.casefold())
+
+
+@lru_cache(maxsize=65_536)  # the words of one language come up again and again, and stemming takes microseconds
+def _term(word: str) -> tuple[str, ...]:
+    """The terms of one word: none where it says nothing, several where the script writes no spaces."""
+    if word in _STOP:
+        return ()
+    if not word.isascii() and _UNSPACED.search(word):
+        return tuple(_split(word))
+    for script, language in _STEMMERS:
+        if script.fullmatch(word):
+            return (_stem(language, word[:_LONGEST]),)
+    return (word[:_LONGEST],)
+
+
+def _split(word: str) -> list[str]:
+    """A run without spaces as pairs of characters, and what stands between such runs as it is."""
+    terms, end = list[str](), 0
+    for run in _UNSPACED.finditer(word):
+        terms += _term(word[end : run.start()]) if run.start() > end else ()
+        characters, end = run.group(), run.end()
+        terms += [characters[at : at + 2] for at in range(max(1, len(characters) - 1))]
+    return [*terms, *(_term(word[end:]) if end < len(word) else ())]
+
+
+def reading() -> str:
+    """The name of the way in which texts are read: terms that were read in another way may not match."""
+    from Stemmer import version
+
+    return f"{_READING}/{version()}"
+
+
+_OWN = threading.local()
+
+
+def _stem(language: str, word: str) -> str:
+    """A stemmer keeps what it works on: each thread has its own."""
+    stemmers: dict[str, Any] = _OWN.__dict__
+    if language not in stemmers:
+        from Stemmer import Stemmer
+
+        stemmers[language] = Stemmer(language)
+    stem: str = stemmers[language].stemWord(word)
+    return stem
