@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.benchmarks import converse, cost, crash, graph, langgraph_store, paths, recall
+from tests.benchmarks import chart, converse, cost, crash, graph, langgraph_store, paths, recall
 from tests.benchmarks.plan import FULL, QUICK, ROOT, Plan
 from tests.benchmarks.report import Report
 
@@ -29,7 +29,17 @@ def main(arguments: Sequence[str]) -> None:
     for name in chosen:
         report = BENCHMARKS[name](_plan(options))
         path = report.write(options.out)
-        print(f"\n{report.table()}\n{path}\n", flush=True)
+        print(f"\n{report.table()}\n{path}\n{_drawn(report, options.out)}", flush=True)
+
+
+def _drawn(report: Report, folder: Path) -> str:
+    """Where the chart of a report is, nothing if it has none."""
+    if report.name != "recall" or not report.details:
+        return ""
+    try:
+        return f"{chart.draw(report.details, folder / 'recall.png')}\n"
+    except ModuleNotFoundError as error:
+        return f"no chart: {error.name} is not installed\n"
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

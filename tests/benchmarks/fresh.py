@@ -97,7 +97,8 @@ def build_graph(folder: str, user: str, exact_limit: int | None, answers: str) -
     store = SQLiteStore(Path(folder) / "history.db")
     limits: dict[str, Any] = {} if exact_limit is None else {"exact_limit": exact_limit}
     index = FaissIndex(store, folder=Path(folder) / "faiss" / "history", **limits)
-    memory = Memory({"path": folder}, embedder=HashEmbedder(), store=store, index=index)
+    config = {"path": folder, "recipe": "mem0"}  # whose scores are cosines, as those of the answers are
+    memory = Memory(config, embedder=HashEmbedder(), store=store, index=index)
     asked: list[tuple[str, float]] = json.loads(Path(answers).read_text(encoding="utf-8"))
     started = time.perf_counter()
     memory.search(asked[0][0], user_id=user)

@@ -11,13 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests.benchmarks.collection import Collection, Dataset, Occasion, Question, Unit
 from tests.benchmarks.plan import ROOT
 
-__all__ = ["CATEGORIES", "PATH", "Conversation", "Question", "Turn", "load", "read"]
+__all__ = ["ADVERSARIAL", "PATH", "Conversation", "Turn", "dataset", "load", "read"]
 
 PATH = ROOT.parent / "shared" / "data" / "locomo_dev.json.gz"
-CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
+ADVERSARIAL = "adversarial"
 
+_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: ADVERSARIAL}
 _EVIDENCE = re.compile(r"D:?(\d+):0*(\d+)")
 
 
@@ -30,15 +32,6 @@ class Turn:
     text: str
     caption: str
     said_at: str
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    """A question and the ids of the turns that answer it."""
-
-    text: str
-    category: int
-    gold: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +55,22 @@ def load(path: Path = PATH) -> list[Conversation]:
         return [read(sample) for sample in json.load(file)]
 
 
+def dataset(conversations: Sequence[Conversation]) -> Dataset:
+    """The turns as they were said, a session at once; who speaks first is the user."""
+    return Dataset("LoCoMo", "turn", tuple(map(_collection, conversations)), unanswerable=ADVERSARIAL)
+
+
+def _collection(one: Conversation) -> Collection:
+    first = one.turns[0].speaker
+
+    def unit(turn: Turn) -> Unit:
+        return Unit(turn.id, turn.text, "user" if turn.speaker == first else "assistant", turn.speaker)
+
+    spoken = filter(None, one.sessions)
+    occasions = tuple(Occasion(tuple(map(unit, turns)), said_at=turns[0].said_at) for turns in spoken)
+    return Collection(one.name, occasions, one.questions)
+
+
 def read(sample: Mapping[str, Any]) -> Conversation:
     """One conversation as LoCoMo writes it. Evidence that names no turn, and blank turns, are left out."""
     talk = sample["conversation"]
@@ -73,7 +82,7 @@ def read(sample: Mapping[str, Any]) -> Conversation:
     spoken = tuple(tuple(turn for turn in session if turn.text.strip()) for session in sessions)
     known = {turn.id for session in spoken for turn in session}
     questions = tuple(
-        Question(entry["question"], entry["category"], _gold(entry.get("evidence") or (), known))
+        Question(entry["question"], _CATEGORIES[entry["category"]], _gold(entry.get("evidence") or (), known))
         for entry in sample["qa"]
     )
     return Conversation(sample["sample_id"], spoken, questions, _facts(sample.get("observation") or {}, known))

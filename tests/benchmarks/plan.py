@@ -19,6 +19,7 @@ class Plan:
         calls, rounds: adds in one timed block, and blocks per size; sizes take turns, so that noise meets all alike.
         full_rounds: rounds with ``durability="full"``, which wait for the disk, and of some more adds of graph memory.
         queries: searches per size.
+        own_memories, others: turns of a user, and how many of other users lie beside them, ascending.
         big: memories of one user, for the HNSW graph; `exact_limit` is where it begins (None: the default).
         processes: fresh processes whose median is taken.
         crash_runs: writers that are killed.
@@ -32,6 +33,8 @@ class Plan:
         items: those of a LangGraph store, twice: in a hundred namespaces, and in one.
         own_memories, turns_of_agent: of the user who talks to an agent, and how often.
         conversations, sessions, questions: how much of LoCoMo is scored (None: all; sessions are cut for replays only).
+        chats, batches: how much of BEAM.
+        multihops: questions of MuSiQue, over no passages but theirs (None: all, over the whole corpus).
     """
 
     sizes: tuple[int, ...] = (0, 1_000, 10_000, 100_000)
@@ -39,6 +42,8 @@ class Plan:
     rounds: int = 5
     full_rounds: int = 3
     queries: int = 1_000
+    own_memories: int = 1_000
+    others: tuple[int, ...] = (0, 9_000, 99_000)
     big: int = 100_000
     exact_limit: int | None = None
     processes: int = 7
@@ -60,7 +65,16 @@ class Plan:
     conversations: int | None = None
     sessions: int | None = None
     questions: int | None = None
+    chats: int | None = None
+    batches: int | None = None
+    multihops: int | None = None
     resamples: int = 2_000
+
+    @property
+    def scores_all(self) -> bool:
+        """Whether recall is scored over whole datasets."""
+        cut = (self.conversations, self.sessions, self.questions, self.chats, self.batches, self.multihops)
+        return all(part is None for part in cut)
 
 
 FULL = Plan()
@@ -70,6 +84,8 @@ QUICK = Plan(
     rounds=2,
     full_rounds=1,
     queries=100,
+    own_memories=200,
+    others=(0, 800),
     big=3_000,
     exact_limit=1_000,
     processes=2,
@@ -91,5 +107,8 @@ QUICK = Plan(
     conversations=1,
     sessions=6,
     questions=60,
+    chats=1,
+    batches=1,
+    multihops=5,
     resamples=500,
 )

@@ -1,244 +1,182 @@
-"""Turn-level recall on LoCoMo: every turn is kept as it was said, every question asked of its conversation.
+"""Recall on real texts: turns of LoCoMo, messages of BEAM, passages of MuSiQue.
 
-The memory is used by its front door only (`add` with ``infer=False``, `search`); gold turns are told by the ids that
-`add` returned, so that two turns which are one memory are one hit. Baselines rank the same turns in the same run.
-
-R@k is the share of a question's gold turns among the first k, averaged over the questions that have any; all@10 the
-share of questions with all of them among the first ten; MRR looks at the first hundred.
+The memory is used by its front door only (`remembered`); the baselines rank the same units in the same run.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import re
 import sys
-import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from mem0_core import Memory
 from mem0_core.ports import Embedder
-from tests.benchmarks import locomo
-from tests.benchmarks.bm25 import BM25
+from mem0_core.recipes import HYBRID, MEM0, OFFLINE, PAPER
+from tests.benchmarks import ablation, beam, gate, locomo, musique
+from tests.benchmarks.baselines import Baseline
+from tests.benchmarks.collection import Dataset
 from tests.benchmarks.cost import real_embedder
-from tests.benchmarks.locomo import CATEGORIES, Conversation, Question, Turn
 from tests.benchmarks.plan import Plan
-from tests.benchmarks.report import Bar, Report
-from tests.benchmarks.timed import CachedEmbedder
+from tests.benchmarks.remembered import Found, Remembered, Search, remembered
+from tests.benchmarks.report import Bar, Report, median
+from tests.benchmarks.scores import MEASURES, Figure, Scores
+from tests.benchmarks.timed import CachedEmbedder, TimedEmbedder, clocks
 
-__all__ = ["SCORED", "bare", "by_memory", "intervals", "measure", "score"]
+__all__ = ["BARS", "FUSED", "OURS", "PLAIN", "measure", "score"]
 
-DEPTH = 100
-MEASURES = ("R@5", "R@10", "R@20", "all@10", "MRR")
-SCORED = (1, 2, 3, 4)
-ADVERSARIAL = 5
-BAR = Bar(">=", 44)
-OURS = "Memory, turns as they were said, name=speaker"
-
-Form = Callable[[Turn], str]
-Ranking = list[list[str]]
-"""For each question of a conversation the ids of its turns, best first; ``|`` joins those of one memory."""
-
-
-def bare(turn: Turn) -> str:
-    return turn.text
-
-
-def spoken(turn: Turn) -> str:
-    return f"{turn.speaker}: {turn.text}"
-
-
-def captioned(form: Form) -> Form:
-    """The same, with what a model saw in the turn's image."""
-    return lambda turn: f"{form(turn)} [shares {turn.caption}]" if turn.caption else form(turn)
+OURS = "Memory, the default (hybrid)"
+PLAIN = "Memory, recipe mem0"
+FUSED = "RRF k=60 of both"
+BARS: Mapping[str, Mapping[str, float]] = {
+    "LoCoMo": {"R@10": 80, "R@5": 70, "MRR": 60},
+    "BEAM": {"R@10": 62},
+    "MuSiQue": {"R@5": 64},
+}
 
 
 def measure(plan: Plan) -> Report:
     report = Report("recall")
-    section = "LoCoMo, turns"
-    if not locomo.PATH.exists():
-        report.skip(section, "the evaluation data is not here (../shared/data/locomo_dev.json.gz)")
-        return report
-    embedder = real_embedder()
-    if embedder is None:
-        report.skip(section, "the weights or libraries of OnnxEmbedder are not installed")
-        return report
-    conversations = [
-        dataclasses.replace(conversation, questions=conversation.questions[: plan.questions])
-        for conversation in locomo.load()[: plan.conversations]
-    ]
-    whole = plan.conversations is None and plan.questions is None
-    return score(report, conversations, embedder, resamples=plan.resamples, bar=BAR if whole else None)
-
-
-def score(
-    report: Report,
-    conversations: Sequence[Conversation],
-    embedder: Embedder,
-    *,
-    resamples: int = 2_000,
-    bar: Bar | None = None,
-) -> Report:
-    """Rank with the memory and the baselines, and fill the report."""
-    cached = CachedEmbedder(embedder)
-    report.details["data"] = _counts(conversations)
-    for name, rank in _rankers(cached).items():
-        print(f"recall: {name}", file=sys.stderr, flush=True)
-        found = _Scores([(question, ranked) for one in conversations for question, ranked in _ranked(one, rank)])
-        _report_rows(report, name, found, resamples, bar if name == OURS else None)
+    datasets = _datasets(plan)
+    for name in [name for name in BARS if name not in datasets]:
+        report.skip(name, "the evaluation data is not here (../shared/data)")
+    embedder = real_embedder() if datasets else None
+    for name, dataset in datasets.items():
+        if embedder is None:
+            report.skip(name, "the weights or libraries of OnnxEmbedder are not installed")
+        else:
+            score(report, dataset, embedder, plan.resamples, BARS[name] if plan.scores_all else {})
     return report
 
 
-def _rankers(embedder: Embedder) -> dict[str, Callable[[Conversation], Ranking]]:
+def _datasets(plan: Plan) -> dict[str, Dataset]:
+    """Those whose files are here, as much of them as is planned."""
+    found = []
+    if locomo.PATH.exists():
+        conversations = locomo.dataset(locomo.load(locomo.PATH)[: plan.conversations])
+        found.append(conversations.part(plan.sessions, plan.questions))
+    if beam.PATH.exists():
+        found.append(beam.dataset(beam.load(beam.PATH)[: plan.chats]).part(plan.batches, None))
+    if musique.PATH.exists():
+        found.append(musique.dataset(musique.load(musique.PATH, plan.multihops)))
+    return {dataset.name: dataset for dataset in found}
+
+
+def score(
+    report: Report, dataset: Dataset, embedder: Embedder, resamples: int, bars: Mapping[str, float] | None = None
+) -> None:
+    """Rank with the memory and with the baselines, and fill the report."""
+    timed = TimedEmbedder(CachedEmbedder(embedder))
+    _say(f"{dataset.name}: adding")
+    with remembered(dataset, timed) as memory:
+
+        def run(name: str, search: Search) -> Run:
+            _say(f"{dataset.name}: {name}")
+            return _run(dataset, timed, search)
+
+        runs = {name: run(name, search) for name, search in _systems(dataset, memory, timed).items()}
+        scores = {name: Scores(dataset, run.ranked) for name, run in runs.items()}
+        _system_rows(report, dataset, runs, scores, resamples)
+        _kind_rows(report, dataset, scores, resamples)
+        for name, least in (bars or {}).items():
+            figure = scores[OURS].figures(resamples)[name]
+            report.add(
+                "the default must reach", f"{dataset.name}, {name}", figure[0], "%", Bar(">=", least), _span(figure)
+            )
+        gate.rows(report, dataset, runs[OURS].best)
+        varied = {
+            name: Scores(dataset, run(name, memory.by(recipe)).ranked)
+            for name, recipe in ablation.variants(HYBRID).items()
+        }
+        ablation.rows(report, dataset, scores[OURS], varied, resamples)
+
+
+def _say(what: str) -> None:
+    print(f"recall: {what}", file=sys.stderr, flush=True)
+
+
+# --- ranking -----------------------------------------------------------------------------------------------------
+
+
+def _systems(dataset: Dataset, memory: Remembered, embedder: Embedder) -> dict[str, Search]:
+    plain = {one.name: Baseline(one, embedder) for one in dataset.collections}
     return {
-        OURS: lambda one: by_memory(one, embedder, bare),
-        f"{OURS}, with captions": lambda one: by_memory(one, embedder, captioned(bare)),
-        "Memory, content 'speaker: text', no name": lambda one: by_memory(one, embedder, spoken, named=False),
-        "Memory, content 'speaker: text', no name, with captions": lambda one: by_memory(
-            one, embedder, captioned(spoken), named=False
-        ),
-        "NumPy MiniLM, the turn alone": lambda one: _by_vectors(one, embedder, bare),
-        "NumPy MiniLM, 'speaker: text'": lambda one: _by_vectors(one, embedder, spoken),
-        "NumPy MiniLM, the turn alone, names cut from the question": lambda one: _by_vectors(
-            _without_names(one), embedder, bare
-        ),
-        "NumPy MiniLM, 'speaker: text', names cut from the question": lambda one: _by_vectors(
-            _without_names(one), embedder, spoken
-        ),
-        "BM25, the turn alone": lambda one: _by_words(one, bare),
-        "BM25, 'speaker: text'": lambda one: _by_words(one, spoken),
-        "BM25, 'speaker: text' with captions": lambda one: _by_words(one, captioned(spoken)),
+        OURS: memory.by(HYBRID),
+        PLAIN: memory.by(MEM0),
+        "Memory, recipe paper": memory.by(PAPER),
+        "Memory, recipe offline": memory.by(OFFLINE),
+        "NumPy, MiniLM": lambda user, question: Found(plain[user].dense(question)),
+        "rank-bm25, Okapi": lambda user, question: Found(plain[user].bm25(question)),
+        FUSED: lambda user, question: Found(plain[user].fused(question)),
     }
 
 
-def _without_names(one: Conversation) -> Conversation:
-    """Its questions without the speakers' names: they are about one of the two in any case."""
-    names = re.compile(rf"\b({'|'.join({re.escape(turn.speaker) for turn in one.turns})})('s)?\b", re.IGNORECASE)
-    cut = [dataclasses.replace(question, text=names.sub("", question.text)) for question in one.questions]
-    return dataclasses.replace(one, questions=tuple(cut))
+@dataclass(slots=True)
+class Run:
+    """For each question of a dataset what was found, and what that took: milliseconds without the embedding."""
+
+    ranked: list[Sequence[str]] = field(default_factory=list)
+    best: list[float] = field(default_factory=list)
+    took: list[float] = field(default_factory=list)
 
 
-def _ranked(one: Conversation, rank: Callable[[Conversation], Ranking]) -> Iterable[tuple[Question, list[str]]]:
-    return zip(one.questions, rank(one), strict=True)
+def _run(dataset: Dataset, timed: TimedEmbedder, search: Search) -> Run:
+    run = Run()
+    for collection, question in dataset.questions:
+        timed.take()
+        started = clocks()
+        found = search(collection.name, question.text)
+        run.took.append(1e3 * (clocks().wall - started.wall - timed.take().wall))
+        run.ranked.append(found.ranked)
+        run.best.append(found.best)
+    return run
 
 
-def _counts(conversations: Sequence[Conversation]) -> dict[str, Any]:
-    questions = [question for one in conversations for question in one.questions]
-    return {
-        "conversations": [one.name for one in conversations],
-        "turns": sum(len(one.turns) for one in conversations),
-        "questions": len(questions),
-        "questions without gold": sum(not question.gold for question in questions),
+# --- rows --------------------------------------------------------------------------------------------------------
+
+
+def _system_rows(
+    report: Report, dataset: Dataset, runs: Mapping[str, Run], scores: Mapping[str, Scores], resamples: int
+) -> None:
+    """The headline of each system as the value, and the other measures beside it."""
+    section = f"{_title(dataset)}: {dataset.headline}"
+    for name, run in runs.items():
+        figures = scores[name].figures(resamples)
+        others = "  ".join(f"{label} {figures[label][0]:4.1f}" for label in MEASURES if label != dataset.headline)
+        took = median(run.took)
+        note = f"{_span(figures[dataset.headline])}  {others}  p50 {took:.2f} ms"
+        report.add(section, name, figures[dataset.headline][0], "%", note=note)
+        _detail(report, dataset, "systems")[name] = {**figures, "p50 ms without the embedding": took}
+    report.details[dataset.name] |= {
+        "collections": [one.name for one in dataset.collections],
+        "units": sum(len(one.units) for one in dataset.collections),
+        "questions": {"all": len(list(dataset.questions)), "scored": len(scores[OURS].of())},
+        "headline": dataset.headline,
     }
 
 
-# --- rankings ----------------------------------------------------------------------------------------------------
+def _kind_rows(report: Report, dataset: Dataset, scores: Mapping[str, Scores], resamples: int) -> None:
+    section = f"{dataset.name}, {dataset.headline} by kind of question: {OURS}"
+    for kind in dict.fromkeys(question.kind for _, question in dataset.questions if question.gold):
+        by_system = {name: scores[name].figures(resamples, kind) for name in (OURS, PLAIN, FUSED)}
+        others = "  ".join(f"{name} {by_system[name][dataset.headline][0]:.1f}" for name in (PLAIN, FUSED))
+        aside = "; not in the score" if kind == dataset.unanswerable else ""
+        figure = by_system[OURS][dataset.headline]
+        count = len(scores[OURS].of(kind))
+        report.add(section, f"{kind} ({count})", figure[0], "%", note=f"{_span(figure)}  {others}{aside}")
+        _detail(report, dataset, "kinds")[kind] = {"questions": count, **by_system}
 
 
-def by_memory(one: Conversation, embedder: Embedder, form: Form, *, named: bool = True) -> Ranking:
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Memory({"path": Path(folder), "durability": "process"}, embedder=embedder) as memory,
-    ):
-        turns_of = _remember(memory, one, form, named)
-        return [_recalled(memory, one.name, question.text, turns_of) for question in one.questions]
+def _title(dataset: Dataset) -> str:
+    units = sum(len(one.units) for one in dataset.collections)
+    questions = sum(dataset.scored(question) for _, question in dataset.questions)
+    return f"{dataset.name}, {questions} questions over {units:,} {dataset.unit}s"
 
 
-def _remember(memory: Memory, one: Conversation, form: Form, named: bool) -> dict[str, list[str]]:
-    """Add session by session; returns the turns of each memory."""
-    turns_of: dict[str, list[str]] = {}
-    first = one.turns[0].speaker
-    for session in filter(None, one.sessions):
-        messages = [
-            {
-                "role": "user" if turn.speaker == first else "assistant",
-                "name": turn.speaker if named else None,
-                "content": form(turn),
-                "metadata": {"dia_id": turn.id},
-            }
-            for turn in session
-        ]
-        added = memory.add(messages, user_id=one.name, infer=False, timestamp=session[0].said_at)
-        for turn, entry in zip(session, added["results"], strict=True):
-            turns_of.setdefault(entry["id"], []).append(turn.id)
-    return turns_of
+def _span(figure: Figure) -> str:
+    _, low, high = figure
+    return f"{low:.1f} to {high:.1f}"
 
 
-def _recalled(memory: Memory, user: str, question: str, turns_of: Mapping[str, list[str]]) -> list[str]:
-    """The turns of each memory found."""
-    found = memory.search(question, user_id=user, limit=DEPTH)["results"]
-    return ["|".join(turns_of[entry["id"]]) for entry in found]
-
-
-def _by_vectors(one: Conversation, embedder: Embedder, form: Form) -> Ranking:
-    vectors = embedder.embed([form(turn) for turn in one.turns])
-    queries = embedder.embed([question.text for question in one.questions], kind="query")
-    return [_best(one, scores) for scores in queries @ vectors.T]
-
-
-def _by_words(one: Conversation, form: Form) -> Ranking:
-    words = BM25([form(turn) for turn in one.turns])
-    return [_best(one, words.scores(question.text)) for question in one.questions]
-
-
-def _best(one: Conversation, scores: NDArray[Any]) -> list[str]:
-    turns = one.turns
-    return [turns[place].id for place in np.argsort(-scores, kind="stable")[:DEPTH]]
-
-
-# --- scores ------------------------------------------------------------------------------------------------------
-
-
-class _Scores:
-    """The measures of every question that has gold, one row a question."""
-
-    def __init__(self, answered: Sequence[tuple[Question, list[str]]]) -> None:
-        scored = [(question, ranked) for question, ranked in answered if question.gold]
-        self._categories = np.array([question.category for question, _ in scored])
-        self._values = np.array([_measures(question.gold, ranked) for question, ranked in scored])
-
-    def of(self, categories: Sequence[int]) -> NDArray[np.float64]:
-        """(questions, measures), in percent."""
-        rows: NDArray[np.float64] = 100 * self._values[np.isin(self._categories, categories)]
-        return rows
-
-
-def _measures(gold: Sequence[str], ranked: Sequence[str]) -> list[float]:
-    """The values of `MEASURES` for one question."""
-    rank_of = {turn: rank for rank, turns in reversed(list(enumerate(ranked, 1))) for turn in turns.split("|")}
-    ranks = [rank_of.get(turn, DEPTH + 1) for turn in gold]
-    shares = [sum(rank <= k for rank in ranks) / len(ranks) for k in (5, 10, 20)]
-    first = min(ranks)
-    return [*shares, float(max(ranks) <= 10), 1 / first if first <= DEPTH else 0.0]
-
-
-def _report_rows(report: Report, name: str, scores: _Scores, resamples: int, bar: Bar | None) -> None:
-    """R@10 as the value of a row for all scored categories and one for each; the other measures beside it."""
-    groups: dict[str, Sequence[int]] = {"categories 1-4": SCORED}
-    groups |= {f"category {number}, {label}": (number,) for number, label in CATEGORIES.items()}
-    for group, categories in groups.items():
-        rows = scores.of(categories)
-        if not len(rows):
-            continue
-        means = dict(zip(MEASURES, rows.mean(axis=0).tolist(), strict=True))
-        bounds = dict(zip(MEASURES, intervals(rows, resamples), strict=True))
-        low, high = bounds["R@10"]
-        others = "  ".join(f"{label} {means[label]:4.1f}" for label in MEASURES if label != "R@10")
-        aside = ", not in the above" if categories == (ADVERSARIAL,) else ""
-        section = f"R@10, {group} ({len(rows)} questions{aside})"
-        report.add(
-            section, name, means["R@10"], "%", bar if categories == SCORED else None, f"{low:.1f}-{high:.1f}  {others}"
-        )
-        found = {label: {"mean": means[label], "interval_95": bounds[label]} for label in MEASURES}
-        report.details.setdefault(name, {})[group] = found
-
-
-def intervals(rows: NDArray[np.float64], resamples: int) -> list[tuple[float, float]]:
-    """For each measure the middle 95 % of its means over questions drawn with replacement."""
-    drawn = np.random.default_rng(5).integers(len(rows), size=(resamples, len(rows)))
-    bounds = [np.percentile(column[drawn].mean(axis=1), [2.5, 97.5]) for column in rows.T]
-    return [(float(low), float(high)) for low, high in bounds]
+def _detail(report: Report, dataset: Dataset, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = report.details.setdefault(dataset.name, {}).setdefault(name, {})
+    return found

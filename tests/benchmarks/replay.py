@@ -22,11 +22,15 @@ import numpy as np
 
 from mem0_core import Memory
 from mem0_core.ports import Embedder, Reply
+from mem0_core.recipes import HYBRID
 from mem0_core.testing import ScriptedChat
 from mem0_core.text import parse_messages, transcript
-from tests.benchmarks import recall
-from tests.benchmarks.locomo import CATEGORIES, Conversation, Question, Turn
+from tests.benchmarks import locomo
+from tests.benchmarks.collection import Question, answered
+from tests.benchmarks.locomo import ADVERSARIAL, Conversation, Turn
+from tests.benchmarks.remembered import remembered
 from tests.benchmarks.report import Bar, Report, mean, median, percentile
+from tests.benchmarks.scores import intervals
 from tests.benchmarks.talks import folded, input_of, weighed
 from tests.benchmarks.timed import CachedEmbedder, TimedEmbedder
 
@@ -276,8 +280,9 @@ def _sessions_of(turns: Any) -> frozenset[str]:
 
 
 def _by_turns(one: Conversation, embedder: Embedder) -> list[frozenset[str]]:
-    ranking = recall.by_memory(one, embedder, recall.bare)
-    return [_sessions_of(turn for entry in ranked[:DEPTH] for turn in entry.split("|")) for ranked in ranking]
+    with remembered(locomo.dataset([one]), embedder) as memory:
+        found = [memory.by(HYBRID)(one.name, question.text).ranked for question in one.questions]
+    return [_sessions_of(turn for entry in ranked[:DEPTH] for turn in entry.split("|")) for ranked in found]
 
 
 def _by_facts(one: Conversation, embedder: Embedder) -> list[frozenset[str]]:
@@ -320,17 +325,15 @@ def _rows(report: Report, way: Way, runs: Sequence[Replayed]) -> None:
 
 def _score_rows(report: Report, name: str, answered: Sequence[tuple[Question, frozenset[str]]], resamples: int) -> None:
     """The share of a question's evidence sessions among those of its first ten memories."""
-    scored = [(question, found) for question, found in answered if question.gold and question.category in recall.SCORED]
+    scored = [(question, found) for question, found in answered if question.gold and question.kind != ADVERSARIAL]
     shares = [len(_sessions_of(asked.gold) & found) / len(_sessions_of(asked.gold)) for asked, found in scored]
     rows = 100 * np.array([[share, float(share > 0)] for share in shares])
-    (low, high), _ = recall.intervals(rows, resamples)
+    (low, high), _ = intervals(rows, resamples)
     by_category = {
-        number: 100
-        * mean([share for share, (asked, _) in zip(shares, scored, strict=True) if asked.category == number])
-        for number in recall.SCORED
-        if any(asked.category == number for asked, _ in scored)
+        kind: 100 * mean([share for share, (asked, _) in zip(shares, scored, strict=True) if asked.kind == kind])
+        for kind in sorted({asked.kind for asked, _ in scored})
     }
-    each = "  ".join(f"{CATEGORIES[number]} {share:.1f}" for number, share in by_category.items())
+    each = "  ".join(f"{kind} {share:.1f}" for kind, share in by_category.items())
     sessions = mean([len(found) for _, found in scored])
     note = f"{low:.1f}-{high:.1f}  any {rows[:, 1].mean():.1f}  {each}  ({sessions:.1f} sessions found)"
     section = f"recall@10 of evidence sessions, categories 1-4 ({len(scored)} questions)"
@@ -348,5 +351,4 @@ def part(one: Conversation, sessions: int | None, questions: int | None) -> Conv
     kept = one.sessions[:sessions]
     known = {turn.id for session in kept for turn in session}
     facts = {turn: facts for turn, facts in one.facts.items() if turn in known}
-    asked = [question for question in one.questions if known.issuperset(question.gold)][:questions]
-    return dataclasses.replace(one, sessions=kept, facts=facts, questions=tuple(asked))
+    return dataclasses.replace(one, sessions=kept, facts=facts, questions=answered(one.questions, known, questions))

@@ -66,12 +66,12 @@ class Searches:
 def search_store(
     folder: Path, memos: Sequence[Memo], oracle: Oracle, embedder: Embedder, count: int, *, by_theme: bool = False
 ) -> Searches:
-    """Search user after user, once to load what is theirs (`first`), then `count` times against the clock."""
+    """Search by mem0's recipe: user after user to load what is theirs (`first`), then `count` times by the clock."""
     timed = TimedEmbedder(embedder)
     searches = Searches()
     asked = _asked(memos, count)
     queries = embedder.embed([memo.question for memo, _ in asked], kind="query")
-    with Memory({"path": folder}, embedder=timed) as memory:
+    with Memory({"path": folder, "recipe": "mem0"}, embedder=timed) as memory:
         for user in range(USERS):
             _timed_search(memory, timed, "anything at all", user, None, searches)
         searches.first = searches.took

@@ -4,15 +4,38 @@ from __future__ import annotations
 
 import gzip
 import json
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from mem0_core import Memory
+from mem0_core.recipes import HYBRID, Recipe, Weights
 from mem0_core.testing import HashEmbedder
 from tests.benchmarks import __main__ as command
-from tests.benchmarks import converse, cost, crash, graph, langgraph_store, locomo, paths, recall, replay
-from tests.benchmarks.bm25 import BM25
+from tests.benchmarks import (
+    ablation,
+    beam,
+    chart,
+    converse,
+    cost,
+    crash,
+    gate,
+    graph,
+    langgraph_store,
+    latency,
+    locomo,
+    musique,
+    paths,
+    recall,
+    replay,
+    scores,
+)
+from tests.benchmarks.baselines import Baseline
+from tests.benchmarks.collection import Collection, Dataset, Occasion, Question, Unit
 from tests.benchmarks.decisions import ModelCall, depth
 from tests.benchmarks.plan import QUICK, Plan
 from tests.benchmarks.relations import HUB, batches
@@ -24,6 +47,8 @@ TINY = Plan(
     rounds=1,
     full_rounds=1,
     queries=20,
+    own_memories=30,
+    others=(0, 70),
     big=300,
     exact_limit=100,
     processes=1,
@@ -77,6 +102,45 @@ TALK: dict[str, Any] = {
         },
     },
 }
+
+
+CHAT: dict[str, Any] = {
+    "id": "chat",
+    "messages": [
+        {"id": 0, "role": "user", "batch": 1, "time_anchor": "March-15-2024", "content": "I deploy my app on Friday."},
+        {"id": 1, "role": "assistant", "batch": 1, "time_anchor": None, "content": "Deploy it behind a proxy."},
+        {"id": 2, "role": "user", "batch": 2, "time_anchor": None, "content": "The proxy drops my cookies."},
+        {"id": 3, "role": "assistant", "batch": 2, "time_anchor": None, "content": "Cookies need a domain."},
+    ],
+    "questions": [
+        {"type": "knowledge_update", "question": "When do I deploy my app?", "gold": [0, 1]},
+        {"type": "summarization", "question": "What of the cookies?", "gold": [2]},
+        {"type": "abstention", "question": "Who painted the fence?", "gold": []},
+    ],
+}
+
+
+def _paragraph(title: str, text: str, needed: bool) -> dict[str, Any]:
+    return {"title": title, "paragraph_text": text, "is_supporting": needed}
+
+
+HOPS: list[dict[str, Any]] = [
+    {
+        "question": "Where was the painter of the Blue Door born?",
+        "paragraphs": [
+            _paragraph("Blue Door", "The Blue Door was painted by Ada Varga.", True),
+            _paragraph("Red Gate", "The Red Gate was painted by Otto Lind.", False),
+            _paragraph("Ada Varga", "Ada Varga was born in Pécs.", True),
+        ],
+    },
+    {
+        "question": "Who painted the Red Gate?",
+        "paragraphs": [
+            _paragraph("Red Gate", "The Red Gate was painted by Otto Lind.", True),
+            *(_paragraph(f"Town {number}", f"Town {number} lies on a river.", False) for number in range(8)),
+        ],
+    },
+]
 
 
 @pytest.mark.slow
@@ -190,24 +254,158 @@ def test_depth_is_the_longest_chain_of_calls(spans: list[tuple[float, float]], e
     assert depth([ModelCall("facts", started, ended, characters=0) for started, ended in spans]) == expected
 
 
-def test_recall_scores_turns() -> None:
-    report = recall.score(Report("recall"), [locomo.read(TALK)], HashEmbedder(), resamples=50, bar=Bar(">=", 44))
-    section = "R@10, categories 1-4 (2 questions)"
-    assert report.value(section, recall.OURS) == 100
-    assert report.value(section, "BM25, the turn alone") == 100
-    assert report.details["data"] == {
-        "conversations": ["talk"],
-        "turns": 5,
-        "questions": 3,
-        "questions without gold": 1,
+@pytest.mark.parametrize(
+    ("dataset", "bars", "units", "scored", "kinds"),
+    [
+        (locomo.dataset([locomo.read(TALK)]), {"R@10": 44, "MRR": 101}, 5, 2, {"single-hop": 1, "temporal": 1}),
+        (beam.dataset([beam.read(CHAT)]), {}, 4, 2, {"knowledge update": 1, "summarization": 1}),
+        (musique.dataset(musique.read(HOPS)), {"R@5": 100}, 11, 2, {"2 passages": 1, "1 passages": 1}),
+    ],
+    ids=["locomo", "beam", "musique"],
+)
+def test_recall_ranks_by_memory_and_baselines_and_changes_one_thing_at_a_time(
+    dataset: Dataset, bars: dict[str, float], units: int, scored: int, kinds: dict[str, int], tmp_path: Path
+) -> None:
+    report = Report("recall")
+    recall.score(report, dataset, HashEmbedder(), resamples=50, bars=bars)
+    found = report.details[dataset.name]
+    assert (found["units"], found["questions"]["scored"]) == (units, scored)
+    assert {kind: of_kind["questions"] for kind, of_kind in found["kinds"].items()} == kinds
+    assert found["systems"][recall.OURS]["R@10"][0] == found["systems"][recall.FUSED]["R@10"][0] == 100
+    assert found["ablation"].keys() == ablation.variants(HYBRID).keys()
+    assert {row.name: row.verdict for row in report.rows if row.bar} == {
+        f"{dataset.name}, {name}": "MISS" if least > 100 else "pass" for name, least in bars.items()
     }
+    written = report.write(tmp_path).read_text(encoding="utf-8")
+    assert not [unit.text for unit in dataset.collections[0].units if unit.text in written], "no text of the dataset"
+    assert chart.draw(report.details, tmp_path / "recall.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_recall_says_that_the_data_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for module in (locomo, beam, musique):
+        monkeypatch.setattr(module, "PATH", tmp_path / "nothing.json.gz")
+    rows = recall.measure(QUICK).rows
+    assert [(row.section, row.verdict) for row in rows] == [
+        *(("LoCoMo", "skipped"), ("BEAM", "skipped"), ("MuSiQue", "skipped"))
+    ]
+    assert all("not here" in row.note for row in rows)
+
+
+def test_recall_measures_what_is_here(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(recall, "real_embedder", HashEmbedder)
+    for module, content in ((locomo, [TALK]), (beam, [CHAT]), (musique, HOPS)):
+        monkeypatch.setattr(module, "PATH", tmp_path / f"{module.__name__}.json.gz")
+        with gzip.open(module.PATH, "wt", encoding="utf-8") as file:
+            json.dump(content, file)
+    report = recall.measure(QUICK)
+    assert list(report.details) == ["LoCoMo", "BEAM", "MuSiQue"]
+    assert not [row for row in report.rows if row.bar or row.value is None], "no bars for a part of the data"
+    (passages,) = [
+        row.section for row in report.rows if row.section.endswith("passages: R@5") and row.name == "NumPy, MiniLM"
+    ]
+    assert passages == "MuSiQue, 2 questions over 11 passages: R@5"
+
+
+def test_ablation_changes_one_thing_each() -> None:
+    recipe = Recipe("two", Weights(dense=0.5, bm25=0.5), Weights(dense=1.0, date=0.2), sources=("dense", "lexical"))
+    found = ablation.variants(recipe)
+    assert list(found) == [
+        *("without dense", "without bm25", "without date"),
+        *("without the dense source", "without the lexical source"),
+        *("pool of 50", "pool of 200", "weights of short texts only", "weights of long texts only"),
+    ]
+    assert found["without bm25"].signals == {"dense", "date"}
+    assert found["without the dense source"].sources == ("lexical",)
+    assert found["pool of 50"].pool == 50
+    assert found["weights of long texts only"].weights(1.0) == recipe.weights(0.0)
+    assert found["weights of short texts only"].weights(0.0) == recipe.weights(1.0)
+
+
+def test_the_gate_is_what_nearly_all_good_questions_reach() -> None:
+    asked = [("a", ("u",)), ("b", ("u",)), ("c", ("u",)), ("none", ()), ("none", ())]
+    questions = tuple(Question("?", kind, gold) for kind, gold in asked)
+    report = Report("recall")
+    dataset = Dataset("set", "unit", (Collection("one", (), questions),), unanswerable="none")
+    gate.rows(report, dataset, [0.4, 0.6, 0.8, 0.3, 0.5])
+    (row,) = report.rows
+    assert row.value == pytest.approx(0.412)
+    assert "50 % are below it" in row.note
+    assert gate.separation([0.4, 0.6, 0.8], [0.3, 0.5]) == pytest.approx(5 / 6)
+    assert gate.separation([0.5], [0.5]) == 0.5
+
+
+def test_differences_are_those_of_the_same_questions() -> None:
+    questions = tuple(Question("?", "any", (gold,)) for gold in "abcd")
+    dataset = Dataset("set", "unit", (Collection("one", (), questions),))
+    better = scores.Scores(dataset, [["a"], ["b"], ["c"], ["x"]])
+    worse = scores.Scores(dataset, [["x"], ["b"], ["c"], ["x"]])
+    assert worse.above(better, 200)["R@10"][0] == -25
+    assert worse.above(better, 200)["R@10"][2] <= 0
+    assert better.above(better, 200)["MRR"] == (0, 0, 0)
+
+
+def test_beam_is_read_by_batches_with_their_days() -> None:
+    chat = beam.read(CHAT)
+    assert [(one.run_id, one.said_at, [unit.id for unit in one.units]) for one in chat.occasions] == [
+        ("batch 1", "2024-03-15T00:00:00+00:00", ["0", "1"]),
+        ("batch 2", None, ["2", "3"]),
+    ]
+    assert [unit.role for unit in chat.units] == ["user", "assistant", "user", "assistant"]
+    assert [(question.kind, question.gold) for question in chat.questions] == [
+        ("knowledge update", ("0", "1")),
+        ("summarization", ("2",)),
+        ("abstention", ()),
+    ]
+
+
+def test_musique_is_read_in_an_order_that_tells_nothing_of_its_questions() -> None:
+    told = musique.read(HOPS)
+    texts = {unit.id: unit.text for unit in told.units}
+    assert len(texts) == 11, "a passage of two questions is one"
+    assert all(len(occasion.units) == 1 for occasion in told.occasions)
+    assert [[texts[id].partition("\n")[0] for id in question.gold] for question in told.questions] == [
+        ["Blue Door", "Ada Varga"],
+        ["Red Gate"],
+    ]
+    given = [part["title"] for entry in HOPS for part in entry["paragraphs"]]
+    assert [unit.text.partition("\n")[0] for unit in told.units] != list(dict.fromkeys(given))
+    assert musique.read(HOPS).units == told.units, "the same order every time"
+
+
+def test_a_part_of_a_dataset_keeps_the_questions_it_answers() -> None:
+    part = locomo.dataset([locomo.read(TALK)]).part(1, None)
+    (one,) = part.collections
+    assert [unit.id for unit in one.units] == ["D1:1", "D1:2", "D1:3"]
+    assert [question.gold for question in one.questions] == [("D1:2",), ()]
+    (one,) = part.part(None, 1).collections
+    assert [question.gold for question in one.questions] == [("D1:2",)]
+
+
+def test_a_user_lies_between_others_who_say_as_much(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(locomo, "PATH", tmp_path / "nothing.json.gz")
-    (row,) = recall.measure(QUICK).rows
-    assert row.verdict == "skipped"
-    assert "not here" in row.note
+    talk = latency.talk_of(100)
+    latency.fill(tmp_path, talk.occasions, 50, 120, HashEmbedder())
+    with Memory({"path": tmp_path}, embedder=HashEmbedder()) as memory:
+        counts = {user: len(memory.get_all(user_id=user)["results"]) for user in (latency.USER, "other 0", "other 2")}
+    assert counts == {latency.USER: 50, "other 0": 50, "other 2": 20}
+    with closing(sqlite3.connect(tmp_path / "history.db")) as db:
+        users = [user for (user,) in db.execute("SELECT user_id FROM memories ORDER BY row")]
+    assert users[-1] == latency.USER
+    assert 20 < users.index(latency.USER) < 60, "a third of the others comes first"
+
+
+def test_latency_is_measured_on_conversations_where_they_are_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(locomo, "PATH", tmp_path / "locomo.json.gz")
+    with gzip.open(locomo.PATH, "wt", encoding="utf-8") as file:
+        json.dump([TALK], file)
+    report = Report("cost")
+    latency.report_latency(report, replace(TINY, own_memories=4, others=(0, 6)), tmp_path)
+    assert [row.name for row in report.rows] == 2 * [
+        *("p50 among 0 of others", "p50 among 6 of others", "p50 among 6 / p50 among 0")
+    ]
+    assert all(row.value and row.bar is None for row in report.rows)
 
 
 def test_locomo_is_read_in_order_and_its_evidence_cleaned() -> None:
@@ -230,21 +428,26 @@ def test_observations_of_locomo_are_told_by_the_turns_there_are() -> None:
 @pytest.mark.parametrize(
     ("gold", "ranked", "expected"),
     [
-        (["a"], ["a", "b"], [1, 1, 1, 1, 1]),
-        (["a", "z"], ["b", "a"], [0.5, 0.5, 0.5, 0, 0.5]),
-        (["a", "b"], ["c", "a|b"], [1, 1, 1, 1, 0.5]),
-        (["a"], [*"bcdefghijk", "a"], [0, 0, 1, 0, 1 / 11]),
-        (["z"], ["a"], [0, 0, 0, 0, 0]),
+        (["a"], ["a", "b"], [1, 1, 1, 1, 1, 1]),
+        (["a", "z"], ["b", "a"], [0.5, 0.5, 0.5, 0, 0.5, 0.63093 / 1.63093]),
+        (["a", "b"], ["c", "a|b"], [1, 1, 1, 1, 0.5, 0.63093]),
+        (["a"], [*"bcdefghijk", "a"], [0, 0, 1, 0, 1 / 11, 0]),
+        (["a"], [*(f"b{place}" for place in range(20)), "a"], [0, 0, 0, 0, 0, 0]),
+        (["z"], ["a"], [0, 0, 0, 0, 0, 0]),
     ],
 )
 def test_measures(gold: list[str], ranked: list[str], expected: list[float]) -> None:
-    assert recall._measures(gold, ranked) == pytest.approx(expected)
+    assert scores.measures(gold, ranked) == pytest.approx(expected, abs=1e-5)
 
 
-def test_bm25_prefers_rare_words_and_short_texts() -> None:
-    scores = BM25(["the cat sat", "the dog sat there", "the dog"]).scores("The dog?")
-    assert scores.argsort()[::-1].tolist() == [2, 1, 0]
-    assert BM25(["the cat"]).scores("zebra").tolist() == [0]
+def test_baselines_rank_by_vectors_by_words_and_by_both() -> None:
+    texts = ["the cat sat here", "a dog barked at Ben", "it rained on Monday", "nobody came"]
+    units = tuple(Unit(f"u{place}", text, speaker="Ben") for place, text in enumerate(texts))
+    plain = Baseline(Collection("one", (Occasion(units),), ()), HashEmbedder())
+    assert plain.dense("the cat sat here")[0] == "u0"
+    assert plain.bm25("Who barked?") == ["u1"], "what shares no word is not ranked"
+    assert plain.fused("Who barked?")[0] == "u1"
+    assert len(plain.fused("Who barked?")) == 4
 
 
 def test_crash_reports_the_nursery() -> None:
