@@ -176,7 +176,7 @@ def _turns(report: Report, plan: Plan, folder: Path) -> None:
         *(("hash", HashEmbedder(), "process"), ("hash", HashEmbedder(), "full"), ("MiniLM", minilm, "process")),
     ]
     for name, embedder, durability in ways:
-        section = f'a turn of an agent, {plan.own_memories:,} memories, {name} embedder, durability="{durability}"'
+        section = f'a turn of an agent, {plan.agent_memories:,} memories, {name} embedder, durability="{durability}"'
         if embedder is None:
             report.skip(section, "no local weights")
             continue
@@ -184,7 +184,7 @@ def _turns(report: Report, plan: Plan, folder: Path) -> None:
         path = folder / f"{name}-{durability}"
         config = {"path": str(path), "durability": durability, "background": {"workers": 1}}
         with Memory(config, embedder=timed) as memory:
-            memory.add_many([_value(number)["text"] for number in range(plan.own_memories)], user_id="u")
+            memory.add_many([_value(number)["text"] for number in range(plan.agent_memories)], user_id="u")
             memory.search(QUERY, user_id="u")
             queries = []
             for _ in range(plan.turns_of_agent):

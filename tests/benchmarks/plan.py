@@ -31,7 +31,7 @@ class Plan:
         waiting, turns: lengths of a queue, and of a conversation whose calls are counted.
         messages, singles: messages of an import, and how many of them are added one by one; `imports` are the rounds.
         items: those of a LangGraph store, twice: in a hundred namespaces, and in one.
-        own_memories, turns_of_agent: of the user who talks to an agent, and how often.
+        agent_memories, turns_of_agent: of the user who talks to an agent, and how often.
         conversations, sessions, questions: how much of LoCoMo is scored (None: all; sessions are cut for replays only).
         chats, batches: how much of BEAM.
         multihops: questions of MuSiQue, over no passages but theirs (None: all, over the whole corpus).
@@ -60,7 +60,7 @@ class Plan:
     singles: int = 500
     imports: int = 3
     items: int = 10_000
-    own_memories: int = 1_000
+    agent_memories: int = 1_000
     turns_of_agent: int = 60
     conversations: int | None = None
     sessions: int | None = None
@@ -102,7 +102,7 @@ QUICK = Plan(
     singles=40,
     imports=1,
     items=1_000,
-    own_memories=200,
+    agent_memories=200,
     turns_of_agent=10,
     conversations=1,
     sessions=6,

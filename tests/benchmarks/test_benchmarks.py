@@ -65,7 +65,7 @@ TINY = Plan(
     singles=10,
     imports=1,
     items=100,
-    own_memories=20,
+    agent_memories=20,
     turns_of_agent=2,
     resamples=50,
 )
