@@ -335,9 +335,9 @@ def test_a_reranker_orders_the_hits(tmp_path: Path) -> None:
     with open_memory(tmp_path, reranker=ByLength()) as memory:
         for text in ("tea", "tea with milk", "tea with milk and sugar"):
             memory.add(text, user_id="u")
-        asked = {"user_id": "u", "recipe": "mem0"}  # in which it has the last word
-        assert texts(memory.search("tea", **asked))[0] == "tea with milk and sugar"
-        assert texts(memory.search("tea", rerank=False, **asked))[0] == "tea"
+        # In this recipe it has the last word.
+        assert texts(memory.search("tea", user_id="u", recipe="mem0"))[0] == "tea with milk and sugar"
+        assert texts(memory.search("tea", user_id="u", recipe="mem0", rerank=False))[0] == "tea"
 
 
 def test_expired_memories_are_not_recalled(memory: Driven) -> None:
