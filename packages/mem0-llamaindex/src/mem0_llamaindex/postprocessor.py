@@ -12,7 +12,8 @@ from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 
 from mem0_core import InputError
 from mem0_core.flow import Flow, arun, run
-from mem0_core.pipelines.rerank import WEIGHT, rerank
+from mem0_core.pipelines.rerank import rerank
+from mem0_core.recipes import RERANK_WEIGHT
 from mem0_core.wiring import component
 
 __all__ = ["Mem0Rerank"]
@@ -45,7 +46,7 @@ class Mem0Rerank(BaseNodePostprocessor):
 
     top_n: int | None = Field(default=None, ge=1)
     pool: int | None = Field(default=None, ge=1)
-    weight: float = Field(default=WEIGHT, ge=0, le=1)
+    weight: float = Field(default=RERANK_WEIGHT, ge=0, le=1)
     retrieval_scores: bool = False
 
     _reranker: Any = PrivateAttr()
