@@ -29,7 +29,7 @@ from langgraph.store.base import (
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
-from mem0_core import InputError, Memory, StoreError
+from mem0_core import ConfigError, InputError, Memory, StoreError
 from mem0_core.testing import HashEmbedder
 from mem0_langchain.langgraph import Mem0Store, as_label, from_label
 from tests.langchain.fakes import Chatbot, calls
@@ -173,7 +173,7 @@ def test_a_second_put_replaces_the_whole_value_and_keeps_one_item(store: BaseSto
     assert item.value == {"text": "Ana lives in Porto"}
     assert item.updated_at >= item.created_at
     assert store.search(ANA, query="Porto")[0].score == pytest.approx(
-        float(HashEmbedder(DIMS).embed(["Porto"])[0] @ HashEmbedder(DIMS).embed(["Ana lives in Porto"])[0]), abs=1e-5
+        float(HashEmbedder(DIMS).embed(["Porto"])[0] @ HashEmbedder(DIMS).embed(["Ana lives in Porto"])[0]), abs=1e-3
     )
 
 
@@ -305,13 +305,13 @@ def test_fields_say_what_is_indexed(make: MakeStore, fields: list[str], query: s
         assert best.score < 0.9
     else:
         assert best.key == expected
-        assert best.score == pytest.approx(1, abs=1e-4)
+        assert best.score == pytest.approx(1, abs=1e-3)
 
 
 def test_a_put_may_say_itself_what_is_indexed(store: BaseStore) -> None:
     store.put(ANA, "x", {"text": "kayak", "title": "violin"}, index=["title"])
     (item,) = store.search(ANA, query="violin")
-    assert item.score == pytest.approx(1, abs=1e-4)
+    assert item.score == pytest.approx(1, abs=1e-3)
 
 
 def test_namespaces_are_listed_sorted_matched_and_cut(store: BaseStore) -> None:
@@ -622,3 +622,14 @@ def test_the_store_of_a_graph_and_of_an_agents_tools(ours: Mem0Store) -> None:
 
     graph: Any = StateGraph(MessagesState).add_node("recall", recall).add_edge(START, "recall").compile(store=ours)
     assert graph.invoke({"messages": "x"})["messages"][-1].text == "Ana sings"
+
+
+def test_a_recipe_says_what_a_query_is_weighed_by(memory: Memory, ours: Mem0Store) -> None:
+    ours.put(ANA, "tea", {"text": "Ana drinks green tea"})
+    hybrid = Mem0Store(memory, fields=["text"], recipe="hybrid")
+    cosine, weighed = (store.search(ANA, query="green tea of Ana")[0].score for store in (ours, hybrid))
+    assert cosine is not None
+    assert weighed is not None
+    assert cosine != pytest.approx(weighed, abs=1e-3)
+    with pytest.raises(ConfigError, match="recipe"):
+        Mem0Store(memory, recipe="none such").search(ANA, query="tea")

@@ -31,11 +31,11 @@ def qdrant(client: QdrantClient, dims: int = DIMS, vectors: Any = None) -> Qdran
 
 
 def same(found: list[list[tuple[int, float]]], expected: list[list[tuple[int, float]]]) -> bool:
-    """The same rows with the same scores, but for the order in which floats are added up."""
+    """The same rows with the same scores: the truth is scanned in half precision, good to three digits."""
     rows = [[row for row, _ in of_query] for of_query in found]
     scores = [score for of_query in found for _, score in of_query]
     return rows == [[row for row, _ in of_query] for of_query in expected] and scores == pytest.approx(
-        [score for of_query in expected for _, score in of_query], abs=1e-5
+        [score for of_query in expected for _, score in of_query], abs=1e-3
     )
 
 
@@ -136,7 +136,7 @@ def test_the_vector_store_is_really_searched_and_holds_no_text(
 ) -> None:
     vectors = fill(store, 40)
     found = index.nearest(ALICE, vectors[:1], 5)
-    assert found[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert found[0][0][1] == pytest.approx(1, abs=1e-3)
     assert "similarity_search" in troubled.calls
     assert held(client) == store.rows(ALICE).tolist()
     assert "fact" not in str(client.scroll("memories", limit=100))
@@ -154,7 +154,7 @@ def test_another_process_goes_on_where_the_last_one_ended(store: MemoryStore, cl
     add = again.inner.add_texts
     again.inner.add_texts = lambda *args, **kw: (sent.append(len(args[0])), add(*args, **kw))[1]  # type: ignore
     index = VectorStoreIndex(again, source=store, as_filter=filter_of_qdrant)
-    assert index.nearest(ALICE, unit_vectors(1, seed=9), 1)[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert index.nearest(ALICE, unit_vectors(1, seed=9), 1)[0][0][1] == pytest.approx(1, abs=1e-3)
     assert sent == [2, 1], "two new vectors, and how far it came"
 
 
@@ -172,9 +172,9 @@ def test_an_outage_costs_no_result_and_is_caught_up(
     exact = index._truth.nearest(ALICE, vectors[:3], 10)
     assert same(index.nearest(ALICE, vectors[:3], 10), exact)
     late = fill(store, 1, seed=5)
-    assert index.nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert index.nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=1e-3)
     troubled.trouble = lambda name: None
-    assert index.nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert index.nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=1e-3)
     assert held(client) == store.rows(ALICE).tolist()
 
 
@@ -190,16 +190,16 @@ def test_one_that_hangs_is_given_up_and_asked_again_later(
         release.wait(30)
 
     troubled.trouble = hang
-    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=1e-3)
     assert hung.is_set()
     troubled.calls.clear()
-    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=1e-3)
     assert troubled.calls == [], "it is left alone for a while"
     release.set()
     troubled.trouble = lambda name: None
     index._down_until = 0  # the while is over
     index._timeout = 5
-    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=1e-3)
     assert held(client) == store.rows(ALICE).tolist()
 
 
@@ -325,7 +325,7 @@ def test_one_that_gives_nothing_by_id_is_filled_anew_by_each_process(
             raise NotImplementedError
 
     troubled.trouble = cannot
-    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=1e-3)
     assert "similarity_search" in troubled.calls
     assert held(client) == store.rows(ALICE).tolist()
 

@@ -118,7 +118,8 @@ class Mem0Store(BaseStore):
             `IndexConfig`. By default the whole value, as JSON. The texts of several parts are indexed as one.
         ttl: LangGraph's `TTLConfig`. What has expired is never returned; `sweep_ttl` deletes it, and
             `start_ttl_sweeper` does so from time to time.
-        recipe: of the memory, for searches.
+        recipe: of the memory, for searches. By default cosines alone, as in LangGraph's own stores; ``"hybrid"`` weighs
+            the words of query and item as well.
         name: keeps several stores in one memory apart.
     """
 
@@ -130,14 +131,14 @@ class Mem0Store(BaseStore):
         *,
         fields: Sequence[str] | None = None,
         ttl: TTLConfig | None = None,
-        recipe: Any = None,
+        recipe: Any = "mem0",
         name: str = "langgraph",
     ) -> None:
         self._memory = as_memory(memory)
         self._truth = self._memory.store
         self._paths = _paths(fields or ["$"])
         self.ttl_config = ttl
-        self._options = {} if recipe is None else {"recipe": recipe}
+        self._recipe = recipe
         self._name = name
         self._names = _Names(self._truth, Scope(agent_id=f"{name} names"))
         self._lock = Lock()  # of writers: who reads an item to update it should not be overtaken
@@ -206,7 +207,7 @@ class Mem0Store(BaseStore):
             limit = wanted * _SPARE if some else wanted
         assert op.query is not None
         while True:
-            result = yield from do(self._memory.search, op.query, **scope, limit=limit, **self._options)
+            result = yield from do(self._memory.search, op.query, **scope, limit=limit, recipe=self._recipe)
             memories = found(result)
             living = (_hit(memory) for memory in memories if not _expired(memory["metadata"]))
             below = (hit for hit in living if _begins(hit.item.namespace, op.namespace_prefix))
