@@ -367,13 +367,19 @@ class Walk:
 
 
 def k_hop(
-    adjacency: Adjacency, seeds: Iterable[int], k: int = 2, *, limit: int = 200, as_of: str | None = None
+    adjacency: Adjacency,
+    seeds: Iterable[int],
+    k: int = 2,
+    *,
+    limit: int = 200,
+    as_of: str | None = None,
+    ended: bool = False,
 ) -> list[tuple[int, int]]:
     """The edges within `k` steps of some vertices, each with its number of steps (1 for those at a seed).
 
-    The nearest first, of those the newest; at most `limit`.
+    The nearest first, of those the newest; at most `limit`. With `ended` those that hold no longer too.
     """
-    holding = adjacency.holding(as_of)
+    holding = ~adjacency.gone if ended else adjacency.holding(as_of)
     seen = set(seeds)
     frontier, found = sorted(seen), dict[int, int]()
     for hop in range(1, k + 1):
