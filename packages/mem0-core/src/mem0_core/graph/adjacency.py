@@ -1,7 +1,8 @@
 """The relations of one scope as arrays: what is next to what, found without asking the store for each step.
 
 A projection like the vector indexes: `AdjacencyIndex` follows the truth by sequence number, and each `Adjacency` it
-gives is one state, which never changes. Nodes of one name are one vertex, whichever agent or run of a user named them.
+gives is one state, which never changes. Nodes of one name are one vertex, whichever agent or run of a user named them;
+those of two users, where an agent alone is the scope, are two.
 """
 
 from __future__ import annotations
@@ -63,17 +64,19 @@ class _Order:
 class _Vertices:
     """The vertices of a scope; they only ever grow, so that several states can share them."""
 
-    keys: dict[bytes, int] = field(default_factory=dict)
+    keys: dict[tuple[str | None, bytes], int] = field(default_factory=dict)
+    named: dict[bytes, list[int]] = field(default_factory=dict)
     of_row: dict[int, int] = field(default_factory=dict)
     rows: list[int] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
 
     def add(self, nodes: Iterable[NodeRow]) -> None:
-        for row, key, name, kind in nodes:
-            vertex = self.keys.get(key)
+        for row, user, key, name, kind in nodes:
+            vertex = self.keys.get((user, key))
             if vertex is None:
-                vertex = self.keys[key] = len(self.names)
+                vertex = self.keys[user, key] = len(self.names)
+                self.named.setdefault(key, []).append(vertex)
                 self.rows.append(row)
                 self.names.append(name)
                 self.kinds.append(kind)
@@ -155,9 +158,9 @@ class Adjacency:
     def labels(self) -> Sequence[str]:
         return self._labels.texts
 
-    def vertex(self, name: str) -> int | None:
-        """The vertex of a name, in any case and spacing."""
-        return self._here(self._vertices.keys.get(entity_key(name)))
+    def named(self, name: str) -> list[int]:
+        """The vertices of a name, in any case and spacing: one at most, unless the scope is of several users."""
+        return [vertex for vertex in self._vertices.named.get(entity_key(name), ()) if vertex < self.vertices]
 
     def vertex_of(self, node: int) -> int | None:
         """The vertex that a row of the store's nodes is part of."""

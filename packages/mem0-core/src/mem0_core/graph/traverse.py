@@ -208,6 +208,7 @@ class Walk:
         self._terms = [self._fits(term) for term in terms] or [self._anything()]
         self._has = np.array([_HAS if possessive(label) else _OTHERWISE for label in adjacency.labels])
         self._wanted = 1
+        self._known: dict[tuple[int, int], list[Move]] = {}  # steps from a vertex that fit a term
         self._stuck: dict[int, dict[int, None]] = {}
 
     def search(self, starts: Mapping[int, float], *, limit: int, depth: int | None = None) -> list[Track]:
@@ -256,6 +257,7 @@ class Walk:
     def learn(self, place: int, cosines: Mapping[str, float]) -> bool:
         """Let labels stand for a term by the cosine of their vectors, in both directions; whether any was near."""
         term, numbers = self._terms[place], {label: number for number, label in enumerate(self.adjacency.labels)}
+        self._known.clear()
         near = {label: cosine for label, cosine in cosines.items() if cosine >= self._weights.similar}
         for label, cosine in near.items():
             for fits in (term.forward, term.backward):
@@ -265,10 +267,11 @@ class Walk:
     # --- steps -------------------------------------------------------------------------------------------------------
 
     def _moves(self, vertex: int, place: int, behind: int) -> list[Move]:
-        around = self.adjacency.around(vertex, self._holding)
-        fit = self._fit(place, around)
         last = place == len(self._terms) - 1
-        steps = self._steps(around, fit, goes_on=not last)
+        steps = self._known.get((vertex, place))
+        if steps is None:
+            around = self.adjacency.around(vertex, self._holding)
+            steps = self._known[vertex, place] = self._steps(around, self._fit(place, around), goes_on=not last)
         if not steps:
             self._stuck.setdefault(place, {})[vertex] = None
         return steps[: self._wanted + behind] if last else steps[:_WIDEST]
@@ -321,7 +324,7 @@ class Walk:
         held = self.adjacency
         fits = np.array([affinity(term, label) for label in held.labels], np.float64).reshape(-1, 2)
         kinds = np.array([kind_affinity(term, kind) for kind in held.kinds], np.float64)
-        named = [vertex for name in {term, term.removesuffix("s")} if (vertex := held.vertex(name)) is not None]
+        named = [vertex for name in {term, term.removesuffix("s")} for vertex in held.named(name)]
         return _Term(fits[:, 0].copy(), fits[:, 1].copy(), kinds, np.array(named, np.int64))
 
     def _anything(self) -> _Term:

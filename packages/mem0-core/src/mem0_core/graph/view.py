@@ -59,16 +59,17 @@ def page(drawing: Drawing) -> str:
 
 
 def _data(drawing: Drawing) -> dict[str, Any]:
-    entities: dict[bytes, Entity] = {}
+    number: dict[tuple[str | None, bytes], int] = {}  # by user and name, as in an adjacency
+    entities: list[Entity] = []
+    ends: list[tuple[int, int]] = []
     for relation in drawing.relations:
+        pair = []
         for name in (relation.triplet.source, relation.triplet.destination):
             key = entity_key(name)
-            entities.setdefault(key, Entity(name, drawing.types.get(key, "")))
-    number = {key: place for place, key in enumerate(entities)}
-    ends = [
-        (number[entity_key(relation.triplet.source)], number[entity_key(relation.triplet.destination)])
-        for relation in drawing.relations
-    ]
+            pair.append(number.setdefault((relation.scope.user_id, key), len(entities)))
+            if pair[-1] == len(entities):
+                entities.append(Entity(name, drawing.types.get(key, "")))
+        ends.append((pair[0], pair[1]))
     degrees = Counter(end for pair in ends for end in pair)
     places = layout(len(entities), ends).round().astype(int).tolist()
     marked = {entity_key(name) for name in drawing.marked}
@@ -81,9 +82,9 @@ def _data(drawing: Drawing) -> dict[str, Any]:
                 "x": x,
                 "y": y,
                 "degree": degrees[place],
-                "marked": key in marked,
+                "marked": entity_key(entity.name) in marked,
             }
-            for (key, entity), (x, y), place in zip(entities.items(), places, range(len(places)), strict=True)
+            for place, (entity, (x, y)) in enumerate(zip(entities, places, strict=True))
         ],
         "relations": [
             {

@@ -89,7 +89,7 @@ def neighbourhood(
 ) -> Flow[list[tuple[Relation, int]]]:
     """The relations within `k` steps of the entities with these names, nearest first, each with its number of steps."""
     adjacency = yield from adjacency_of(ports, scope)
-    seeds = [vertex for name in names if (vertex := adjacency.vertex(name)) is not None]
+    seeds = [vertex for name in names for vertex in adjacency.named(name)]
     found = k_hop(adjacency, seeds, k, limit=limit, as_of=as_of)
     held = yield from _relations(ports, adjacency, (edge for edge, _ in found), scope, evidence=evidence)
     return [(held[edge], hop) for edge, hop in found if edge in held]
@@ -200,7 +200,7 @@ def drawing(
     adjacency = yield from adjacency_of(ports, scope)
     alive = np.flatnonzero(~adjacency.gone)
     if entities is not None:
-        seeds = [_seed(adjacency, name) for name in entities]
+        seeds = [vertex for name in entities for vertex in _seeds(adjacency, name)]
         near = k_hop(adjacency, seeds, depth, limit=_DRAWN * limit, ended=True)
         alive = np.array([edge for edge, _ in near], np.int64)
     ends = np.concatenate((adjacency.source[alive], adjacency.destination[alive]))
@@ -213,22 +213,22 @@ def drawing(
     held = yield from _relations(ports, adjacency, alive.tolist(), scope)
     relations = [held[edge] for edge in sorted(held)]
     shown = np.unique(np.concatenate((adjacency.source[alive], adjacency.destination[alive])))
-    names = {entity_key(adjacency.names[vertex]): adjacency.kinds[adjacency.kind[vertex]] for vertex in shown.tolist()}
+    types = {entity_key(adjacency.names[vertex]): adjacency.kinds[adjacency.kind[vertex]] for vertex in shown.tolist()}
     return Drawing(
         title=f"Memory of {', '.join(scope.ids.values())}",
         relations=relations,
-        types=names,
+        types=types,
         memories=(yield from _evidence(ports, relations, scope)),
         marked=list(entities or ()),
         left_out=len(vertices) - len(shown),
     )
 
 
-def _seed(adjacency: Adjacency, name: str) -> int:
-    vertex = adjacency.vertex(name)
-    if vertex is None:
+def _seeds(adjacency: Adjacency, name: str) -> list[int]:
+    found = adjacency.named(name)
+    if not found:
         raise InputError(f"no entity is called {name!r} here")
-    return vertex
+    return found
 
 
 def _evidence(ports: Ports, relations: Sequence[Relation], scope: Scope) -> Flow[dict[str, MemoryItem]]:
@@ -255,9 +255,9 @@ def _starts(
 ) -> Flow[dict[int, float]]:
     """The vertices a question begins at, each with a score: the one of its name, else those near it."""
     name = asked.seed if asked.seed is not None else self_name(scope)
-    vertex = adjacency.vertex(name)
-    if vertex is not None:
-        return {vertex: 1.0}
+    named = adjacency.named(name)
+    if named:
+        return dict.fromkeys(named, 1.0)
     if asked.seed is None or ports.graph is None or not adjacency.vertices:
         return {}
     vectors = yield from embed_texts(ports, [name])
