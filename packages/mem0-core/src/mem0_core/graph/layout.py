@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mem0_core.graph.traverse import connected
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -43,18 +45,9 @@ def layout(count: int, pairs: Sequence[tuple[int, int]]) -> Points:
 
 def _components(count: int, pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
     """The nodes of each component, the largest first."""
-    least = np.arange(count)
     ends = np.array(pairs, np.int64).reshape(-1, 2)
-    while True:
-        lower = least.copy()
-        np.minimum.at(lower, ends[:, 0], least[ends[:, 1]])
-        np.minimum.at(lower, ends[:, 1], least[ends[:, 0]])
-        lower = lower[lower]
-        if np.array_equal(lower, least):
-            break
-        least = lower
     parts: dict[int, list[int]] = {}
-    for node, part in enumerate(least.tolist()):
+    for node, part in enumerate(connected(count, ends[:, 0], ends[:, 1]).tolist()):
         parts.setdefault(part, []).append(node)
     return sorted(parts.values(), key=lambda part: (-len(part), part[0]))
 

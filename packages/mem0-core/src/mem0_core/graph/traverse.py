@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from mem0_core.errors import ConfigError
 from mem0_core.graph.adjacency import Adjacency, Around, microseconds
 from mem0_core.graph.affinity import affinity, contrasts, kind_affinity, possessive
 from mem0_core.records import Relation
@@ -25,7 +26,7 @@ from mem0_core.records import Relation
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Move", "Path", "Step", "Track", "Walk", "Weights", "best_tracks", "components", "k_hop"]
+__all__ = ["Move", "Path", "Step", "Track", "Walk", "Weights", "best_tracks", "components", "connected", "k_hop"]
 
 _DAY = 86_400_000_000  # microseconds
 _OTHERWISE = 0.6  # what the type of a node counts where the relation does not say that one has the other
@@ -58,7 +59,7 @@ class Weights:
     def __post_init__(self) -> None:
         shares = (self.recency, self.evidence, self.degree)
         if min(shares) < 0 or self.recency + self.evidence >= 1 or self.degree >= 1 or self.half_life <= 0:
-            raise ValueError(f"shares must lie in [0, 1), recency and evidence together too: {self}")
+            raise ConfigError(f"weights: shares must lie in [0, 1), recency and evidence together too: {self}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -401,8 +402,12 @@ def k_hop(
 def components(adjacency: Adjacency, *, as_of: str | None = None) -> NDArray[np.int64]:
     """For each vertex the least vertex it is connected with, itself where it has no edge; (vertices,)."""
     holding = adjacency.holding(as_of)
-    one, other = adjacency.source[holding], adjacency.destination[holding]
-    least = np.arange(adjacency.vertices)
+    return connected(adjacency.vertices, adjacency.source[holding], adjacency.destination[holding])
+
+
+def connected(count: int, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each of `count` things the least it is connected with, where each of `one` is joined to that of `other`."""
+    least = np.arange(count)
     while True:
         lower = least.copy()
         np.minimum.at(lower, one, least[other])
