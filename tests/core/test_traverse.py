@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mem0_core import InputError, Memory, QueryError, Scope
-from mem0_core.contracts import unit_vectors
+from mem0_core.contracts import in_threads, unit_vectors
 from mem0_core.flow import run
 from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex, microseconds
 from mem0_core.graph.affinity import affinity, contrasts, kind_affinity, possessive
@@ -568,3 +568,33 @@ def test_memory_keeps_one_adjacency_for_all_walks(tmp_path: Path) -> None:
         first = memory._opened_adjacency().of(Scope("maya"))
         memory.traverse("my sister", user_id="maya")
         assert memory._opened_adjacency().of(Scope("maya")) is first
+
+
+def test_walks_go_on_while_others_write(tmp_path: Path) -> None:
+    """Each state of the graph is whole: what came after it, new relationships too, is in the next."""
+    embedder = HashEmbedder()
+    vector = np.ones(embedder.dims, np.float32)
+    with open_memory(tmp_path, embedder=embedder) as memory:
+        store, index = memory._store, memory._opened_adjacency()
+
+        def relate(number: int) -> None:
+            triplet = Triplet("ann", f"friend_{number}", f"friend {number}")
+            change = RelationChange(Event.ADD, triplet, vectors=(vector, vector, vector), types=("", f"kind {number}"))
+            store.commit((), relations=[change], scope=ANN, at=AT, space=(embedder.name, embedder.dims))
+
+        relate(0)
+        before = index.of(ANN)
+        for number in range(1, 9):
+            relate(number)
+        assert len(index.of(ANN).labels) == 9
+        assert list(ends(before, "ann", "friend")) == ["friend 0"]
+        assert before.named("friend 3") == []
+        assert len(components(before)) == before.vertices == 2
+
+        def work(number: int) -> None:
+            for step in range(10):
+                relate(100 + 10 * number + step)
+                assert len(ends(index.of(ANN), "ann", "friend", limit=500)) >= 9 + step
+
+        in_threads(work, 4)
+        assert len(ends(index.of(ANN), "ann", "friend", limit=500)) == 49

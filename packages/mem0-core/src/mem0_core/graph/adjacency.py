@@ -107,7 +107,8 @@ class Adjacency:
     Attributes:
         rows: the store's row of each edge, ascending.
         source, destination: its vertices.
-        label: its relationship, as a number of `labels`.
+        labels: the relationships there are.
+        label: the relationship of each edge, as a number of `labels`.
         weight: how often it was said.
         since, until: microseconds since 1970 between which it held; `STILL` for those that hold.
         gone: edges that the store no longer has.
@@ -119,6 +120,7 @@ class Adjacency:
     rows: Ints
     source: Ints
     destination: Ints
+    labels: tuple[str, ...]
     label: Ints
     weight: Ints
     since: Ints
@@ -129,7 +131,7 @@ class Adjacency:
     latest: Ints
     _vertices: _Vertices
     _kinds: _Names
-    _labels: _Names
+    _numbers: _Names
     _leaving: _Order
     _entering: _Order
     _ordered: int
@@ -153,10 +155,6 @@ class Adjacency:
     def nodes(self) -> Sequence[int]:
         """A row of the store for each vertex."""
         return self._vertices.rows
-
-    @property
-    def labels(self) -> Sequence[str]:
-        return self._labels.texts
 
     def named(self, name: str) -> list[int]:
         """The vertices of a name, in any case and spacing: one at most, unless the scope is of several users."""
@@ -209,7 +207,7 @@ class Adjacency:
         known = dict(zip(*self._places([edge[0] for edge in found.edges]), strict=True))
         old = [edge for edge in found.edges if edge[0] in known]
         new = [edge for edge in found.edges if edge[0] not in known]
-        columns = _columns(new, self._vertices, self._labels)
+        columns = _columns(new, self._vertices, self._numbers)
         weight, until, since, gone = (array.copy() for array in (self.weight, self.until, self.since, self.gone))
         for edge in old:
             place = known[edge[0]]
@@ -222,12 +220,14 @@ class Adjacency:
             name: np.concatenate((array[places], columns[name]))
             for name, array in (("label", self.label), ("weight", weight), ("since", since))
         }
-        heaviest, latest = _bounds(len(self.labels), touched, self.heaviest, self.latest)
+        labels = self.labels if len(self.labels) == len(self._numbers.texts) else tuple(self._numbers.texts)
+        heaviest, latest = _bounds(len(labels), touched, self.heaviest, self.latest)
         if new and len(self.rows) and columns["rows"][0] <= self.rows[-1]:
             return None
         grown = replace(
             self,
             position=found.position,
+            labels=labels,
             kind=self._kinds_after(found.nodes),
             heaviest=heaviest,
             latest=latest,
@@ -282,13 +282,14 @@ def _whole(found: GraphRows) -> Adjacency:
     made = Adjacency(
         position=found.position,
         gone=gone,
+        labels=tuple(labels.texts),
         heaviest=heaviest,
         latest=latest,
         kind=np.array([kinds.number(kind) for kind in vertices.kinds], np.int64),
         **columns,
         _vertices=vertices,
         _kinds=kinds,
-        _labels=labels,
+        _numbers=labels,
         _leaving=empty,
         _entering=empty,
         _ordered=0,
