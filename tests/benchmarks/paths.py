@@ -61,7 +61,9 @@ def _walks(report: Report, plan: Plan, folder: Path, embedder: Embedder, size: i
         report.add(section, "the first walk, which reads the graph", _wall(memory, "my sister's boss's dog")[0], "ms")
         for name, form in _CHAINS:
             questions = [form.format(chance.choice(people)) for _ in range(plan.queries)]
+            before = time.process_time()
             runs = [_wall(memory, question) for question in questions]
+            cpu = 1e3 * (time.process_time() - before) / len(runs)
             walls = [wall for wall, _ in runs]
             found = sum(bool(paths) for _, paths in runs) / len(runs)
             wide = form == _CHAINS[-1][1]
@@ -69,6 +71,7 @@ def _walks(report: Report, plan: Plan, folder: Path, embedder: Embedder, size: i
                 section, f"p50, {name}", median(walls), "ms", None if wide else bar, f"{found:.0%} led somewhere"
             )
             report.add(section, f"p95, {name}", percentile(walls, 0.95), "ms")
+            report.add(section, f"CPU per walk, {name}", cpu, "ms")
         after = []
         for number in range(20):
             _commit(store, embedder, {Triplet(USER, "cousin", f"Cousin {number}"): None})

@@ -17,11 +17,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mem0_core import InputError, Memory, QueryError, Scope
-from mem0_core.contracts import unit_vectors
+from mem0_core.contracts import in_threads, unit_vectors
+from mem0_core.flow import run
 from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex, microseconds
 from mem0_core.graph.affinity import affinity, contrasts, kind_affinity, possessive
 from mem0_core.graph.question import Question, read_question
 from mem0_core.graph.traverse import Walk, Weights, components, k_hop
+from mem0_core.pipelines.explore import neighbourhood
 from mem0_core.ports import GraphRows, Position
 from mem0_core.records import Event, RelationChange, Triplet, entity_key
 from mem0_core.testing import HashEmbedder
@@ -48,7 +50,7 @@ class Truth:
         rows = {name: row for row, name in enumerate(names, start=1)}
         return GraphRows(
             self.position(),
-            [(rows[name], entity_key(name), name, self.kinds.get(name, "")) for name in names],
+            [(rows[name], "ann", entity_key(name), name, self.kinds.get(name, "")) for name in names],
             [(row, rows[s], r, rows[d], w, f, t) for row, (s, r, d, w, f, t) in enumerate(self.edges, start=1)],
             [],
         )
@@ -62,9 +64,7 @@ def ends(
     adjacency: Adjacency, start: str, *terms: str, limit: int = 9, depth: int | None = None, **options: Any
 ) -> dict[str, float]:
     walk = Walk(adjacency, terms, now=microseconds(NOW), **options)
-    vertex = adjacency.vertex(start)
-    assert vertex is not None
-    tracks = walk.search({vertex: 1.0}, limit=limit, depth=depth)
+    tracks = walk.search(dict.fromkeys(adjacency.named(start), 1.0), limit=limit, depth=depth)
     return {adjacency.names[track.vertices[-1]]: track.score for track in tracks}
 
 
@@ -145,7 +145,9 @@ def test_a_long_question_takes_no_longer_than_its_length() -> None:
         ("owner", "has_pet", False, True),
         ("owner", "owns", False, True),
         ("employer", "works_at", True, False),
-        ("wife", "married_to", True, False),
+        ("wife", "married_to", True, True),
+        ("husband", "IS_MARRIED_TO", True, True),
+        ("hometown", "is_from", True, False),
         ("boss", "reports_to", True, False),
         ("favourite colour", "favorite_color", True, False),
         ("friends", "friend", True, True),
@@ -418,6 +420,33 @@ def test_nobody_walks_in_the_graph_of_another(memory: Driven) -> None:
     assert found(memory, "Anna's dog", user="eve") == ["Rex"]
 
 
+def test_users_of_one_agent_stay_two(memory: Driven) -> None:
+    """Seen by the agent's id alone, both are there; what one says of an Anna is not of the other's."""
+    told(memory, "My sister is Anna.", agent_id="bot")
+    told(memory, "Anna has a dog named Rex.", user="eve", agent_id="bot")
+    paths = memory.traverse("Anna's dog", agent_id="bot")
+    assert [path["end"] for path in paths] == ["Rex"]
+    around = memory.traverse("who is Anna", agent_id="bot")
+    assert sorted(path["end"] for path in around) == ["Rex", "maya"]
+    assert memory.query("MATCH (a {name: 'Anna'}) RETURN count(a)", agent_id="bot")["rows"] == [{"count(a)": 2}]
+    assert memory.query("MATCH (a)-[:sister]->(b)-[:has_pet]->(c) RETURN a", agent_id="bot")["rows"] == []
+
+
+def test_a_neighbourhood_is_relations_with_their_distance(memory: Driven) -> None:
+    told(memory, "My sister is Anna.", "Anna has a dog named Rex.", "I work at Acme.")
+
+    def around(names: list[str], **options: Any) -> list[tuple[str, int]]:
+        ports = run(memory.memory._ports())
+        near = run(neighbourhood(ports, names, Scope("maya"), **options))
+        return [(relation.triplet.relationship, hop) for relation, hop in near]
+
+    assert around(["rex"]) == [("has_pet", 1), ("sister", 2)]
+    assert around(["rex"], k=3) == [("has_pet", 1), ("sister", 2), ("works_at", 3)]
+    assert around(["rex", "acme"], k=1) == [("works_at", 1), ("has_pet", 1)]
+    assert around(["maya"], limit=1) == [("works_at", 1)], "the newest first"
+    assert around(["nobody"]) == []
+
+
 def test_what_a_user_told_several_agents_is_one_graph(memory: Driven) -> None:
     told(memory, "My sister is Anna.", agent_id="a")
     told(memory, "Anna has a dog named Rex.", agent_id="b")
@@ -539,3 +568,33 @@ def test_memory_keeps_one_adjacency_for_all_walks(tmp_path: Path) -> None:
         first = memory._opened_adjacency().of(Scope("maya"))
         memory.traverse("my sister", user_id="maya")
         assert memory._opened_adjacency().of(Scope("maya")) is first
+
+
+def test_walks_go_on_while_others_write(tmp_path: Path) -> None:
+    """Each state of the graph is whole: what came after it, new relationships too, is in the next."""
+    embedder = HashEmbedder()
+    vector = np.ones(embedder.dims, np.float32)
+    with open_memory(tmp_path, embedder=embedder) as memory:
+        store, index = memory._store, memory._opened_adjacency()
+
+        def relate(number: int) -> None:
+            triplet = Triplet("ann", f"friend_{number}", f"friend {number}")
+            change = RelationChange(Event.ADD, triplet, vectors=(vector, vector, vector), types=("", f"kind {number}"))
+            store.commit((), relations=[change], scope=ANN, at=AT, space=(embedder.name, embedder.dims))
+
+        relate(0)
+        before = index.of(ANN)
+        for number in range(1, 9):
+            relate(number)
+        assert len(index.of(ANN).labels) == 9
+        assert list(ends(before, "ann", "friend")) == ["friend 0"]
+        assert before.named("friend 3") == []
+        assert len(components(before)) == before.vertices == 2
+
+        def work(number: int) -> None:
+            for step in range(10):
+                relate(100 + 10 * number + step)
+                assert len(ends(index.of(ANN), "ann", "friend", limit=500)) >= 9 + step
+
+        in_threads(work, 4)
+        assert len(ends(index.of(ANN), "ann", "friend", limit=500)) == 49

@@ -71,9 +71,13 @@ def _parser() -> argparse.ArgumentParser:
     path.add_argument("--depth", type=int, help="relations on a path at most (default: as many as terms)")
     query = command("query", "ask the graph: MATCH (a)-[:works_at]->(b) RETURN a, b", _query, _show_rows)
     query.add_argument("text", metavar="query")
+    viz = command("viz", "draw the graph as one HTML file", _viz, _show_message)
+    viz.add_argument("entities", nargs="*", metavar="ENTITY", help="draw what is near these only")
+    viz.add_argument("--depth", type=int, default=2, help="how many steps from them (2)")
+    viz.add_argument("--out", metavar="FILE", help="the file (default: a new one in viz/ beside the data)")
     for then in (search, related, path, query):
         then.add_argument("--as-of", metavar="TIME", help="answer from what held then (ISO 8601)")
-    for scoped in (add, search, listed, related, path, query):
+    for scoped in (add, search, listed, related, path, query, viz):
         for axis in ("user", "agent", "run"):
             scoped.add_argument(f"--{axis}", metavar="ID", help=f"the {axis} whose memory it is")
     history = command("history", "show every change of a memory", _history, _show_history)
@@ -108,6 +112,11 @@ def _path(memory: Memory, options: argparse.Namespace) -> Any:
 
 def _query(memory: Memory, options: argparse.Namespace) -> Any:
     return memory.query(options.text, as_of=options.as_of, **_scope(options))
+
+
+def _viz(memory: Memory, options: argparse.Namespace) -> Any:
+    file = memory.visualize(options.out, entities=options.entities or None, depth=options.depth, **_scope(options))
+    return {"message": file}
 
 
 def _list(memory: Memory, options: argparse.Namespace) -> Any:

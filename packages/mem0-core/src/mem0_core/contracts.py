@@ -929,8 +929,8 @@ class MemoryStoreContract:
             found = store.graph.rows_since(ALICE, after=after)
             assert found.position == store.graph.position()
             after = found.position.seq
-            for row, key, name, kind in found.nodes:
-                assert key == entity_key(name)
+            for row, user, key, name, kind in found.nodes:
+                assert (user, key) == ("alice", entity_key(name))
                 nodes[row] = (name, kind)
             edges.update((edge[0], edge[1:]) for edge in found.edges)
             for row in found.removed:

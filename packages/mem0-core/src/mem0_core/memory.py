@@ -818,6 +818,44 @@ class Memory:
         then = None if as_of is None else parse_time(as_of, "as_of")
         return query_dict((yield from query((yield from self._ports()), text, scope, as_of=then)))
 
+    def _visualize(
+        self,
+        path: str | Path | None = None,
+        *,
+        entities: Sequence[str] | None = None,
+        depth: int = 2,
+        limit: int = 5_000,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> Flow[str]:
+        """Draw the graph of a scope as one HTML file that opens without a network, and return its path.
+
+        It has a search box, a filter of relations and a slider of time; a click shows the memories behind. What is in
+        it are memories: treat the file as you treat them.
+
+        Args:
+            path: the file, which is replaced; by default a new one in ``viz/`` beside the data.
+            entities: draw what lies within `depth` steps of these only.
+            limit: how many nodes at most, those with most relations first.
+
+        Raises:
+            MissingExtra: ``pip install 'mem0-core[viz]'``.
+            InputError: an entity is not in the graph, or the file cannot be written.
+        """
+        from mem0_core.graph.view import page
+        from mem0_core.pipelines.explore import drawing
+
+        scope = Scope(user_id, agent_id, run_id)
+        if isinstance(entities, str) or (entities is not None and not entities):
+            raise InputError(f"entities must be a list of names, not {entities!r}")
+        hops, most = _limit(depth, None, default=2), _limit(limit, None, default=0)
+        ports = yield from self._ports()
+        drawn = yield from drawing(ports, scope, entities=entities, depth=hops, limit=most)
+        file = Path(path) if path is not None else self.config.database.parent / "viz" / f"graph_view_{_stamp()}.html"
+        yield from do(_write_whole, file, (yield from do(page, drawn)))
+        return str(file)
+
     def _update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> Flow[dict[str, Any]]:
         """Give a memory a new text, and add `metadata` to what it has.
 
@@ -895,6 +933,7 @@ class Memory:
     relations = _sync(_relations)
     traverse = _sync(_traverse)
     query = _sync(_query)
+    visualize = _sync(_visualize)
     pending = _sync(_pending)
     context = _sync(_context)
     pin = _sync(_pin)
@@ -916,6 +955,7 @@ class Memory:
     arelations = _async(_relations)
     atraverse = _async(_traverse)
     aquery = _async(_query)
+    avisualize = _async(_visualize)
     apending = _async(_pending)
     acontext = _async(_context)
     apin = _async(_pin)
@@ -1099,6 +1139,7 @@ class AsyncMemory:
     relations = _awaited(Memory._relations)
     traverse = _awaited(Memory._traverse)
     query = _awaited(Memory._query)
+    visualize = _awaited(Memory._visualize)
     pending = _awaited(Memory._pending)
     context = _awaited(Memory._context)
     pin = _awaited(Memory._pin)
@@ -1194,6 +1235,25 @@ def _threshold(threshold: object) -> float | None:
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
         raise InputError(f"threshold must lie in [0, 1], as scores do, not {threshold!r}")
     return float(threshold)
+
+
+def _stamp() -> str:
+    """The time as part of a file's name, to the microsecond."""
+    return datetime.now(UTC).strftime("%Y%m%d_%H%M%S_%f")
+
+
+def _write_whole(file: Path, text: str) -> None:
+    """Write a file or leave what was there."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = file.with_name(f".{file.name}.{_stamp()}")
+        try:
+            unfinished.write_text(text, encoding="utf-8")
+            unfinished.replace(file)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error}") from error
 
 
 def _today() -> str:

@@ -316,8 +316,8 @@ class GraphChanges:
     more: bool = False
 
 
-NodeRow = tuple[int, bytes, str, str]
-"""A node as a plain tuple: row, `records.entity_key`, name, type."""
+NodeRow = tuple[int, str | None, bytes, str, str]
+"""A node as a plain tuple: row, user_id, `records.entity_key`, name, type."""
 
 EdgeRow = tuple[int, int, str, int, int, str, str | None]
 """A relation as a plain tuple: row, row of its source, relationship, row of its destination, weight, valid_from,

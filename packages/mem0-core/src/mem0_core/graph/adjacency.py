@@ -1,7 +1,8 @@
 """The relations of one scope as arrays: what is next to what, found without asking the store for each step.
 
 A projection like the vector indexes: `AdjacencyIndex` follows the truth by sequence number, and each `Adjacency` it
-gives is one state, which never changes. Nodes of one name are one vertex, whichever agent or run of a user named them.
+gives is one state, which never changes. Nodes of one name are one vertex, whichever agent or run of a user named them;
+those of two users, where an agent alone is the scope, are two.
 """
 
 from __future__ import annotations
@@ -63,17 +64,19 @@ class _Order:
 class _Vertices:
     """The vertices of a scope; they only ever grow, so that several states can share them."""
 
-    keys: dict[bytes, int] = field(default_factory=dict)
+    keys: dict[tuple[str | None, bytes], int] = field(default_factory=dict)
+    named: dict[bytes, list[int]] = field(default_factory=dict)
     of_row: dict[int, int] = field(default_factory=dict)
     rows: list[int] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
 
     def add(self, nodes: Iterable[NodeRow]) -> None:
-        for row, key, name, kind in nodes:
-            vertex = self.keys.get(key)
+        for row, user, key, name, kind in nodes:
+            vertex = self.keys.get((user, key))
             if vertex is None:
-                vertex = self.keys[key] = len(self.names)
+                vertex = self.keys[user, key] = len(self.names)
+                self.named.setdefault(key, []).append(vertex)
                 self.rows.append(row)
                 self.names.append(name)
                 self.kinds.append(kind)
@@ -104,7 +107,8 @@ class Adjacency:
     Attributes:
         rows: the store's row of each edge, ascending.
         source, destination: its vertices.
-        label: its relationship, as a number of `labels`.
+        labels: the relationships there are.
+        label: the relationship of each edge, as a number of `labels`.
         weight: how often it was said.
         since, until: microseconds since 1970 between which it held; `STILL` for those that hold.
         gone: edges that the store no longer has.
@@ -116,6 +120,7 @@ class Adjacency:
     rows: Ints
     source: Ints
     destination: Ints
+    labels: tuple[str, ...]
     label: Ints
     weight: Ints
     since: Ints
@@ -126,7 +131,7 @@ class Adjacency:
     latest: Ints
     _vertices: _Vertices
     _kinds: _Names
-    _labels: _Names
+    _numbers: _Names
     _leaving: _Order
     _entering: _Order
     _ordered: int
@@ -151,13 +156,9 @@ class Adjacency:
         """A row of the store for each vertex."""
         return self._vertices.rows
 
-    @property
-    def labels(self) -> Sequence[str]:
-        return self._labels.texts
-
-    def vertex(self, name: str) -> int | None:
-        """The vertex of a name, in any case and spacing."""
-        return self._here(self._vertices.keys.get(entity_key(name)))
+    def named(self, name: str) -> list[int]:
+        """The vertices of a name, in any case and spacing: one at most, unless the scope is of several users."""
+        return [vertex for vertex in self._vertices.named.get(entity_key(name), ()) if vertex < self.vertices]
 
     def vertex_of(self, node: int) -> int | None:
         """The vertex that a row of the store's nodes is part of."""
@@ -206,7 +207,7 @@ class Adjacency:
         known = dict(zip(*self._places([edge[0] for edge in found.edges]), strict=True))
         old = [edge for edge in found.edges if edge[0] in known]
         new = [edge for edge in found.edges if edge[0] not in known]
-        columns = _columns(new, self._vertices, self._labels)
+        columns = _columns(new, self._vertices, self._numbers)
         weight, until, since, gone = (array.copy() for array in (self.weight, self.until, self.since, self.gone))
         for edge in old:
             place = known[edge[0]]
@@ -219,12 +220,14 @@ class Adjacency:
             name: np.concatenate((array[places], columns[name]))
             for name, array in (("label", self.label), ("weight", weight), ("since", since))
         }
-        heaviest, latest = _bounds(len(self.labels), touched, self.heaviest, self.latest)
+        labels = self.labels if len(self.labels) == len(self._numbers.texts) else tuple(self._numbers.texts)
+        heaviest, latest = _bounds(len(labels), touched, self.heaviest, self.latest)
         if new and len(self.rows) and columns["rows"][0] <= self.rows[-1]:
             return None
         grown = replace(
             self,
             position=found.position,
+            labels=labels,
             kind=self._kinds_after(found.nodes),
             heaviest=heaviest,
             latest=latest,
@@ -279,13 +282,14 @@ def _whole(found: GraphRows) -> Adjacency:
     made = Adjacency(
         position=found.position,
         gone=gone,
+        labels=tuple(labels.texts),
         heaviest=heaviest,
         latest=latest,
         kind=np.array([kinds.number(kind) for kind in vertices.kinds], np.int64),
         **columns,
         _vertices=vertices,
         _kinds=kinds,
-        _labels=labels,
+        _numbers=labels,
         _leaving=empty,
         _entering=empty,
         _ordered=0,

@@ -58,6 +58,17 @@ parent child, grandparent grandchild, parentsibling siblingchild, sibling siblin
 cousin cousin, friend friend, colleague colleague, neighbor neighbor, roommate roommate, boss employee, teacher student,
 doctor patient, mentor mentee, landlord tenant, owner pet
 """
+_HELPERS = frozenset({"is", "are", "was", "were", "has", "have", "been", "currently", "now"})
+
+
+def _plain(label: str) -> str:
+    """A label without the helping words it begins with: IS_MARRIED_TO is married_to."""
+    words = re.findall(r"[^\W_]+", label.casefold())
+    while len(words) > 1 and words[0] in _HELPERS:
+        words.pop(0)
+    return "_".join(words)
+
+
 # terms = labels that answer them along their arrow; < against it
 _PHRASES = """
 employer company workplace = works_at works_for employed_by employed_at working_at
@@ -69,14 +80,16 @@ country origin nationality = is_from comes_from
 school university college = studies_at studied_at attends attended graduated_from
 language = speaks
 allergy = allergic_to
-spouse wife husband = married_to
-partner girlfriend boyfriend = dating in_relationship_with
+spouse wife husband = married_to <married_to
+partner girlfriend boyfriend = dating <dating in_relationship_with <in_relationship_with
 sport instrument game = plays
 pet = owns_pet adopted
 owner = <owns <has_pet <adopted
 employee = <works_at <works_for <employed_by
 author writer = <wrote <authored written_by
 founder = <founded founded_by
+mentor advisor = advised_by mentored_by <mentors <advises
+car vehicle = drives
 boss manager supervisor = reports_to works_under managed_by <manages <supervises
 employee report = <reports_to <works_under manages supervises
 """
@@ -91,12 +104,15 @@ _OPPOSITE: dict[str, str] = {}
 for _pair in _INVERSES.replace("\n", " ").split(","):
     _one, _other = _pair.split()
     _OPPOSITE |= {_one: _other, _other: _one}
-_ANSWERS: dict[str, dict[str, bool]] = {}
-"""Term -> the labels that answer it, and whether they do so along their arrow."""
+_ANSWERS: dict[str, dict[str, Fit]] = {}
+"""Term -> the labels that answer it."""
 for _line in _PHRASES.strip().splitlines():
     _terms, _, _labels = _line.partition("=")
     for _term in _terms.split():
-        _ANSWERS.setdefault(_term, {}).update({_l.lstrip("<"): not _l.startswith("<") for _l in _labels.split()})
+        for _label in _labels.split():
+            _along, _against = _ANSWERS.setdefault(_term, {}).get(_plain(_label.lstrip("<")), _NONE)
+            _fit = Fit(_along, 0.95) if _label.startswith("<") else Fit(0.95, _against)
+            _ANSWERS[_term][_plain(_label.lstrip("<"))] = _fit
 
 _LISTS = """
 fillers: has have had is are was were be been a an the named called name s to
@@ -125,8 +141,8 @@ class _Label:
 def affinity(term: str, label: str) -> Fit:
     """How well a relation's label fits a term: 1 for the same words, less for words of the same sense, 0 for none."""
     answers = _ANSWERS.get(_head(_read(term)), {})
-    if (answer := answers.get(label.casefold())) is not None:
-        return Fit(0.95, 0.0) if answer else Fit(0.0, 0.95)
+    if (answer := answers.get(_plain(label))) is not None:
+        return answer
     asked, said = _read(term), _read(label)
     if not asked.words or not said.words:
         return _NONE

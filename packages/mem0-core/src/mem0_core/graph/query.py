@@ -448,8 +448,7 @@ class Plan:
         return fits
 
     def _named(self, name: Any) -> Bools:
-        vertex = self.adjacency.vertex(name) if isinstance(name, str) else None
-        return _mask(self.adjacency.vertices, frozenset() if vertex is None else frozenset({vertex}))
+        return _mask(self.adjacency.vertices, frozenset(self.adjacency.named(name) if isinstance(name, str) else ()))
 
     # --- matching ----------------------------------------------------------------------------------------------------
 

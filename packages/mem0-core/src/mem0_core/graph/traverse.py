@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from mem0_core.errors import ConfigError
 from mem0_core.graph.adjacency import Adjacency, Around, microseconds
 from mem0_core.graph.affinity import affinity, contrasts, kind_affinity, possessive
 from mem0_core.records import Relation
@@ -25,7 +26,7 @@ from mem0_core.records import Relation
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Move", "Path", "Step", "Track", "Walk", "Weights", "best_tracks", "components", "k_hop"]
+__all__ = ["Move", "Path", "Step", "Track", "Walk", "Weights", "best_tracks", "components", "connected", "k_hop"]
 
 _DAY = 86_400_000_000  # microseconds
 _OTHERWISE = 0.6  # what the type of a node counts where the relation does not say that one has the other
@@ -58,7 +59,7 @@ class Weights:
     def __post_init__(self) -> None:
         shares = (self.recency, self.evidence, self.degree)
         if min(shares) < 0 or self.recency + self.evidence >= 1 or self.degree >= 1 or self.half_life <= 0:
-            raise ValueError(f"shares must lie in [0, 1), recency and evidence together too: {self}")
+            raise ConfigError(f"weights: shares must lie in [0, 1), recency and evidence together too: {self}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +209,7 @@ class Walk:
         self._terms = [self._fits(term) for term in terms] or [self._anything()]
         self._has = np.array([_HAS if possessive(label) else _OTHERWISE for label in adjacency.labels])
         self._wanted = 1
+        self._known: dict[tuple[int, int], list[Move]] = {}  # steps from a vertex that fit a term
         self._stuck: dict[int, dict[int, None]] = {}
 
     def search(self, starts: Mapping[int, float], *, limit: int, depth: int | None = None) -> list[Track]:
@@ -256,6 +258,7 @@ class Walk:
     def learn(self, place: int, cosines: Mapping[str, float]) -> bool:
         """Let labels stand for a term by the cosine of their vectors, in both directions; whether any was near."""
         term, numbers = self._terms[place], {label: number for number, label in enumerate(self.adjacency.labels)}
+        self._known.clear()
         near = {label: cosine for label, cosine in cosines.items() if cosine >= self._weights.similar}
         for label, cosine in near.items():
             for fits in (term.forward, term.backward):
@@ -265,10 +268,11 @@ class Walk:
     # --- steps -------------------------------------------------------------------------------------------------------
 
     def _moves(self, vertex: int, place: int, behind: int) -> list[Move]:
-        around = self.adjacency.around(vertex, self._holding)
-        fit = self._fit(place, around)
         last = place == len(self._terms) - 1
-        steps = self._steps(around, fit, goes_on=not last)
+        steps = self._known.get((vertex, place))
+        if steps is None:
+            around = self.adjacency.around(vertex, self._holding)
+            steps = self._known[vertex, place] = self._steps(around, self._fit(place, around), goes_on=not last)
         if not steps:
             self._stuck.setdefault(place, {})[vertex] = None
         return steps[: self._wanted + behind] if last else steps[:_WIDEST]
@@ -321,7 +325,7 @@ class Walk:
         held = self.adjacency
         fits = np.array([affinity(term, label) for label in held.labels], np.float64).reshape(-1, 2)
         kinds = np.array([kind_affinity(term, kind) for kind in held.kinds], np.float64)
-        named = [vertex for name in {term, term.removesuffix("s")} if (vertex := held.vertex(name)) is not None]
+        named = [vertex for name in {term, term.removesuffix("s")} for vertex in held.named(name)]
         return _Term(fits[:, 0].copy(), fits[:, 1].copy(), kinds, np.array(named, np.int64))
 
     def _anything(self) -> _Term:
@@ -367,13 +371,19 @@ class Walk:
 
 
 def k_hop(
-    adjacency: Adjacency, seeds: Iterable[int], k: int = 2, *, limit: int = 200, as_of: str | None = None
+    adjacency: Adjacency,
+    seeds: Iterable[int],
+    k: int = 2,
+    *,
+    limit: int = 200,
+    as_of: str | None = None,
+    ended: bool = False,
 ) -> list[tuple[int, int]]:
     """The edges within `k` steps of some vertices, each with its number of steps (1 for those at a seed).
 
-    The nearest first, of those the newest; at most `limit`.
+    The nearest first, of those the newest; at most `limit`. With `ended` those that hold no longer too.
     """
-    holding = adjacency.holding(as_of)
+    holding = ~adjacency.gone if ended else adjacency.holding(as_of)
     seen = set(seeds)
     frontier, found = sorted(seen), dict[int, int]()
     for hop in range(1, k + 1):
@@ -392,8 +402,12 @@ def k_hop(
 def components(adjacency: Adjacency, *, as_of: str | None = None) -> NDArray[np.int64]:
     """For each vertex the least vertex it is connected with, itself where it has no edge; (vertices,)."""
     holding = adjacency.holding(as_of)
-    one, other = adjacency.source[holding], adjacency.destination[holding]
-    least = np.arange(adjacency.vertices)
+    return connected(adjacency.vertices, adjacency.source[holding], adjacency.destination[holding])
+
+
+def connected(count: int, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    """For each of `count` things the least it is connected with, where each of `one` is joined to that of `other`."""
+    least = np.arange(count)
     while True:
         lower = least.copy()
         np.minimum.at(lower, one, least[other])

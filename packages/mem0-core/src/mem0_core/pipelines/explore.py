@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
+
 from mem0_core.errors import InputError, QueryError
 from mem0_core.flow import Flow, do
 from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex
@@ -14,17 +16,20 @@ from mem0_core.graph.language import parse
 from mem0_core.graph.query import LIMIT, Bounds, Edge, Plan, Vertex, check, similars_of
 from mem0_core.graph.question import Question, read_question
 from mem0_core.graph.traverse import Path, Step, Track, Walk, Weights, k_hop
+from mem0_core.graph.view import Drawing
 from mem0_core.pipelines.merge import may_be_one
 from mem0_core.pipelines.near import embed_texts
 from mem0_core.pipelines.relate import look, self_name
 from mem0_core.ports import Around, Ports
-from mem0_core.records import Entity, Relation, Scope, is_valid_text
+from mem0_core.records import Entity, MemoryItem, Relation, Scope, entity_key, is_valid_text
 from mem0_core.text import parse_time
 
-__all__ = ["Answer", "adjacency_of", "neighbourhood", "query", "traverse"]
+__all__ = ["Answer", "adjacency_of", "drawing", "neighbourhood", "query", "traverse"]
 
 _SEEDS = 3  # nodes near a name that the graph has not
 _DEEPEST = 12
+_DRAWN = 4  # times as many relations as nodes are drawn at most
+_ONE_BY_ONE = 100
 _NEAREST = 256  # nodes or relations that one SIMILAR finds
 
 
@@ -84,7 +89,7 @@ def neighbourhood(
 ) -> Flow[list[tuple[Relation, int]]]:
     """The relations within `k` steps of the entities with these names, nearest first, each with its number of steps."""
     adjacency = yield from adjacency_of(ports, scope)
-    seeds = [vertex for name in names if (vertex := adjacency.vertex(name)) is not None]
+    seeds = [vertex for name in names for vertex in adjacency.named(name)]
     found = k_hop(adjacency, seeds, k, limit=limit, as_of=as_of)
     held = yield from _relations(ports, adjacency, (edge for edge, _ in found), scope, evidence=evidence)
     return [(held[edge], hop) for edge, hop in found if edge in held]
@@ -182,6 +187,63 @@ def _shown(value: Any, adjacency: Adjacency, held: dict[int, Relation]) -> Any:
             return value
 
 
+def drawing(
+    ports: Ports, scope: Scope, *, entities: Sequence[str] | None = None, depth: int = 2, limit: int = 5_000
+) -> Flow[Drawing]:
+    """The graph of a scope to be drawn, ended relations too, or what lies within `depth` steps of some entities.
+
+    Of more than `limit` nodes those with most relations are taken, and with `entities` the nearest relations.
+
+    Raises:
+        InputError: an entity is not in the graph.
+    """
+    adjacency = yield from adjacency_of(ports, scope)
+    alive = np.flatnonzero(~adjacency.gone)
+    if entities is not None:
+        seeds = [vertex for name in entities for vertex in _seeds(adjacency, name)]
+        near = k_hop(adjacency, seeds, depth, limit=_DRAWN * limit, ended=True)
+        alive = np.array([edge for edge, _ in near], np.int64)
+    ends = np.concatenate((adjacency.source[alive], adjacency.destination[alive]))
+    vertices, degrees = np.unique(ends, return_counts=True)
+    kept = np.zeros(adjacency.vertices, bool)
+    kept[vertices[np.argsort(-degrees, kind="stable")[:limit]]] = True
+    if entities is not None:
+        kept[seeds] = True
+    alive = alive[kept[adjacency.source[alive]] & kept[adjacency.destination[alive]]][: _DRAWN * limit]
+    held = yield from _relations(ports, adjacency, alive.tolist(), scope)
+    relations = [held[edge] for edge in sorted(held)]
+    shown = np.unique(np.concatenate((adjacency.source[alive], adjacency.destination[alive])))
+    types = {entity_key(adjacency.names[vertex]): adjacency.kinds[adjacency.kind[vertex]] for vertex in shown.tolist()}
+    return Drawing(
+        title=f"Memory of {', '.join(scope.ids.values())}",
+        relations=relations,
+        types=types,
+        memories=(yield from _evidence(ports, relations, scope)),
+        marked=list(entities or ()),
+        left_out=len(vertices) - len(shown),
+    )
+
+
+def _seeds(adjacency: Adjacency, name: str) -> list[int]:
+    found = adjacency.named(name)
+    if not found:
+        raise InputError(f"no entity is called {name!r} here")
+    return found
+
+
+def _evidence(ports: Ports, relations: Sequence[Relation], scope: Scope) -> Flow[dict[str, MemoryItem]]:
+    """The memories that relations came from, by id: one by one where they are few, else from all of the scope."""
+    ids = list(dict.fromkeys(memory for relation in relations for memory in relation.memories))
+    if len(ids) > _ONE_BY_ONE:
+        return {item.id: item for item in (yield from do(ports.store.find, scope))}
+    found: dict[str, MemoryItem] = {}
+    for memory in ids:
+        item = yield from do(ports.store.get, memory)
+        if item is not None:
+            found[memory] = item
+    return found
+
+
 def adjacency_of(ports: Ports, scope: Scope) -> Flow[Adjacency]:
     """The graph of a scope as it is now."""
     index = ports.adjacency or AdjacencyIndex(ports.store.graph)
@@ -193,9 +255,9 @@ def _starts(
 ) -> Flow[dict[int, float]]:
     """The vertices a question begins at, each with a score: the one of its name, else those near it."""
     name = asked.seed if asked.seed is not None else self_name(scope)
-    vertex = adjacency.vertex(name)
-    if vertex is not None:
-        return {vertex: 1.0}
+    named = adjacency.named(name)
+    if named:
+        return dict.fromkeys(named, 1.0)
     if asked.seed is None or ports.graph is None or not adjacency.vertices:
         return {}
     vectors = yield from embed_texts(ports, [name])
