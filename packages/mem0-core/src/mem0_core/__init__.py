@@ -35,6 +35,7 @@ from mem0_core.records import (
     Scope,
     SearchResult,
 )
+from mem0_core.replies import cited
 from mem0_core.reranking import arerank, rerank
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "SearchResult",
     "StoreError",
     "arerank",
+    "cited",
     "rerank",
 ]
 __version__ = "0.1.0"

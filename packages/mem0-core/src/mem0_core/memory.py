@@ -31,6 +31,7 @@ from mem0_core.pipelines import upkeep
 from mem0_core.pipelines.bulk import Source, import_messages
 from mem0_core.pipelines.converse import brief, summarise
 from mem0_core.pipelines.missing import explain_missing
+from mem0_core.pipelines.pack import Form
 from mem0_core.pipelines.recall import Query, recall
 from mem0_core.pipelines.remember import remember
 from mem0_core.pipelines.request import PROCEDURAL, Prompts, Request, heard, options_of, request_of
@@ -81,7 +82,8 @@ from mem0_core.shapes import (
     relation_dict,
     relations_dict,
 )
-from mem0_core.text import check_metadata, estimated_tokens, parse_day, parse_messages, parse_time
+from mem0_core.text import check_metadata, parse_day, parse_messages, parse_time
+from mem0_core.tokens import estimated_tokens
 from mem0_core.wiring import (
     Foreign,
     component,
@@ -512,6 +514,7 @@ class Memory:
         exclude: Sequence[str] = (),
         introduction: str = MEMORIES_INTRODUCTION,
         count_tokens: Callable[[str], int] | None = None,
+        citations: bool = False,
         as_of: int | float | str | datetime | None = None,
     ) -> Flow[ContextDict]:
         """What an agent should see now, within a budget: the summary, memories, relations, the last messages.
@@ -527,11 +530,15 @@ class Memory:
             filters, threshold: as in `search`, for memories.
             exclude: texts that the agent sees anyway; memories that say just the same are left out.
             introduction: what the agent's model is told about the block.
+            citations: number memories and relations, and ask the model to cite them as in [1]; `cited` finds in its
+                answer the memories it names.
             as_of: what it would have seen then, but for the messages.
 
         Returns:
             ``text`` (all but the messages, as a block for the system prompt, marked as data), and its parts:
-            ``summary``, ``memories``, ``relations``, ``messages``; ``tokens`` they take.
+            ``summary``, ``memories``, ``relations``, ``messages``; ``tokens`` they take; with `citations`, as
+            ``citations`` the ids of memories by their numbers in the text. Memories are best first, what is pinned
+            before them; of near-duplicates there is the newest only, in the place of the best.
         """
         scope, filter = _address(filters, user_id, agent_id, run_id)
         then = None if as_of is None else parse_time(as_of, "as_of")
@@ -542,27 +549,40 @@ class Memory:
         if asked is not None:
             most = _limit(limit, None, default=20)
             wanted = self._asked(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
-        of_model: Callable[[str], int] = getattr(self._chat, "count_tokens", estimated_tokens)
-        found = yield from brief(
+        form = Form(
+            max_tokens=max_tokens,
+            count=count_tokens or (yield from do(self._counter)),
+            line=lambda hit, number: memory_line(found_dict(hit, False), number),
+            introduction=introduction,
+            citations=citations,
+        )
+        packed = yield from brief(
             (yield from self._ports()),
             wanted,
             scope,
-            max_tokens=max_tokens,
+            form,
+            today=_today() if then is None else then[:10],
             recent=self.config.window if recent is None else recent,
-            count=count_tokens or of_model,
-            line=lambda hit: memory_line(found_dict(hit, False)),
-            introduction=introduction,
             exclude=exclude,
             as_of=then,
         )
-        return ContextDict(
-            text=found.text,
-            summary=found.summary,
-            memories=[found_dict(hit, False) for hit in found.hits],
-            relations=[relation_dict(relation, score) for relation, score in found.relations],
-            messages=[message_dict(message) for message in found.messages],
-            tokens=found.tokens,
+        seen = ContextDict(
+            text=packed.text,
+            summary=packed.summary,
+            memories=[found_dict(hit, False) for hit in packed.hits],
+            relations=[relation_dict(relation, score) for relation, score in packed.relations],
+            messages=[message_dict(message) for message in packed.messages],
+            tokens=packed.tokens,
         )
+        if citations:
+            seen["citations"] = packed.citations
+        return seen
+
+    def _counter(self) -> Callable[[str], int]:
+        """What counts tokens where the caller does not say; a model that reads its vocabulary first has done so."""
+        count: Callable[[str], int] = getattr(self._chat, "count_tokens", estimated_tokens)
+        count("")
+        return count
 
     def _pin(self, memory_id: str, pinned: bool = True) -> Flow[None]:
         """Make a memory part of every `context` of its scope, whatever is asked, or (False) no longer.

@@ -118,7 +118,8 @@ class Reply:
 class ChatModel(Protocol):
     """A language model. Raises ModelError when the call fails for good.
 
-    It may have an attribute ``supports``, a collection of "schema" and "tools", which decides how it is asked.
+    It may have an attribute ``supports``, a collection of "schema" and "tools", which decides how it is asked, and a
+    method ``count_tokens(text) -> int``, by which budgets are kept; without it tokens are estimated.
     """
 
     def complete(

@@ -16,6 +16,7 @@ from mem0_core.ports import Tool
 from mem0_core.records import Relation
 
 __all__ = [
+    "CITATIONS_REQUEST",
     "MEMORIES_INTRODUCTION",
     "NO_CONTEXT",
     "Context",
@@ -48,24 +49,46 @@ MEMORIES_INTRODUCTION = (
 """What an agent's model is told about the memories it is shown."""
 
 
+CITATIONS_REQUEST = (
+    "Where your answer rests on a memory, cite its id in square brackets right after what it tells, as in [1]; several"
+    " as in [1][3]."
+)
+"""What a model is told besides where its answer should name the memories it used."""
+
+
 def memories_block(lines: Sequence[str], *, introduction: str = MEMORIES_INTRODUCTION) -> str:
     """Memories, as `memory_line` writes them, for an agent's system prompt; empty where there are none."""
     return "\n".join(["<memories>", introduction, *lines, "</memories>"]) if lines else ""
 
 
-def memory_line(memory: Mapping[str, Any]) -> str:
-    """A memory, as `Memory.search` returns it, on one line: what, who said it, and when.
+def memory_line(memory: Mapping[str, Any], number: int | None = None) -> str:
+    """A memory, as `Memory.search` returns it, on one line: what, who said it, when, and when it was changed.
 
     JSON keeps a memory on its line, and ``<\\/`` keeps it from closing the block it stands in.
+
+    Args:
+        number: what to cite it by.
     """
-    day = str(memory.get("updated_at") or memory.get("created_at") or "")[:10]
-    shown = {"memory": memory["memory"], "from": memory.get("actor_id") or memory.get("role"), "date": day}
+    said, changed = (str(memory.get(key) or "")[:10] for key in ("created_at", "updated_at"))
+    shown = {
+        "id": number,
+        "memory": memory["memory"],
+        "from": memory.get("actor_id") or memory.get("role"),
+        "date": said,
+        "updated": changed if changed != said else "",
+    }
     return _line({key: value for key, value in shown.items() if value})
 
 
-def relation_line(relation: Relation) -> str:
-    """A relation on one line: what, and since when."""
-    return _line({"relation": relation.triplet.sentence, "since": relation.valid_from[:10]})
+def relation_line(relation: Relation, number: int | None = None) -> str:
+    """A relation on one line: what, since when, and until when if it ended."""
+    shown = {
+        "id": number,
+        "relation": relation.triplet.sentence,
+        "since": relation.valid_from[:10],
+        "until": (relation.valid_to or "")[:10],
+    }
+    return _line({key: value for key, value in shown.items() if value})
 
 
 def summary_line(summary: str) -> str:
@@ -73,8 +96,11 @@ def summary_line(summary: str) -> str:
     return _line({"summary": summary})
 
 
+_BREAKS = {ord(mark): f"\\u{ord(mark):04x}" for mark in "\x85\u2028\u2029"}  # line breaks that JSON leaves as they are
+
+
 def _line(shown: Mapping[str, Any]) -> str:
-    return json.dumps(dict(shown), ensure_ascii=False).replace("</", "<\\/")
+    return json.dumps(dict(shown), ensure_ascii=False).replace("</", "<\\/").translate(_BREAKS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,6 +187,7 @@ class MemoryItem:
         created_at, updated_at: ISO 8601 with offset; `created_at` is the `timestamp` of the add where given.
         seq: position in the store's order of changes; projections follow it.
         pinned: always part of `Memory.context`, whatever is asked; it does not age.
+        row: its number in the store, where it was read from there as it is now.
     """
 
     id: str
@@ -202,6 +203,7 @@ class MemoryItem:
     expiration_date: str | None = None
     seq: int = 0
     pinned: bool = False
+    row: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -570,7 +572,10 @@ class MemoryDict(TypedDict):
 
 
 class ContextDict(TypedDict):
-    """What an agent should see now; `text` holds all of it but the messages."""
+    """What an agent should see now; `text` holds all of it but the messages.
+
+    With ``citations=True``, `citations` maps the numbers in it to ids of memories.
+    """
 
     text: str
     summary: str
@@ -578,6 +583,7 @@ class ContextDict(TypedDict):
     relations: list[RelationDict]
     messages: list[dict[str, Any]]
     tokens: int
+    citations: NotRequired[dict[str, str]]
 
 
 class SearchResult(TypedDict):

@@ -42,6 +42,7 @@ __all__ = [
     "Problem",
     "Reading",
     "ScoresReply",
+    "cited",
     "merge",
     "operation_key",
     "read_facts",
@@ -548,3 +549,33 @@ _LEAD = re.compile(
 """What a model says before a summary, on a line of its own or up to a colon."""
 
 _CONTROLS = {code: None for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"}
+
+
+# --- citations ---------------------------------------------------------------------------------------------------
+
+_BRACKETS = re.compile(r"[\[【]([^\[\]【】]*)[\]】]")
+_NUMBER = re.compile(
+    r"(?:(?:id|ids|memory|memories):? ?|#)?(?P<first>\d{1,6})(?: ?[-–—] ?(?P<last>\d{1,6}))?", re.IGNORECASE
+)
+_BETWEEN = re.compile(r"\s*(?:[,;&،，、]|\band\b)\s*")
+
+
+def cited(answer: str, citations: Mapping[str, str]) -> list[str]:
+    """The ids of the memories that an answer cites, in the order of the text, each once.
+
+    ``[1]``, ``[1][3]``, ``[1, 3]``, ``[1-3]``, ``[1 and 3]``, ``[id 1]`` and ``【1】`` are citations. Numbers that are
+    not in `citations` were made up; brackets that hold anything else are part of the text.
+
+    Args:
+        answer: what the model said.
+        citations: ids by numbers, as `Memory.context` returns them.
+    """
+    known = {int(number): memory_id for number, memory_id in citations.items()}
+    found: dict[str, None] = {}
+    for held in _BRACKETS.findall(answer):
+        numbers = [_NUMBER.fullmatch(part) for part in _BETWEEN.split(held.strip())]
+        for number in numbers if all(numbers) else ():
+            assert number is not None
+            first, last = int(number["first"]), int(number["last"] or number["first"])
+            found |= {known[place]: None for place in sorted(known) if first <= place <= last}
+    return list(found)

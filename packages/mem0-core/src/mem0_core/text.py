@@ -16,7 +16,6 @@ __all__ = [
     "ROLES",
     "ParsedMessages",
     "check_metadata",
-    "estimated_tokens",
     "parse_day",
     "parse_messages",
     "parse_one",
@@ -212,11 +211,6 @@ _SELF = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
 def speaks_of_self(text: str) -> bool:
     """Whether the speaker comes up in a text, in English: I, me, my, mine, myself."""
     return _SELF.search(text) is not None
-
-
-def estimated_tokens(text: str) -> int:
-    """About how many tokens a text takes; rather too many: a third of its bytes (English takes a quarter)."""
-    return (len(text.encode()) + 2) // 3
 
 
 def parse_time(value: object, what: str = "timestamp") -> str:

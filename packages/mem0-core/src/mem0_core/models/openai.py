@@ -12,6 +12,7 @@ import logging
 import os
 import re
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
@@ -23,6 +24,7 @@ from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.described_tools import described_calls, with_described_tools
 from mem0_core.ports import Reply, Tool, ToolCall
 from mem0_core.records import Usage
+from mem0_core.tokens import counter_for
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -85,6 +87,10 @@ class OpenAIChat:
         self._schema_form: WeakKeyDictionary[type[BaseModel], int] = WeakKeyDictionary()
         self._tools_form = 0
 
+    @cached_property
+    def _count(self) -> Callable[[str], int]:
+        return counter_for(self.model)
+
     def __repr__(self) -> str:
         return f"OpenAIChat(model={self.model!r}, base_url={self._server.url!r})"
 
@@ -115,6 +121,10 @@ class OpenAIChat:
         """`complete`, awaited."""
         create = self._server.async_client().chat.completions.create
         return await _adrive(self._exchange(messages, task, schema, tools), create, self._server.errors)
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text, see `tokens.counter_for`: counted or estimated, and nothing is downloaded for it."""
+        return self._count(text)
 
     def close(self) -> None:
         """Close the connections of `complete`."""

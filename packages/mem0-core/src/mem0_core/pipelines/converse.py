@@ -7,25 +7,25 @@ add never waits for it, and does with an old one, or none.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass, replace
+from collections.abc import Sequence, Set
+from dataclasses import replace
 
 from mem0_core.errors import StoreError
 from mem0_core.flow import Flow, do
+from mem0_core.pipelines.pack import Form, Found, Packed, newer_sayings, pack
 from mem0_core.pipelines.recall import Query, recall
 from mem0_core.pipelines.request import Request
 from mem0_core.ports import ChatModel, Job, Lease, Ports, Summary
-from mem0_core.prompts import NO_CONTEXT, Context, memories_block, relation_line, summary_line, summary_messages
-from mem0_core.records import Hit, Message, Relation, Scope, same_fact_key
+from mem0_core.prompts import NO_CONTEXT, Context, summary_messages
+from mem0_core.records import Hit, Scope, is_expired, same_fact_key
 from mem0_core.replies import read_summary
 from mem0_core.text import transcript
 
-__all__ = ["Brief", "brief", "context_of", "due", "summarise"]
+__all__ = ["brief", "context_of", "due", "summarise"]
 
 _MOST = 200  # messages that one summary takes in; what is left waits for the next
-_FOR_MESSAGES = 0.4  # the share of a budget that is kept for recent messages, where there are enough of them
-_FOR_RELATIONS = 0.15
 _MOST_SHOWN = 50  # hits that are shown anyway a search makes up for
+_DUPLICATES = 10  # and near-duplicates
 
 
 def context_of(ports: Ports, request: Request) -> Flow[Context]:
@@ -83,93 +83,62 @@ def summarise(ports: Ports, chat: ChatModel, job: Job, lease: Lease, *, max_word
 # --- what an agent should see now --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Brief:
-    """What fits into a budget of tokens; `text` holds all but the messages, as a block for the system prompt."""
-
-    text: str
-    summary: str
-    hits: list[Hit]
-    relations: list[tuple[Relation, float]]
-    messages: list[Message]
-    tokens: int
-
-
 def brief(
     ports: Ports,
     query: Query | None,
     scope: Scope,
+    form: Form,
     *,
-    max_tokens: int,
+    today: str,
     recent: int,
-    count: Callable[[str], int],
-    line: Callable[[Hit], str],
-    introduction: str,
     exclude: Sequence[str] = (),
     as_of: str | None = None,
-) -> Flow[Brief]:
-    """The summary, what is pinned, what bears on `query`, and the last messages, as far as they fit.
-
-    Pinned memories come first, then the summary, then memories and relations, best first; what is too long is left
-    out, and the next tried. Messages take what is left, the newest first, and are sure of two fifths.
+) -> Flow[Packed]:
+    """The summary, what is pinned, what bears on `query`, and the last messages, as far as they fit; see `pack`.
 
     Args:
         query: None where nothing is asked yet: then nothing is recalled.
+        today: ``YYYY-MM-DD``; what is pinned and expired before it is left out.
         recent: how many messages at most.
-        count: tokens of a text.
-        line: how a memory is written.
-        introduction: what the model is told about the block.
         exclude: texts that are shown anyway: memories that say just the same are left out.
-        as_of: the summary of that time; messages are of now, so there are none.
+        as_of: the summary and the memories of that time; messages are of now, so there are none.
     """
     talk = ports.store.talk
     said = (yield from do(talk.before, scope, None, limit=recent)) if recent and as_of is None else []
-    room = _Room(max_tokens - count(memories_block([""], introduction=introduction)), count)
-    shown = {same_fact_key(text) for text in exclude}
-    kept = room.total * (1 - _FOR_MESSAGES) if said else room.total
-    pinned = [Hit(item, 1.0) for item in (yield from do(ports.store.pinned, scope))]
-    hits = [hit for hit in pinned if room.take(line(hit), upto=kept)]
     last = yield from do(talk.summary, scope, as_of=as_of)
-    summary = last.text if last and room.take(summary_line(last.text), upto=kept) else ""
-    relations: list[tuple[Relation, float]] = []
+    pinned = yield from _pinned(ports, scope, today, as_of)
+    found = Found(summary=last.text if last else "", pinned=pinned, messages=said)
     if query is not None:
-        recalled = yield from recall(ports, replace(query, limit=query.limit + min(len(shown), _MOST_SHOWN)))
-        known = {hit.item.id for hit in hits}
-        new = [hit for hit in recalled.hits if hit.item.id not in known and same_fact_key(hit.item.text) not in shown]
-        before = kept - room.total * _FOR_RELATIONS if recalled.relations else kept
-        hits += [hit for hit in new[: query.limit] if room.take(line(hit), upto=before)]
-        seen = {hit.item.id for hit in hits} | {hit.item.id for hit in recalled.hits} - {hit.item.id for hit in new}
-        relations = [
-            pair
-            for pair in recalled.relations
-            if _adds(pair, seen, query) and room.take(relation_line(pair[0]), upto=kept)
-        ]
-    lines = [*([summary_line(summary)] if summary else []), *map(line, hits)]
-    lines += [relation_line(relation) for relation, _ in relations]
-    messages = [message for message in reversed(said) if room.take(transcript([message]), upto=room.total)][::-1]
-    text = memories_block(lines, introduction=introduction)
-    return Brief(text, summary, hits, relations, messages, count(text) + sum(count(transcript([m])) for m in messages))
+        found = yield from _recalled(ports, query, found, {same_fact_key(text) for text in exclude})
+    return pack(found, form)
 
 
-def _adds(found: tuple[Relation, float], seen: Set[str], query: Query) -> bool:
-    """Whether a relation is near enough, and says what the memories that are seen do not say already."""
-    relation, score = found
-    near = query.threshold is None or score >= query.threshold
-    return near and not (relation.memories and seen >= set(relation.memories))
+def _pinned(ports: Ports, scope: Scope, today: str, as_of: str | None) -> Flow[list[Hit]]:
+    """What is pinned now, as it was then."""
+    items = yield from do(ports.store.pinned, scope)
+    if items and as_of is not None:
+        ids = {item.id for item in items}
+        rows = set((yield from do(ports.store.rows, scope, as_of=as_of)).tolist())
+        past, _ = yield from do(ports.store.past, scope, as_of=as_of)
+        items = [item for item in items if item.row is None or item.row in rows]
+        items += [replace(item, pinned=True) for item in past if item.id in ids]
+    return [Hit(item, 1.0) for item in items if not is_expired(item, today)]
 
 
-class _Room:
-    """What is left of a budget of tokens."""
-
-    def __init__(self, total: int, count: Callable[[str], int]) -> None:
-        self.total = total
-        self._count = count
-        self._taken = 0
-
-    def take(self, text: str, *, upto: float) -> bool:
-        """Whether a text fits below `upto`; if it does, it takes its place."""
-        cost = self._count(text) + 1  # its line break
-        if not text or self._taken + cost > upto:
-            return False
-        self._taken += cost
-        return True
+def _recalled(ports: Ports, query: Query, found: Found, shown: Set[bytes]) -> Flow[Found]:
+    """What was found, and what bears on a query besides what is pinned and what is shown anyway."""
+    spare = len(found.pinned) + min(len(shown), _MOST_SHOWN) + _DUPLICATES
+    recalled = yield from recall(ports, replace(query, limit=query.limit + spare))
+    pinned = {hit.item.id for hit in found.pinned}
+    others = [hit for hit in recalled.hits if hit.item.id not in pinned]
+    hits = [hit for hit in others if same_fact_key(hit.item.text) not in shown]
+    newer = yield from newer_sayings(ports, [*found.pinned, *hits], query.scope, as_of=query.as_of)
+    floor = 0.0 if query.threshold is None else query.threshold
+    return replace(
+        found,
+        hits=hits,
+        limit=query.limit,
+        newer=newer,
+        relations=[pair for pair in recalled.relations if pair[1] >= floor],
+        known={hit.item.id for hit in others} - {hit.item.id for hit in hits},
+    )

@@ -709,10 +709,11 @@ def _fix_space(db: sqlite3.Connection, space: tuple[str, int] | None) -> int:
 
 def _select(db: sqlite3.Connection, tail: str, values: Sequence[Any]) -> list[tuple[int, MemoryItem]]:
     rows = db.execute(f"SELECT {_MEMORY_COLUMNS} FROM memories {tail}", values).fetchall()
-    return [(row[0], _item(row)) for row in rows]
+    return [(row[0], _item(row, row[0])) for row in rows]
 
 
-def _item(row: tuple[Any, ...]) -> MemoryItem:
+def _item(row: tuple[Any, ...], number: int | None = None) -> MemoryItem:
+    """The memory in a row of the memories, which have numbers, or of the past."""
     return MemoryItem(
         id=row[1],
         scope=scope_of(row[2], row[3], row[4]),
@@ -727,6 +728,7 @@ def _item(row: tuple[Any, ...]) -> MemoryItem:
         expiration_date=row[13],
         seq=row[14],
         pinned=bool(row[15]),
+        row=number,
     )
 
 

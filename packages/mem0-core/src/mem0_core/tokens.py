@@ -1,0 +1,169 @@
+"""How many tokens a text takes: by the model's own vocabulary where it lies on this machine, else estimated.
+
+The estimate is for vocabularies nobody knows, so it is rather too high: for English, code, and text of most languages
+it is above what GPT-4, GPT-4o, Claude 2, Llama 3, Mistral, Qwen and DeepSeek count (docs/conversations.md).
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+import tempfile
+from bisect import bisect
+from collections.abc import Callable
+from functools import lru_cache
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tiktoken import Encoding
+
+__all__ = ["counter_for", "estimated_tokens"]
+
+# --- estimated ---------------------------------------------------------------------------------------------------
+
+_RUN = re.compile(r"[A-Za-z0-9]+")
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_SIGN = re.compile(r"[!-/:-@\[-`{-~]")
+_BLANK = re.compile(r"[^\S ]| {2,16}| (?=[0-9])")  # a single space belongs to the word after it, if that is one
+_FOREIGN = re.compile(r"[^\x00-\x7f]")
+
+_COMMON_PART = 4  # letters; so long a word is mostly one token
+_MORE_LETTERS = 2.0  # of a longer word to a further token
+_CAPITALS = 2.0  # letters to a token
+_NOISE, _LONGEST_WORD = 0.85, 20  # tokens to a letter among digits, or of what is too long for a word: keys, hashes
+_PER_SIGN = 0.8
+
+_SCRIPTS: tuple[tuple[int, float], ...] = (
+    (0x0000, 1.2),  # Latin letters with marks, and what stands among them
+    (0x0250, 2.0),
+    (0x0370, 1.3),  # Greek
+    (0x0400, 0.9),  # Cyrillic
+    (0x0460, 2.0),  # its rare letters, Armenian
+    (0x0590, 1.2),  # Hebrew, Arabic
+    (0x0780, 2.0),
+    (0x0900, 1.3),  # Devanagari
+    (0x0980, 3.0),  # other scripts of India and its neighbours, Thai, Georgian, Ethiopic, Khmer, ...
+    (0x1E00, 1.2),  # Latin for Vietnamese
+    (0x1F00, 3.0),
+    (0x2000, 1.4),  # dashes and quotation marks
+    (0x2070, 3.0),
+    (0x3000, 1.2),  # kana
+    (0x3100, 3.0),
+    (0x4E00, 1.3),  # Han
+    (0xA000, 3.0),
+    (0xAC00, 1.4),  # Hangul
+    (0xD7B0, 3.0),
+    (0xFF00, 1.4),  # full-width forms
+    (0xFFF0, 3.0),
+    (0x10000, 4.0),  # emoji
+)
+"""Tokens to a letter of the script that begins there, by the worst of the vocabularies; at most one to a byte."""
+_BEGINS = [first for first, _ in _SCRIPTS]
+
+
+def estimated_tokens(text: str) -> int:
+    """About how many tokens a text takes; rather too many."""
+    total = sum(map(_of_run, _RUN.findall(text))) + len(_BLANK.findall(text)) + _PER_SIGN * len(_SIGN.findall(text))
+    if not text.isascii():
+        total += sum(map(_of_letter, _FOREIGN.findall(text)))
+    return ceil(total)
+
+
+@lru_cache(maxsize=65_536)  # the words of one language come up again and again
+def _of_run(run: str) -> float:
+    """Of letters and digits in a row; some vocabularies take each digit by itself."""
+    digits = sum(map(str.isdigit, run))
+    letters = len(run) - digits
+    if (digits and letters) or letters >= _LONGEST_WORD:
+        return digits + _NOISE * letters
+    return digits + sum(map(_of_part, _PART.findall(run)))
+
+
+def _of_part(part: str) -> float:
+    if part.isupper():
+        return max(1.0, len(part) / _CAPITALS)
+    return 1.0 + max(0, len(part) - _COMMON_PART) / _MORE_LETTERS
+
+
+@lru_cache(maxsize=8_192)
+def _of_letter(letter: str) -> float:
+    return _SCRIPTS[bisect(_BEGINS, ord(letter)) - 1][1]
+
+
+# --- counted -----------------------------------------------------------------------------------------------------
+
+_GPT4 = (
+    r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
+    r"|\s+(?!\S)|\s"
+)
+_GPT4O = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+_ENCODINGS = {
+    "cl100k_base": (_GPT4, "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"),
+    "o200k_base": (_GPT4O, "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"),
+}
+"""How each splits a text into words, and the SHA-256 of its vocabulary."""
+_SAME = {"o200k_harmony": "o200k_base"}  # but for special tokens, which no memory is made of
+_SOURCE = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
+
+
+def counter_for(model: str) -> Callable[[str], int]:
+    """What counts the tokens of a text for an OpenAI model.
+
+    tiktoken downloads a vocabulary when it first uses it. So it is not asked for one: if it is installed, and has the
+    model's vocabulary in its cache (``$TIKTOKEN_CACHE_DIR``, ``$DATA_GYM_CACHE_DIR``, or a folder of temporary files),
+    that file is read. Otherwise, and for models that it does not know, the tokens are estimated.
+    """
+    encoding = _encoding_of(model.removeprefix("openai/"))  # as OpenRouter has it
+    if encoding is None:
+        return estimated_tokens
+    return lambda text: len(encoding.encode_ordinary(text))
+
+
+def _encoding_of(model: str) -> Encoding | None:
+    try:
+        from tiktoken import encoding_name_for_model
+    except ImportError:
+        return None
+    try:
+        name = encoding_name_for_model(model)
+    except KeyError:
+        return None
+    name = _SAME.get(name, name)
+    path = _cached(name)
+    return None if path is None else _encoding(name, path)
+
+
+def _cached(name: str) -> Path | None:
+    """The file in which tiktoken would keep the vocabulary."""
+    chosen = (os.environ[key] for key in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR") if key in os.environ)
+    folder = next(chosen, os.path.join(tempfile.gettempdir(), "data-gym-cache"))
+    if not folder or name not in _ENCODINGS:
+        return None
+    key = hashlib.sha1(_SOURCE.format(name).encode(), usedforsecurity=False).hexdigest()
+    path = Path(folder, key)
+    return path if path.is_file() else None
+
+
+@lru_cache(maxsize=4)  # reading one takes a third of a second
+def _encoding(name: str, path: Path) -> Encoding | None:
+    """The encoding with the vocabulary in a file, if it is the right one."""
+    from tiktoken import Encoding
+
+    pattern, sha256 = _ENCODINGS[name]
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None  # somebody else's, or gone meanwhile
+    if hashlib.sha256(content).hexdigest() != sha256:
+        return None
+    pairs = (line.split() for line in content.splitlines() if line)
+    ranks = {base64.b64decode(token): int(rank) for token, rank in pairs}
+    return Encoding(name, pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
