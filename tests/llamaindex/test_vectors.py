@@ -14,7 +14,7 @@ from llama_index.vector_stores.qdrant import QdrantVectorStore
 from qdrant_client import QdrantClient, models
 
 from mem0_core import ConfigError, Scope
-from mem0_core.contracts import ALICE, BOB, DIMS, LATER, VectorIndexContract, unit_vectors
+from mem0_core.contracts import ALICE, BOB, CLOSE, DIMS, LATER, VectorIndexContract, unit_vectors
 from mem0_core.ports import MemoryStore, VectorIndex
 from mem0_core.stores.sqlite import SQLiteStore
 from mem0_core.testing import HashEmbedder
@@ -143,7 +143,7 @@ def same(found: list[list[tuple[int, float]]], expected: list[list[tuple[int, fl
     rows = [[row for row, _ in of_query] for of_query in found]
     scores = [score for of_query in found for _, score in of_query]
     return rows == [[row for row, _ in of_query] for of_query in expected] and scores == pytest.approx(
-        [score for of_query in expected for _, score in of_query], abs=1e-5
+        [score for of_query in expected for _, score in of_query], abs=CLOSE
     )
 
 
@@ -151,7 +151,7 @@ def test_the_vector_store_is_really_searched_and_holds_no_text(
     store: MemoryStore, troubled: Troubled, index: VectorStoreIndex, client: QdrantClient
 ) -> None:
     vectors = fill(store, 40)
-    assert index.nearest(ALICE, vectors[:1], 5)[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert index.nearest(ALICE, vectors[:1], 5)[0][0][1] == pytest.approx(1, abs=CLOSE)
     assert held(client) == store.rows(ALICE).tolist()
     assert "fact" not in str(client.scroll("memories", limit=100))
     troubled.calls.clear()
@@ -165,7 +165,7 @@ def test_another_process_goes_on_where_the_last_one_ended(store: MemoryStore, cl
     fill(store, 2, seed=9)
     again = in_trouble(client)
     found = VectorStoreIndex(again, source=store).nearest(ALICE, unit_vectors(1, seed=9), 1)
-    assert found[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert found[0][0][1] == pytest.approx(1, abs=CLOSE)
     assert again.calls.count("add") == 2, "the new vectors, and how far it came"
     assert held(client) == store.rows(ALICE).tolist()
 
@@ -178,7 +178,7 @@ def test_a_simple_store_that_was_saved_goes_on_too(store: MemoryStore, tmp_path:
     late = fill(store, 1, seed=5)
     again = SimpleVectorStore.from_persist_path(str(tmp_path / "vectors.json"))
     before = len(again.data.embedding_dict)
-    assert VectorStoreIndex(again, source=store).nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert VectorStoreIndex(again, source=store).nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=CLOSE)
     assert len(again.data.embedding_dict) == before + 1
 
 
@@ -196,9 +196,9 @@ def test_an_outage_costs_no_result_and_is_caught_up(
     exact = index._truth.nearest(ALICE, vectors[:3], 10)
     assert same(index.nearest(ALICE, vectors[:3], 10), exact)
     late = fill(store, 1, seed=5)
-    assert index.nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert index.nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=CLOSE)
     troubled.trouble = None
-    assert index.nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert index.nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=CLOSE)
     assert held(client) == store.rows(ALICE).tolist()
 
 
@@ -214,16 +214,16 @@ def test_one_that_hangs_is_given_up_and_asked_again_later(
         release.wait(30)
 
     troubled.trouble = hang
-    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=CLOSE)
     assert hung.is_set()
     troubled.calls.clear()
-    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=CLOSE)
     assert troubled.calls == [], "it is left alone for a while"
     troubled.trouble = None
     release.set()
     index._down_until = 0  # the while is over
     index._timeout = 5
-    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=1e-5)
+    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=CLOSE)
     assert held(client) == store.rows(ALICE).tolist()
 
 

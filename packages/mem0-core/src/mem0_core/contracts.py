@@ -42,6 +42,7 @@ from mem0_core.words import read as read_words
 from mem0_core.words import terms
 
 __all__ = [
+    "CLOSE",
     "MemoryStoreContract",
     "VectorIndexContract",
     "adds_of",
