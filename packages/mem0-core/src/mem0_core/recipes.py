@@ -147,7 +147,7 @@ class Recipe:
 
 
 def _between(long: float, short: float, shortness: float) -> float:
-    return long + (short - long) * shortness
+    return round(long + (short - long) * shortness, 2)  # a weight that makes no difference is none
 
 
 def shortness(typical: float) -> float:
