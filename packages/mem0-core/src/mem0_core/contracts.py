@@ -595,6 +595,21 @@ class MemoryStoreContract:
         }
         assert len(store.rows(ALICE, as_of=BEFORE)) == 0
 
+    def test_a_memory_that_is_read_knows_its_row(self, store: MemoryStore) -> None:
+        """So that its vector can be found; what it said before has none of its own."""
+        (item,) = self.add(store, "Lives in Rome", created_at=BEFORE)
+        store.pin(item.id, True)
+        (row,) = store.rows(ALICE).tolist()
+        read = [
+            store.get(item.id),
+            *store.find(ALICE),
+            *store.pinned(ALICE),
+            *store.by_rows([row], scope=ALICE).values(),
+        ]
+        assert [each and each.row for each in read] == [row] * 4
+        self.change(store, Event.UPDATE, item, "Lives in Oslo")
+        assert [each.row for each in store.past(ALICE, as_of=BEFORE)[0]] == [None]
+
     def test_metadata_alone_leaves_no_past(self, store: MemoryStore) -> None:
         (item,) = self.add(store, "Lives in Rome")
         after = MemoryItem(**{**_fields(item), "metadata": {"k": 1}, "updated_at": LATER})

@@ -14,7 +14,6 @@ import tempfile
 from bisect import bisect
 from collections.abc import Callable
 from functools import lru_cache
-from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,66 +30,68 @@ _SIGN = re.compile(r"[!-/:-@\[-`{-~]")
 _BLANK = re.compile(r"[^\S ]| {2,16}| (?=[0-9])")  # a single space belongs to the word after it, if that is one
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 
+# In hundredths of a token, so that sums are exact.
+_TOKEN = 100
 _COMMON_PART = 4  # letters; so long a word is mostly one token
-_MORE_LETTERS = 2.0  # of a longer word to a further token
-_CAPITALS = 2.0  # letters to a token
-_NOISE, _LONGEST_WORD = 0.85, 20  # tokens to a letter among digits, or of what is too long for a word: keys, hashes
-_PER_SIGN = 0.8
+_PER_LETTER = 50  # of what a word has above that, and of one in capitals
+_PER_NOISE, _LONGEST_WORD = 85, 20  # a letter among digits, or of what is too long for a word: keys, hashes
+_PER_SIGN = 80
 
-_SCRIPTS: tuple[tuple[int, float], ...] = (
-    (0x0000, 1.2),  # Latin letters with marks, and what stands among them
-    (0x0250, 2.0),
-    (0x0370, 1.3),  # Greek
-    (0x0400, 0.9),  # Cyrillic
-    (0x0460, 2.0),  # its rare letters, Armenian
-    (0x0590, 1.2),  # Hebrew, Arabic
-    (0x0780, 2.0),
-    (0x0900, 1.3),  # Devanagari
-    (0x0980, 3.0),  # other scripts of India and its neighbours, Thai, Georgian, Ethiopic, Khmer, ...
-    (0x1E00, 1.2),  # Latin for Vietnamese
-    (0x1F00, 3.0),
-    (0x2000, 1.4),  # dashes and quotation marks
-    (0x2070, 3.0),
-    (0x3000, 1.2),  # kana
-    (0x3100, 3.0),
-    (0x4E00, 1.3),  # Han
-    (0xA000, 3.0),
-    (0xAC00, 1.4),  # Hangul
-    (0xD7B0, 3.0),
-    (0xFF00, 1.4),  # full-width forms
-    (0xFFF0, 3.0),
-    (0x10000, 4.0),  # emoji
+_SCRIPTS: tuple[tuple[int, int], ...] = (
+    (0x0000, 120),  # Latin letters with marks, and what stands among them
+    (0x0250, 200),
+    (0x0370, 130),  # Greek
+    (0x0400, 105),  # Cyrillic: a token to a letter where it was learnt from English
+    (0x0460, 200),  # its rare letters, Armenian
+    (0x0590, 120),  # Hebrew, Arabic
+    (0x0780, 200),
+    (0x0900, 130),  # Devanagari
+    (0x0980, 300),  # other scripts of India and its neighbours, Thai, Georgian, Ethiopic, Khmer, ...
+    (0x1E00, 120),  # Latin for Vietnamese
+    (0x1F00, 300),
+    (0x2000, 140),  # dashes and quotation marks
+    (0x2070, 300),
+    (0x3000, 120),  # kana
+    (0x3100, 300),
+    (0x4E00, 130),  # Han
+    (0xA000, 300),
+    (0xAC00, 140),  # Hangul
+    (0xD7B0, 300),
+    (0xFF00, 140),  # full-width forms
+    (0xFFF0, 300),
+    (0x10000, 400),  # emoji
 )
-"""Tokens to a letter of the script that begins there, by the worst of the vocabularies; at most one to a byte."""
+"""What a letter takes of the script that begins there, by the worst of the vocabularies, or what its bytes are."""
 _BEGINS = [first for first, _ in _SCRIPTS]
 
 
 def estimated_tokens(text: str) -> int:
     """About how many tokens a text takes; rather too many."""
-    total = sum(map(_of_run, _RUN.findall(text))) + len(_BLANK.findall(text)) + _PER_SIGN * len(_SIGN.findall(text))
+    total = sum(map(_of_run, _RUN.findall(text)))
+    total += _TOKEN * len(_BLANK.findall(text)) + _PER_SIGN * len(_SIGN.findall(text))
     if not text.isascii():
         total += sum(map(_of_letter, _FOREIGN.findall(text)))
-    return ceil(total)
+    return -(-total // _TOKEN)
 
 
 @lru_cache(maxsize=65_536)  # the words of one language come up again and again
-def _of_run(run: str) -> float:
+def _of_run(run: str) -> int:
     """Of letters and digits in a row; some vocabularies take each digit by itself."""
     digits = sum(map(str.isdigit, run))
     letters = len(run) - digits
     if (digits and letters) or letters >= _LONGEST_WORD:
-        return digits + _NOISE * letters
-    return digits + sum(map(_of_part, _PART.findall(run)))
+        return _TOKEN * digits + _PER_NOISE * letters
+    return _TOKEN * digits + sum(map(_of_part, _PART.findall(run)))
 
 
-def _of_part(part: str) -> float:
+def _of_part(part: str) -> int:
     if part.isupper():
-        return max(1.0, len(part) / _CAPITALS)
-    return 1.0 + max(0, len(part) - _COMMON_PART) / _MORE_LETTERS
+        return max(_TOKEN, _PER_LETTER * len(part))
+    return _TOKEN + _PER_LETTER * max(0, len(part) - _COMMON_PART)
 
 
 @lru_cache(maxsize=8_192)
-def _of_letter(letter: str) -> float:
+def _of_letter(letter: str) -> int:
     return _SCRIPTS[bisect(_BEGINS, ord(letter)) - 1][1]
 
 

@@ -122,6 +122,7 @@ def _pinned(ports: Ports, scope: Scope, today: str, as_of: str | None) -> Flow[l
         past, _ = yield from do(ports.store.past, scope, as_of=as_of)
         items = [item for item in items if item.row is None or item.row in rows]
         items += [replace(item, pinned=True) for item in past if item.id in ids]
+        items.sort(key=lambda item: item.created_at)
     return [Hit(item, 1.0) for item in items if not is_expired(item, today)]
 
 
