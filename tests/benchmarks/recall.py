@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mem0_core.ports import Embedder
-from mem0_core.recipes import HYBRID, MEM0, OFFLINE, PAPER
+from mem0_core.recipes import HYBRID, MEM0, OFFLINE
 from tests.benchmarks import ablation, beam, gate, locomo, musique
 from tests.benchmarks.baselines import Baseline
 from tests.benchmarks.collection import Dataset
@@ -27,6 +27,7 @@ __all__ = ["BARS", "FUSED", "OURS", "PLAIN", "measure", "score"]
 OURS = "Memory, the default (hybrid)"
 PLAIN = "Memory, recipe mem0"
 FUSED = "RRF k=60 of both"
+RELATED = "with relations, read by rules"
 BARS: Mapping[str, Mapping[str, float]] = {
     "LoCoMo": {"R@10": 80, "R@5": 70, "MRR": 60},
     "BEAM": {"R@10": 62},
@@ -44,7 +45,8 @@ def measure(plan: Plan) -> Report:
         if embedder is None:
             report.skip(name, "the weights or libraries of OnnxEmbedder are not installed")
         else:
-            score(report, dataset, embedder, plan.resamples, BARS[name] if plan.scores_all else {})
+            strangers = gate.strangers(dataset, list(datasets.values()))
+            score(report, dataset, embedder, plan.resamples, BARS[name] if plan.scores_all else {}, strangers)
     return report
 
 
@@ -62,32 +64,46 @@ def _datasets(plan: Plan) -> dict[str, Dataset]:
 
 
 def score(
-    report: Report, dataset: Dataset, embedder: Embedder, resamples: int, bars: Mapping[str, float] | None = None
+    report: Report,
+    dataset: Dataset,
+    embedder: Embedder,
+    resamples: int,
+    bars: Mapping[str, float] | None = None,
+    strangers: Sequence[str] = (),
 ) -> None:
-    """Rank with the memory and with the baselines, and fill the report."""
+    """Rank with the memory and with the baselines, and fill the report.
+
+    Args:
+        bars: the least that the default must reach, by measure.
+        strangers: questions that the dataset does not answer.
+    """
     timed = TimedEmbedder(CachedEmbedder(embedder))
+
+    def run(name: str, search: Search) -> Run:
+        _say(f"{dataset.name}: {name}")
+        return _run(dataset, timed, search)
+
     _say(f"{dataset.name}: adding")
     with remembered(dataset, timed) as memory:
-
-        def run(name: str, search: Search) -> Run:
-            _say(f"{dataset.name}: {name}")
-            return _run(dataset, timed, search)
-
         runs = {name: run(name, search) for name, search in _systems(dataset, memory, timed).items()}
-        scores = {name: Scores(dataset, run.ranked) for name, run in runs.items()}
-        _system_rows(report, dataset, runs, scores, resamples)
-        _kind_rows(report, dataset, scores, resamples)
-        for name, least in (bars or {}).items():
-            figure = scores[OURS].figures(resamples)[name]
-            report.add(
-                "the default must reach", f"{dataset.name}, {name}", figure[0], "%", Bar(">=", least), _span(figure)
-            )
-        gate.rows(report, dataset, runs[OURS].best)
-        varied = {
-            name: Scores(dataset, run(name, memory.by(recipe)).ranked)
-            for name, recipe in ablation.variants(HYBRID).items()
-        }
-        ablation.rows(report, dataset, scores[OURS], varied, resamples)
+        changed = {name: run(name, memory.by(recipe)) for name, recipe in ablation.variants(HYBRID).items()}
+        ask = memory.by(HYBRID)
+        strange = [ask(one.name, text).best for one in dataset.collections for text in strangers]
+    _say(f"{dataset.name}: adding, with relations")
+    with remembered(dataset, timed, relations=True) as memory:
+        changed[RELATED] = run(RELATED, memory.by(HYBRID))
+        cut = {name: run(name, memory.by(recipe)) for name, recipe in ablation.without_relations(HYBRID).items()}
+    scores = {name: Scores(dataset, one.ranked) for name, one in runs.items()}
+    _system_rows(report, dataset, runs, scores, resamples)
+    _kind_rows(report, dataset, scores, resamples)
+    for label, least in (bars or {}).items():
+        figure = scores[OURS].figures(resamples)[label]
+        name = f"{dataset.name}, {label}"
+        report.add("the default must reach", name, figure[0], "%", Bar(">=", least), _span(figure))
+    gate.rows(report, dataset, runs[OURS].best, strange)
+    ablated, related = ({name: Scores(dataset, one.ranked) for name, one in some.items()} for some in (changed, cut))
+    ablation.rows(report, dataset, scores[OURS], ablated, resamples)
+    ablation.rows(report, dataset, ablated[RELATED], related, resamples, f", {RELATED}")
 
 
 def _say(what: str) -> None:
@@ -102,7 +118,6 @@ def _systems(dataset: Dataset, memory: Remembered, embedder: Embedder) -> dict[s
     return {
         OURS: memory.by(HYBRID),
         PLAIN: memory.by(MEM0),
-        "Memory, recipe paper": memory.by(PAPER),
         "Memory, recipe offline": memory.by(OFFLINE),
         "NumPy, MiniLM": lambda user, question: Found(plain[user].dense(question)),
         "rank-bm25, Okapi": lambda user, question: Found(plain[user].bm25(question)),
