@@ -47,8 +47,10 @@ def rows(
     detail = report.details.setdefault(dataset.name, {}).setdefault(f"ablation{aside}", {})
     for name, scores in changed.items():
         figures = scores.above(whole, resamples)
-        note = "  ".join(f"{label} {_signed(figures[label])}" for label in (dataset.headline, "MRR", "nDCG@10"))
-        report.add(section, name, figures[dataset.headline][0], "points", note=note)
+        _, low, high = headline = figures[dataset.headline]
+        others = "  ".join(f"{label} {_signed(figures[label])}" for label in ("MRR", "nDCG@10"))
+        note = f"{low:+.1f} to {high:+.1f}  {others}"
+        report.add(section, name, round(headline[0], 9), "points", note=note)
         detail[name] = figures
 
 
