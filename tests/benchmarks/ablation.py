@@ -5,39 +5,55 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from mem0_core.recipes import SIGNALS, Recipe
+from mem0_core.recipes import SIGNALS, Recipe, Source
 from tests.benchmarks.collection import Dataset
 from tests.benchmarks.report import Report
-from tests.benchmarks.scores import Scores
+from tests.benchmarks.scores import Figure, Scores
 
-__all__ = ["rows", "variants"]
+__all__ = ["rows", "variants", "without_relations"]
 
-_POOLS = (50, 200)
+_POOLS = (50, 100, 200)
+_OF_RELATIONS = ("graph", "evidence", "path")
 
 
 def variants(recipe: Recipe) -> dict[str, Recipe]:
     """The recipe without each of its signals and sources, with other pools, and with one kind of text's weights."""
-    found = {f"without {name}": recipe.without(name) for name in SIGNALS if name in recipe.signals}
-    for source in recipe.sources:
-        kept = tuple(other for other in recipe.sources if other != source)
-        found[f"without the {source} source"] = dataclasses.replace(recipe, sources=kept)
-    found |= {f"pool of {size}": dataclasses.replace(recipe, pool=size) for size in _POOLS}
+    names = [name for name in SIGNALS if name in recipe.signals and name not in _OF_RELATIONS]
+    found = {f"without {name}": recipe.without(name) for name in names}
+    sources = [source for source in recipe.sources if source != "graph"]
+    found |= {f"without the {source} source": _without_source(recipe, source) for source in sources}
+    found |= {f"pool of {size}": dataclasses.replace(recipe, pool=size) for size in _POOLS if size != recipe.pool}
     if recipe.long is not None:
         found["weights of short texts only"] = dataclasses.replace(recipe, long=None)
         found["weights of long texts only"] = dataclasses.replace(recipe, short=recipe.long, long=None)
     return found
 
 
-def rows(report: Report, dataset: Dataset, whole: Scores, varied: Mapping[str, Scores], resamples: int) -> None:
-    """What the changed recipes score above the whole one, in points, with the intervals of paired questions."""
-    section = f"{dataset.name}, what a change of the default does to its {dataset.headline}"
-    detail = report.details.setdefault(dataset.name, {}).setdefault("ablation", {})
-    for name, scores in varied.items():
+def without_relations(recipe: Recipe) -> dict[str, Recipe]:
+    """The recipe without each of what only relations feed."""
+    found = {f"without {name}": recipe.without(name) for name in _OF_RELATIONS if name in recipe.signals}
+    return found | {"without the graph source": _without_source(recipe, "graph")}
+
+
+def _without_source(recipe: Recipe, left_out: Source) -> Recipe:
+    return dataclasses.replace(recipe, sources=tuple(source for source in recipe.sources if source != left_out))
+
+
+def rows(
+    report: Report, dataset: Dataset, whole: Scores, changed: Mapping[str, Scores], resamples: int, aside: str = ""
+) -> None:
+    """What changed recipes score above the whole one, in points, with the intervals of paired questions."""
+    section = f"{dataset.name}, what a change of the default does to its {dataset.headline}{aside}"
+    detail = report.details.setdefault(dataset.name, {}).setdefault(f"ablation{aside}", {})
+    for name, scores in changed.items():
         figures = scores.above(whole, resamples)
-        note = "  ".join(
-            f"{'' if label == dataset.headline else f'{label} {figures[label][0]:+.1f} '}"
-            f"({figures[label][1]:+.1f} to {figures[label][2]:+.1f})"
-            for label in (dataset.headline, "MRR")
-        )
-        report.add(section, name, figures[dataset.headline][0], "points", note=note)
+        _, low, high = headline = figures[dataset.headline]
+        others = "  ".join(f"{label} {_signed(figures[label])}" for label in ("MRR", "nDCG@10"))
+        note = f"{low:+.1f} to {high:+.1f}  {others}"
+        report.add(section, name, round(headline[0], 9), "points", note=note)
         detail[name] = figures
+
+
+def _signed(figure: Figure) -> str:
+    difference, low, high = figure
+    return f"{difference:+.1f} ({low:+.1f} to {high:+.1f})"

@@ -8,7 +8,7 @@ from typing import Any
 
 __all__ = ["draw"]
 
-_COLOURS = ("#1b5e8c", "#5b9bc7", "#8fbcd9", "#b9d6e8", "#9a9a9a", "#b8b8b8", "#d96b2b")
+_COLOURS = ("#1b5e8c", "#7fb2d5", "#b9d6e8", "#9a9a9a", "#bdbdbd", "#d98b5b")
 
 
 def draw(details: Mapping[str, Mapping[str, Any]], path: Path) -> Path:
@@ -35,7 +35,7 @@ def draw(details: Mapping[str, Mapping[str, Any]], path: Path) -> Path:
             color=_COLOURS[place % len(_COLOURS)],
             error_kw={"lw": 0.8, "capsize": 2},
         )
-        axes.bar_label(bars, fmt="%.0f", label_type="center", fontsize=7, color="white" if place == 0 else "black")
+        axes.bar_label(bars, fmt="%.1f", label_type="center", fontsize=7, color="white" if place == 0 else "black")
     axes.set_xticks(range(len(details)), [_title(name, found) for name, found in details.items()])
     axes.set_ylim(0, 100)
     axes.set_ylabel("% of the gold units; bars of 95 %")

@@ -267,12 +267,15 @@ def test_recall_ranks_by_memory_and_baselines_and_changes_one_thing_at_a_time(
     dataset: Dataset, bars: dict[str, float], units: int, scored: int, kinds: dict[str, int], tmp_path: Path
 ) -> None:
     report = Report("recall")
-    recall.score(report, dataset, HashEmbedder(), resamples=50, bars=bars)
+    recall.score(report, dataset, HashEmbedder(), resamples=50, bars=bars, strangers=["Is it raining?"])
     found = report.details[dataset.name]
     assert (found["units"], found["questions"]["scored"]) == (units, scored)
     assert {kind: of_kind["questions"] for kind, of_kind in found["kinds"].items()} == kinds
     assert found["systems"][recall.OURS]["R@10"][0] == found["systems"][recall.FUSED]["R@10"][0] == 100
-    assert found["ablation"].keys() == ablation.variants(HYBRID).keys()
+    changed, related = ablation.variants(HYBRID), ablation.without_relations(HYBRID)
+    assert found["ablation"].keys() == changed.keys() | {recall.RELATED}
+    assert found[f"ablation, {recall.RELATED}"].keys() == related.keys()
+    assert HYBRID.signals <= {name.split()[-1] for name in (*changed, *related)}, "each signal is left out once"
     assert {row.name: row.verdict for row in report.rows if row.bar} == {
         f"{dataset.name}, {name}": "MISS" if least > 100 else "pass" for name, least in bars.items()
     }
@@ -307,15 +310,20 @@ def test_recall_measures_what_is_here(monkeypatch: pytest.MonkeyPatch, tmp_path:
 
 
 def test_ablation_changes_one_thing_each() -> None:
-    recipe = Recipe("two", Weights(dense=0.5, bm25=0.5), Weights(dense=1.0, date=0.2), sources=("dense", "lexical"))
+    short, long = Weights(dense=0.5, bm25=0.5), Weights(dense=0.8, date=0.2, graph=0.1)
+    recipe = Recipe("two", short, long, sources=("dense", "lexical", "graph"), pool=100)
     found = ablation.variants(recipe)
     assert list(found) == [
         *("without dense", "without bm25", "without date"),
         *("without the dense source", "without the lexical source"),
         *("pool of 50", "pool of 200", "weights of short texts only", "weights of long texts only"),
     ]
-    assert found["without bm25"].signals == {"dense", "date"}
-    assert found["without the dense source"].sources == ("lexical",)
+    assert found["without bm25"].signals == {"dense", "date", "graph"}
+    assert found["without the dense source"].sources == ("lexical", "graph")
+    related = ablation.without_relations(recipe)
+    assert list(related) == ["without graph", "without the graph source"]
+    assert related["without graph"].signals == {"dense", "bm25", "date"}
+    assert related["without the graph source"].sources == ("dense", "lexical")
     assert found["pool of 50"].pool == 50
     assert found["weights of long texts only"].weights(1.0) == recipe.weights(0.0)
     assert found["weights of short texts only"].weights(0.0) == recipe.weights(1.0)
@@ -326,12 +334,16 @@ def test_the_gate_is_what_nearly_all_good_questions_reach() -> None:
     questions = tuple(Question("?", kind, gold) for kind, gold in asked)
     report = Report("recall")
     dataset = Dataset("set", "unit", (Collection("one", (), questions),), unanswerable="none")
-    gate.rows(report, dataset, [0.4, 0.6, 0.8, 0.3, 0.5])
-    (row,) = report.rows
-    assert row.value == pytest.approx(0.412)
-    assert "50 % are below it" in row.note
+    gate.rows(report, dataset, [0.4, 0.6, 0.8, 0.3, 0.5], [0.1])
+    assert [row.value for row in report.rows] == pytest.approx([0.412, 50, 100])
     assert gate.separation([0.4, 0.6, 0.8], [0.3, 0.5]) == pytest.approx(5 / 6)
     assert gate.separation([0.5], [0.5]) == 0.5
+
+
+def test_strangers_are_asked_of_all_other_datasets() -> None:
+    sets = [locomo.dataset([locomo.read(TALK)]), beam.dataset([beam.read(CHAT)]), musique.dataset(musique.read(HOPS))]
+    asked = gate.strangers(sets[1], sets)
+    assert asked == [TALK["qa"][0]["question"], TALK["qa"][1]["question"], *(entry["question"] for entry in HOPS)]
 
 
 def test_differences_are_those_of_the_same_questions() -> None:
