@@ -106,9 +106,9 @@ QUICK = Plan(
     turns_of_agent=10,
     conversations=1,
     sessions=6,
-    questions=60,
+    questions=30,
     chats=1,
     batches=1,
-    multihops=5,
+    multihops=3,
     resamples=500,
 )

@@ -272,6 +272,7 @@ def test_recall_ranks_by_memory_and_baselines_and_changes_one_thing_at_a_time(
     assert (found["units"], found["questions"]["scored"]) == (units, scored)
     assert {kind: of_kind["questions"] for kind, of_kind in found["kinds"].items()} == kinds
     assert found["systems"][recall.OURS]["R@10"][0] == found["systems"][recall.FUSED]["R@10"][0] == 100
+    assert found["lead"][recall.FUSED] == (0, 0, 0)
     changed, related = ablation.variants(HYBRID), ablation.without_relations(HYBRID)
     assert found["ablation"].keys() == changed.keys() | {recall.RELATED}
     assert found[f"ablation, {recall.RELATED}"].keys() == related.keys()
