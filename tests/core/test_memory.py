@@ -7,6 +7,8 @@ import base64
 import inspect
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -820,3 +822,9 @@ def test_help_shows_what_a_verb_returns() -> None:
     assert inspect.signature(Memory.add).return_annotation == "AddResult"
     assert inspect.signature(AsyncMemory.get).return_annotation == "MemoryDict | None"
     assert Memory.asearch.__qualname__ == "Memory.asearch"
+
+
+def test_importing_the_package_brings_no_heavy_library() -> None:
+    heavy = "{'numpy', 'faiss', 'lark', 'rank_bm25', 'Stemmer', 'sqlite3', 'onnxruntime', 'torch', 'openai', 'neo4j'}"
+    code = f"import sys, mem0_core; found = {heavy} & set(sys.modules); assert not found, found"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -15,7 +15,6 @@ from mem0_core import rules
 from mem0_core.errors import ModelError
 from mem0_core.flow import Flow, do
 from mem0_core.graph.question import read_question
-from mem0_core.pipelines.explore import traverse
 from mem0_core.pipelines.near import embed_texts
 from mem0_core.pipelines.relate import look, name_entities, self_name
 from mem0_core.ports import Around, Graph, Ports
@@ -107,6 +106,8 @@ def _led_to(ports: Ports, text: str, scope: Scope, as_of: str | None) -> Flow[di
 
     Those are possessive chains ("my sister's dog"), "who is", and questions about a time.
     """
+    from mem0_core.pipelines.explore import traverse  # brings NumPy, which importing this package must not
+
     asked = read_question(text)
     if not (asked.chain or asked.who or is_about_time(text)):
         return {}
