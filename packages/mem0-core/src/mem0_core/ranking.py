@@ -50,7 +50,7 @@ _K1, _B, _TYPICAL, _HALF = 1.2, 0.5, 50.0, 25.0  # of BM25; the last is the scor
 _SAID_OFTEN = 3.0  # a relation said so often counts as half certain
 _MONTH = 30.44
 
-LEADERS = 25  # memories of which the neighbours are looked at too
+LEADERS = 10  # memories of which the neighbours are looked at too
 SEEDS = 10  # memories from which PageRank starts
 NAMES = 40  # names through which it walks
 CROWD = 50  # a name that more memories have leads nowhere
@@ -112,6 +112,8 @@ def best_by_words(
 
 def lexical(weights: Mapping[str, float], counts: Mapping[str, int], length: int, typical: float = _TYPICAL) -> float:
     """BM25 of a text that has the words of a query so often, as a number in [0, 1)."""
+    if not counts:
+        return 0.0
     norm = _K1 * (1 - _B + _B * length / typical)
     total = sum(weights[word] * count * (_K1 + 1) / (count + norm) for word, count in counts.items())
     return total / (total + _HALF)
@@ -120,9 +122,8 @@ def lexical(weights: Mapping[str, float], counts: Mapping[str, int], length: int
 def said(terms: Sequence[str], weights: Mapping[str, float], dense: float) -> Said:
     """How a memory with these terms, and this cosine, matches a query whose words weigh so much."""
     counts: dict[str, int] = {}
-    for term in terms:
-        if term in weights:
-            counts[term] = counts.get(term, 0) + 1
+    for term in [term for term in terms if term in weights]:  # few of many are: a comprehension passes them fastest
+        counts[term] = counts.get(term, 0) + 1
     return Said(counts, len(terms), dense)
 
 

@@ -13,6 +13,7 @@ import dataclasses
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from mem0_core.errors import ConfigError
@@ -29,8 +30,8 @@ reranker is sure of (1 against 0) passes those that lead by up to 0.25. A weak m
 many times what it can bring (docs/reranking.md has the measurements).
 """
 
-_MIDDLE = 64  # words: a memory of that length is as much a short text as a long one
-_STEEPNESS = 4
+_MIDDLE = 48  # words: a memory of that length is as much a short text as a long one
+_STEEPNESS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class Recipe:
     short: Weights
     long: Weights | None = None
     sources: tuple[Source, ...] = ("dense",)
-    pool: int = 50
+    pool: int = 40
     hops: int = 1
     threshold: float | None = None
     gate: float = 0.3
@@ -118,14 +119,12 @@ class Recipe:
 
     def weights(self, shortness: float) -> dict[str, float]:
         """The weight of each signal where texts are as short as this (0 for long, 1 for short); none that is 0."""
-        long = self.long or self.short
-        found = {name: _between(getattr(long, name), getattr(self.short, name), shortness) for name in SIGNALS}
-        return {name: weight for name, weight in found.items() if weight}
+        return dict(_weights(self.short, self.long or self.short, shortness))
 
     @property
     def signals(self) -> frozenset[str]:
         """Those that count for any kind of text."""
-        return frozenset({**self.weights(0.0), **self.weights(1.0)})
+        return _signals(self.short, self.long or self.short)
 
     @property
     def is_dense_only(self) -> bool:
@@ -134,8 +133,7 @@ class Recipe:
     @property
     def scale(self) -> Callable[[float], float]:
         """What makes a score in [0, 1] of a weighted sum: nothing where weights add up to 1 at most, else tanh."""
-        most = max(sum(weight for weight in self.weights(end).values() if weight > 0) for end in (0.0, 1.0))
-        return float if most <= 1.0 + 1e-9 else math.tanh
+        return _scale(self.short, self.long or self.short)
 
     def without(self, *names: str) -> Recipe:
         """The recipe with these signals switched off."""
@@ -144,6 +142,23 @@ class Recipe:
             raise ConfigError(f"recipe: unknown signals {sorted(unknown)}; known: {', '.join(SIGNALS)}")
         long = None if self.long is None else dataclasses.replace(self.long, **off)
         return dataclasses.replace(self, short=dataclasses.replace(self.short, **off), long=long)
+
+
+@lru_cache(maxsize=256)  # one search asks several times
+def _weights(short: Weights, long: Weights, shortness: float) -> dict[str, float]:
+    found = {name: _between(getattr(long, name), getattr(short, name), shortness) for name in SIGNALS}
+    return {name: weight for name, weight in found.items() if weight}
+
+
+@lru_cache(maxsize=256)
+def _signals(short: Weights, long: Weights) -> frozenset[str]:
+    return frozenset({**_weights(short, long, 0.0), **_weights(short, long, 1.0)})
+
+
+@lru_cache(maxsize=256)
+def _scale(short: Weights, long: Weights) -> Callable[[float], float]:
+    most = max(sum(w for w in _weights(short, long, end).values() if w > 0) for end in (0.0, 1.0))
+    return float if most <= 1.0 + 1e-9 else math.tanh
 
 
 def _between(long: float, short: float, shortness: float) -> float:
@@ -179,7 +194,7 @@ HYBRID = Recipe(
         dense=0.35,
         bm25=0.15,
         context_dense=0.15,
-        context_bm25=0.35,
+        context_bm25=0.45,
         speaker=0.15,
         role=0.1,
         question=-0.05,

@@ -180,7 +180,7 @@ def read(ports: Ports, query: Query) -> Flow[Reading]:
         now=now,
         weights=informative(matches),
         speakers=speakers,
-        names=tuple(name for name in words.names(text) if speakers.isdisjoint(name.split())),
+        names=_names(text, speakers) if "pagerank" in recipe.signals else (),
         dates=spans(text, query.reference or now.date()) if "date" in recipe.signals else (),
     )
     related = (yield from _related(ports, ports.graph, query, vectors)) if ports.graph else Related()
@@ -189,6 +189,10 @@ def read(ports: Ports, query: Query) -> Flow[Reading]:
         only = yield from do(ports.store.rows, query.scope, filter=query.filter, as_of=query.as_of)
     beside = yield from (_past if query.as_of is not None else _unlearnt)(ports, query, vectors, asked)
     return Reading(asked, vectors, matches, related, only, beside)
+
+
+def _names(text: str, speakers: frozenset[str]) -> tuple[str, ...]:
+    return tuple(name for name in words.names(text) if speakers.isdisjoint(name.split()))
 
 
 def _related(ports: Ports, graph: Graph, query: Query, vectors: NDArray[np.float32]) -> Flow[Related]:
