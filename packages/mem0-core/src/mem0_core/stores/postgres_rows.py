@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from mem0_core.errors import StoreError
 from mem0_core.records import Scope
+from mem0_core.stores.truth import ids_of, numbers, scope_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["exact_of", "ids_of", "integers", "limit_of", "numbers", "part_of", "scope_of", "scope_sql", "stack", "unit"]
+__all__ = ["exact_of", "ids_of", "integers", "numbers", "part_of", "scope_of", "scope_sql", "stack"]
 
 _LONGEST = 200  # characters of an id in the name of a part: an index entry has a limit, an id has none
 
@@ -33,15 +33,6 @@ def exact_of(scope: Scope) -> bytes:
     """Equal for scopes whose ids are all equal. Returns 16 bytes."""
     ids = "\0".join(f"{len(value)}:{value}" if value else "" for value in ids_of(scope))
     return hashlib.blake2b(ids.encode(), digest_size=16).digest()
-
-
-@lru_cache(maxsize=4096)
-def scope_of(user_id: str | None, agent_id: str | None, run_id: str | None) -> Scope:
-    return Scope(user_id, agent_id, run_id)  # cached: the rows of one search mostly share theirs
-
-
-def ids_of(scope: Scope) -> tuple[str | None, str | None, str | None]:
-    return scope.user_id, scope.agent_id, scope.run_id
 
 
 def scope_sql(scope: Scope, table: str = "") -> tuple[str, list[Any]]:
@@ -63,32 +54,9 @@ def scope_sql(scope: Scope, table: str = "") -> tuple[str, list[Any]]:
     return " AND ".join(tests), values
 
 
-def limit_of(limit: int | None) -> int | None:
-    return limit  # LIMIT NULL is no limit
-
-
 def integers(rows: Any) -> list[int]:
     """Row numbers as psycopg takes them: NumPy's are unknown to it."""
     return [int(row) for row in rows]
-
-
-def unit(vector: Any, dims: int) -> Any:
-    """The vector as it is stored, checked; the form of the others in its space."""
-    import numpy as np
-
-    if vector is None or not dims:
-        raise StoreError("what is embedded is stored with its vector, and the commit names the embedder's space")
-    array = np.ascontiguousarray(vector, dtype=np.float32)
-    if array.shape != (dims,):
-        raise StoreError(f"the embedder promised {dims} dims and gave a vector of shape {array.shape}")
-    return array
-
-
-def numbers(rows: Sequence[tuple[Any, ...]]) -> NDArray[np.int64]:
-    """The first column of `rows`."""
-    import numpy as np
-
-    return np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
 
 
 def stack(vectors: Sequence[Any]) -> NDArray[np.float32]:
