@@ -1,7 +1,7 @@
 """The graph in the PostgreSQL truth: its tables changed within the store's transaction, and read for everybody else.
 
-It means what `sqlite_graph` means. What differs is how it is said: a plan is worked out here, from what a few statements
-find, and written by statements that cross the wire together.
+It means what `sqlite_graph` means, and says it otherwise: a plan is worked out here, from what a few statements find,
+and written by statements that cross the wire together.
 """
 
 from __future__ import annotations
@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from mem0_core.ports import EdgeRow, GraphChanges, GraphRows, NodeRow, OnConflict, Position, VectorSource
 from mem0_core.records import Entity, Event, Node, Relation, RelationChange, Scope, Triplet, entity_key, unsays
-from mem0_core.stores.postgres_rows import exact_of, ids_of, integers, numbers, part_of, scope_of, scope_sql, stack, unit
+from mem0_core.stores.postgres_rows import exact_of, ids_of, integers, numbers, part_of, scope_of, scope_sql, stack
 from mem0_core.stores.postgres_session import (
     Database,
     Statement,
     Steps,
     ask,
-    change,
     every,
     horizon,
     next_seq,
@@ -28,6 +27,7 @@ from mem0_core.stores.postgres_session import (
     within,
 )
 from mem0_core.stores.postgres_vectors import TableVectors
+from mem0_core.stores.truth import vector_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,14 +92,12 @@ class PostgresGraph:
 
     nodes_by_rows, anodes_by_rows = reads(_nodes_by_rows)
 
-    def _nodes_named(
-        self, scope: Scope, names: Sequence[str]
-    ) -> Steps[dict[bytes, tuple[Node, NDArray[np.float32]]]]:
+    def _nodes_named(self, scope: Scope, names: Sequence[str]) -> Steps[dict[bytes, tuple[Node, NDArray[np.float32]]]]:
         yield from within(scope)
         keys = list({entity_key(name) for name in names})
         sql = (
-            f"SELECT {_NODE}, n.key, v.vector FROM nodes AS n JOIN node_vectors AS v ON v.part = n.part AND v.row = n.row"
-            " WHERE n.part = %s AND n.exact = %s AND n.key = ANY(%s)"
+            f"SELECT {_NODE}, n.key, v.vector FROM nodes AS n"
+            " JOIN node_vectors AS v USING (part, row) WHERE n.part = %s AND n.exact = %s AND n.key = ANY(%s)"
         )
         found = yield from ask(sql, (part_of(scope), exact_of(scope), keys))
         vectors = stack([row[-1] for row in found])
@@ -193,9 +191,7 @@ class PostgresGraph:
             )
             asked += [*values, after]
         found = yield from ask(sql, asked)
-        nodes: list[NodeRow] = sorted(
-            (row[1], row[2], bytes(row[5]), row[3], row[4]) for row in found if row[0] == 0
-        )
+        nodes: list[NodeRow] = sorted((row[1], row[2], bytes(row[5]), row[3], row[4]) for row in found if row[0] == 0)
         edges: list[EdgeRow] = sorted(
             ((row[1], row[6], row[2], row[7], row[8], row[3], row[4]) for row in found if row[0] == 1),
             key=lambda edge: edge[0],
@@ -227,19 +223,18 @@ class PostgresGraph:
         edges = [row for row in edges if row[-1] <= upto]
         found = {relation.row: relation for relation in (yield from _among([row[0] for row in edges]))}
         edges = [row for row in edges if row[0] in found]  # one that was erased in between: its tombstone is next
-        gone = [
-            tuple(row for (row,) in (yield from ask(f"{sql} seq > %s AND seq <= %s ORDER BY seq", (after, upto))))
-            for sql in (
-                "SELECT row FROM node_tombstones WHERE",
-                "SELECT row FROM edge_tombstones WHERE erased AND",
+        gone_nodes, gone_edges = yield from together(
+            *(
+                Statement(f"SELECT row FROM {table} seq > %s AND seq <= %s ORDER BY seq", (after, upto))
+                for table in ("node_tombstones WHERE", "edge_tombstones WHERE erased AND")
             )
-        ]
+        )
         named, said = stack([row[-2] for row in nodes]), stack([row[-2] for row in edges])
         return GraphChanges(
             nodes=tuple((_node(row), named[place]) for place, row in enumerate(nodes)),
             relations=tuple((found[row[0]], said[place]) for place, row in enumerate(edges)),
-            removed_nodes=gone[0],
-            removed_relations=gone[1],
+            removed_nodes=tuple(row for (row,) in gone_nodes.rows),
+            removed_relations=tuple(row for (row,) in gone_edges.rows),
             upto=upto,
             more=bool(full),
         )
@@ -247,14 +242,13 @@ class PostgresGraph:
     changes, achanges = reads(_changes)
 
 
-def _reached(seen: int) -> Steps[Position]:
+def _reached(upto: int) -> Steps[Position]:
     """How far the graph of everybody has come, as far as everything is visible."""
-    [(epoch, *reached)] = yield from ask(
-        "SELECT (SELECT value FROM meta WHERE key = 'epoch'), (SELECT max(changed) FROM nodes),"
-        " (SELECT max(changed) FROM edges), (SELECT max(seq) FROM node_tombstones),"
-        " (SELECT max(seq) FROM edge_tombstones)"
-    )
-    return Position(epoch, min(seen, max(seq or 0 for seq in reached)))
+    columns = (("changed", "nodes"), ("changed", "edges"), ("seq", "node_tombstones"), ("seq", "edge_tombstones"))
+    last = ", ".join(f"(SELECT max({number}) FROM {table} WHERE {number} <= %s)" for number, table in columns)
+    sql = f"SELECT (SELECT value FROM meta WHERE key = 'epoch'), {last}"
+    [(epoch, *reached)] = yield from ask(sql, [upto] * len(columns))
+    return Position(epoch, max(seq or 0 for seq in reached))
 
 
 def _held(as_of: str | None) -> tuple[str, list[Any]]:
@@ -311,9 +305,7 @@ def parts_of(*, relations: Iterable[int] = (), memories: Iterable[int] = ()) -> 
     edges, rows = list(relations), list(memories)
     if not edges and not rows:
         return []
-    sql = (
-        "SELECT part FROM edges WHERE row = ANY(%s) UNION SELECT part FROM evidence WHERE memory = ANY(%s)"
-    )
+    sql = "SELECT part FROM edges WHERE row = ANY(%s) UNION SELECT part FROM evidence WHERE memory = ANY(%s)"
     return [part for (part,) in (yield from ask(sql, (edges, rows)))]
 
 
@@ -439,12 +431,12 @@ class GraphWriter:
         types: dict[int, str] = {}  # of nodes that had none, or are new
         rows: list[int] = []
         for row, name, key, type, vector in ends:
-            if row in found:
+            if row is not None and row in found:
                 rows.append(row)
                 continue
             if key not in named:
                 named[key] = (next(numbers), "")
-                made[named[key][0]] = (name, key, unit(vector, self.dims))
+                made[named[key][0]] = (name, key, vector_of(vector, self.dims))
             its_row, its_type = named[key]
             if type and not its_type:
                 named[key] = (its_row, type)
@@ -524,7 +516,7 @@ class GraphWriter:
             [(edge.more, edge.valid_from, edge.seq, part, edge.row) for edge in edges if edge.change is None],
         )
         new = [(edge, edge.change) for edge in edges if edge.change is not None]
-        vectors = [(part, edge.row, unit(change.vectors[2], self.dims)) for edge, change in new]
+        vectors = [(part, edge.row, vector_of(change.vectors[2], self.dims)) for edge, change in new]
         yield from every(
             "INSERT INTO edges (part, exact, user_id, agent_id, run_id, row, source, relationship, destination, weight,"
             " valid_from, seq, changed) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
