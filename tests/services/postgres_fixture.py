@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from mem0_core.stores.postgres import PostgresStore
 from tests.services.postgres_server import PostgresUnavailable, postgres_url
+
+if TYPE_CHECKING:
+    from mem0_core.stores.postgres import PostgresStore
 
 
 @pytest.fixture(scope="session")
@@ -23,6 +26,8 @@ def postgres_server_url() -> Iterator[str]:
 @pytest.fixture
 def postgres_store(postgres_server_url: str) -> Iterator[PostgresStore]:
     """An empty store in the schema ``mem0_tests``, which tests share one after the other."""
+    from mem0_core.stores.postgres import PostgresStore
+
     store = PostgresStore(postgres_server_url, schema="mem0_tests")
     store.reset()
     yield store
