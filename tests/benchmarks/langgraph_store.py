@@ -187,9 +187,9 @@ def _turns(report: Report, plan: Plan, folder: Path) -> None:
             memory.add_many([_value(number)["text"] for number in range(plan.agent_memories)], user_id="u")
             memory.search(QUERY, user_id="u")
             queries = []
-            for _ in range(plan.turns_of_agent):
+            for number in range(plan.turns_of_agent):
                 timed.take()
-                timed.embed([QUERY], kind="query")
+                timed.embed([_said(number)["messages"]], kind="query")
                 queries.append(timed.take().wall)
             middleware = MemoryMiddleware(memory, k=10)
             bare, remembering = _agent([]), _agent([middleware])
