@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 _KIND = {"term": "t", "name": "n", "speaker": "s"}
+_ANY = "SELECT 1 FROM words WHERE words MATCH ? LIMIT 1"
 _AT_ONCE = 100  # postings read in one statement
 
 
@@ -63,6 +64,8 @@ class SQLiteLexicon:
         found: dict[str, NDArray[np.int64]] = {}
         distinct = list(dict.fromkeys(words))
         with self._read() as db:
+            if kind == "speaker" and not db.execute(_ANY, (f'"{prefix}" *',)).fetchone():
+                return {}  # as of most users: what they and their assistant say carries no names
             for start in range(0, len(distinct), _AT_ONCE):
                 some = distinct[start : start + _AT_ONCE]
                 values = [v for w in some for v in (w, f'"{prefix}{_token(w)}"', *others.values(), most)]
