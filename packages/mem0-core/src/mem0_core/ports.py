@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mem0_core.graph.adjacency import AdjacencyIndex
     from mem0_core.records import (
         Change,
+        Days,
         HistoryRow,
         MemoryItem,
         Message,
@@ -320,9 +321,9 @@ class GraphChanges:
 NodeRow = tuple[int, str | None, bytes, str, str]
 """A node as a plain tuple: row, user_id, `records.entity_key`, name, type."""
 
-EdgeRow = tuple[int, int, str, int, int, str, str | None]
+EdgeRow = tuple[int, int, str, int, int, str, str | None, str | None, str | None]
 """A relation as a plain tuple: row, row of its source, relationship, row of its destination, weight, valid_from,
-valid_to."""
+valid_to, and the first and last of the days its memories tell of (`records.Relation.days`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,6 +386,10 @@ class GraphTruth(Protocol):
 
     def support(self, rows: Sequence[int]) -> dict[int, list[int]]:
         """For each of the relations the rows of the living memories that say it."""
+        ...
+
+    def told(self, memories: Sequence[int]) -> dict[int, list[Days]]:
+        """For rows of memories the days that the relations they say are told of, whichever memory tells them."""
         ...
 
     def ended_vectors(self, scope: Scope, *, as_of: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
