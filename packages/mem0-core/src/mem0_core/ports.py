@@ -770,6 +770,7 @@ class GraphOptions:
         limit: n, how many relations a search returns (seed 002: 5).
         triplet_threshold: the cosine from which a relation's sentence answers a query by itself.
         query_entities: who names the entities of a query, a model (seed 002; one call per search) or rules.
+        relations: whether a model finds relations step by step, or by one question (seed 003).
         on_conflict: what becomes of relations that no longer hold.
     """
 
@@ -780,6 +781,7 @@ class GraphOptions:
     limit: int = 5
     triplet_threshold: float = 0.4
     query_entities: Literal["model", "rules"] = "model"
+    relations: Literal["staged", "triplets"] = "staged"
     on_conflict: OnConflict = "invalidate"
 
 

@@ -96,9 +96,9 @@ def days_told(text: str, reference: date) -> Days | None:
     if not found:
         return None
     firsts, lasts = [span.first for span in found], [span.last for span in found]
-    first = None if None in firsts else min(day for day in firsts if day)
-    last = None if None in lasts else max(day for day in lasts if day)
-    return Days(first and first.isoformat(), last and last.isoformat()) if first or last else None
+    first = None if None in firsts else min(day.isoformat() for day in firsts if day)
+    last = None if None in lasts else max(day.isoformat() for day in lasts if day)
+    return Days(first, last) if first or last else None
 
 
 def is_about_time(text: str) -> bool:
@@ -149,7 +149,8 @@ def _inside(span: TimeSpan, first: date | None, last: date | None) -> set[date]:
 
 def _nearest_year(span: TimeSpan, reference: date) -> TimeSpan:
     """A span of every year as it is nearest to a day."""
-    assert span.first is not None and span.last is not None
+    assert span.first is not None
+    assert span.last is not None
     years = [year for year in (reference.year - 1, reference.year, reference.year + 1) if 1 < year <= 9999]
     over = span.last.year - span.first.year  # one that begins in the winter before
     ones = [(_in_this_year(span.first, year - over), _in_this_year(span.last, year)) for year in years]

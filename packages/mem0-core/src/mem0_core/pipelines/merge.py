@@ -183,8 +183,8 @@ def said_by(relation: RelationChange, memories: tuple[int, ...], changes: Sequen
 def _days_of(triplet: Triplet, item: MemoryItem) -> Days | None:
     """The days that a memory tells of where it says a relation.
 
-    "I moved to Porto in May and visit Rome in June" tells two, each with its own days: those of the clauses that name the
-    destination; where none does (a model called it otherwise), those of the whole text.
+    "I moved to Porto in May and visit Rome in June" tells two, each with its own days: those of the clauses that name
+    the destination; where none does (a model called it otherwise), those of the whole text.
     """
     said = date.fromisoformat((item.updated_at or item.created_at)[:10])
     naming = [clause for clause in _CLAUSE.split(item.text) if mentions(clause, triplet.destination)]

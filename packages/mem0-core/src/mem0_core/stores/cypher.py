@@ -183,7 +183,8 @@ class CypherGraph:
         text = (
             f"MATCH (s:Entity {{{matched}}})-[r:RELATES {{{matched}}}]->(d:Entity {{{matched}}})"
             " RETURN r.row, s.name, r.name, d.name, r.user_id, r.agent_id, r.run_id, r.valid_from, r.valid_to,"
-            " r.invalidated_at, r.weight, s.row, d.row, r.memories, r.day_first, r.day_last ORDER BY r.valid_from, r.row"
+            " r.invalidated_at, r.weight, s.row, d.row, r.memories, r.day_first, r.day_last"
+            " ORDER BY r.valid_from, r.row"
         )
         (answer,) = yield from do(self._execute, [(text, values)])
         return [

@@ -145,7 +145,8 @@ class SQLiteGraph:
         with self._read() as db:
             for chunk in chunks(memories):
                 sql = (
-                    "SELECT DISTINCT v.memory, t.day_first, t.day_last FROM evidence AS v JOIN evidence AS t USING (edge)"
+                    "SELECT DISTINCT v.memory, t.day_first, t.day_last"
+                    " FROM evidence AS v JOIN evidence AS t USING (edge)"
                     f" WHERE v.memory IN ({marks(chunk)}) AND NOT v.withdrawn AND NOT t.withdrawn AND {_DATED}"
                 )
                 for memory, *days in db.execute(sql, chunk):
