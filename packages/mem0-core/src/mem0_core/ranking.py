@@ -15,7 +15,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from mem0_core.recipes import Recipe, shortness
-from mem0_core.timewords import TimeSpan, fit
+from mem0_core.timewords import TimeSpan, fit, fit_days
 from mem0_core.words import plain
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mem0_core.ports import Sketch
-    from mem0_core.records import MemoryItem
+    from mem0_core.records import Days, MemoryItem
 
 __all__ = [
     "COMMON",
@@ -175,6 +175,7 @@ class Candidate(NamedTuple):
         graph: the relevance of the nearest relation it supports.
         said: how often the relations it supports were said.
         path: how well a traversal of the graph reached it.
+        told: the days that the relations it supports are told of.
         item: the memory itself, where it is not in the store as it is ranked.
         pending: it is a message that waits to be remembered.
     """
@@ -185,6 +186,7 @@ class Candidate(NamedTuple):
     graph: float = 0.0
     said: int = 0
     path: float = 0.0
+    told: Sequence[Days] = ()
     item: MemoryItem | None = None
     pending: bool = False
 
@@ -310,7 +312,8 @@ class Ranking:
             return [0.0] * len(candidates)
         days = [candidate.sketch.at[:10] for candidate in candidates]
         fits = {day: fit(dates, date.fromisoformat(day)) for day in set(days)}
-        return [fits[day] for day in days]
+        told = [max((fit_days(dates, days) for days in candidate.told), default=0.0) for candidate in candidates]
+        return [max(fits[day], fitting) for day, fitting in zip(days, told, strict=True)]
 
     def _graph(self, candidates: Sequence[Candidate]) -> list[float]:
         return [candidate.graph for candidate in candidates]

@@ -105,7 +105,7 @@ _TABLES = (
         "edge_messages",
     ),
     *("edge_vectors", "edges", "node_vectors", "nodes", "edge_tombstones", "node_tombstones"),
-    *("jobs", "summaries", "imports"),
+    *("jobs", "summaries", "imports", "aliases", "merges"),
 )
 """All but `meta`, those that refer to others first."""
 
