@@ -8,7 +8,7 @@ from typing import Any
 
 from mem0_core.ports import Tool, ToolCall
 
-__all__ = ["described_calls", "with_described_tools"]
+__all__ = ["calls_schema", "described_calls", "with_described_tools"]
 
 
 def with_described_tools(messages: Sequence[Mapping[str, Any]], tools: Sequence[Tool]) -> list[dict[str, Any]]:
@@ -23,6 +23,25 @@ def with_described_tools(messages: Sequence[Mapping[str, Any]], tools: Sequence[
     if messages and messages[0].get("role") == "system" and isinstance(messages[0].get("content"), str):
         return [{**messages[0], "content": f"{messages[0]['content']}\n\n{words}"}, *map(dict, messages[1:])]
     return [{"role": "system", "content": words}, *map(dict, messages)]
+
+
+def calls_schema(tools: Sequence[Tool]) -> dict[str, Any]:
+    """A JSON schema of what `with_described_tools` asks for, for models that can be held to one."""
+    calls = [
+        {
+            "type": "object",
+            "properties": {"name": {"const": tool.name}, "arguments": dict(tool.parameters)},
+            "required": ["name", "arguments"],
+            "additionalProperties": False,
+        }
+        for tool in tools
+    ]
+    return {
+        "type": "object",
+        "properties": {"tool_calls": {"type": "array", "items": {"anyOf": calls}}},
+        "required": ["tool_calls"],
+        "additionalProperties": False,
+    }
 
 
 def described_calls(text: str) -> list[ToolCall]:
