@@ -47,7 +47,7 @@ def quickstart(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All tests but those that need torch or llama.cpp, are slow, or run the docs; another `-m` after `--` overrides."""
+    """All tests but those that need torch or llama.cpp, are slow, or run the docs; `-m` after `--` overrides."""
     install(session, EVERYTHING, "tests")
     session.run("pytest", "-m", "not torch and not gguf and not slow and not docs", *session.posargs)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,7 +12,17 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from mem0_core.ports import Tool, ToolCall
 
-__all__ = ["ASKED", "TEMPLATE", "TOOLS", "TinyFacts", "byte_tokenizer", "check_calls", "save_gguf", "save_llama"]
+__all__ = [
+    "ASKED",
+    "TEMPLATE",
+    "TOOLS",
+    "TinyFacts",
+    "byte_tokenizer",
+    "check_calls",
+    "save_gguf",
+    "save_llama",
+    "save_openvino",
+]
 
 
 class TinyFact(BaseModel):
@@ -143,4 +154,40 @@ def save_llama(folder: Path, *, context: int = 4096, template: str | None = TEMP
     )
     LlamaForCausalLM(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
+    return folder
+
+
+def save_openvino(folder: Path, *, template: str | None = TEMPLATE, seed: int = 7) -> Path:
+    """A model in OpenVINO's format, with its tokenizer: a random table tells what follows a token."""
+    import openvino
+    import openvino_tokenizers
+    from openvino import opset13 as ops
+
+    tokenizer = byte_tokenizer(template)
+    shapes: dict[str, tuple[list[int], type]] = {
+        "input_ids": ([-1, -1], np.int64),
+        "attention_mask": ([-1, -1], np.int64),
+        "position_ids": ([-1, -1], np.int64),
+        "beam_idx": ([-1], np.int32),
+    }
+    inputs = {name: ops.parameter(shape, kind, name=name) for name, (shape, kind) in shapes.items()}
+    for name, parameter in inputs.items():
+        parameter.output(0).set_names({name})
+    scores = np.random.default_rng(seed).normal(0, 1, (len(tokenizer), len(tokenizer))).astype(np.float32)
+    gathered = ops.gather(ops.constant(scores), inputs["input_ids"], ops.constant(np.int64(0)))
+    # OpenVINO's pipeline looks for these in the network, though a table needs no more than the last token.
+    unused = ops.convert(ops.reduce_sum(inputs["attention_mask"], ops.constant(np.array([0, 1]))), "f32")
+    logits = ops.result(ops.add(gathered, ops.multiply(unused, ops.constant(np.float32(0)))))
+    model = openvino.Model([logits], [*inputs.values()], "table")
+    model.outputs[0].get_tensor().set_names({"logits"})
+    folder.mkdir(parents=True, exist_ok=True)
+    openvino.save_model(model, folder / "openvino_model.xml")
+    read, write = openvino_tokenizers.convert_tokenizer(tokenizer, with_detokenizer=True)
+    openvino.save_model(read, folder / "openvino_tokenizer.xml")
+    openvino.save_model(write, folder / "openvino_detokenizer.xml")
+    tokenizer.save_pretrained(folder)
+    config = {"model_type": "llama", "architectures": ["LlamaForCausalLM"], "max_position_embeddings": 4096}
+    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    ends = {"eos_token_id": tokenizer.eos_token_id, "bos_token_id": tokenizer.bos_token_id}
+    (folder / "generation_config.json").write_text(json.dumps(ends), encoding="utf-8")
     return folder

@@ -47,7 +47,7 @@ def calls_schema(tools: Sequence[Tool]) -> dict[str, Any]:
 def described_calls(text: str) -> list[ToolCall]:
     """The calls in a reply to described tools; none where it is in another form, which `replies` then reads."""
     try:
-        content = json.loads(text[text.find("{") : text.rfind("}") + 1])
+        content = json.loads(text[text.find("{") : text.rfind("}") + 1], strict=False)
         return [ToolCall(name=call["name"], arguments=call["arguments"]) for call in content["tool_calls"]]
     except (ValueError, TypeError, KeyError):
         return []
