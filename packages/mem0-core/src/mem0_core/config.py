@@ -50,6 +50,9 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "ollama": "mem0_core.models.openai:OpenAIChat",
         "vllm": "mem0_core.models.openai:OpenAIChat",
         "lmstudio": "mem0_core.models.openai:OpenAIChat",
+        "llama_cpp": "mem0_core.models.llama_cpp:LlamaCppChat",
+        "openvino": "mem0_core.models.openvino:OpenVinoChat",
+        "transformers": "mem0_core.models.transformers:TransformersChat",
     },
     "embedder": {
         "onnx": "mem0_core.models.onnx:OnnxEmbedder",
