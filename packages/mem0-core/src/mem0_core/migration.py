@@ -12,12 +12,14 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from mem0_core.archive import SECTIONS, Archive, Progress, Record, Section
 from mem0_core.errors import StoreError
 
-__all__ = ["Digest", "Migrated", "compare", "digests", "migrate"]
+__all__ = ["Digest", "Migrated", "compare", "digests", "migrate", "opened"]
 
 _CHUNK = 1_000
 _JSON = frozenset({"metadata", "options"})
@@ -95,6 +97,26 @@ def migrate(
     if release:
         source.thaw()
     return Migrated(loaded, found, resumed=begun is not None)
+
+
+@contextmanager
+def opened(where: str, *, make: bool = False) -> Iterator[Archive]:
+    """The store at a place, to be migrated: a folder of data, or a SQLite file.
+
+    Args:
+        make: whether one that is not there is made; else it is a StoreError.
+    """
+    from mem0_core.stores.sqlite import SQLiteStore
+
+    path = Path(where).expanduser()
+    file = path if path.suffix and not path.is_dir() else path / "history.db"
+    if not make and not file.is_file():
+        raise StoreError(f"there is no store at {where}: {file} is missing")
+    store = SQLiteStore(file, filling=True)
+    try:
+        yield store.archive
+    finally:
+        store.close()
 
 
 def digests(
