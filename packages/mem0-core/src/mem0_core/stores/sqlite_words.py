@@ -29,6 +29,7 @@ __all__ = [
     "empty_words",
     "erase_words",
     "is_stale",
+    "put_words",
     "refresh_words",
     "scrub_words",
     "session_of",
@@ -117,10 +118,10 @@ def session_of(user_id: str | None, agent_id: str | None, run_id: str | None, al
 
 
 def write_words(db: sqlite3.Connection, row: int, item: MemoryItem, session: int) -> None:
-    _write(db, row, item.text, item.actor_id, ids_of(item.scope), session)
+    put_words(db, row, item.text, item.actor_id, ids_of(item.scope), session)
 
 
-def _write(
+def put_words(
     db: sqlite3.Connection, row: int, text: str, speaker: str | None, ids: Sequence[str | None], session: int
 ) -> None:
     words = read(text, speaker)
@@ -183,7 +184,7 @@ def refresh_words(db: sqlite3.Connection) -> None:
     memories = "SELECT row, user_id, agent_id, run_id, seq, text, actor_id FROM memories ORDER BY row"
     for row, *ids, seq, text, actor_id in db.execute(memories).fetchall():
         user_id, agent_id, run_id = ids
-        _write(db, row, text, actor_id, ids, session_of(user_id, agent_id, run_id, alone.get(row, seq)))
+        put_words(db, row, text, actor_id, ids, session_of(user_id, agent_id, run_id, alone.get(row, seq)))
     db.execute("INSERT OR REPLACE INTO meta VALUES ('words', ?)", (reading(),))
 
 
