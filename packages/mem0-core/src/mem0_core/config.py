@@ -188,8 +188,9 @@ class MemoryConfig(BaseModel):
     graph_store: GraphConfig | None = None
     """Graph memory. By default it is on without a chat model, when rules read relations, and off with one; False, or
     the provider ``"none"``, for never."""
-    extraction: Literal["staged", "fused"] = "staged"
-    """Whether a model is asked step by step, or once for everything."""
+    extraction: Literal["staged", "fused", "triplets"] = "staged"
+    """Whether a model is asked step by step, or once for everything; with ``"triplets"`` step by step for facts, and
+    once for relations, as lines of SOURCE - RELATION - DESTINATION."""
     operations: Literal["auto", "json", "tools"] = "auto"
     """How a model decides what facts do to memories: in JSON, or by calling tools, as the paper has it. By default by
     tools where the model says that it ``supports`` ``{"tools"}`` and not ``"schema"``."""
