@@ -17,6 +17,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
+from mem0_core.archive import Archive
 from mem0_core.errors import InputError, StoreError
 from mem0_core.filters import Filter
 from mem0_core.ports import (
@@ -45,6 +46,7 @@ from mem0_core.records import (
     same_fact_key,
 )
 from mem0_core.stores.schema import HISTORY_COLUMNS, MIGRATIONS
+from mem0_core.stores.sqlite_archive import SQLiteArchive, check_filled
 from mem0_core.stores.sqlite_filters import casefold, filter_sql
 from mem0_core.stores.sqlite_graph import GraphWriter, SQLiteGraph, erase_graph, erase_support
 from mem0_core.stores.sqlite_jobs import SQLiteJobs, erase_jobs, finish, put
@@ -109,7 +111,7 @@ _TABLES = (
         "edge_messages",
     ),
     *("edge_vectors", "edges", "node_vectors", "nodes", "edge_tombstones", "node_tombstones"),
-    *("jobs", "summaries", "imports"),
+    *("jobs", "summaries", "imports", "aliases", "merges"),
 )
 """All but `meta`, those that refer to others first."""
 
@@ -129,6 +131,7 @@ class SQLiteStore:
         path: the file (made with its folder if missing), or ``":memory:"`` for a store that dies with the object.
         durability: ``"full"`` or ``"process"``, see the module.
         busy_timeout: seconds a write waits for another process's write before StoreError.
+        filling: open it even where a migration into it has not come to its end.
 
     Safe to share between threads. After a fork, open a new one.
     """
@@ -136,7 +139,12 @@ class SQLiteStore:
     inline = True  # see `flow`
 
     def __init__(
-        self, path: str | Path, *, durability: Literal["full", "process"] = "full", busy_timeout: float = 30.0
+        self,
+        path: str | Path,
+        *,
+        durability: Literal["full", "process"] = "full",
+        busy_timeout: float = 30.0,
+        filling: bool = False,
     ) -> None:
         self.path = str(path)
         self._durability = durability
@@ -150,12 +158,15 @@ class SQLiteStore:
         self.talk: Talk = SQLiteTalk(self._read)
         self.jobs: JobQueue = SQLiteJobs(self._read, self._write)
         self.lexicon: Lexicon = SQLiteLexicon(self._read)
+        self.archive: Archive = SQLiteArchive(self._read, self._write)
         if not self._in_memory:
             _make_folder(Path(self.path))
         with _as_store_error(f"open {self.path}"):
             self._writer = self._connect()
             self._writer.execute("PRAGMA cache_size = -32768")  # so that the inner pages of all indexes stay at hand
             self._migrate()
+            if not filling:
+                self._refuse_half_filled()
 
     # --- writing -------------------------------------------------------------------------------------------------
 
@@ -402,6 +413,13 @@ class SQLiteStore:
                     db.execute(statement)
             refresh_words(db)
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+
+    def _refuse_half_filled(self) -> None:
+        try:
+            check_filled(self._writer)
+        except StoreError as error:
+            self._writer.close()
+            raise StoreError(f"{self.path}: {error}") from error
 
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:

@@ -31,6 +31,8 @@ AND ready_at <= ?1 ORDER BY row LIMIT 1
 class SQLiteJobs:
     """A `JobQueue`."""
 
+    inline = True  # see `flow`
+
     def __init__(self, read: Reader, write: Callable[[], AbstractContextManager[sqlite3.Connection]]) -> None:
         self._read = read
         self._write = write

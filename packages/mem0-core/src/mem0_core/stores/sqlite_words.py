@@ -30,6 +30,7 @@ __all__ = [
     "empty_words",
     "erase_words",
     "is_stale",
+    "put_words",
     "refresh_words",
     "scrub_words",
     "session_of",
@@ -37,6 +38,7 @@ __all__ = [
 ]
 
 _KIND = {"term": "t", "name": "n", "speaker": "s"}
+_ANY = "SELECT 1 FROM words WHERE words MATCH ? LIMIT 1"
 _AT_ONCE = 100  # postings read in one statement
 
 
@@ -64,6 +66,8 @@ class SQLiteLexicon:
         found: dict[str, NDArray[np.int64]] = {}
         distinct = list(dict.fromkeys(words))
         with self._read() as db:
+            if kind == "speaker" and not db.execute(_ANY, (f'"{prefix}" *',)).fetchone():
+                return {}  # as of most users: what they and their assistant say carries no names
             for start in range(0, len(distinct), _AT_ONCE):
                 some = distinct[start : start + _AT_ONCE]
                 values = [v for w in some for v in (w, f'"{prefix}{_token(w)}"', *others.values(), most)]
@@ -101,10 +105,10 @@ def _listed(rows: Sequence[int]) -> str:
 
 
 def write_words(db: sqlite3.Connection, row: int, item: MemoryItem, session: int) -> None:
-    _write(db, row, item.text, item.actor_id, ids_of(item.scope), session)
+    put_words(db, row, item.text, item.actor_id, ids_of(item.scope), session)
 
 
-def _write(
+def put_words(
     db: sqlite3.Connection, row: int, text: str, speaker: str | None, ids: Sequence[str | None], session: int
 ) -> None:
     words = read(text, speaker)
@@ -165,7 +169,7 @@ def refresh_words(db: sqlite3.Connection) -> None:
     memories = "SELECT row, user_id, agent_id, run_id, seq, text, actor_id FROM memories ORDER BY row"
     for row, *ids, seq, text, actor_id in db.execute(memories).fetchall():
         user_id, agent_id, run_id = ids
-        _write(db, row, text, actor_id, ids, session_of(user_id, agent_id, run_id, alone.get(row, seq)))
+        put_words(db, row, text, actor_id, ids, session_of(user_id, agent_id, run_id, alone.get(row, seq)))
     db.execute("INSERT OR REPLACE INTO meta VALUES ('words', ?)", (reading(),))
 
 
