@@ -50,6 +50,10 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "ollama": "mem0_core.models.openai:OpenAIChat",
         "vllm": "mem0_core.models.openai:OpenAIChat",
         "lmstudio": "mem0_core.models.openai:OpenAIChat",
+        "local": "mem0_core.models.local:local_chat",
+        "llama_cpp": "mem0_core.models.llama_cpp:LlamaCppChat",
+        "openvino": "mem0_core.models.openvino:OpenVinoChat",
+        "transformers": "mem0_core.models.transformers:TransformersChat",
     },
     "embedder": {
         "onnx": "mem0_core.models.onnx:OnnxEmbedder",
@@ -58,6 +62,7 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "lmstudio": "mem0_core.models.openai:OpenAIEmbedder",
         "huggingface": "mem0_core.models.sentence_transformers:SentenceTransformerEmbedder",
         "sentence_transformers": "mem0_core.models.sentence_transformers:SentenceTransformerEmbedder",
+        "jina": "mem0_core.models.sentence_transformers:jina",
         "hash": "mem0_core.testing:HashEmbedder",
     },
     "reranker": {

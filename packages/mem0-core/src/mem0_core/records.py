@@ -481,6 +481,8 @@ def same_fact_key(text: str, actor_id: str | None = None) -> bytes:
 
 def _bare(token: str) -> str:
     """A word without the punctuation around it; what holds no letter or digit (an emoticon) stays as it is."""
+    if token.isalnum():  # as nearly all are
+        return token
     if not any(map(str.isalnum, token)):
         return "" if _PAUSES.issuperset(token) else token
     bare = token.rstrip(_PUNCTUATION)
