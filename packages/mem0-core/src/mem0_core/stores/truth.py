@@ -9,8 +9,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.errors import StoreError
-from mem0_core.ports import Sketch
-from mem0_core.records import Axis, Change, Event, MemoryItem, Scope, new_id, outlives
+from mem0_core.ports import Job, Sketch
+from mem0_core.records import Axis, Change, Event, MemoryItem, Message, Scope, new_id, outlives
 from mem0_core.words import Words, plain
 
 if TYPE_CHECKING:
@@ -21,6 +21,8 @@ __all__ = [
     "SAID_COLUMNS",
     "Placed",
     "aims_at",
+    "alike",
+    "digests_of",
     "history_row",
     "ids_of",
     "item_of",
@@ -122,6 +124,36 @@ def history_row(
     gone = int(event is Event.DELETE)
     created_at = item.created_at
     return new_id(), item.id, old, new, event.value, created_at, updated_at, gone, item.actor_id, item.role
+
+
+# --- messages and jobs -------------------------------------------------------------------------------------------
+
+
+def digests_of(messages: Sequence[Message], scope: Scope, to_json: Callable[[Any], str]) -> list[bytes]:
+    """What the messages of one add are known by, each of 16 bytes: of the whole add and the place in it."""
+    add = repr((ids_of(scope), [(m.role, m.content, m.name, m.timestamp, to_json(m.metadata)) for m in messages]))
+    whole, digests = hashlib.blake2b(add.encode(), digest_size=16), []
+    for place in range(len(messages)):
+        its = whole.copy()
+        its.update(b"#%d" % place)
+        digests.append(its.digest())
+    return digests
+
+
+def alike(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs at the head that can be done as one: turns of one conversation, under one set of options, untried."""
+    first = jobs[0]
+    together = [first]
+    for job in jobs[1:]:
+        same = _alike_by(job) == _alike_by(first)
+        if first.kind != "remember" or first.attempts or job.attempts or not same:
+            break
+        together.append(job)
+    return together
+
+
+def _alike_by(job: Job) -> tuple[Any, ...]:
+    return job.kind, job.scope, job.options, job.at[:10]
 
 
 # --- words -------------------------------------------------------------------------------------------------------
