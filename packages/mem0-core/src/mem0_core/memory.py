@@ -23,6 +23,7 @@ from mem0_core.config import (
     MemoryConfig,
     check_provider,
     load_config,
+    open_log,
 )
 from mem0_core.errors import ConfigError, InputError, NotFoundError, ScopeError, StoreError
 from mem0_core.filters import Filter, parse_filters, unexpired
@@ -220,6 +221,7 @@ class Memory:
         self._graph_chat: ChatModel | None = self._chat
         if self._graph_config is not None and self._graph_config.llm is not None:
             self._graph_chat = component("llm", "complete", self._graph_config.llm)
+        self._end_log = open_log(self.config)
         self._store = store if store is not None else self._open_store()
         self._index: VectorIndex | None = self._wired(index)
         self._graph: Graph | None = None
@@ -1189,6 +1191,7 @@ class Memory:
             if self._index is not None:
                 self._index.close()
             self._store.close()
+            self._end_log()
 
     @property
     def closed(self) -> bool:
