@@ -57,3 +57,19 @@ def test_errors_are_one_line_and_an_exit_code(run: object) -> None:
     with pytest.raises(SystemExit) as stop:
         main(["fly"])
     assert stop.value.code == 2
+
+
+def test_options_of_all_commands_may_stand_before_or_behind_their_name(tmp_path: Path, capsys: object) -> None:
+    assert isinstance(capsys, pytest.CaptureFixture)
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(HASH))
+    common = ["--config", str(config), "--path", str(tmp_path / "data"), "--json"]
+    assert main([*common, "store", "I like tea", "--user", "ann"]) == 0
+    assert json.loads(capsys.readouterr().out)["results"][0]["event"] == "ADD"
+    assert main(["remember", "tea", "--user", "ann", *common]) == 0
+    assert json.loads(capsys.readouterr().out)["results"][0]["memory"] == "I like tea"
+
+
+def test_with_json_errors_are_json_too(run: object) -> None:
+    assert callable(run)
+    assert json.loads(run("search", "tea", "--json", code=1))["error"]["type"] == "ScopeError"

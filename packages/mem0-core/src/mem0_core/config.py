@@ -50,6 +50,10 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "ollama": "mem0_core.models.openai:OpenAIChat",
         "vllm": "mem0_core.models.openai:OpenAIChat",
         "lmstudio": "mem0_core.models.openai:OpenAIChat",
+        "local": "mem0_core.models.local:local_chat",
+        "llama_cpp": "mem0_core.models.llama_cpp:LlamaCppChat",
+        "openvino": "mem0_core.models.openvino:OpenVinoChat",
+        "transformers": "mem0_core.models.transformers:TransformersChat",
     },
     "embedder": {
         "onnx": "mem0_core.models.onnx:OnnxEmbedder",
@@ -58,6 +62,7 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "lmstudio": "mem0_core.models.openai:OpenAIEmbedder",
         "huggingface": "mem0_core.models.sentence_transformers:SentenceTransformerEmbedder",
         "sentence_transformers": "mem0_core.models.sentence_transformers:SentenceTransformerEmbedder",
+        "jina": "mem0_core.models.sentence_transformers:jina",
         "hash": "mem0_core.testing:HashEmbedder",
     },
     "reranker": {
@@ -183,8 +188,9 @@ class MemoryConfig(BaseModel):
     graph_store: GraphConfig | None = None
     """Graph memory. By default it is on without a chat model, when rules read relations, and off with one; False, or
     the provider ``"none"``, for never."""
-    extraction: Literal["staged", "fused"] = "staged"
-    """Whether a model is asked step by step, or once for everything."""
+    extraction: Literal["staged", "fused", "triplets"] = "staged"
+    """Whether a model is asked step by step, or once for everything; with ``"triplets"`` step by step for facts, and
+    once for relations, as lines of SOURCE - RELATION - DESTINATION."""
     operations: Literal["auto", "json", "tools"] = "auto"
     """How a model decides what facts do to memories: in JSON, or by calling tools, as the paper has it. By default by
     tools where the model says that it ``supports`` ``{"tools"}`` and not ``"schema"``."""

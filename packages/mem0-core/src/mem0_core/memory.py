@@ -204,6 +204,7 @@ class Memory:
         self._lock = Lock()
         self._closed = False
         self._chat: ChatModel | None = component("llm", "complete", llm, self.config.llm)
+        self._has_counted = False  # whether the model has read what it counts tokens by
         self._embedder: Embedder = component("embedder", "embed", embedder, self.config.embedder, "onnx")
         self._reranker: Reranker | None = rerank_model(self._chat, reranker, self.config.reranker)
         if index is None:
@@ -551,7 +552,7 @@ class Memory:
             wanted = self._asked(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
         form = Form(
             max_tokens=max_tokens,
-            count=count_tokens or (yield from do(self._counter)),
+            count=count_tokens or (yield from self._counter()),
             line=lambda hit, number: memory_line(found_dict(hit, False), number),
             introduction=introduction,
             citations=citations,
@@ -578,10 +579,14 @@ class Memory:
             seen["citations"] = packed.citations
         return seen
 
-    def _counter(self) -> Callable[[str], int]:
+    def _counter(self) -> Flow[Callable[[str], int]]:
         """What counts tokens where the caller does not say; a model that reads its vocabulary first has done so."""
-        count: Callable[[str], int] = getattr(self._chat, "count_tokens", estimated_tokens)
-        count("")
+        count: Callable[[str], int] | None = getattr(self._chat, "count_tokens", None)
+        if count is None:
+            return estimated_tokens
+        if not self._has_counted:
+            yield from do(count, "")
+            self._has_counted = True
         return count
 
     def _pin(self, memory_id: str, pinned: bool = True) -> Flow[None]:

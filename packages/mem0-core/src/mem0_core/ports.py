@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from mem0_core.errors import ConfigError
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from mem0_core.graph.adjacency import AdjacencyIndex
     from mem0_core.records import (
         Change,
+        Days,
         HistoryRow,
         MemoryItem,
         Message,
@@ -256,8 +257,7 @@ class VectorIndex(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Sketch:
+class Sketch(NamedTuple):
     """What ranking needs to know of a memory.
 
     Attributes:
@@ -320,9 +320,9 @@ class GraphChanges:
 NodeRow = tuple[int, str | None, bytes, str, str]
 """A node as a plain tuple: row, user_id, `records.entity_key`, name, type."""
 
-EdgeRow = tuple[int, int, str, int, int, str, str | None]
+EdgeRow = tuple[int, int, str, int, int, str, str | None, str | None, str | None]
 """A relation as a plain tuple: row, row of its source, relationship, row of its destination, weight, valid_from,
-valid_to."""
+valid_to, and the first and last of the days its memories tell of (`records.Relation.days`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,6 +385,10 @@ class GraphTruth(Protocol):
 
     def support(self, rows: Sequence[int]) -> dict[int, list[int]]:
         """For each of the relations the rows of the living memories that say it."""
+        ...
+
+    def told(self, memories: Sequence[int]) -> dict[int, list[Days]]:
+        """For rows of memories the days that the relations they say are told of, whichever memory tells them."""
         ...
 
     def ended_vectors(self, scope: Scope, *, as_of: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -765,6 +769,7 @@ class GraphOptions:
         limit: n, how many relations a search returns (seed 002: 5).
         triplet_threshold: the cosine from which a relation's sentence answers a query by itself.
         query_entities: who names the entities of a query, a model (seed 002; one call per search) or rules.
+        relations: whether a model finds relations step by step, or by one question (seed 003).
         on_conflict: what becomes of relations that no longer hold.
     """
 
@@ -775,6 +780,7 @@ class GraphOptions:
     limit: int = 5
     triplet_threshold: float = 0.4
     query_entities: Literal["model", "rules"] = "model"
+    relations: Literal["staged", "triplets"] = "staged"
     on_conflict: OnConflict = "invalidate"
 
 

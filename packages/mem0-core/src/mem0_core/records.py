@@ -23,6 +23,7 @@ __all__ = [
     "Axis",
     "Change",
     "ContextDict",
+    "Days",
     "Entity",
     "Event",
     "Fact",
@@ -271,6 +272,19 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Days:
+    """Days that something is told of, ``YYYY-MM-DD``, both inclusive; None where they are open at that end."""
+
+    first: str | None
+    last: str | None
+
+    @property
+    def window(self) -> str:
+        """As an interval of ISO 8601: ``2025-05-01/2025-05-31``, with ``..`` for an open end."""
+        return f"{self.first or '..'}/{self.last or '..'}"
+
+
+@dataclass(frozen=True, slots=True)
 class Relation:
     """A relation in a store: a triplet, and the interval in which it held.
 
@@ -280,6 +294,7 @@ class Relation:
         invalidated_at: when we learnt that it no longer holds.
         source, destination: rows of its nodes.
         memories: ids of the memories it came from.
+        days: what these tell of it took place on, from the first of the days that one of them names to the last.
     """
 
     row: int
@@ -292,6 +307,7 @@ class Relation:
     source: int = 0
     destination: int = 0
     memories: tuple[str, ...] = ()
+    days: Days | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +322,7 @@ class RelationChange:
         types: types of source and destination, for nodes that are new.
         vectors: float32 embeddings of source, destination and `triplet.sentence`, for an ADD.
         memories: positions, in the plan committed with it, of the changes whose memories support it.
+        days: for each of `memories` the days that it tells of where it says the relation, None where it names none.
         messages: positions, in the messages committed with it, of those it was learnt from.
         at: ISO 8601 time since when it holds, or does not; None for the time of the commit.
     """
@@ -318,6 +335,7 @@ class RelationChange:
     types: tuple[str, str] = ("", "")
     vectors: tuple[Any, Any, Any] = (None, None, None)
     memories: tuple[int, ...] = ()
+    days: tuple[Days | None, ...] = ()
     messages: tuple[int, ...] = ()
     at: str | None = None
 
@@ -430,6 +448,8 @@ def same_fact_key(text: str, actor_id: str | None = None) -> bytes:
 
 def _bare(token: str) -> str:
     """A word without the punctuation around it; what holds no letter or digit (an emoticon) stays as it is."""
+    if token.isalnum():  # as nearly all are
+        return token
     if not any(map(str.isalnum, token)):
         return "" if _PAUSES.issuperset(token) else token
     bare = token.rstrip(_PUNCTUATION)
@@ -521,6 +541,8 @@ class RelationDict(TypedDict):
     valid_to: str | None
     invalidated_at: str | None
     memories: list[str]
+    date: NotRequired[str]
+    time_window: NotRequired[str]
     score: NotRequired[float]
     user_id: NotRequired[str]
     agent_id: NotRequired[str]

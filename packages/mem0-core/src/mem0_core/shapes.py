@@ -122,6 +122,10 @@ def relation_dict(relation: Relation, score: float | None = None) -> RelationDic
         invalidated_at=relation.invalidated_at,
         memories=list(relation.memories),
     )
+    if relation.days is not None:
+        shaped["time_window"] = relation.days.window
+        if relation.days.first is not None:
+            shaped["date"] = relation.days.first
     if score is not None:
         shaped["score"] = score
     for axis, value in relation.scope.ids.items():

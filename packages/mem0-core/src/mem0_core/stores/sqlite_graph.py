@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.ports import GraphChanges, GraphRows, OnConflict, Position, VectorSource
-from mem0_core.records import Entity, Event, Node, Relation, RelationChange, Scope, Triplet, entity_key, unsays
+from mem0_core.records import Days, Entity, Event, Node, Relation, RelationChange, Scope, Triplet, entity_key, unsays
 from mem0_core.stores.sqlite_rows import (
     SAME_SCOPE,
     chunks,
@@ -40,6 +40,8 @@ _RELATION = (
     "e.row, e.user_id, e.agent_id, e.run_id, s.name, e.relationship, d.name, e.weight, e.valid_from, e.valid_to,"
     " e.invalidated_at, e.source, e.destination"
 )
+_DATED = "(t.day_first IS NOT NULL OR t.day_last IS NOT NULL)"
+_TOLD = f"FROM evidence AS t WHERE t.edge = edges.row AND NOT t.withdrawn AND {_DATED}"
 _JOINED = "edges AS e JOIN nodes AS s ON s.row = e.source JOIN nodes AS d ON d.row = e.destination"
 
 
@@ -138,6 +140,19 @@ class SQLiteGraph:
                     found[edge].append(memory)
         return found
 
+    def told(self, memories: Sequence[int]) -> dict[int, list[Days]]:
+        found: dict[int, list[Days]] = {}
+        with self._read() as db:
+            for chunk in chunks(memories):
+                sql = (
+                    "SELECT DISTINCT v.memory, t.day_first, t.day_last"
+                    " FROM evidence AS v JOIN evidence AS t USING (edge)"
+                    f" WHERE v.memory IN ({marks(chunk)}) AND NOT v.withdrawn AND NOT t.withdrawn AND {_DATED}"
+                )
+                for memory, *days in db.execute(sql, chunk):
+                    found.setdefault(memory, []).append(Days(*days))
+        return found
+
     def ended_vectors(self, scope: Scope, *, as_of: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         where, values = scope_sql(scope)
         sql = (
@@ -156,7 +171,10 @@ class SQLiteGraph:
         where, values = scope_sql(scope)
         if after:  # few rows of many: by the index of what changed last, whosever it is
             where, values = f"{scope_sql_unindexed(scope)} AND changed > ?", [*values, after]
-        edge = "row, source, relationship, destination, weight, valid_from, valid_to"
+        edge = (
+            "row, source, relationship, destination, weight, valid_from, valid_to,"
+            f" (SELECT min(day_first) {_TOLD}), (SELECT max(day_last) {_TOLD})"
+        )
         with self._read() as db, _at_one_moment(db):
             # The plus signs keep SQLite from walking all rows in their order.
             node = "row, user_id, key, name, type"
@@ -232,7 +250,8 @@ def _node(row: tuple[Any, ...]) -> Node:
 
 def _relations(db: sqlite3.Connection, tail: str, values: Sequence[Any], *, evidence: bool = True) -> list[Relation]:
     rows = db.execute(f"SELECT {_RELATION} FROM {_JOINED} {tail}", values).fetchall()
-    memories = _memories(db, [row[0] for row in rows]) if evidence else {}
+    edges = [row[0] for row in rows]
+    memories, days = (_memories(db, edges), _days(db, edges)) if evidence else ({}, {})
     return [
         Relation(
             row=row[0],
@@ -245,6 +264,7 @@ def _relations(db: sqlite3.Connection, tail: str, values: Sequence[Any], *, evid
             source=row[11],
             destination=row[12],
             memories=tuple(memories.get(row[0], ())),
+            days=days.get(row[0]),
         )
         for row in rows
     ]
@@ -268,6 +288,18 @@ def _memories(db: sqlite3.Connection, edges: Sequence[int]) -> dict[int, list[st
         )
         for edge, memory_id in db.execute(sql, chunk):
             found.setdefault(edge, []).append(memory_id)
+    return found
+
+
+def _days(db: sqlite3.Connection, edges: Sequence[int]) -> dict[int, Days]:
+    """From the first to the last of the days that each edge is told of, where it is told of any."""
+    found: dict[int, Days] = {}
+    for chunk in chunks(edges):
+        sql = (
+            f"SELECT edge, min(day_first), max(day_last) FROM evidence AS t WHERE edge IN ({marks(chunk)})"
+            f" AND NOT withdrawn AND {_DATED} GROUP BY edge"
+        )
+        found |= {edge: Days(*days) for edge, *days in db.execute(sql, chunk)}
     return found
 
 
@@ -295,7 +327,9 @@ class GraphWriter:
         for place in sorted(range(len(changes)), key=lambda place: changes[place].event is Event.DELETE):
             change = changes[place]
             if change.event is Event.ADD:
-                support = [memories[position] for position in change.memories if position in memories]
+                told = change.days or (None,) * len(change.memories)
+                named = zip(change.memories, told, strict=True)
+                support = [(memories[position], days) for position, days in named if position in memories]
                 applied[place] = self._add(change, support, [messages[position] for position in change.messages])
             elif change.relation is not None and not self._end(change.relation, change.at):
                 applied[place] = dataclasses.replace(change, event=Event.NONE)
@@ -316,7 +350,9 @@ class GraphWriter:
                 ended.append(RelationChange(Event.DELETE, relation.triplet, relation=relation.row))
         return ended
 
-    def _add(self, change: RelationChange, memories: Iterable[int], messages: Iterable[int]) -> RelationChange:
+    def _add(
+        self, change: RelationChange, memories: Iterable[tuple[int, Days | None]], messages: Iterable[int]
+    ) -> RelationChange:
         source = self._node(change.source, change.triplet.source, change.types[0], change.vectors[0])
         destination = self._node(change.destination, change.triplet.destination, change.types[1], change.vectors[1])
         relationship = change.triplet.relationship
@@ -328,11 +364,15 @@ class GraphWriter:
         ).fetchone()
         edge = raised[0] if raised else self._edge(change, source, destination, seq)
         if change.relation is not None:
-            copied = "INSERT OR IGNORE INTO evidence SELECT ?, memory, withdrawn FROM evidence WHERE edge = ?"
+            copied = (
+                "INSERT OR IGNORE INTO evidence SELECT ?, memory, withdrawn, day_first, day_last FROM evidence"
+                " WHERE edge = ?"
+            )
             self.db.execute(copied, (edge, change.relation))
         self.db.executemany(
-            "INSERT INTO evidence VALUES (?, ?, 0) ON CONFLICT DO UPDATE SET withdrawn = 0",
-            [(edge, memory) for memory in memories],
+            "INSERT INTO evidence VALUES (?, ?, 0, ?, ?) ON CONFLICT DO UPDATE SET withdrawn = 0,"
+            " day_first = excluded.day_first, day_last = excluded.day_last",
+            [(edge, memory, days and days.first, days and days.last) for memory, days in memories],
         )
         self.db.executemany(
             "INSERT OR IGNORE INTO edge_messages VALUES (?, ?)", [(edge, message) for message in messages]

@@ -1,0 +1,7 @@
+"""``python -m mem0_core.cli``: the same as ``mem0-core``."""
+
+import sys
+
+from mem0_core.cli import main
+
+sys.exit(main())

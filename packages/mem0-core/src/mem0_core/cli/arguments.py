@@ -1,0 +1,130 @@
+"""The arguments of every command: what may be given, what it does (`verbs`), how its result is shown (`show`)."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from mem0_core import __version__
+from mem0_core.cli import show, verbs
+from mem0_core.interchange.files import FORMATS
+
+__all__ = ["BACKENDS", "parser"]
+
+BACKENDS = ("auto", "gguf", "intel", "openai", "none")
+
+Command = Callable[..., argparse.ArgumentParser]
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        prog="mem0-core",
+        description="Long-term memory for LLM agents, on this machine. Without a command it prompts for some.",
+        epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the doctor found what is not mended, 130 interrupted.",
+    )
+    made.add_argument("--version", action="version", version=f"mem0-core {__version__}")
+    _common(made, top=True)
+    commands = made.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(
+        name: str,
+        help: str,
+        act: Callable[..., Any],
+        show: Callable[..., Any],
+        *,
+        aliases: Sequence[str] = (),
+        on_files: bool = False,
+        code: Callable[[Any], int] = lambda result: 0,
+    ) -> argparse.ArgumentParser:
+        one = commands.add_parser(name, help=help, description=help, aliases=list(aliases))
+        one.set_defaults(act=act, show=show, on_files=on_files, code=code)
+        _common(one, top=False)
+        return one
+
+    _talking(command)
+    _tending(command)
+    _graph(command)
+    _moving(command)
+    return made
+
+
+def _common(parser: argparse.ArgumentParser, *, top: bool) -> None:
+    """What every command takes, before its name or behind it."""
+
+    def add(*names: str, **more: Any) -> None:
+        parser.add_argument(*names, **more, default=None if top else argparse.SUPPRESS)
+
+    add("--path", help="folder of the data (default: $MEM0_DIR, else ~/.mem0)")
+    add("--config", help="a YAML or JSON file of configuration keys")
+    add("--llm-backend", choices=BACKENDS, help="the chat model (default: the configuration's; none: without one)")
+    add("--json", action="store_true", help="print the result as JSON")
+    add("--progress", action=argparse.BooleanOptionalAction, help="show bars (default: where standard error is a tty)")
+
+
+def _talking(command: Command) -> None:
+    add = command("add", "remember a text", verbs.add, show.added, aliases=["store"])
+    add.add_argument("text")
+    _scoped(add)
+    search = command("search", "recall the memories nearest to a text", verbs.search, show.found, aliases=["remember"])
+    search.add_argument("query")
+    search.add_argument("--limit", type=int, default=10)
+    _as_of(search)
+    _scoped(search)
+    _scoped(command("list", "list all memories of a scope", verbs.list_all, show.found))
+
+
+def _tending(command: Command) -> None:
+    get = command("get", "show one memory", verbs.get, show.memory)
+    history = command("history", "show every change of a memory", verbs.history, show.history)
+    update = command("update", "give a memory a new text", verbs.update, show.message)
+    delete = command("delete", "erase a memory and the messages it came from", verbs.delete, show.message)
+    delete.add_argument("--purge", action="store_true", help="erase its history too")
+    pin = command("pin", "make a memory part of every context", verbs.pin, show.message)
+    pin.add_argument("--off", action="store_true", help="no longer")
+    for of_one in (get, history, update, delete, pin):
+        of_one.add_argument("memory_id")
+    update.add_argument("text")
+    _scoped(command("pending", "list what is put off", verbs.pending, show.jobs))
+    flush = command("flush", "wait until nothing is put off", verbs.flush, show.message)
+    flush.add_argument("--timeout", type=float, help="seconds to wait at most")
+    command("rebuild", "embed every memory anew, with the embedder configured now", verbs.rebuild, show.message)
+
+
+def _graph(command: Command) -> None:
+    relations = command("relations", "list the relations of a scope", verbs.relations, show.relations)
+    relations.add_argument("--ended", action="store_true", help="with those that hold no longer")
+    path = command("path", 'follow a chain such as "my sister\'s dog" through the relations', verbs.path, show.paths)
+    path.add_argument("question")
+    path.add_argument("--limit", type=int, default=5)
+    path.add_argument("--depth", type=int, help="relations on a path at most (default: as many as terms)")
+    query = command("query", "ask the graph: MATCH (a)-[:works_at]->(b) RETURN a, b", verbs.query, show.rows)
+    query.add_argument("text", metavar="query")
+    viz = command("viz", "draw the graph as one HTML file", verbs.viz, show.message)
+    viz.add_argument("entities", nargs="*", metavar="ENTITY", help="draw what is near these only")
+    viz.add_argument("--depth", type=int, default=2, help="how many steps from them (2)")
+    viz.add_argument("--out", metavar="FILE", help="the file (default: a new one in viz/ beside the data)")
+    for then in (relations, path, query):
+        _as_of(then)
+    for scoped in (relations, path, query, viz):
+        _scoped(scoped)
+
+
+def _moving(command: Command) -> None:
+    importing = command("import", "bring chats from a file", verbs.import_file, show.imported)
+    importing.add_argument("file")
+    importing.add_argument("--format", choices=FORMATS, help="by default told by what is in the file")
+    importing.add_argument("--no-runs", action="store_true", help="do not make each conversation a run of its own")
+    importing.add_argument("--infer", action="store_true", help="let the chat model learn from them, in the background")
+    importing.add_argument("--key", help="a name to resume the import by (default: told from the messages)")
+    importing.add_argument("--chunk", type=int, default=256, help="messages committed at once (256)")
+    _scoped(importing)
+
+
+def _scoped(parser: argparse.ArgumentParser) -> None:
+    for axis in ("user", "agent", "run"):
+        parser.add_argument(f"--{axis}", metavar="ID", help=f"the {axis} whose memory it is")
+
+
+def _as_of(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--as-of", metavar="TIME", help="answer from what held then (ISO 8601)")

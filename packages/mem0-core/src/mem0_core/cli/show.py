@@ -1,0 +1,151 @@
+"""What a verb returned, as lines for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = [
+    "added",
+    "batch",
+    "doctor",
+    "found",
+    "history",
+    "imported",
+    "jobs",
+    "memory",
+    "message",
+    "paths",
+    "relations",
+    "rows",
+    "stats",
+]
+
+
+def added(result: Any) -> list[str]:
+    done = [f"{entry['event']:<6}  {entry['id']}  {entry['memory']}" for entry in result["results"]]
+    done += [f"began   {relation}" for relation in result["relations"]["added_entities"]]
+    done += [f"ended   {relation}" for relation in result["relations"]["deleted_entities"]]
+    done += [f"skipped: {entry['reason']}" for entry in result["skipped"]]
+    return done + _pending(result) or ["nothing to remember"]
+
+
+def _pending(result: Any) -> list[str]:
+    return [f"not told yet: {entry['store']}, {entry['reason']}" for entry in result.get("pending", ())]
+
+
+def found(result: Any) -> list[str]:
+    lines = [
+        f"{entry['score']:.2f}  {entry['id']}  {entry['memory']}"
+        if "score" in entry
+        else f"{entry['id']}  {entry['memory']}"
+        for entry in result["results"]
+    ]
+    return lines + [_arrow(relation) for relation in result["relations"]] or ["nothing found"]
+
+
+def relations(result: Any) -> list[str]:
+    return [
+        f"{relation['valid_from'][:10]} .. {(relation['valid_to'] or 'now')[:10]:<10}  {_arrow(relation)}"
+        for relation in result
+    ] or ["no relations"]
+
+
+def paths(result: Any) -> list[str]:
+    return [f"{path['score']:.2f}  {path['end']}  ({_walked(path)})" for path in result] or ["no path"]
+
+
+def rows(result: Any) -> list[str]:
+    if "plan" in result:
+        return [str(line) for line in result["plan"]]
+    lines = ["  |  ".join(result["columns"])] if result["rows"] else ["no rows"]
+    lines += ["  |  ".join(_cell(row[column]) for column in result["columns"]) for row in result["rows"]]
+    return [*lines, *([result["note"]] if "note" in result else [])]
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return "; ".join(map(_cell, value))
+    if isinstance(value, dict):
+        return str(value["name"]) if "name" in value else _arrow(value)
+    return "-" if value is None else str(value)
+
+
+def _walked(path: Any) -> str:
+    text = str(path["start"])
+    for step in path["steps"]:
+        arrow, end = ("-[{}]->", "destination") if step["forward"] else ("<-[{}]-", "source")
+        text += f" {arrow.format(step['relationship'])} {step[end]}"
+    return text
+
+
+def _arrow(relation: Any) -> str:
+    return f"{relation['source']} -- {relation['relationship']} -- {relation['destination']}"
+
+
+def history(result: Any) -> list[str]:
+    return [
+        f"{row['updated_at'] or row['created_at']}  {row['event']:<6}  {row['old_memory'] or '-'} -> "
+        f"{row['new_memory'] or '-'}"
+        for row in result
+    ] or ["no history"]
+
+
+def message(result: Any) -> list[str]:
+    return [result["message"], *_pending(result)]
+
+
+def memory(result: Any) -> list[str]:
+    """One memory, or none, with all that is known of it."""
+    if result is None:
+        return ["no such memory"]
+    shown = {key: value for key, value in result.items() if key not in ("id", "memory") and value not in (None, {})}
+    return [f"{result['id']}  {result['memory']}", *(f"  {key}: {value}" for key, value in shown.items())]
+
+
+def jobs(result: Any) -> list[str]:
+    return [
+        f"{job['id']}  {job['state']:<8}  {job['kind']}" + (f"  {job['error']}" if job["error"] else "")
+        for job in result
+    ] or ["nothing is put off"]
+
+
+def imported(result: Any) -> list[str]:
+    counts = f"{result['added']} added, {result['known']} known already"
+    if result["jobs"]:
+        counts += f", {result['jobs']} put off for the model"
+    if result["resumed"]:
+        counts += f", {result['resumed']} done before"
+    head = f"{result['format']}: {result['messages']} messages in {result['conversations']} conversations: {counts}"
+    reasons: dict[str, int] = {}
+    for entry in result["skipped"]:
+        reason = entry["reason"].partition(" ")[2] if entry["reason"].startswith("messages[") else entry["reason"]
+        reasons[reason] = reasons.get(reason, 0) + 1
+    return [head, *(f"skipped: {count} {reason}" for reason, count in reasons.items()), *_pending(result)]
+
+
+def batch(result: Any) -> list[str]:
+    """What a change of many memories did, or would do."""
+    return [f"{key}: {value}" for key, value in result.items()] if isinstance(result, dict) else list(map(str, result))
+
+
+def stats(result: Any) -> list[str]:
+    return list(_outline(result))
+
+
+def _outline(value: Any, depth: int = 0) -> Any:
+    for key, below in value.items():
+        if isinstance(below, dict):
+            if below:
+                yield f"{'  ' * depth}{key}"
+                yield from _outline(below, depth + 1)
+        else:
+            yield f"{'  ' * depth}{key}: {'-' if below is None else below}"
+
+
+def doctor(result: Any) -> list[str]:
+    lines = [f"checked: {', '.join(result['checked'])}"]
+    for finding in result["findings"]:
+        state = "mended" if finding["mended"] else "found"
+        done = f" -> {finding['action']}" if finding["action"] else ""
+        lines.append(f"{state}: {finding['where']}: {finding['what']}{done}")
+    return [*lines, *(["nothing is wrong"] if not result["findings"] else [])]

@@ -1,0 +1,133 @@
+"""Opening a file of chats, packed or not, and telling its format by what is in it."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from mem0_core.errors import InputError
+from mem0_core.interchange.chats import READERS, Said, format_of, read_lines, read_text
+
+__all__ = ["FORMATS", "read_chats"]
+
+FORMATS = (*READERS, "jsonl", "text")
+"""The formats of chats; see docs/cli.md."""
+
+
+def read_chats(path: Path, format: str | None = None) -> tuple[str, Iterator[Said]]:
+    """The format of a file of chats, and its messages in their order, read as they are asked for.
+
+    Takes plain files, ``.gz``, and the ``.zip`` that ChatGPT and Claude send (its ``conversations*.json``).
+
+    Raises:
+        InputError: the file cannot be read, or is of no format we know (or not of `format`). The generator raises it
+            too; it names the file and the place in it.
+    """
+    parts = _contents(path)
+    told = format if format is not None else _format(parts[0][1], parts[0][0])
+    if told not in FORMATS:
+        raise InputError(f"{path}: unknown format {told!r}; known: {', '.join(FORMATS)}")
+    return told, _read_all(parts, told)
+
+
+def _read_all(parts: list[tuple[str, str]], format: str) -> Iterator[Said]:
+    for name, text in parts:
+        try:
+            yield from _read(text, format, name)
+        except InputError as error:
+            reason = str(error)
+            raise InputError(reason if reason.startswith(name) else f"{name}: {reason}") from error
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{name} is not in the format {format!r}: {type(error).__name__}: {error}") from error
+
+
+def _read(text: str, format: str, name: str) -> Iterator[Said]:
+    if format == "text":
+        yield from read_text(text)
+    elif format == "jsonl":
+        yield from read_lines(_rows(text, name))
+    else:
+        yield from READERS[format](_document(text, name))
+
+
+def _format(text: str, name: str) -> str:
+    """What a text is, by its content.
+
+    Raises:
+        InputError: it is JSON, of a form we do not know, or it begins like JSON and is broken.
+    """
+    begin = text.lstrip()
+    if not begin:
+        raise InputError(f"{name} is empty")
+    if begin[0] not in '{["':
+        return "text"
+    try:
+        document = json.loads(text)
+    except ValueError:
+        first = begin.splitlines()[0]
+        try:
+            json.loads(first)
+        except ValueError:
+            if begin[0] != "{" and not _looks_like_json(first):
+                return "text"
+            _document(text, name)  # raises, and says where
+        return "jsonl"
+    format = format_of(document)
+    if format is None:
+        known = ", ".join(FORMATS)
+        raise InputError(f"{name} is JSON of no form we know; name its format, one of: {known}")
+    return "jsonl" if isinstance(document, dict) and format == "openai" and "messages" not in document else format
+
+
+def _looks_like_json(line: str) -> bool:
+    return line.rstrip() in ("[", "{") or line.lstrip()[:2] in ("[{", '["', '{"')
+
+
+def _document(text: str, name: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{name} is no JSON: {error}") from error
+
+
+def _rows(text: str, name: str) -> Iterator[tuple[int, Any]]:
+    for number, line in enumerate(text.split("\n"), 1):  # not splitlines: JSON may hold U+2028
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except ValueError as error:
+                raise InputError(f"{name}: line {number} is no JSON: {error}") from error
+
+
+def _contents(path: Path) -> list[tuple[str, str]]:
+    """Each text of a file, with the name it goes by."""
+    try:
+        data = path.read_bytes()
+        if data[:2] == b"\x1f\x8b":
+            return [(str(path), _decoded(gzip.decompress(data), str(path)))]
+        if data[:4] == b"PK\x03\x04":
+            return _unzipped(path)
+    except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} cannot be read: {error}") from error
+    return [(str(path), _decoded(data, str(path)))]
+
+
+def _unzipped(path: Path) -> list[tuple[str, str]]:
+    with zipfile.ZipFile(path) as archive:
+        names = sorted(name for name in archive.namelist() if Path(name).match("conversations*.json"))
+        if not names:
+            raise InputError(f"{path} holds no conversations.json")
+        return [(f"{path}/{name}", _decoded(archive.read(name), f"{path}/{name}")) for name in names]
+
+
+def _decoded(data: bytes, name: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise InputError(f"{name}: line {line} is no UTF-8: {error.reason} at byte {error.start}") from error

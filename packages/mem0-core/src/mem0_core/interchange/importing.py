@@ -1,0 +1,139 @@
+"""Bringing chats into a memory: all is read and checked first, then added, a scope at a time, and resumable."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mem0_core.errors import InputError
+from mem0_core.interchange.chats import Said
+from mem0_core.interchange.files import read_chats
+from mem0_core.records import Scope
+from mem0_core.text import parse_one
+
+if TYPE_CHECKING:
+    from mem0_core.memory import Memory
+
+__all__ = ["Batch", "batches", "import_chats"]
+
+
+@dataclass(slots=True)
+class Batch:
+    """The messages of one scope, in their order.
+
+    Attributes:
+        key: under which `Memory.add_many` keeps how far it came: the same messages have the same key.
+    """
+
+    scope: Scope
+    key: str = ""
+    messages: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+def import_chats(
+    memory: Memory,
+    path: str | Path,
+    *,
+    format: str | None = None,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    run_id: str | None = None,
+    runs: bool = True,
+    metadata: Mapping[str, Any] | None = None,
+    infer: bool = False,
+    key: str | None = None,
+    chunk: int = 256,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
+    """Import a file of chats (`files.FORMATS`) through `Memory.add_many`.
+
+    Nothing is written before the whole file was read and checked. A second call with the same file goes on where the
+    first was cut short; one with a newer export of the same account brings what is new.
+
+    Args:
+        user_id, agent_id, run_id: whose memories they become; ids that are not given here are those of the file.
+        runs: whether each conversation is a run of its own, by its name in the file. What was said together then
+            counts in searches; a relation of one conversation does not end one of another.
+        key: a name for the import, by which it is resumed; by default told from the messages.
+        on_progress: called with how many messages are done, and how many there are.
+
+    Returns:
+        ``format``, ``messages``, ``conversations``, and the sums of what `add_many` returns: ``added``, ``known``,
+        ``resumed``, ``jobs``, ``skipped``.
+
+    Raises:
+        InputError: naming the file, the place in it and the reason; nothing is written.
+        ScopeError: neither the call nor the file names an id.
+    """
+    file = Path(path)
+    told, said = read_chats(file, format)
+    given = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
+    work = batches(said, given, runs=runs, key=key, name=str(file))
+    total = sum(len(batch.messages) for batch in work)
+    result: dict[str, Any] = {"format": told, "messages": total, "conversations": len(work)}
+    result |= {"added": 0, "known": 0, "resumed": 0, "jobs": 0, "skipped": []}
+    before = 0
+    for batch in work:
+
+        def tell(done: int, _: int | None, before: int = before) -> None:
+            if on_progress is not None:
+                on_progress(before + done, total)
+
+        did = memory.add_many(
+            batch.messages,
+            **batch.scope.ids,
+            metadata=metadata,
+            infer=infer,
+            key=batch.key,
+            chunk=chunk,
+            on_progress=tell,
+        )
+        for count in ("added", "known", "resumed", "jobs"):
+            result[count] += did[count]
+        result["skipped"] += did["skipped"]
+        if "pending" in did:
+            result["pending"] = did["pending"]
+        before += len(batch.messages)
+        tell(0, None, before)
+    return result
+
+
+def batches(
+    said: Iterable[Said], given: Mapping[str, str | None], *, runs: bool, key: str | None, name: str
+) -> list[Batch]:
+    """The messages by the scope they go to, each of them checked.
+
+    Raises:
+        InputError: a message cannot be stored, and where it stands; or there is none.
+        ScopeError: a message without an id.
+    """
+    found: dict[Scope, Batch] = {}
+    for one in said:
+        parse_one(one.message, f"{name}: {one.place}")
+        scope = _scope(one, given, runs)
+        found.setdefault(scope, Batch(scope)).messages.append(one.message)
+    if not found:
+        raise InputError(f"{name} holds no message")
+    for batch in found.values():
+        batch.key = key if key is not None else f"import {_digest(batch.messages)}"
+    return list(found.values())
+
+
+def _scope(one: Said, given: Mapping[str, str | None], runs: bool) -> Scope:
+    """What the caller says goes before what the file says; a conversation is a run where neither names one."""
+    ids = {**one.ids, **{axis: value for axis, value in given.items() if value is not None}}
+    named = Scope(**ids)
+    if runs and "run_id" not in ids and one.conversation is not None:
+        return Scope(**ids, run_id=one.conversation)
+    return named
+
+
+def _digest(messages: list[Mapping[str, Any]]) -> str:
+    whole = hashlib.blake2b(digest_size=16)
+    for message in messages:
+        whole.update(json.dumps(message, sort_keys=True, default=str).encode("utf-8", "surrogatepass"))
+    return whole.hexdigest()
