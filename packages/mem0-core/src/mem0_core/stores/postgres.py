@@ -38,6 +38,7 @@ from mem0_core.records import (
 )
 from mem0_core.stores.postgres_filters import filter_sql
 from mem0_core.stores.postgres_graph import GraphWriter, PostgresGraph, erase_graph, erase_support
+from mem0_core.stores.postgres_hnsw import drop_graphs
 from mem0_core.stores.postgres_jobs import PostgresJobs, erase_jobs, finish, put
 from mem0_core.stores.postgres_marks import marked, set_mark
 from mem0_core.stores.postgres_rows import exact_of, integers, part_of, scope_sql, stack
@@ -296,6 +297,7 @@ class PostgresStore:
     def _reembed(self, vectors: Sequence[tuple[Embeddable, Any]], *, space: tuple[str, int]) -> Steps[None]:
         yield from within(None)
         yield from hold_all()
+        yield from drop_graphs()
         replaced = 0
         for kind, (table, rows) in _VECTORS.items():
             new = [(part.row, part.seq, vector_of(vector, space[1])) for part, vector in vectors if part.kind == kind]
@@ -314,6 +316,7 @@ class PostgresStore:
     def _reset(self) -> Steps[None]:
         yield from within(None)
         yield from hold_all()
+        yield from drop_graphs()
         for table in TABLES:
             yield from change(f"DELETE FROM {table}")
         yield from change("DELETE FROM meta WHERE key = 'space'")
