@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.errors import ConfigError, InputError, StoreError
 from mem0_core.filters import Filter
@@ -127,6 +127,8 @@ class PostgresStore:
         schema: where its tables are; made where they are missing, if the role may.
         pool_size: connections at most, for all threads together, and for each event loop.
         timeout: seconds a call waits for a connection before StoreError.
+        durability: with ``"process"`` a commit does not wait for the server's disk: what was acknowledged in the last
+            half second may be lost if the server, not this process, dies. ``"full"`` leaves that to its settings.
         partitions: of each table, when they are made; see `postgres_schema.PARTITIONS`.
         layout: ``"citus"`` distributes the tables instead.
 
@@ -138,6 +140,8 @@ class PostgresStore:
         StoreError: the server cannot be reached, or has no tables and this role may not make them.
     """
 
+    searched_by = "pgvector"  # see `wiring.vector_index`
+
     def __init__(
         self,
         url: str,
@@ -145,10 +149,12 @@ class PostgresStore:
         schema: str = "mem0",
         pool_size: int = 10,
         timeout: float = 10.0,
+        durability: Literal["full", "process"] = "full",
         layout: Layout = "postgres",
         partitions: int = PARTITIONS,
     ) -> None:
-        self._db = Database(url, schema=schema, pool_size=pool_size, timeout=timeout)
+        self._db = Database(url, schema=schema, pool_size=pool_size, timeout=timeout, wait=durability == "full")
+        self.where = self._db.where
         self._open(layout, partitions)
         self.memory_vectors = TableVectors(self._db, "memories", "vectors", "tombstones")
         self.graph: GraphTruth = PostgresGraph(self._db)
@@ -189,6 +195,7 @@ class PostgresStore:
         lease: Lease | None = None,
         mark: tuple[str, int] | None = None,
         apart: bool = False,
+        rederived: bool = False,
     ) -> Steps[Commit]:
         parts = {part_of(scope), *(part_of(change.after.scope) for change in changes)}
         over = [one.relation for one in relations if one.relation is not None]
@@ -216,9 +223,15 @@ class PostgresStore:
                 rows[place] = row
                 yield from _insert_sources(part_of(scope), row, [heard[i] for i in changes[place].sources])
         graph = GraphWriter(scope, at, dims, on_conflict)
+        retracted: dict[int, list[int]] = {}
+        for done, target in zip(applied, targets, strict=True):
+            if rederived and target is not None and done.event is Event.UPDATE:
+                retracted[target[0]] = yield from graph.retract(target[0])
         related = yield from graph.apply(relations, rows, heard)
         for done, target in zip(applied, targets, strict=True):
-            if target is not None and done.event is not Event.NONE:
+            if target is not None and target[0] in retracted:
+                related += yield from graph.settle(retracted[target[0]])
+            elif target is not None and done.event is not Event.NONE:
                 left = done.after.text if done.event is Event.UPDATE else None
                 related += yield from graph.withdraw(target[0], target[1].text, left)
         return Commit(applied=tuple(applied), relations=tuple(related))
