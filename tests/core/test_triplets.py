@@ -89,9 +89,7 @@ def test_dashes_inside_of_names_are_told_by_the_text() -> None:
 
 def test_what_cannot_be_read_is_told_and_the_rest_is_kept() -> None:
     reading = read_triplets(
-        Reply(
-            "ANNA - LIVES IN - NEW YORK\nI hope this helps!\nANNA - LIKES -\nMAYA - IS - MAYA\nANNA - LIVES IN - NEW YORK"
-        ),
+        Reply("ANNA - LIVES IN - NEW YORK\nThat is all!\nANNA - LIKES -\nMAYA - IS - MAYA\nANNA - LIVES IN - NEW YORK"),
         text=TEXT,
         self_name="maya",
     )

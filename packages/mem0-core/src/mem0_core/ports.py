@@ -7,7 +7,7 @@ Every method may have an ``a<method>`` twin (``acomplete``, ``aembed``, ``acommi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from mem0_core.errors import ConfigError
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         Days,
         HistoryRow,
         MemoryItem,
+        Merge,
+        MergeKind,
         Message,
         Node,
         Relation,
@@ -52,6 +54,8 @@ __all__ = [
     "Lease",
     "Lexicon",
     "MemoryStore",
+    "MergeLedger",
+    "MergePlan",
     "NodeRow",
     "OnConflict",
     "Ports",
@@ -609,6 +613,62 @@ class Talk(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """What is to be merged.
+
+    Attributes:
+        node: the row of the entity that stays; None for relationships.
+        nodes: rows of those that go.
+        vectors: for the sentence of each relation that goes over, as it will read, its embedding.
+    """
+
+    merge: Merge
+    node: int | None = None
+    nodes: tuple[int, ...] = ()
+    vectors: Mapping[str, Any] = field(default_factory=dict)
+
+
+class MergeLedger(Protocol):
+    """The merges of entities and relationships: done, taken back, and on record.
+
+    A merge moves relations to the name that stays: one that is there already gains their weight and evidence, any other
+    is made. What they were is kept beside, without texts and vectors, and loses what is erased meanwhile. While a merge
+    stands, what a commit adds under a name that went is added under the one that stayed.
+    """
+
+    def apply(self, plan: MergePlan, *, at: str, space: tuple[str, int]) -> Merge | None:
+        """Merge; None where the graph is no longer as planned, and nothing was done.
+
+        Raises:
+            ConfigError: the store holds the vectors of another embedder.
+        """
+        ...
+
+    def texts(self, merge_id: str) -> list[str]:
+        """The names and sentences that come back with `revert`, which needs their vectors."""
+        ...
+
+    def revert(self, merge_id: str, vectors: Mapping[str, Any], *, at: str, space: tuple[str, int]) -> Merge | None:
+        """Take a merge back; None where it needs other vectors meanwhile, and nothing was done.
+
+        What was erased, ended or withdrawn since stays so; what was added under its names since stays where it is.
+
+        Raises:
+            NotFoundError: no standing merge has that id.
+            InputError: a later merge builds on it.
+        """
+        ...
+
+    def listed(self, scope: Scope) -> list[Merge]:
+        """The merges of a scope, oldest first, those taken back too."""
+        ...
+
+    def called(self, scope: Scope, kind: MergeKind) -> dict[bytes, str]:
+        """`records.entity_key` of each name of a scope that went -> the name that stayed."""
+        ...
+
+
 @runtime_checkable
 class MemoryStore(VectorSource, Protocol):
     """The one truth: memories, vectors, history, messages and graph, changed together or not at all.
@@ -618,6 +678,8 @@ class MemoryStore(VectorSource, Protocol):
 
     @property
     def graph(self) -> GraphTruth: ...
+    @property
+    def merges(self) -> MergeLedger: ...
     @property
     def talk(self) -> Talk: ...
     @property
@@ -639,6 +701,7 @@ class MemoryStore(VectorSource, Protocol):
         lease: Lease | None = None,
         mark: tuple[str, int] | None = None,
         apart: bool = False,
+        rederived: bool = False,
     ) -> Commit:
         """Write a plan and the messages it came from in one transaction.
 
@@ -657,6 +720,8 @@ class MemoryStore(VectorSource, Protocol):
             lease: jobs that are done with this commit. If another worker has taken one, nothing is written.
             mark: the key of an import into `scope`, and how many of its messages are done with this commit.
             apart: what is added was not said together, unless its run says so.
+            rederived: `relations` are all that the memories updated say now: what they said before is taken back first,
+                whatever their texts name, and what nothing else says ends. What they say again weighs what it weighed.
 
         Messages already stored by an identical add are not stored again.
         """

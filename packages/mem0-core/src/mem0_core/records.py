@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from mem0_core.errors import ScopeError
 
@@ -20,7 +20,9 @@ __all__ = [
     "AddManyResult",
     "AddResult",
     "AddedMemory",
+    "ApartDict",
     "Axis",
+    "ByQueryResult",
     "Change",
     "ContextDict",
     "Days",
@@ -31,8 +33,13 @@ __all__ = [
     "HistoryRow",
     "Hit",
     "JobDict",
+    "MatchedMemory",
     "MemoryDict",
     "MemoryItem",
+    "Merge",
+    "MergeDict",
+    "MergeKind",
+    "MergeResult",
     "Message",
     "Node",
     "Operation",
@@ -340,6 +347,32 @@ class RelationChange:
     at: str | None = None
 
 
+MergeKind = Literal["entity", "relationship"]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Names of one scope that were made one, or that shall be.
+
+    Attributes:
+        name: what they are called since; `merged` are the names that went.
+        score: of the weakest link between two of them, in [0, 1]; None where the caller named them.
+        relations: how many relations went over.
+        undone: when it was taken back.
+    """
+
+    kind: MergeKind
+    scope: Scope
+    name: str
+    merged: tuple[str, ...]
+    score: float | None = None
+    reasons: tuple[str, ...] = ()
+    relations: int = 0
+    id: str | None = None
+    at: str | None = None
+    undone: str | None = None
+
+
 @lru_cache(maxsize=4096)  # the names of one graph come up again and again
 def entity_key(name: str) -> bytes:
     """Equal for names that differ only in case and spacing. Returns 16 bytes."""
@@ -471,6 +504,12 @@ class AddedMemory(TypedDict):
     role: NotRequired[str]
 
 
+class MatchedMemory(AddedMemory):
+    """What happened to a memory that a query or a filter found; `score` is its cosine to the query."""
+
+    score: NotRequired[float]
+
+
 class Relations(TypedDict):
     added_entities: list[str]
     deleted_entities: list[str]
@@ -571,6 +610,52 @@ class QueryResult(TypedDict):
     rows: list[dict[str, Any]]
     note: NotRequired[str]
     plan: NotRequired[list[str]]
+
+
+class ByQueryResult(TypedDict):
+    """What `update_by_query` and `delete_by_query` did, or (`dry_run`) would do."""
+
+    results: list[MatchedMemory]
+    relations: Relations
+    skipped: list[Skipped]
+    dry_run: bool
+    pending: NotRequired[list[Pending]]
+
+
+class MergeDict(TypedDict):
+    """Names that were made one, or would be: `merged` are called `name` since.
+
+    `id` is None, and `at` too, where it is only proposed; `undone` is when it was taken back.
+    """
+
+    id: str | None
+    kind: str
+    name: str
+    merged: list[str]
+    score: float | None
+    reasons: list[str]
+    relations: int
+    at: str | None
+    undone: str | None
+    user_id: NotRequired[str]
+    agent_id: NotRequired[str]
+    run_id: NotRequired[str]
+
+
+class ApartDict(TypedDict):
+    """Names that are near one another and stay apart, and why."""
+
+    names: list[str]
+    reason: str
+
+
+class MergeResult(TypedDict):
+    """What `merge` did, or (`dry_run`) would do."""
+
+    merges: list[MergeDict]
+    apart: list[ApartDict]
+    dry_run: bool
+    pending: NotRequired[list[Pending]]
 
 
 class MemoryDict(TypedDict):

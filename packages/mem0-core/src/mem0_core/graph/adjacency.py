@@ -219,6 +219,7 @@ class Adjacency:
                 return None
             weight[place], since[place], until[place] = edge[4], microseconds(edge[5]), _until(edge[6])
             first[place], last[place] = _day(edge[7]), _day(edge[8])
+            gone[place] = False  # a merge that is taken back brings rows back
         gone[self._places(found.removed)[1]] = True
         places = list(known.values())
         touched: dict[str, Ints] = {

@@ -37,7 +37,7 @@ from mem0_core.records import (
     same_fact_key,
 )
 from mem0_core.stores.postgres_filters import filter_sql
-from mem0_core.stores.postgres_graph import GraphWriter, PostgresGraph, erase_graph, erase_support
+from mem0_core.stores.postgres_graph import GraphWriter, PostgresGraph, erase_graph, erase_support, parts_of
 from mem0_core.stores.postgres_hnsw import drop_graphs
 from mem0_core.stores.postgres_jobs import PostgresJobs, erase_jobs, finish, put
 from mem0_core.stores.postgres_marks import marked, set_mark
@@ -195,8 +195,12 @@ class PostgresStore:
         lease: Lease | None = None,
         mark: tuple[str, int] | None = None,
         apart: bool = False,
+        rederived: bool = False,
     ) -> Steps[Commit]:
         parts = {part_of(scope), *(part_of(change.after.scope) for change in changes)}
+        over = [one.relation for one in relations if one.relation is not None]
+        changed = [one.after.id for one in changes if one.before is not None]
+        parts.update((yield from parts_of(relations=over, memory_ids=changed)))
         yield from within(scope if len(parts) == 1 else None)
         yield from hold(*parts)
         dims = yield from _fix_space(space)
@@ -219,9 +223,15 @@ class PostgresStore:
                 rows[place] = row
                 yield from _insert_sources(part_of(scope), row, [heard[i] for i in changes[place].sources])
         graph = GraphWriter(scope, at, dims, on_conflict)
+        retracted: dict[int, list[int]] = {}
+        for done, target in zip(applied, targets, strict=True):
+            if rederived and target is not None and done.event is Event.UPDATE:
+                retracted[target[0]] = yield from graph.retract(target[0])
         related = yield from graph.apply(relations, rows, heard)
         for done, target in zip(applied, targets, strict=True):
-            if target is not None and done.event is not Event.NONE:
+            if target is not None and target[0] in retracted:
+                related += yield from graph.settle(retracted[target[0]])
+            elif target is not None and done.event is not Event.NONE:
                 left = done.after.text if done.event is Event.UPDATE else None
                 related += yield from graph.withdraw(target[0], target[1].text, left)
         return Commit(applied=tuple(applied), relations=tuple(related))

@@ -27,6 +27,7 @@ from mem0_core.ports import (
     JobQueue,
     Lease,
     Lexicon,
+    MergeLedger,
     OnConflict,
     Position,
     Summary,
@@ -50,6 +51,7 @@ from mem0_core.stores.sqlite_archive import SQLiteArchive, check_filled
 from mem0_core.stores.sqlite_filters import casefold, filter_sql
 from mem0_core.stores.sqlite_graph import GraphWriter, SQLiteGraph, erase_graph, erase_support
 from mem0_core.stores.sqlite_jobs import SQLiteJobs, erase_jobs, finish, put
+from mem0_core.stores.sqlite_merges import SQLiteMerges, forget_merges, forget_support
 from mem0_core.stores.sqlite_messages import SQLiteTalk, erase_summaries, insert_messages, write_summary
 from mem0_core.stores.sqlite_rows import (
     SAME_SCOPE,
@@ -98,6 +100,7 @@ __all__ = ["SQLiteStore"]
 
 _MEMORY_COLUMNS = f"row, {SAID_COLUMNS}, pinned"
 _TABLES = (
+    *("aliases", "merges"),
     *(
         "sources",
         "messages",
@@ -111,7 +114,7 @@ _TABLES = (
         "edge_messages",
     ),
     *("edge_vectors", "edges", "node_vectors", "nodes", "edge_tombstones", "node_tombstones"),
-    *("jobs", "summaries", "imports", "aliases", "merges"),
+    *("jobs", "summaries", "imports"),
 )
 """All but `meta`, those that refer to others first."""
 
@@ -155,6 +158,7 @@ class SQLiteStore:
         self._closed = False
         self._vectors = TableVectors(self._read, "memories", "vectors", "tombstones")
         self.graph: GraphTruth = SQLiteGraph(self._read)
+        self.merges: MergeLedger = SQLiteMerges(self._read, self._write)
         self.talk: Talk = SQLiteTalk(self._read)
         self.jobs: JobQueue = SQLiteJobs(self._read, self._write)
         self.lexicon: Lexicon = SQLiteLexicon(self._read)
@@ -184,6 +188,7 @@ class SQLiteStore:
         lease: Lease | None = None,
         mark: tuple[str, int] | None = None,
         apart: bool = False,
+        rederived: bool = False,
     ) -> Commit:
         with self._write() as db:
             dims = _fix_space(db, space)
@@ -207,9 +212,16 @@ class SQLiteStore:
                     rows[place] = row
                     _insert_sources(db, row, (heard[i] for i in change.sources))
             graph = GraphWriter(db, scope, at, dims, on_conflict)
+            retracted = {
+                target[0]: graph.retract(target[0])
+                for change, target in zip(applied, targets, strict=True)
+                if rederived and target is not None and change.event is Event.UPDATE
+            }
             related = graph.apply(relations, rows, heard)
             for change, target in zip(applied, targets, strict=True):
-                if target is not None and change.event is not Event.NONE:
+                if target is not None and target[0] in retracted:
+                    related += graph.settle(retracted[target[0]])
+                elif target is not None and change.event is not Event.NONE:
                     left = change.after.text if change.event is Event.UPDATE else None
                     related += graph.withdraw(target[0], target[1].text, left)
             return Commit(applied=tuple(applied), relations=tuple(related))
@@ -247,6 +259,7 @@ class SQLiteStore:
             past = db.execute(f"SELECT DISTINCT id FROM past WHERE {where}", values).fetchall()
             _erase_past(db, [memory_id for (memory_id,) in past], at)
             _erase_rows(db, rows, at)
+            forget_merges(db, scope)
             erase_graph(db, scope)
             erase_jobs(db, scope)
             db.execute(f"DELETE FROM summaries WHERE {where}", values)
@@ -628,6 +641,7 @@ def _erase_past(db: sqlite3.Connection, memory_ids: Iterable[str], at: str, *, s
 
 def _erase_traces(db: sqlite3.Connection, row: int, scope: Scope, at: str) -> None:
     """Erase what came of a memory: its relations, its messages; summaries of them are to be made anew."""
+    forget_support(db, row, scope)
     erase_support(db, row)
     if erase_summaries(db, scope):
         put(db, scope, "summary", at=at)

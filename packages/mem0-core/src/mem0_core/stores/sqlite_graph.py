@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.ports import GraphChanges, GraphRows, OnConflict, Position, VectorSource
 from mem0_core.records import Days, Entity, Event, Node, Relation, RelationChange, Scope, Triplet, entity_key, unsays
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["GraphWriter", "SQLiteGraph", "erase_graph", "erase_support"]
+__all__ = ["GraphWriter", "SQLiteGraph", "bury", "erase_graph", "erase_support", "stays_called", "stays_for"]
 
 _NODE = "row, user_id, agent_id, run_id, name, type"
 _RELATION = (
@@ -99,6 +99,15 @@ class SQLiteGraph:
                     f" WHERE {SAME_SCOPE} AND key IN ({marks(chunk)})"
                 )
                 for row in db.execute(sql, (*exact_ids(scope), *chunk)):
+                    found[row[-2]] = _node(row), from_blob(row[-1])
+                gone = f"kind = 'entity' AND standing AND key IN ({marks(chunk)})"
+                renamed = (
+                    "SELECT n.row, n.user_id, n.agent_id, n.run_id, n.name, n.type, a.key, vector"
+                    f" FROM (SELECT merge, key FROM aliases WHERE {SAME_SCOPE} AND {gone}) AS a"
+                    " JOIN merges AS m ON m.row = a.merge JOIN nodes AS n ON n.row = m.node"
+                    " JOIN node_vectors AS v ON v.row = n.row"
+                )
+                for row in db.execute(renamed, (*exact_ids(scope), *chunk)):
                     found[row[-2]] = _node(row), from_blob(row[-1])
         return found
 
@@ -345,6 +354,30 @@ class GraphWriter:
                 continue
             self.db.execute("UPDATE evidence SET withdrawn = 1 WHERE edge = ? AND memory = ?", (relation.row, memory))
             self._touch(relation.row)
+            self.db.execute("UPDATE edges SET weight = max(1, weight - 1) WHERE row = ?", (relation.row,))
+            standing = "SELECT 1 FROM evidence WHERE edge = ? AND NOT withdrawn"
+            if not self.db.execute(standing, (relation.row,)).fetchone() and self._end(relation.row):
+                ended.append(RelationChange(Event.DELETE, relation.triplet, relation=relation.row))
+        return ended
+
+    def retract(self, memory: int) -> list[int]:
+        """Take back all that a memory says of what holds, to be said anew by `apply`; returns the rows for `settle`."""
+        sql = (
+            "SELECT v.edge FROM evidence AS v JOIN edges AS e ON e.row = v.edge"
+            " WHERE v.memory = ? AND NOT v.withdrawn AND e.valid_to IS NULL ORDER BY v.edge"
+        )
+        edges = [edge for (edge,) in self.db.execute(sql, (memory,)).fetchall()]
+        for edge in edges:
+            self.db.execute("UPDATE evidence SET withdrawn = 1 WHERE edge = ? AND memory = ?", (edge, memory))
+            self.db.execute("UPDATE edges SET weight = weight - 1 WHERE row = ?", (edge,))
+            self._touch(edge)
+        return edges
+
+    def settle(self, retracted: Sequence[int]) -> list[RelationChange]:
+        """After a memory was taken back and said anew: what nothing says any longer ends."""
+        self.db.executemany("UPDATE edges SET weight = max(1, weight) WHERE row = ?", [(edge,) for edge in retracted])
+        ended = []
+        for relation in _among(self.db, retracted):
             standing = "SELECT 1 FROM evidence WHERE edge = ? AND NOT withdrawn"
             if not self.db.execute(standing, (relation.row,)).fetchone() and self._end(relation.row):
                 ended.append(RelationChange(Event.DELETE, relation.triplet, relation=relation.row))
@@ -355,14 +388,14 @@ class GraphWriter:
     ) -> RelationChange:
         source = self._node(change.source, change.triplet.source, change.types[0], change.vectors[0])
         destination = self._node(change.destination, change.triplet.destination, change.types[1], change.vectors[1])
-        relationship = change.triplet.relationship
+        relationship = stays_called(self.db, self.scope, change.triplet.relationship)
         seq = next_seq(self.db, 1)
         raised = self.db.execute(
             "UPDATE edges SET weight = weight + 1, valid_from = min(valid_from, ?), changed = ?"
             " WHERE source = ? AND destination = ? AND relationship = ? AND valid_to IS NULL RETURNING row",
             (change.at or self.at, seq, source, destination, relationship),
         ).fetchone()
-        edge = raised[0] if raised else self._edge(change, source, destination, seq)
+        edge = raised[0] if raised else self._edge(change, source, relationship, destination, seq)
         if change.relation is not None:
             copied = (
                 "INSERT OR IGNORE INTO evidence SELECT ?, memory, withdrawn, day_first, day_last FROM evidence"
@@ -388,6 +421,8 @@ class GraphWriter:
         key = entity_key(name)
         named = f"SELECT row, type FROM nodes WHERE {SAME_SCOPE} AND key = ?"
         found = self.db.execute(named, (*exact_ids(self.scope), key)).fetchone()
+        if found is None and (stayed := stays_for(self.db, self.scope, key)) is not None:
+            return stayed
         if found and (found[1] or not type):
             return int(found[0])
         seq = next_seq(self.db, 1)
@@ -403,7 +438,7 @@ class GraphWriter:
         self.db.execute("INSERT INTO node_vectors VALUES (?, ?)", (made, blob))
         return int(made)
 
-    def _edge(self, change: RelationChange, source: int, destination: int, seq: int) -> int:
+    def _edge(self, change: RelationChange, source: int, relationship: str, destination: int, seq: int) -> int:
         blob = to_blob(change.vectors[2], self.dims)
         (made,) = self.db.execute(
             "INSERT INTO edges (user_id, agent_id, run_id, source, relationship, destination, weight, valid_from,"
@@ -412,7 +447,7 @@ class GraphWriter:
             (
                 *ids_of(self.scope),
                 source,
-                change.triplet.relationship,
+                relationship,
                 destination,
                 change.relation,
                 change.at or self.at,
@@ -442,12 +477,37 @@ class GraphWriter:
         self.db.execute("UPDATE edges SET changed = ? WHERE row = ?", (next_seq(self.db, 1), edge))
 
 
+# --- names that went (see sqlite_merges) -------------------------------------------------------------------------
+
+
+def stays_for(db: sqlite3.Connection, scope: Scope, key: bytes) -> int | None:
+    """The node that a name was merged into."""
+    sql = (
+        f"SELECT node FROM merges WHERE row = (SELECT merge FROM aliases WHERE {SAME_SCOPE} AND kind = 'entity'"
+        " AND key = ? AND standing)"
+    )
+    found = db.execute(sql, (*exact_ids(scope), key)).fetchone()
+    return None if found is None else int(found[0])
+
+
+def stays_called(db: sqlite3.Connection, scope: Scope, relationship: str) -> str:
+    """What a relationship is called since it was merged, and that one was, ..."""
+    sql = (
+        f"SELECT name FROM merges WHERE row = (SELECT merge FROM aliases WHERE {SAME_SCOPE} AND kind = 'relationship'"
+        " AND key = ? AND standing)"
+    )
+    while found := db.execute(sql, (*exact_ids(scope), entity_key(relationship))).fetchone():
+        relationship = str(found[0])
+    return relationship
+
+
 # --- erasing -----------------------------------------------------------------------------------------------------
 
 
 def erase_support(db: sqlite3.Connection, memory: int) -> None:
     """Before a memory and its messages are erased: relations that came from nothing else go with them."""
-    supported = [edge for (edge,) in db.execute("SELECT edge FROM evidence WHERE memory = ?", (memory,))]
+    supports = dict(db.execute("SELECT edge, withdrawn FROM evidence WHERE memory = ?", (memory,)).fetchall())
+    supported = list(supports)
     heard = "SELECT edge FROM edge_messages WHERE message IN (SELECT message FROM sources WHERE memory = ?)"
     spoken = [edge for (edge,) in db.execute(heard, (memory,))]
     db.execute("DELETE FROM evidence WHERE memory = ?", (memory,))
@@ -460,8 +520,9 @@ def erase_support(db: sqlite3.Connection, memory: int) -> None:
             gone.append(edge)
     _erase_edges(db, gone)
     seq = next_seq(db, len(supported))
-    lighter = "UPDATE edges SET weight = max(1, weight - 1), changed = ? WHERE row = ?"
-    db.executemany(lighter, [(seq + place, edge) for place, edge in enumerate(supported)])
+    lighter = "UPDATE edges SET weight = max(1, weight - ?), changed = ? WHERE row = ?"
+    lost = [(0 if supports[edge] else 1, seq + place, edge) for place, edge in enumerate(supported)]
+    db.executemany(lighter, lost)
 
 
 def erase_graph(db: sqlite3.Connection, scope: Scope) -> None:
@@ -477,21 +538,34 @@ def _erase_edges(db: sqlite3.Connection, edges: Sequence[int]) -> int:
     for edge in edges:
         found = db.execute("SELECT source, destination FROM edges WHERE row = ?", (edge,)).fetchone()
         ends += found or ()
-    count = _bury(db, "edges", "INSERT INTO edge_tombstones VALUES (?, ?, ?, ?, ?, 1)", edges)
+    count = bury(db, "edges", edges)
     linked = "SELECT 1 FROM edges WHERE source = ?1 UNION ALL SELECT 1 FROM edges WHERE destination = ?1 LIMIT 1"
     _erase_nodes(db, [node for node in dict.fromkeys(ends) if not db.execute(linked, (node,)).fetchone()])
     return count
 
 
 def _erase_nodes(db: sqlite3.Connection, nodes: Sequence[int]) -> int:
-    return _bury(db, "nodes", "INSERT INTO node_tombstones VALUES (?, ?, ?, ?, ?)", nodes)
+    bygone = (
+        "DELETE FROM merges WHERE row IN (SELECT a.merge FROM nodes AS n JOIN aliases AS a ON a.key = n.key"
+        " AND a.user_id IS n.user_id AND a.agent_id IS n.agent_id AND a.run_id IS n.run_id"
+        " WHERE n.row = ? AND a.kind = 'entity' AND NOT a.standing)"
+    )
+    db.executemany(bygone, [(node,) for node in nodes])  # what was taken back is on record while its names are
+    return bury(db, "nodes", nodes)
 
 
-def _bury(db: sqlite3.Connection, table: str, tombstone: str, rows: Sequence[int]) -> int:
+_TOMBSTONES = {
+    "edges": "INSERT INTO edge_tombstones VALUES (?, ?, ?, ?, ?, 1)",
+    "nodes": "INSERT INTO node_tombstones VALUES (?, ?, ?, ?, ?)",
+}
+
+
+def bury(db: sqlite3.Connection, table: Literal["edges", "nodes"], rows: Sequence[int]) -> int:
+    """Delete rows, and tell projections by tombstones; returns how many there were."""
     seq, count = next_seq(db, len(rows)), 0
     for offset, row in enumerate(rows):
         gone = db.execute(f"DELETE FROM {table} WHERE row = ? RETURNING user_id, agent_id, run_id", (row,)).fetchone()
         if gone:
-            db.execute(tombstone, (seq + offset, row, *gone))
+            db.execute(_TOMBSTONES[table], (seq + offset, row, *gone))
             count += 1
     return count
