@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.errors import ConfigError, InputError, StoreError
 from mem0_core.filters import Filter
@@ -127,6 +127,8 @@ class PostgresStore:
         schema: where its tables are; made where they are missing, if the role may.
         pool_size: connections at most, for all threads together, and for each event loop.
         timeout: seconds a call waits for a connection before StoreError.
+        durability: with ``"process"`` a commit does not wait for the server's disk: what was acknowledged in the last
+            half second may be lost if the server, not this process, dies. ``"full"`` leaves that to its settings.
         partitions: of each table, when they are made; see `postgres_schema.PARTITIONS`.
         layout: ``"citus"`` distributes the tables instead.
 
@@ -138,6 +140,8 @@ class PostgresStore:
         StoreError: the server cannot be reached, or has no tables and this role may not make them.
     """
 
+    searched_by = "pgvector"  # see `wiring.vector_index`
+
     def __init__(
         self,
         url: str,
@@ -145,10 +149,12 @@ class PostgresStore:
         schema: str = "mem0",
         pool_size: int = 10,
         timeout: float = 10.0,
+        durability: Literal["full", "process"] = "full",
         layout: Layout = "postgres",
         partitions: int = PARTITIONS,
     ) -> None:
-        self._db = Database(url, schema=schema, pool_size=pool_size, timeout=timeout)
+        self._db = Database(url, schema=schema, pool_size=pool_size, timeout=timeout, wait=durability == "full")
+        self.where = self._db.where
         self._open(layout, partitions)
         self.memory_vectors = TableVectors(self._db, "memories", "vectors", "tombstones")
         self.graph: GraphTruth = PostgresGraph(self._db)
