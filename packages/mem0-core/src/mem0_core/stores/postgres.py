@@ -37,7 +37,7 @@ from mem0_core.records import (
     same_fact_key,
 )
 from mem0_core.stores.postgres_filters import filter_sql
-from mem0_core.stores.postgres_graph import GraphWriter, PostgresGraph, erase_graph, erase_support
+from mem0_core.stores.postgres_graph import GraphWriter, PostgresGraph, erase_graph, erase_support, parts_of
 from mem0_core.stores.postgres_hnsw import drop_graphs
 from mem0_core.stores.postgres_jobs import PostgresJobs, erase_jobs, finish, put
 from mem0_core.stores.postgres_marks import marked, set_mark
@@ -197,6 +197,9 @@ class PostgresStore:
         apart: bool = False,
     ) -> Steps[Commit]:
         parts = {part_of(scope), *(part_of(change.after.scope) for change in changes)}
+        over = [one.relation for one in relations if one.relation is not None]
+        changed = [one.after.id for one in changes if one.before is not None]
+        parts.update((yield from parts_of(relations=over, memory_ids=changed)))
         yield from within(scope if len(parts) == 1 else None)
         yield from hold(*parts)
         dims = yield from _fix_space(space)

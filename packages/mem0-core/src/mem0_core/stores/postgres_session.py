@@ -311,9 +311,10 @@ class Database:
     def _framed(self, steps: Steps[T], kind: _Kind) -> Steps[T]:
         if kind == "write":
             return _transaction(steps, self._psycopg.OperationalError)
-        if kind == "read_at_one_moment" or self.row_security:
-            return _snapshot(steps)
-        return steps
+        if kind == "read_at_one_moment":
+            return _reading(steps, "REPEATABLE READ")
+        # not at one moment: what a `horizon` promises is of the statements after it
+        return _reading(steps, "READ COMMITTED") if self.row_security else steps
 
     def _give_up(self, error: Exception, tries: int) -> None:
         """Raise `error`, unless to try again is safe, and may help."""
@@ -490,8 +491,8 @@ def _transaction(steps: Steps[T], broken: type[Exception]) -> Steps[T]:
     return value
 
 
-def _snapshot(steps: Steps[T]) -> Steps[T]:
-    yield Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+def _reading(steps: Steps[T], isolation: str) -> Steps[T]:
+    yield Statement(f"BEGIN ISOLATION LEVEL {isolation} READ ONLY")
     yield _Within("*")
     value = yield from steps
     yield Statement("COMMIT")
