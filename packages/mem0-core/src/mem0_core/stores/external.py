@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+from mem0_core.care import Unsound
 from mem0_core.errors import ConfigError, StoreError
 from mem0_core.ports import Position, VectorSource
 from mem0_core.records import Scope
@@ -151,6 +152,38 @@ class ExternalIndex:
         except _Outage as outage:
             log.warning("%s: %s; it is told of deletions later", self._store.name, outage)
         self._truth.forget(scope)
+
+    def examine(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[Unsound]:
+        """Whether the vector store holds the rows of the truth; see `care.Examined`."""
+        found = []
+        for address in partitions:
+            rows = set(self._source.rows(address).tolist())
+            name = f"the partition of {address.partition[0]} {address.partition[1]!r} in {self._store.name}"
+            try:
+                self._follow(address)
+                asked = self._search(self._partition(address), self._any_vector(), min(len(rows) + _SPARE, _MOST))
+            except _Outage as outage:
+                found.append(Unsound(f"{self._store.name} cannot be asked: {outage}"))
+                break
+            held = {int(entry["mem0_row"]) for entry in asked}
+            if len(rows) < _MOST and (lacking := rows - held):
+                found.append(Unsound(f"{name} lacks {len(lacking)} of {len(rows)} vectors", address))
+            elif surplus := held - rows:
+                found.append(Unsound(f"{name} holds {len(surplus)} vectors that are gone", address))
+        return found
+
+    def renew(self, unsound: Unsound) -> str:
+        """Empty the partition and fill it from the truth."""
+        if unsound.address is None:
+            raise StoreError(unsound.what)
+        try:
+            with self._locks[unsound.address]:
+                self._positions.pop(unsound.address, None)
+                self._drain(self._partition(unsound.address))
+            self._follow(unsound.address)
+        except _Outage as outage:
+            raise StoreError(f"{self._store.name}: {outage}") from outage
+        return "filled anew from the truth"
 
     def close(self) -> None:
         """Let go of it; the vector store is the caller's, and stays open."""
