@@ -20,10 +20,10 @@ nox.options.sessions = ["lint", "types", "tests"]
 ROOT = Path(__file__).parent
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")["dependency-groups"]
 PACKAGES = ("mem0-core", "mem0-langchain", "mem0-llamaindex")
-EXTRAS = ("onnx", "openai", "yaml", "neo4j", "ladybug", "viz", "langgraph", "classic")
+EXTRAS = ("onnx", "openai", "postgres", "yaml", "neo4j", "ladybug", "viz", "gguf", "langgraph", "classic")
 BASE = ("mem0-core[onnx]",)
 ADAPTERS = ("mem0-langchain[langgraph,classic]", "mem0-llamaindex")
-EVERYTHING = ("mem0-core[onnx,openai,yaml,neo4j,ladybug,viz]", *ADAPTERS)
+EVERYTHING = ("mem0-core[onnx,openai,postgres,yaml,neo4j,ladybug,viz]", *ADAPTERS)
 TYPED = [*(f"packages/{name}/src" for name in PACKAGES), "tests", "examples", "noxfile.py"]
 # Its sitecustomize.py takes the keys out of the environment and refuses connections beyond this machine.
 OFFLINE = {"PYTHONPATH": str(ROOT / "tests/docs/offline")}
@@ -47,9 +47,9 @@ def quickstart(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """All tests but those that need torch, are slow, or run the documentation; another `-m` after `--` overrides."""
+    """All tests but those that need torch or llama.cpp, are slow, or run the docs; `-m` after `--` overrides."""
     install(session, EVERYTHING, "tests")
-    session.run("pytest", "-m", "not torch and not slow and not docs", *session.posargs)
+    session.run("pytest", "-m", "not torch and not gguf and not slow and not docs", *session.posargs)
 
 
 @nox.session
@@ -72,8 +72,20 @@ def tests_torch(session: nox.Session) -> None:
     """The tests that need torch: minutes to install, gigabytes where pip finds only the CUDA build."""
     pins = "constraints-torch.txt"
     session.install("-c", pins, "torch")  # alone and first: our own packages cannot pull in another build of it
-    install(session, ("mem0-core[onnx,openai,yaml,sentence-transformers]", *ADAPTERS), "tests", pins=(pins,))
+    extras = "onnx,openai,yaml,sentence-transformers,transformers,openvino"
+    install(session, (f"mem0-core[{extras}]", *ADAPTERS), "tests", pins=(pins,))
     session.run("pytest", "-m", "torch", *session.posargs)
+
+
+@nox.session
+def gguf(session: nox.Session) -> None:
+    """The tests that need llama-cpp-python, which is compiled first: five minutes or more on two processors."""
+    # Without its part for images, which we do not use.
+    session.env.update(CMAKE_ARGS="-DLLAVA_BUILD=OFF", CMAKE_BUILD_PARALLEL_LEVEL="2")
+    install(session, ("mem0-core[onnx,openai,yaml,gguf]",), "gguf")
+    session.run(
+        "pytest", "tests/core/test_llama_cpp.py", "tests/core/test_local.py", "-m", "not torch", *session.posargs
+    )
 
 
 @nox.session
@@ -125,7 +137,8 @@ def constraints(session: nox.Session) -> None:
     groups = [part for group in GROUPS for part in ("--group", group) if group != "torch"]
     session.run(*compile_, *packages, *extras, *groups, "-o", "constraints.txt", *session.posargs)
 
-    torch = [packages[0], "--extra", "sentence-transformers", "--group", "torch", "-c", "constraints.txt"]
+    wanted = [part for extra in ("sentence-transformers", "transformers", "openvino") for part in ("--extra", extra)]
+    torch = [packages[0], *wanted, "--group", "torch", "-c", "constraints.txt"]
     session.run(*compile_, *torch, "-o", "constraints-torch.txt", *session.posargs)
     # The build of torch that is found decides about CUDA's libraries, so those are not pinned.
     pins = (ROOT / "constraints-torch.txt").read_text(encoding="utf-8").splitlines(keepends=True)

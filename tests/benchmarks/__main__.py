@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.benchmarks import chart, converse, cost, crash, graph, langgraph_store, paths, recall
+from tests.benchmarks import chart, converse, cost, crash, graph, langgraph_store, paths, recall, scale
 from tests.benchmarks.plan import FULL, QUICK, ROOT, Plan
 from tests.benchmarks.report import Report
 
@@ -20,12 +20,15 @@ BENCHMARKS: dict[str, Callable[[Plan], Report]] = {
     "converse": converse.measure,
     "cost": cost.measure,
     "langgraph_store": langgraph_store.measure,
+    "scale": scale.measure,
 }
+LONG = {"scale"}
+"""Those that fill a disk for an hour; they run when they are named."""
 
 
 def main(arguments: Sequence[str]) -> None:
     options = _options(arguments)
-    chosen = list(BENCHMARKS) if options.verb == "all" else [options.verb]
+    chosen = [name for name in BENCHMARKS if name not in LONG] if options.verb == "all" else [options.verb]
     for name in chosen:
         report = BENCHMARKS[name](_plan(options))
         path = report.write(options.out)
@@ -46,7 +49,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description=__doc__)
     parser.add_argument("verb", nargs="?", default="all", choices=[*BENCHMARKS, "all"])
     parser.add_argument("--quick", action="store_true", help="small sizes, under a minute in all")
-    sizes = "numbers of memories for cost, as in 0,1000,10000,100000, and of relations for graph"
+    sizes = "numbers of memories for cost, as in 0,1000,10000,100000, of others' for scale, of relations for graph"
     parser.add_argument("--sizes", type=_sizes, help=sizes)
     parser.add_argument("--out", type=Path, default=ROOT / "bench-results", help="folder of the JSON files")
     return parser.parse_args(arguments)
@@ -56,7 +59,8 @@ def _plan(options: argparse.Namespace) -> Plan:
     plan = QUICK if options.quick else FULL
     if options.sizes:
         plan = dataclasses.replace(plan, sizes=options.sizes, big=options.sizes[-1])
-        plan = dataclasses.replace(plan, relations=tuple(filter(None, options.sizes)) or plan.relations)
+        some = tuple(filter(None, options.sizes))
+        plan = dataclasses.replace(plan, relations=some or plan.relations, crowds=some or plan.crowds)
     return plan
 
 

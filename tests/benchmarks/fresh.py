@@ -87,6 +87,20 @@ def visit_all(folder: str, users: list[str], question: str) -> dict[str, float]:
         return {"seconds": time.perf_counter() - started, "peak_mb": peak_mb(), "opened_mb": after_opening}
 
 
+def search_many(folder: str, users: list[str], questions: list[str], count: int) -> dict[str, float]:
+    """Open, and search `count` times, user after user."""
+    from mem0_core import Memory
+    from mem0_core.testing import HashEmbedder
+
+    with Memory({"path": folder}, embedder=HashEmbedder()) as memory:
+        started = time.perf_counter()
+        for place in range(count):
+            user = users[place % len(users)]
+            assert memory.search(questions[place % len(questions)], user_id=user)["results"], f"{user} has no memories"
+        seconds = time.perf_counter() - started
+        return {"seconds": seconds, "peak_mb": peak_mb(), "now_mb": now_mb()}
+
+
 def build_graph(folder: str, user: str, exact_limit: int | None, answers: str) -> dict[str, Any]:
     """Let the HNSW graph of a large scope be built beside searches, then score it against exact `answers`."""
     from mem0_core import Memory
@@ -158,9 +172,19 @@ def peak_mb() -> float:
     return most / 1e6 if sys.platform == "darwin" else most * 1024 / 1e6
 
 
+def now_mb() -> float:
+    """The memory (10^6 bytes) this process holds now; where that cannot be told, the most it ever held."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return peak_mb()
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmRSS"))
+    return int(line.split()[1]) * 1024 / 1e6
+
+
 TASKS: dict[str, Callable[..., dict[str, Any]]] = {
     "reopen": reopen,
     "visit_all": visit_all,
+    "search_many": search_many,
     "build_graph": build_graph,
 }
 

@@ -7,7 +7,7 @@ import itertools
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -162,7 +162,9 @@ def _by_turns(stores: dict[str, _Times], step: str) -> None:
 
 
 def _value(number: int) -> dict[str, Any]:
-    return {"text": f"user {number} drinks tea number {number * 7} in city {number % 97}", "number": number}
+    # A thousand words or so: to hash a new one takes the embedder as long as ten texts of known ones.
+    user, tea, city = number % 1000, number // 1000, number % 97
+    return {"text": f"user {user} drinks tea number {tea} in city {city}", "number": number}
 
 
 # --- turns -----------------------------------------------------------------------------------------------------------
@@ -187,18 +189,15 @@ def _turns(report: Report, plan: Plan, folder: Path) -> None:
             memory.add_many([_value(number)["text"] for number in range(plan.agent_memories)], user_id="u")
             memory.search(QUERY, user_id="u")
             queries = []
-            for _ in range(plan.turns_of_agent):
+            for number in range(plan.turns_of_agent):
                 timed.take()
-                timed.embed([QUERY], kind="query")
+                timed.embed([_said(number)["messages"]], kind="query")
                 queries.append(timed.take().wall)
             middleware = MemoryMiddleware(memory, k=10)
             bare, remembering = _agent([]), _agent([middleware])
-            for way, run in (("invoke", _invoke), ("ainvoke", _ainvoke)):
-                spent = {"bare": list[_Spent](), "remembering": list[_Spent]()}
-                for number in range(plan.turns_of_agent):
-                    for agent_name, agent in (("bare", bare), ("remembering", remembering)):
-                        spent[agent_name].append(run(agent, f"Which tea, question {number}?"))
-                    middleware.flush(60)  # learning is measured by `converse`; here it would share the processor
+            agents = {"bare": bare, "remembering": remembering}
+            for way, take in (("invoke", _taken), ("ainvoke", _ataken)):
+                spent = take(agents, middleware, plan.turns_of_agent)
                 wall, cpu = (
                     [1000 * median([taken[clock] for taken in spent[agent]]) for agent in ("bare", "remembering")]
                     for clock in (0, 1)
@@ -222,16 +221,39 @@ def _agent(middleware: list[Any]) -> Any:
     return create_agent(model, middleware=middleware)
 
 
-def _invoke(agent: Any, text: str) -> _Spent:
-    wall, cpu = time.perf_counter(), time.thread_time()
-    agent.invoke({"messages": text}, {"configurable": {"user_id": "u"}})
-    return _Spent(time.perf_counter() - wall, time.thread_time() - cpu)
+# Learning is measured by `converse`; here it would share the processor, so each turn is learnt before the next.
 
 
-def _ainvoke(agent: Any, text: str) -> _Spent:
-    async def turn() -> _Spent:
-        wall, cpu = time.perf_counter(), time.thread_time()
-        await agent.ainvoke({"messages": text}, {"configurable": {"user_id": "u"}})
-        return _Spent(time.perf_counter() - wall, time.thread_time() - cpu)
+def _taken(agents: Mapping[str, Any], middleware: MemoryMiddleware, turns: int) -> dict[str, list[_Spent]]:
+    """What the turns of each agent take, by turns."""
+    spent: dict[str, list[_Spent]] = {name: [] for name in agents}
+    for number in range(turns):
+        for name, agent in agents.items():
+            wall, cpu = time.perf_counter(), time.thread_time()
+            agent.invoke(_said(number), _WHO)
+            spent[name].append(_Spent(time.perf_counter() - wall, time.thread_time() - cpu))
+        middleware.flush(60)
+    return spent
 
-    return asyncio.run(turn())
+
+def _ataken(agents: Mapping[str, Any], middleware: MemoryMiddleware, turns: int) -> dict[str, list[_Spent]]:
+    """`_taken`, awaited: all on one event loop, as in a server."""
+
+    async def all_turns() -> dict[str, list[_Spent]]:
+        spent: dict[str, list[_Spent]] = {name: [] for name in agents}
+        for number in range(turns):
+            for name, agent in agents.items():
+                wall, cpu = time.perf_counter(), time.thread_time()
+                await agent.ainvoke(_said(number), _WHO)
+                spent[name].append(_Spent(time.perf_counter() - wall, time.thread_time() - cpu))
+            await middleware.aflush(60)
+        return spent
+
+    return asyncio.run(all_turns())
+
+
+_WHO: Any = {"configurable": {"user_id": "u"}}
+
+
+def _said(number: int) -> dict[str, str]:
+    return {"messages": f"Which tea, question {number}?"}

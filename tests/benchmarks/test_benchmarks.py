@@ -32,6 +32,7 @@ from tests.benchmarks import (
     paths,
     recall,
     replay,
+    scale,
     scores,
 )
 from tests.benchmarks.baselines import Baseline
@@ -49,6 +50,7 @@ TINY = Plan(
     queries=20,
     own_memories=30,
     others=(0, 70),
+    crowds=(100, 200),
     big=300,
     exact_limit=100,
     processes=1,
@@ -461,6 +463,32 @@ def test_baselines_rank_by_vectors_by_words_and_by_both() -> None:
     assert plain.bm25("Who barked?") == ["u1"], "what shares no word is not ranked"
     assert plain.fused("Who barked?")[0] == "u1"
     assert len(plain.fused("Who barked?")) == 4
+
+
+def test_scale_fills_stores_of_the_size_they_are_named_by_and_measures_each(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    held: list[tuple[int, int]] = []
+    searches = scale._searches
+
+    def looked_into(report: Report, plan: Plan, truth: str, sites: Any, own: Any, *rest: Any) -> None:
+        for site in sites:
+            with site.open(HashEmbedder()) as memory:
+                ours = memory.get_all(user_id=scale.USER, limit=10_000)["results"]
+                theirs = memory.store.find(None)
+                held.append((len(ours), len(theirs) - len(ours)))
+        searches(report, plan, truth, sites, own, *rest)
+
+    monkeypatch.setattr(scale, "_searches", looked_into)
+    monkeypatch.setattr(scale, "_SEARCHES", 20)
+    report = scale.measure(TINY)
+    assert held == 2 * [(30, 100), (30, 200)]
+    rows = {(row.section, row.name): row for row in report.rows}
+    recalls = [row for (_, name), row in rows.items() if name.startswith("recall@10")]
+    assert [row.verdict for row in recalls] == ["pass", "pass"]
+    assert sum(name.startswith("Memory() to the first result") for _, name in rows) == 2
+    assert all(row.value for row in report.rows), "everything was measured"
+    assert json.loads(report.write(tmp_path).read_text(encoding="utf-8"))["rows"]
 
 
 def test_crash_reports_the_nursery() -> None:

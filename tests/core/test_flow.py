@@ -198,3 +198,72 @@ def test_cancelling_closes_the_flow_and_its_branches() -> None:
 
     asyncio.run(main())
     assert sorted(left) == ["a", "b"]
+
+
+class Computing:
+    """A port whose calls only compute, each noting its thread; one waits until it is let go."""
+
+    inline = True
+
+    def __init__(self) -> None:
+        self.threads: list[int] = []
+        self.entered, self.let_go = threading.Event(), threading.Event()
+
+    def compute(self) -> None:
+        self.threads.append(threading.get_ident())
+
+    def fail(self) -> None:
+        self.compute()
+        raise ValueError("no")
+
+    def wait(self) -> None:
+        self.compute()
+        self.entered.set()
+        assert self.let_go.wait(10)
+
+
+def test_what_only_computes_stays_in_one_thread_beside_the_event_loop() -> None:
+    port, calculator = Computing(), Calculator()
+
+    def mixed() -> Flow[int]:
+        yield from do(port.compute)
+        with contextlib.suppress(ValueError):
+            yield from do(port.fail)
+        yield from do(port.compute)
+        doubled = yield from do(calculator.double, 4)  # has a twin: it is awaited
+        yield from do(port.compute)
+        return doubled
+
+    assert asyncio.run(arun(mixed())) == 8
+    assert calculator.made == ["async"]
+    assert len(port.threads) == 4
+    assert len(set(port.threads[:3])) == 1
+    assert threading.get_ident() not in port.threads
+
+
+def test_errors_of_what_only_computes_come_out() -> None:
+    with pytest.raises(ValueError, match="no"):
+        asyncio.run(arun(do(Computing().fail)))
+
+
+def test_cancelling_what_only_computes_ends_its_call_and_closes_the_flow() -> None:
+    port, closed = Computing(), threading.Event()
+
+    def patient() -> Flow[None]:
+        try:
+            yield from do(port.wait)
+            yield from do(port.compute)
+        finally:
+            closed.set()
+
+    async def main() -> None:
+        task = asyncio.create_task(arun(patient()))
+        assert await asyncio.to_thread(port.entered.wait, 10)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        port.let_go.set()
+
+    asyncio.run(main())
+    assert closed.wait(10)
+    assert len(port.threads) == 1

@@ -13,9 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mem0_core.config import build
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.sentence_transformers import SentenceTransformerEmbedder
 from mem0_core.ports import Embedder
+from tests.tiny_models import byte_tokenizer
 
 HERE = importlib.util.find_spec("sentence_transformers") is not None
 needs_library = pytest.mark.skipif(not HERE, reason="sentence-transformers is not installed (nox -s tests_torch)")
@@ -54,6 +56,26 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return saved
 
 
+def save_jina(folder: Path) -> Path:
+    import torch
+    from sentence_transformers import SentenceTransformer, models
+    from transformers import Qwen3Config, Qwen3Model
+
+    torch.manual_seed(3)
+    tokenizer = byte_tokenizer(template=None)  # with one, the library would make turns of prompt and text
+    tokenizer.add_special_tokens({"pad_token": "<unk>"})
+    shape = {"hidden_size": 1024, "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 2}
+    network = Qwen3Model(Qwen3Config(vocab_size=len(tokenizer), num_key_value_heads=1, head_dim=8, **shape))
+    network.save_pretrained(folder / "network")
+    tokenizer.save_pretrained(folder / "network")
+    transformer = models.Transformer(str(folder / "network"), max_seq_length=64)
+    pooling = models.Pooling(1024, pooling_mode="lasttoken")
+    model = SentenceTransformer(modules=[transformer, pooling, models.Normalize()], device="cpu")
+    model.prompts = {"query": "Query: ", "document": "Document: "}
+    model.save(str(folder))
+    return folder
+
+
 @pytest.fixture
 def embedder(tiny: Path) -> SentenceTransformerEmbedder:
     return SentenceTransformerEmbedder(tiny, device="cpu")
@@ -79,6 +101,19 @@ class TestWithTheLibrary:
         np.testing.assert_allclose(given.embed(["alice"], kind="query")[0], plain[2], atol=1e-5)
         none = SentenceTransformerEmbedder(tiny, device="cpu", query_prompt="")
         np.testing.assert_allclose(none.embed(["alice"], kind="query")[0], plain[0], atol=1e-5)
+
+    def test_a_model_in_the_shape_of_jinas_by_name_or_folder(self, tmp_path: Path) -> None:
+        """A causal network of 1024 dimensions, pooled at its last token, with prompts for texts and queries."""
+        folder = save_jina(tmp_path / "jina")
+        prompted = build("embedder", f"jina:{folder}")
+        assert prompted.dims == 1024
+        plain = SentenceTransformerEmbedder(folder, device="cpu", query_prompt="", document_prompt="")
+        by_hand = plain.embed(["Document: alice", "Query: alice"])
+        np.testing.assert_allclose(prompted.embed(["alice"]), by_hand[:1], atol=1e-4)
+        np.testing.assert_allclose(prompted.embed(["alice"], kind="query"), by_hand[1:], atol=1e-4)
+        assert prompted.name != plain.name  # vectors of the two cannot be compared
+        assert prompted.name == SentenceTransformerEmbedder(folder, document_prompt="Document: ").name
+        assert repr(build("embedder", "jina")).endswith("('jinaai/jina-embeddings-v5-text-small-retrieval')")
 
     def test_the_name_is_cheap_and_follows_the_weights(self, tiny: Path, embedder: SentenceTransformerEmbedder) -> None:
         assert embedder.name.startswith(f"{tiny.name}-")

@@ -51,7 +51,10 @@ class Truth:
         return GraphRows(
             self.position(),
             [(rows[name], "ann", entity_key(name), name, self.kinds.get(name, "")) for name in names],
-            [(row, rows[s], r, rows[d], w, f, t) for row, (s, r, d, w, f, t) in enumerate(self.edges, start=1)],
+            [
+                (row, rows[s], r, rows[d], w, f, t, None, None)
+                for row, (s, r, d, w, f, t) in enumerate(self.edges, start=1)
+            ],
             [],
         )
 

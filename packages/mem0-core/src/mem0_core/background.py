@@ -11,8 +11,8 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Condition, Event, Thread
 from weakref import WeakKeyDictionary
@@ -26,6 +26,9 @@ __all__ = ["Background", "Settings"]
 _log = logging.getLogger(__name__)
 
 _LOOK = 0.5  # seconds after which an idle worker looks by itself: other processes put jobs too
+_BREATH = (
+    0.02  # seconds in which whoever woke a worker goes on alone: they share an interpreter, and a reply comes first
+)
 _SETTLED = 2.0  # seconds after which a call that outlives its event loop is over
 _LONGEST = 300.0  # seconds between two tries, at most
 _HOPELESS = 4  # times the tries after which a job is parked even where nothing else went well meanwhile
@@ -64,6 +67,8 @@ class Background:
         self._name = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._changed = Condition()
         self._stopping = Event()
+        self._hurry = Event()  # somebody waits until all is done
+        self._hurrying = 0
         self._threads: list[Thread] = []
         self._tasks: WeakKeyDictionary[asyncio.AbstractEventLoop, list[asyncio.Task[None]]] = WeakKeyDictionary()
         self._wakes: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Event] = WeakKeyDictionary()
@@ -108,6 +113,7 @@ class Background:
     def stop(self) -> None:
         """Let the threads finish what they are at, and end."""
         self._stopping.set()
+        self._hurry.set()
         with self._changed:
             self._changed.notify_all()
         for thread in self._threads:
@@ -116,6 +122,7 @@ class Background:
     async def astop(self) -> None:
         """Let the tasks of the running event loop finish what they are at, and end."""
         self._stopping.set()
+        self._hurry.set()
         loop = asyncio.get_running_loop()
         if wake := self._wakes.pop(loop, None):
             wake.set()
@@ -127,33 +134,51 @@ class Background:
     def flush(self, timeout: float | None) -> bool:
         """Wait until nothing is left to do but what is parked; False where that took longer than `timeout`."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        while self.left():
-            if deadline is not None and time.monotonic() >= deadline:
-                return False
-            with self._changed:
-                self._changed.wait(0.05)
+        with self._in_a_hurry():
+            while self.left():
+                if deadline is not None and time.monotonic() >= deadline:
+                    return False
+                with self._changed:
+                    self._changed.wait(0.05)
         return True
 
     async def aflush(self, timeout: float | None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
-        while await asyncio.to_thread(self.left):
-            if deadline is not None and time.monotonic() >= deadline:
-                return False
-            await asyncio.sleep(0.02)
+        with self._in_a_hurry():
+            while await asyncio.to_thread(self.left):
+                if deadline is not None and time.monotonic() >= deadline:
+                    return False
+                await asyncio.sleep(0.02)
         return True
 
     def drain(self, timeout: float) -> None:
         """Wait for what can be done now, not for what failed and waits for its next try."""
         deadline = time.monotonic() + timeout
-        while (self._leases or self._queue.ready()) and time.monotonic() < deadline:
-            self._reap()
-            with self._changed:
-                self._changed.wait(0.02)
+        with self._in_a_hurry():
+            while (self._leases or self._queue.ready()) and time.monotonic() < deadline:
+                self._reap()
+                with self._changed:
+                    self._changed.wait(0.02)
 
     async def adrain(self, timeout: float) -> None:
         deadline = time.monotonic() + timeout
-        while time.monotonic() < deadline and (bool(self._leases) or await asyncio.to_thread(self._queue.ready)):
-            await asyncio.sleep(0.01)
+        with self._in_a_hurry():
+            while time.monotonic() < deadline and (bool(self._leases) or await asyncio.to_thread(self._queue.ready)):
+                await asyncio.sleep(0.01)
+
+    @contextmanager
+    def _in_a_hurry(self) -> Iterator[None]:
+        """Let no worker wait before it begins."""
+        with self._changed:
+            self._hurrying += 1
+            self._hurry.set()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._hurrying -= 1
+                if not self._hurrying and not self._stopping.is_set():
+                    self._hurry.clear()
 
     def left(self) -> bool:
         self._reap()
@@ -162,19 +187,32 @@ class Background:
     # --- working -----------------------------------------------------------------------------------------------------
 
     def _work(self, worker: str) -> None:
+        rested = True
         while not self._stopping.is_set():
-            if not run(self._some(worker)):
+            if rested:
+                self._hurry.wait(_BREATH)
+            rested = not run(self._some(worker))
+            if rested:
                 with self._changed:
                     if not self._stopping.is_set():
                         self._changed.wait(self._pause())
 
     async def _awork(self, worker: str) -> None:
         try:
+            rested = True
             while not self._stopping.is_set():
-                if not await arun(self._some(worker)):
+                if rested:
+                    await self._breathe()
+                rested = not await arun(self._some(worker))
+                if rested:
                     await self._doze()
         finally:
             self._ended[worker] = time.monotonic()
+
+    async def _breathe(self) -> None:
+        over = time.monotonic() + _BREATH
+        while not self._hurry.is_set() and time.monotonic() < over:
+            await asyncio.sleep(_BREATH / 4)
 
     def _reap(self) -> None:
         """Take back what a worker had leased when its event loop ended: the call that does it may outlive the loop."""

@@ -102,6 +102,10 @@ class Care(Protocol):
         """Relations that were removed by hand."""
         ...
 
+    def merged(self) -> bool:
+        """Whether names were made one, so that relations are not called as memories call them."""
+        ...
+
     def holes(self) -> int:
         """How many relations are gone without a trace: removed by hand, or purged."""
         ...

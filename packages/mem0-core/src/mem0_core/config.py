@@ -21,11 +21,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from mem0_core.errors import ConfigError, MissingExtra
+from mem0_core.logs import configure as configure_log
+from mem0_core.logs import is_level
+from mem0_core.recipes import recipe_of
 
 __all__ = [
     "NO_GRAPH",
@@ -40,6 +43,7 @@ __all__ = [
     "check_provider",
     "graph_config",
     "load_config",
+    "open_log",
 ]
 
 Kind = Literal["llm", "embedder", "reranker", "vector_store", "graph_store"]
@@ -50,6 +54,10 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "ollama": "mem0_core.models.openai:OpenAIChat",
         "vllm": "mem0_core.models.openai:OpenAIChat",
         "lmstudio": "mem0_core.models.openai:OpenAIChat",
+        "local": "mem0_core.models.local:local_chat",
+        "llama_cpp": "mem0_core.models.llama_cpp:LlamaCppChat",
+        "openvino": "mem0_core.models.openvino:OpenVinoChat",
+        "transformers": "mem0_core.models.transformers:TransformersChat",
     },
     "embedder": {
         "onnx": "mem0_core.models.onnx:OnnxEmbedder",
@@ -58,6 +66,7 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "lmstudio": "mem0_core.models.openai:OpenAIEmbedder",
         "huggingface": "mem0_core.models.sentence_transformers:SentenceTransformerEmbedder",
         "sentence_transformers": "mem0_core.models.sentence_transformers:SentenceTransformerEmbedder",
+        "jina": "mem0_core.models.sentence_transformers:jina",
         "hash": "mem0_core.testing:HashEmbedder",
     },
     "reranker": {
@@ -183,8 +192,9 @@ class MemoryConfig(BaseModel):
     graph_store: GraphConfig | None = None
     """Graph memory. By default it is on without a chat model, when rules read relations, and off with one; False, or
     the provider ``"none"``, for never."""
-    extraction: Literal["staged", "fused"] = "staged"
-    """Whether a model is asked step by step, or once for everything."""
+    extraction: Literal["staged", "fused", "triplets"] = "staged"
+    """Whether a model is asked step by step, or once for everything; with ``"triplets"`` step by step for facts, and
+    once for relations, as lines of SOURCE - RELATION - DESTINATION."""
     operations: Literal["auto", "json", "tools"] = "auto"
     """How a model decides what facts do to memories: in JSON, or by calling tools, as the paper has it. By default by
     tools where the model says that it ``supports`` ``{"tools"}`` and not ``"schema"``."""
@@ -210,6 +220,31 @@ class MemoryConfig(BaseModel):
     enable_vision: bool = False
     """Whether the chat model describes images in messages (also read from ``llm.config``, as in mem0)."""
     on_bad_reply: Literal["skip", "raise"] = "skip"
+    logging: Any = None
+    """What is logged to a file, by default nothing: a level ("INFO") for ``app.log`` in `path`; or a file, or mapping,
+    as ``logging.config.dictConfig`` takes it. A file is found from the folder of the configuration that names it."""
+
+    @field_validator("logging")
+    @classmethod
+    def _log_settings(cls, value: Any) -> Any:
+        if value is None or value is False or is_level(value) or isinstance(value, (str, Path, Mapping)):
+            return value or None
+        raise ValueError(f"a level, a file or a mapping, not {type(value).__name__}")
+
+    @field_validator("recipe")
+    @classmethod
+    def _known_recipe(cls, value: Any) -> Any:
+        recipe_of(value)  # which says what is wrong with it, before a file is opened
+        return value
+
+    @field_validator("llm", "embedder", "reranker")
+    @classmethod
+    def _known_provider(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, str):
+            check_provider(cast(Kind, info.field_name), value.partition(":")[0])
+        elif isinstance(value, Mapping):
+            check_provider(cast(Kind, info.field_name), ComponentConfig(**value).provider)
+        return value
 
     @field_validator("graph_store", mode="before")
     @classmethod
@@ -235,16 +270,41 @@ def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) ->
     """
     if isinstance(source, MemoryConfig):
         return source
-    if isinstance(source, (str, Path)):
-        source = _read_file(Path(source))
+    file = Path(source).expanduser() if isinstance(source, (str, Path)) else None
+    if file is not None:
+        source = _beside(file, _read_file(file))
+    where = "" if file is None else f"{file}: "
     if source is not None and not isinstance(source, Mapping):
-        raise ConfigError(f"a configuration is a mapping of keys, not {type(source).__name__}")
+        raise ConfigError(f"{where}a configuration is a mapping of keys, not {type(source).__name__}")
     try:
         return MemoryConfig(**_lift_vision(dict(source or {})))
     except ValidationError as error:
-        raise ConfigError("; ".join(_explain(error))) from error
+        raise ConfigError(where + "; ".join(_explain(error))) from error
     except TypeError as error:
-        raise ConfigError(f"a configuration has string keys: {error}") from error
+        raise ConfigError(f"{where}a configuration has string keys: {error}") from error
+
+
+def open_log(config: MemoryConfig) -> Callable[[], None]:
+    """Begin to log as the configuration says; returns what ends it.
+
+    Raises:
+        ConfigError: naming the file and the key that is unknown or wrong.
+    """
+    given = config.logging
+    if given is None or is_level(given) or isinstance(given, Mapping):
+        return configure_log(given, config.folder)
+    settings = _read_file(Path(given))
+    if not isinstance(settings, Mapping):
+        raise ConfigError(f"{given}: a configuration is a mapping of keys, not {type(settings).__name__}")
+    return configure_log(settings, config.folder, name=str(given))
+
+
+def _beside(file: Path, keys: Any) -> Any:
+    """The keys of a file; the log's settings that it names by a relative path lie beside it."""
+    named = keys.get("logging") if isinstance(keys, Mapping) else None
+    if not isinstance(named, str) or is_level(named):
+        return keys
+    return {**keys, "logging": str(file.parent / Path(named).expanduser())}
 
 
 def graph_config(given: Mapping[str, Any] | str | bool) -> GraphConfig:
@@ -300,7 +360,8 @@ def _explain(error: ValidationError, *above: str) -> Iterator[str]:
         if problem["type"] == "extra_forbidden":
             yield f"unknown key {key!r}{_nearest(str(problem['loc'][-1]), _known_keys((*above, *problem['loc'])))}"
         else:
-            yield f"{key}: {problem['msg']}"
+            # What a validator of ours raised names its key itself.
+            yield f"{key}: {problem['msg'].removeprefix('Value error, ').removeprefix(f'{key}: ')}"
 
 
 def _known_keys(place: Sequence[str | int]) -> list[str]:

@@ -956,6 +956,7 @@ class MemoryStoreContract:
                 one.row: (
                     *(one.source, one.triplet.relationship, one.destination),
                     *(one.weight, one.valid_from, one.valid_to),
+                    *((one.days.first, one.days.last) if one.days else (None, None)),
                 )
                 for one in held
             }

@@ -2,7 +2,8 @@
 
 A pipeline is a generator that yields calls it has not made: ``reply = yield from do(chat.complete, messages)``.
 `run` makes the calls; `arun` awaits each call's ``a<method>`` twin where its object has one, and runs it in a
-thread where it has none. Errors are thrown *into* the flow, so ``try/except`` around a ``yield from`` works.
+thread where it has none; those that only compute follow one another in the same thread. Errors are thrown *into* the
+flow, so ``try/except`` around a ``yield from`` works.
 Two flows run side by side with `both`; `observe` wraps a flow so that a hook sees every step.
 
 The form is that of psycopg 3's generators and httpx's ``auth_flow``.
@@ -15,10 +16,11 @@ import contextvars
 import time
 from collections import deque
 from collections.abc import Callable, Generator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from threading import Thread
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from threading import Event, Thread
+from typing import Any, ParamSpec, TypeAlias, TypeGuard, TypeVar
 
 __all__ = ["Both", "Call", "Flow", "Step", "StepRecord", "arun", "both", "do", "observe", "run"]
 
@@ -277,22 +279,66 @@ def _made(call: Call) -> _Outcome:
         return _Outcome(error=error)
 
 
+@dataclass(frozen=True, slots=True)
+class _End:
+    """What a flow returned."""
+
+    value: Any
+
+
+def _next(flow: Flow[Any], last: _Outcome) -> Step | _End:
+    """Let a flow go on with what its last step came to."""
+    try:
+        return flow.send(last.value) if last.error is None else flow.throw(last.error)
+    except StopIteration as stop:
+        return _End(stop.value)
+
+
 async def arun(flow: Flow[T]) -> T:
     """Drive `flow` to its end on the running event loop."""
     try:
-        step = next(flow)
-        while True:
+        step = _next(flow, _Outcome())
+        while not isinstance(step, _End):
+            if _computes(step):
+                step = await _stretch(flow, step)
+                continue
             try:
-                result = await _aperform(step)
+                last = _Outcome(await _aperform(step))
             except Exception as error:  # noqa: BLE001 - the flow decides, it is thrown in
-                step = flow.throw(error)
-            else:
-                step = flow.send(result)
-    except StopIteration as stop:
-        value: T = stop.value
+                last = _Outcome(error=error)
+            step = _next(flow, last)
+        value: T = step.value
         return value
     finally:
-        flow.close()  # a cancellation is not thrown in: the flow's own `finally` blocks run here
+        with suppress(ValueError):  # cancelled while a thread drives it: that one closes it, see `_stretch`
+            flow.close()  # a cancellation is not thrown in: the flow's own `finally` blocks run here
+
+
+def _computes(step: Step | _End) -> TypeGuard[Call]:
+    """Whether a step is a call that only computes, and that nobody can await."""
+    return isinstance(step, Call) and step.inline and _twin(step) is None
+
+
+async def _stretch(flow: Flow[Any], call: Call) -> Step | _End:
+    """Drive a flow in one thread for as long as it only computes; a thread for every call would take half the time.
+
+    When this is cancelled the thread ends its call, and closes the flow.
+    """
+    cancelled = Event()
+
+    def work() -> Step | _End:
+        step: Step | _End = call
+        while _computes(step) and not cancelled.is_set():
+            step = _next(flow, _made(step))
+        if cancelled.is_set():
+            flow.close()
+        return step
+
+    try:
+        return await asyncio.to_thread(work)
+    except asyncio.CancelledError:
+        cancelled.set()
+        raise
 
 
 async def _aperform(step: Step) -> Any:
@@ -310,8 +356,13 @@ async def _aperform(step: Step) -> Any:
 
 
 async def _acall(call: Call) -> Any:
-    owner = getattr(call.method, "__self__", None)
-    twin = getattr(owner, f"a{call.method.__name__}", None) if owner is not None else None
+    twin = _twin(call)
     if twin is not None:
         return await twin(*call.args, **call.kwargs)
     return await asyncio.to_thread(call.method, *call.args, **call.kwargs)
+
+
+def _twin(call: Call) -> Callable[..., Any] | None:
+    owner = getattr(call.method, "__self__", None)
+    twin: Callable[..., Any] | None = getattr(owner, f"a{call.method.__name__}", None) if owner is not None else None
+    return twin

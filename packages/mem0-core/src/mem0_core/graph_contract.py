@@ -31,11 +31,12 @@ from mem0_core.contracts import (
     adds_of,
     an_item,
     assert_nearest,
+    changes_of,
     in_threads,
     unit_vectors,
 )
 from mem0_core.ports import Around, Commit, GraphIndex, MemoryStore
-from mem0_core.records import Change, Event, Message, Relation, RelationChange, Scope, Triplet
+from mem0_core.records import Change, Days, Event, Message, Relation, RelationChange, Scope, Triplet
 from mem0_core.stores.sqlite import SQLiteStore
 
 __all__ = ["GraphIndexContract"]
@@ -354,6 +355,23 @@ class GraphIndexContract:
             (1, (told,)),
             (2, (told,)),
         ]
+
+    def test_follows_the_days_that_memories_tell_of(self, store: MemoryStore, index: GraphIndex) -> None:
+        items = [an_item("I moved to Rome in May"), an_item("I moved to Rome on 7 June, or after")]
+        told = Days("2025-05-01", "2025-05-31"), Days("2025-06-07", None)
+        adds = adds_of(IN_ROME, memories=(0, 1), days=told)
+        store.commit(changes_of(items), relations=adds, scope=ALICE, at=AT, space=SPACE)
+        self.follows(store, index)
+        (relation,) = index.relations(ALICE)
+        assert relation.days == Days("2025-05-01", "2025-05-31")  # one end is known, the other is open
+        rows = [row for item in items if (row := store.row(item.id)) is not None]
+        assert store.graph.told(rows) == {row: list(told) for row in rows}
+        store.erase([items[0].id], at=LATER)
+        self.follows(store, index)
+        assert [relation.days for relation in index.relations(ALICE)] == [Days("2025-06-07", None)]
+        store.erase([items[1].id], at=LATER)
+        self.follows(store, index)
+        assert store.graph.told(rows) == {}
 
     def test_follows_changes_to_memories(self, store: MemoryStore, index: GraphIndex) -> None:
         kept = self.tell(store, "I live in Rome", IN_ROME)

@@ -49,6 +49,7 @@ __all__ = [
     "read_refined",
     "read_relations",
     "refinement_key",
+    "relation_of",
     "split_fused",
     "triplet_key",
 ]
@@ -426,6 +427,15 @@ def _relation(item: Any, self_name: str) -> Triplet:
     if entity_key(said.source) == entity_key(said.destination):
         raise _Unfit("a relation of an entity to itself")
     return said
+
+
+def relation_of(source: str, relationship: str, destination: str, *, self_name: str) -> Triplet | str:
+    """A relation of three texts, or why they are none."""
+    try:
+        item = {"source": source, "relationship": relationship, "destination": destination}
+        return _relation(item, self_name)
+    except _Unfit as why:
+        return str(why)
 
 
 def _joining(said: Triplet, existing: Sequence[Triplet], self_name: str) -> list[Triplet]:

@@ -23,12 +23,14 @@ from mem0_core.config import (
     MemoryConfig,
     check_provider,
     load_config,
+    open_log,
 )
 from mem0_core.errors import ConfigError, InputError, NotFoundError, ScopeError, StoreError
 from mem0_core.filters import Filter, parse_filters, unexpired
 from mem0_core.flow import Flow, StepRecord, arun, do, observe, run
 from mem0_core.pipelines import upkeep
 from mem0_core.pipelines.bulk import Source, import_messages
+from mem0_core.pipelines.by_query import Match, delete_matches, matches, update_matches
 from mem0_core.pipelines.converse import brief, summarise
 from mem0_core.pipelines.missing import explain_missing
 from mem0_core.pipelines.pack import Form
@@ -54,10 +56,13 @@ from mem0_core.records import (
     AddManyResult,
     AddResult,
     Axis,
+    ByQueryResult,
     ContextDict,
     HistoryDict,
     JobDict,
     MemoryDict,
+    MergeDict,
+    MergeResult,
     Message,
     Messages,
     MissingDict,
@@ -71,10 +76,13 @@ from mem0_core.records import (
 from mem0_core.shapes import (
     UsageCounter,
     added_dict,
+    by_query_dict,
     done_dict,
     found_dict,
     job_dict,
     memory_dict,
+    merge_dict,
+    merge_result,
     message_dict,
     missing_dict,
     path_dict,
@@ -204,6 +212,7 @@ class Memory:
         self._lock = Lock()
         self._closed = False
         self._chat: ChatModel | None = component("llm", "complete", llm, self.config.llm)
+        self._has_counted = False  # whether the model has read what it counts tokens by
         self._embedder: Embedder = component("embedder", "embed", embedder, self.config.embedder, "onnx")
         self._reranker: Reranker | None = rerank_model(self._chat, reranker, self.config.reranker)
         if index is None:
@@ -212,6 +221,7 @@ class Memory:
         self._graph_chat: ChatModel | None = self._chat
         if self._graph_config is not None and self._graph_config.llm is not None:
             self._graph_chat = component("llm", "complete", self._graph_config.llm)
+        self._end_log = open_log(self.config)
         self._store = store if store is not None else self._open_store()
         self._index: VectorIndex | None = self._wired(index)
         self._graph: Graph | None = None
@@ -551,7 +561,7 @@ class Memory:
             wanted = self._asked(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
         form = Form(
             max_tokens=max_tokens,
-            count=count_tokens or (yield from do(self._counter)),
+            count=count_tokens or (yield from self._counter()),
             line=lambda hit, number: memory_line(found_dict(hit, False), number),
             introduction=introduction,
             citations=citations,
@@ -578,10 +588,14 @@ class Memory:
             seen["citations"] = packed.citations
         return seen
 
-    def _counter(self) -> Callable[[str], int]:
+    def _counter(self) -> Flow[Callable[[str], int]]:
         """What counts tokens where the caller does not say; a model that reads its vocabulary first has done so."""
-        count: Callable[[str], int] = getattr(self._chat, "count_tokens", estimated_tokens)
-        count("")
+        count: Callable[[str], int] | None = getattr(self._chat, "count_tokens", None)
+        if count is None:
+            return estimated_tokens
+        if not self._has_counted:
+            yield from do(count, "")
+            self._has_counted = True
         return count
 
     def _pin(self, memory_id: str, pinned: bool = True) -> Flow[None]:
@@ -892,8 +906,156 @@ class Memory:
             if item is not None:
                 data = judged(self._policy, data, item.scope) or _refused(data)
         ports = yield from self._ports()
-        pending = yield from upkeep.update(ports, _text_id(memory_id), data, metadata=more, at=_now())
-        return done_dict("Memory updated successfully!", pending)
+        updated = yield from upkeep.update(ports, _text_id(memory_id), data, metadata=more, at=_now())
+        return done_dict("Memory updated successfully!", updated.pending)
+
+    def _update_by_query(
+        self,
+        query: str | None,
+        data: str | Callable[[MemoryDict], str | None],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float = 0.5,
+        limit: int = 20,
+        metadata: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+    ) -> Flow[ByQueryResult]:
+        """`update` for the memories that a query finds, or filters, or both.
+
+        Args:
+            query: what they are about; None for all that pass `filters`.
+            data: the new text, where one memory is meant; else a function that makes it of a memory as `get` gives it,
+                and returns None for one that stays as it is.
+            filters: as in `search`.
+            threshold: the cosine, in [0, 1], that a memory and the query must have.
+            limit: how many memories may be meant. If more are, nothing is done.
+            metadata: JSON added to what each of them has.
+            dry_run: tell what would change, and change nothing.
+
+        Returns:
+            ``results``: each with ``event`` UPDATE or NONE, its text since, ``previous_memory`` and ``score``;
+            ``relations`` that began to hold and that ended (not in a dry run); ``skipped``, what failed and why.
+
+        Raises:
+            InputError: more than `limit` memories match, a text cannot be one, or two of them would say the same.
+                Nothing is written then.
+        """
+        more = check_metadata(metadata, "the update")
+        ports, found = yield from self._meant(query, user_id, agent_id, run_id, filters, threshold, limit)
+        texts = [data if isinstance(data, str) else data(memory_dict(match.item)) for match in found]
+        if self._policy is not None:
+            texts = [
+                text and (judged(self._policy, text, match.item.scope) or _refused(text))
+                for match, text in zip(found, texts, strict=True)
+            ]
+        done = yield from update_matches(ports, found, texts, metadata=more, at=_now(), dry_run=dry_run)
+        return by_query_dict(done, dry_run)
+
+    def _delete_by_query(
+        self,
+        query: str | None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float = 0.5,
+        limit: int = 20,
+        purge: bool = False,
+        dry_run: bool = False,
+    ) -> Flow[ByQueryResult]:
+        """`delete` for the memories that a query finds, or filters, or both: all of them in one transaction, or none.
+
+        Args:
+            query, filters, threshold, limit, dry_run: as in `update_by_query`.
+            purge: as in `delete`.
+
+        Raises:
+            InputError: more than `limit` memories match; nothing is deleted.
+        """
+        ports, found = yield from self._meant(query, user_id, agent_id, run_id, filters, threshold, limit)
+        done = yield from delete_matches(ports, found, at=_now(), purge=purge, dry_run=dry_run)
+        return by_query_dict(done, dry_run)
+
+    def _meant(
+        self,
+        query: str | None,
+        user_id: str | None,
+        agent_id: str | None,
+        run_id: str | None,
+        filters: Mapping[str, Any] | None,
+        threshold: float,
+        limit: int,
+    ) -> Flow[tuple[Ports, list[Match]]]:
+        scope, filter = _address(filters, user_id, agent_id, run_id)
+        floor, most = _threshold(threshold) or 0.0, _limit(limit, None, default=0)
+        ports = yield from self._ports()
+        found = yield from matches(ports, query, scope, filter=filter, threshold=floor, limit=most, today=_today())
+        return ports, found
+
+    def _merge(
+        self,
+        what: Literal["all", "entities", "relationships"] = "all",
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        names: Sequence[str] | None = None,
+        into: str | None = None,
+        threshold: float | None = None,
+        dry_run: bool = True,
+    ) -> Flow[MergeResult]:
+        """Make one of entities, or relationships, that go by several names; a dry run, unless told not to be.
+
+        Relations of the names that go become relations of the one that stays, with their weight and evidence; what is
+        said of these names later is said of it. `unmerge` takes it back. What is in different scopes is never merged.
+
+        Args:
+            what: of which kind candidates are looked for.
+            names: merge just these, of the kind that `what` names, and look for no candidates.
+            into: which of `names` stays; by default the one with most relations.
+            threshold: the score, in [0, 1], from which two names are one; by default what was measured to be right
+                (docs/graph.md).
+            dry_run: tell what would be merged, and merge nothing.
+
+        Returns:
+            ``merges``, each with ``name`` (that stays), ``merged`` (those that go), ``score`` (of the weakest link),
+            ``reasons``, how many ``relations`` go over, and, when it was done, its ``id``; and ``apart``, names that
+            are near and were not merged, with the reason.
+
+        Raises:
+            InputError: one of `names` is not in the graph, or they are in several scopes.
+        """
+        from mem0_core.pipelines.unify import unify
+
+        scope = Scope(user_id, agent_id, run_id)
+        floor = _threshold(threshold)
+        ports = yield from self._ports()
+        done = yield from unify(
+            ports, scope, what=what, names=names, into=into, threshold=floor, at=_now(), dry_run=dry_run
+        )
+        return merge_result(done, dry_run)
+
+    def _unmerge(self, merge_id: str) -> Flow[MergeDict]:
+        """Take a merge back: the graph is as it was before it, but for what was said, or deleted, since.
+
+        Raises:
+            NotFoundError: no merge that stands has that id.
+            InputError: a later merge builds on it, and has to be taken back first.
+        """
+        from mem0_core.pipelines.unify import undo
+
+        return merge_dict((yield from undo((yield from self._ports()), _text_id(merge_id), at=_now())))
+
+    def _merges(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> Flow[list[MergeDict]]:
+        """What was merged in a scope, oldest first, and what of it was taken back."""
+        listed = yield from do(self._store.merges.listed, Scope(user_id, agent_id, run_id))
+        return [merge_dict(merge) for merge in listed]
 
     def _delete(self, memory_id: str, *, purge: bool = False) -> Flow[dict[str, Any]]:
         """Erase a memory everywhere, with the messages it came from and the relations that only it supported.
@@ -1072,6 +1234,11 @@ class Memory:
     flush = _sync(_flush)
     retry = _sync(_retry)
     update = _sync(_update)
+    update_by_query = _sync(_update_by_query)
+    delete_by_query = _sync(_delete_by_query)
+    merge = _sync(_merge)
+    unmerge = _sync(_unmerge)
+    merges = _sync(_merges)
     delete = _sync(_delete)
     delete_all = _sync(_delete_all)
     history = _sync(_history)
@@ -1099,6 +1266,11 @@ class Memory:
     aflush = _async(_flush)
     aretry = _async(_retry)
     aupdate = _async(_update)
+    aupdate_by_query = _async(_update_by_query)
+    adelete_by_query = _async(_delete_by_query)
+    amerge = _async(_merge)
+    aunmerge = _async(_unmerge)
+    amerges = _async(_merges)
     adelete = _async(_delete)
     adelete_all = _async(_delete_all)
     ahistory = _async(_history)
@@ -1141,6 +1313,7 @@ class Memory:
             if self._index is not None:
                 self._index.close()
             self._store.close()
+            self._end_log()
 
     @property
     def closed(self) -> bool:
@@ -1288,6 +1461,11 @@ class AsyncMemory:
     flush = _awaited(Memory._flush)
     retry = _awaited(Memory._retry)
     update = _awaited(Memory._update)
+    update_by_query = _awaited(Memory._update_by_query)
+    delete_by_query = _awaited(Memory._delete_by_query)
+    merge = _awaited(Memory._merge)
+    unmerge = _awaited(Memory._unmerge)
+    merges = _awaited(Memory._merges)
     delete = _awaited(Memory._delete)
     delete_all = _awaited(Memory._delete_all)
     history = _awaited(Memory._history)

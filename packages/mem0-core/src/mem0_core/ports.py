@@ -7,8 +7,8 @@ Every method may have an ``a<method>`` twin (``acomplete``, ``aembed``, ``acommi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from mem0_core.errors import ConfigError
 
@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     from mem0_core.graph.adjacency import AdjacencyIndex
     from mem0_core.records import (
         Change,
+        Days,
         HistoryRow,
         MemoryItem,
+        Merge,
+        MergeKind,
         Message,
         Node,
         Relation,
@@ -51,6 +54,8 @@ __all__ = [
     "Lease",
     "Lexicon",
     "MemoryStore",
+    "MergeLedger",
+    "MergePlan",
     "NodeRow",
     "OnConflict",
     "Ports",
@@ -256,8 +261,7 @@ class VectorIndex(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Sketch:
+class Sketch(NamedTuple):
     """What ranking needs to know of a memory.
 
     Attributes:
@@ -320,9 +324,9 @@ class GraphChanges:
 NodeRow = tuple[int, str | None, bytes, str, str]
 """A node as a plain tuple: row, user_id, `records.entity_key`, name, type."""
 
-EdgeRow = tuple[int, int, str, int, int, str, str | None]
+EdgeRow = tuple[int, int, str, int, int, str, str | None, str | None, str | None]
 """A relation as a plain tuple: row, row of its source, relationship, row of its destination, weight, valid_from,
-valid_to."""
+valid_to, and the first and last of the days its memories tell of (`records.Relation.days`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -385,6 +389,10 @@ class GraphTruth(Protocol):
 
     def support(self, rows: Sequence[int]) -> dict[int, list[int]]:
         """For each of the relations the rows of the living memories that say it."""
+        ...
+
+    def told(self, memories: Sequence[int]) -> dict[int, list[Days]]:
+        """For rows of memories the days that the relations they say are told of, whichever memory tells them."""
         ...
 
     def ended_vectors(self, scope: Scope, *, as_of: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -605,6 +613,62 @@ class Talk(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class MergePlan:
+    """What is to be merged.
+
+    Attributes:
+        node: the row of the entity that stays; None for relationships.
+        nodes: rows of those that go.
+        vectors: for the sentence of each relation that goes over, as it will read, its embedding.
+    """
+
+    merge: Merge
+    node: int | None = None
+    nodes: tuple[int, ...] = ()
+    vectors: Mapping[str, Any] = field(default_factory=dict)
+
+
+class MergeLedger(Protocol):
+    """The merges of entities and relationships: done, taken back, and on record.
+
+    A merge moves relations to the name that stays: one that is there already gains their weight and evidence, any other
+    is made. What they were is kept beside, without texts and vectors, and loses what is erased meanwhile. While a merge
+    stands, what a commit adds under a name that went is added under the one that stayed.
+    """
+
+    def apply(self, plan: MergePlan, *, at: str, space: tuple[str, int]) -> Merge | None:
+        """Merge; None where the graph is no longer as planned, and nothing was done.
+
+        Raises:
+            ConfigError: the store holds the vectors of another embedder.
+        """
+        ...
+
+    def texts(self, merge_id: str) -> list[str]:
+        """The names and sentences that come back with `revert`, which needs their vectors."""
+        ...
+
+    def revert(self, merge_id: str, vectors: Mapping[str, Any], *, at: str, space: tuple[str, int]) -> Merge | None:
+        """Take a merge back; None where it needs other vectors meanwhile, and nothing was done.
+
+        What was erased, ended or withdrawn since stays so; what was added under its names since stays where it is.
+
+        Raises:
+            NotFoundError: no standing merge has that id.
+            InputError: a later merge builds on it.
+        """
+        ...
+
+    def listed(self, scope: Scope) -> list[Merge]:
+        """The merges of a scope, oldest first, those taken back too."""
+        ...
+
+    def called(self, scope: Scope, kind: MergeKind) -> dict[bytes, str]:
+        """`records.entity_key` of each name of a scope that went -> the name that stayed."""
+        ...
+
+
 @runtime_checkable
 class MemoryStore(VectorSource, Protocol):
     """The one truth: memories, vectors, history, messages and graph, changed together or not at all.
@@ -614,6 +678,8 @@ class MemoryStore(VectorSource, Protocol):
 
     @property
     def graph(self) -> GraphTruth: ...
+    @property
+    def merges(self) -> MergeLedger: ...
     @property
     def talk(self) -> Talk: ...
     @property
@@ -635,6 +701,7 @@ class MemoryStore(VectorSource, Protocol):
         lease: Lease | None = None,
         mark: tuple[str, int] | None = None,
         apart: bool = False,
+        rederived: bool = False,
     ) -> Commit:
         """Write a plan and the messages it came from in one transaction.
 
@@ -653,6 +720,8 @@ class MemoryStore(VectorSource, Protocol):
             lease: jobs that are done with this commit. If another worker has taken one, nothing is written.
             mark: the key of an import into `scope`, and how many of its messages are done with this commit.
             apart: what is added was not said together, unless its run says so.
+            rederived: `relations` are all that the memories updated say now: what they said before is taken back first,
+                whatever their texts name, and what nothing else says ends. What they say again weighs what it weighed.
 
         Messages already stored by an identical add are not stored again.
         """
@@ -765,6 +834,7 @@ class GraphOptions:
         limit: n, how many relations a search returns (seed 002: 5).
         triplet_threshold: the cosine from which a relation's sentence answers a query by itself.
         query_entities: who names the entities of a query, a model (seed 002; one call per search) or rules.
+        relations: whether a model finds relations step by step, or by one question (seed 003).
         on_conflict: what becomes of relations that no longer hold.
     """
 
@@ -775,6 +845,7 @@ class GraphOptions:
     limit: int = 5
     triplet_threshold: float = 0.4
     query_entities: Literal["model", "rules"] = "model"
+    relations: Literal["staged", "triplets"] = "staged"
     on_conflict: OnConflict = "invalidate"
 
 

@@ -12,10 +12,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from mem0_core.recipes import Recipe, shortness
-from mem0_core.timewords import TimeSpan, fit
+from mem0_core.timewords import TimeSpan, fit, fit_days
 from mem0_core.words import plain
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from mem0_core.ports import Sketch
-    from mem0_core.records import MemoryItem
+    from mem0_core.records import Days, MemoryItem
 
 __all__ = [
     "COMMON",
@@ -115,16 +115,18 @@ def lexical(weights: Mapping[str, float], counts: Mapping[str, int], length: int
     if not counts:
         return 0.0
     norm = _K1 * (1 - _B + _B * length / typical)
-    total = sum(weights[word] * count * (_K1 + 1) / (count + norm) for word, count in counts.items())
+    total = sum([weights[word] * count * (_K1 + 1) / (count + norm) for word, count in counts.items()])
     return total / (total + _HALF)
 
 
 def said(terms: Sequence[str], weights: Mapping[str, float], dense: float) -> Said:
     """How a memory with these terms, and this cosine, matches a query whose words weigh so much."""
+    if weights.keys().isdisjoint(terms):  # as of most memories
+        return Said({}, len(terms), dense)
     counts: dict[str, int] = {}
     for term in [term for term in terms if term in weights]:  # few of many are: a comprehension passes them fastest
         counts[term] = counts.get(term, 0) + 1
-    return Said(counts, len(terms), dense)
+    return Said(counts, len(terms), dense, lexical(weights, counts, len(terms)))
 
 
 # --- candidates --------------------------------------------------------------------------------------------------
@@ -149,23 +151,23 @@ class Asked:
     dates: tuple[TimeSpan, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """How a memory matches the query by itself.
 
     Attributes:
         counts: how often it has each of the query's words.
         length: how many terms it has.
         dense: its cosine to the query, in [0, 1].
+        lexical: what that comes to, see `lexical`.
     """
 
     counts: Mapping[str, int]
     length: int
     dense: float
+    lexical: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A memory that a source brought.
 
     Attributes:
@@ -173,6 +175,7 @@ class Candidate:
         graph: the relevance of the nearest relation it supports.
         said: how often the relations it supports were said.
         path: how well a traversal of the graph reached it.
+        told: the days that the relations it supports are told of.
         item: the memory itself, where it is not in the store as it is ranked.
         pending: it is a message that waits to be remembered.
     """
@@ -183,12 +186,12 @@ class Candidate:
     graph: float = 0.0
     said: int = 0
     path: float = 0.0
+    told: Sequence[Days] = ()
     item: MemoryItem | None = None
     pending: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """What a candidate scores, in [0, 1], with the signals that count for it, and their weights.
 
     Attributes:
@@ -220,6 +223,8 @@ class Ranking:
     def add(self, candidates: Sequence[Candidate]) -> None:
         import numpy as np
 
+        if self._weights and not candidates:
+            return
         if not self._weights:
             lengths = sorted(candidate.sketch.words.length for candidate in candidates)
             self._weights = self._recipe.weights(shortness(lengths[len(lengths) // 2] if lengths else 0))
@@ -278,13 +283,14 @@ class Ranking:
 
     def _context_dense(self, candidates: Sequence[Candidate]) -> list[float]:
         return [
-            (candidate.own.dense + sum(said.dense for said in candidate.beside)) / (1 + len(candidate.beside))
+            (candidate.own.dense + sum([said.dense for said in candidate.beside])) / (1 + len(candidate.beside))
+            if candidate.beside
+            else candidate.own.dense
             for candidate in candidates
         ]
 
     def _bm25(self, candidates: Sequence[Candidate]) -> list[float]:
-        weights = self._asked.weights
-        return [lexical(weights, candidate.own.counts, candidate.own.length) for candidate in candidates]
+        return [candidate.own.lexical for candidate in candidates]
 
     def _context_bm25(self, candidates: Sequence[Candidate]) -> list[float]:
         return [self._in_context(candidate.own, candidate.beside) for candidate in candidates]
@@ -306,7 +312,8 @@ class Ranking:
             return [0.0] * len(candidates)
         days = [candidate.sketch.at[:10] for candidate in candidates]
         fits = {day: fit(dates, date.fromisoformat(day)) for day in set(days)}
-        return [fits[day] for day in days]
+        told = [max((fit_days(dates, days) for days in candidate.told), default=0.0) for candidate in candidates]
+        return [max(fits[day], fitting) for day, fitting in zip(days, told, strict=True)]
 
     def _graph(self, candidates: Sequence[Candidate]) -> list[float]:
         return [candidate.graph for candidate in candidates]
@@ -325,7 +332,7 @@ class Ranking:
     def _in_context(self, own: Said, beside: Sequence[Said]) -> float:
         """BM25 of a memory together with those said before and after it."""
         if not beside:
-            return lexical(self._asked.weights, own.counts, own.length)
+            return own.lexical
         counts, length = dict(own.counts), own.length
         for said in beside:
             length += said.length
@@ -340,7 +347,10 @@ class Ranking:
         of_session: dict[int | None, list[float]] = {}
         for session, total in zip(sessions, sums, strict=True):
             of_session.setdefault(session, []).append(total)
-        thirds = {session: sum(sorted(totals)[-3:]) / 3 for session, totals in of_session.items()}
+        thirds = {
+            session: sum(totals if len(totals) <= 3 else sorted(totals)[-3:]) / 3
+            for session, totals in of_session.items()
+        }
         return [
             min(1.0, max(0.0, total / 3 if session is None else thirds[session]))
             for session, total in zip(sessions, sums, strict=True)

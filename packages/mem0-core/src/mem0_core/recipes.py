@@ -45,7 +45,8 @@ class Weights:
         speaker: 1 where the query names one person, and this one said it.
         role: 1 where the user said it, and no speaker is named: what users say of themselves counts before answers.
         question: 1 where the memory ends with a question, which tells little; its weight is negative.
-        date: how well its time fits the time words of the query (`timewords.fit`).
+        date: how well its time fits the time words of the query (`timewords.fit`), or the days that a relation it says
+            is told of (`timewords.fit_days`), whichever fits better.
         session: mean score of the best three of what was said with it.
         graph: the nearest relation it supports.
         evidence: how often those relations were said, as n / (n + 3).

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
 
 from mem0_core.errors import ScopeError
 
@@ -20,9 +20,12 @@ __all__ = [
     "AddManyResult",
     "AddResult",
     "AddedMemory",
+    "ApartDict",
     "Axis",
+    "ByQueryResult",
     "Change",
     "ContextDict",
+    "Days",
     "Entity",
     "Event",
     "Fact",
@@ -30,8 +33,13 @@ __all__ = [
     "HistoryRow",
     "Hit",
     "JobDict",
+    "MatchedMemory",
     "MemoryDict",
     "MemoryItem",
+    "Merge",
+    "MergeDict",
+    "MergeKind",
+    "MergeResult",
     "Message",
     "Node",
     "Operation",
@@ -271,6 +279,19 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
+class Days:
+    """Days that something is told of, ``YYYY-MM-DD``, both inclusive; None where they are open at that end."""
+
+    first: str | None
+    last: str | None
+
+    @property
+    def window(self) -> str:
+        """As an interval of ISO 8601: ``2025-05-01/2025-05-31``, with ``..`` for an open end."""
+        return f"{self.first or '..'}/{self.last or '..'}"
+
+
+@dataclass(frozen=True, slots=True)
 class Relation:
     """A relation in a store: a triplet, and the interval in which it held.
 
@@ -280,6 +301,7 @@ class Relation:
         invalidated_at: when we learnt that it no longer holds.
         source, destination: rows of its nodes.
         memories: ids of the memories it came from.
+        days: what these tell of it took place on, from the first of the days that one of them names to the last.
     """
 
     row: int
@@ -292,6 +314,7 @@ class Relation:
     source: int = 0
     destination: int = 0
     memories: tuple[str, ...] = ()
+    days: Days | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -306,6 +329,7 @@ class RelationChange:
         types: types of source and destination, for nodes that are new.
         vectors: float32 embeddings of source, destination and `triplet.sentence`, for an ADD.
         memories: positions, in the plan committed with it, of the changes whose memories support it.
+        days: for each of `memories` the days that it tells of where it says the relation, None where it names none.
         messages: positions, in the messages committed with it, of those it was learnt from.
         at: ISO 8601 time since when it holds, or does not; None for the time of the commit.
     """
@@ -318,8 +342,35 @@ class RelationChange:
     types: tuple[str, str] = ("", "")
     vectors: tuple[Any, Any, Any] = (None, None, None)
     memories: tuple[int, ...] = ()
+    days: tuple[Days | None, ...] = ()
     messages: tuple[int, ...] = ()
     at: str | None = None
+
+
+MergeKind = Literal["entity", "relationship"]
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """Names of one scope that were made one, or that shall be.
+
+    Attributes:
+        name: what they are called since; `merged` are the names that went.
+        score: of the weakest link between two of them, in [0, 1]; None where the caller named them.
+        relations: how many relations went over.
+        undone: when it was taken back.
+    """
+
+    kind: MergeKind
+    scope: Scope
+    name: str
+    merged: tuple[str, ...]
+    score: float | None = None
+    reasons: tuple[str, ...] = ()
+    relations: int = 0
+    id: str | None = None
+    at: str | None = None
+    undone: str | None = None
 
 
 @lru_cache(maxsize=4096)  # the names of one graph come up again and again
@@ -430,6 +481,8 @@ def same_fact_key(text: str, actor_id: str | None = None) -> bytes:
 
 def _bare(token: str) -> str:
     """A word without the punctuation around it; what holds no letter or digit (an emoticon) stays as it is."""
+    if token.isalnum():  # as nearly all are
+        return token
     if not any(map(str.isalnum, token)):
         return "" if _PAUSES.issuperset(token) else token
     bare = token.rstrip(_PUNCTUATION)
@@ -449,6 +502,12 @@ class AddedMemory(TypedDict):
     previous_memory: NotRequired[str]
     actor_id: NotRequired[str]
     role: NotRequired[str]
+
+
+class MatchedMemory(AddedMemory):
+    """What happened to a memory that a query or a filter found; `score` is its cosine to the query."""
+
+    score: NotRequired[float]
 
 
 class Relations(TypedDict):
@@ -521,6 +580,8 @@ class RelationDict(TypedDict):
     valid_to: str | None
     invalidated_at: str | None
     memories: list[str]
+    date: NotRequired[str]
+    time_window: NotRequired[str]
     score: NotRequired[float]
     user_id: NotRequired[str]
     agent_id: NotRequired[str]
@@ -549,6 +610,52 @@ class QueryResult(TypedDict):
     rows: list[dict[str, Any]]
     note: NotRequired[str]
     plan: NotRequired[list[str]]
+
+
+class ByQueryResult(TypedDict):
+    """What `update_by_query` and `delete_by_query` did, or (`dry_run`) would do."""
+
+    results: list[MatchedMemory]
+    relations: Relations
+    skipped: list[Skipped]
+    dry_run: bool
+    pending: NotRequired[list[Pending]]
+
+
+class MergeDict(TypedDict):
+    """Names that were made one, or would be: `merged` are called `name` since.
+
+    `id` is None, and `at` too, where it is only proposed; `undone` is when it was taken back.
+    """
+
+    id: str | None
+    kind: str
+    name: str
+    merged: list[str]
+    score: float | None
+    reasons: list[str]
+    relations: int
+    at: str | None
+    undone: str | None
+    user_id: NotRequired[str]
+    agent_id: NotRequired[str]
+    run_id: NotRequired[str]
+
+
+class ApartDict(TypedDict):
+    """Names that are near one another and stay apart, and why."""
+
+    names: list[str]
+    reason: str
+
+
+class MergeResult(TypedDict):
+    """What `merge` did, or (`dry_run`) would do."""
+
+    merges: list[MergeDict]
+    apart: list[ApartDict]
+    dry_run: bool
+    pending: NotRequired[list[Pending]]
 
 
 class MemoryDict(TypedDict):

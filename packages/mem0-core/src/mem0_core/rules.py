@@ -109,6 +109,7 @@ _WORD, _PART = re.compile(r"\w|'s"), re.compile(r"\w|'s|[,&]")
 _TOKEN = re.compile(
     r"(?:[A-Z]\.){2,}|(?:[MD]rs?|[MS]t|[A-HJ-Z])\.(?= ?\w)|['’]s\b|\w+(?:(?!['’]s\b)['’&+/-]\w+|\.[a-z]\w*)*[+#]*|\n|\S"
 )
+_NAMING = re.compile(r"[^\x00-\x40\x5b-\x7f]|\"")  # a capital, a quotation mark, any other alphabet
 _TITLE = re.compile(r"[\"“«]((?!I\b)\w[^\s\"“”«»]{0,30}(?: (?!I\b)[^\s\"“”«»]{1,30}){0,5}(?<![.,?]))[\"”»]")
 _HEADS: dict[str, list[tuple[list[str], str, list[str]]]] = {}
 """First word -> the phrases that it can begin, longest first: their words, the form of the verb, what it says."""
@@ -121,12 +122,15 @@ for _forms, _about in (line.split("|") for line in _PHRASES.strip().splitlines()
 
 def entities(text: str) -> tuple[Entity, ...]:
     """What a text names: quoted, then capitalised spans; one that opens a sentence only if the text says more of it."""
+    if not _NAMING.search(text):
+        return ()
     return tuple(_Reader(text, "").names().values())
 
 
 def extract(text: str, *, speaker: str) -> Extracted:
     """The entities of a text and what it plainly says of them; `speaker` is the name of who says I, me and my."""
     reader = _Reader(text, speaker.strip())
+    reader.read()
     found, said = reader.names(), [each for of_one in reader.said.values() for each in of_one.values()]
     relations = tuple(each for each in said if isinstance(each, Triplet))
     for key, name in [(name.casefold(), name) for each in relations for name in (each.source, each.destination)]:
@@ -152,8 +156,14 @@ class _Reader:
                 quoted = not quoted if word == '"' else word in "“«"
             elif quoted:
                 self.lows[index] = ""
-        for start, after in pairwise([*self.starts, len(self.words) + 1]):
-            self._sentence(start, after - 1)
+        self._has_read = False
+
+    def read(self) -> None:
+        """Read every sentence, once."""
+        if not self._has_read:
+            self._has_read = True
+            for start, after in pairwise([*self.starts, len(self.words) + 1]):
+                self._sentence(start, after - 1)
 
     def _is_name(self, index: int) -> bool:
         word = self.words[index]
@@ -176,15 +186,21 @@ class _Reader:
 
     def names(self) -> dict[str, Entity]:
         """Folded name -> entity, quoted ones first."""
-        starts, subjects, index, end = set(self.starts), {key[0] for key in self.said}, 0, len(self.words)
+        starts, index, end = set(self.starts), 0, len(self.words)
         while index < end:
-            stop = self._name_end(index, end)
-            name = " ".join(self.words[index:stop])
-            is_lone = index in starts and stop == index + 1 and end > 2 and self.lows[stop : stop + 1] != ["'s"]
-            if name and (not is_lone or name.casefold() in subjects):
-                self.found.setdefault(name.casefold(), Entity(name))
+            stop = self._name_end(index, end) if self.words[index][0].isupper() else index
+            if stop > index:
+                name = " ".join(self.words[index:stop])
+                is_lone = index in starts and stop == index + 1 and end > 2 and self.lows[stop : stop + 1] != ["'s"]
+                if not is_lone or self._is_subject(name.casefold()):
+                    self.found.setdefault(name.casefold(), Entity(name))
             index = max(stop, index + 1)
         return self.found
+
+    def _is_subject(self, folded: str) -> bool:
+        """Whether the text says more of a name than itself."""
+        self.read()
+        return any(source == folded for source, _ in self.said)
 
     def _sentence(self, start: int, end: int) -> None:
         """Read what is stated; of a question, only what stands before its ", how ..."."""

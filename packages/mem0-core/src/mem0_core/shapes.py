@@ -6,17 +6,24 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.flow import StepRecord
+from mem0_core.pipelines.by_query import Done, Match
 from mem0_core.pipelines.missing import Missing
 from mem0_core.ports import Job, Reply
 from mem0_core.records import (
     AddedMemory,
+    ApartDict,
+    ByQueryResult,
     Change,
     Entity,
     Event,
     Hit,
     JobDict,
+    MatchedMemory,
     MemoryDict,
     MemoryItem,
+    Merge,
+    MergeDict,
+    MergeResult,
     Message,
     MissingDict,
     PathDict,
@@ -34,14 +41,18 @@ from mem0_core.records import (
 if TYPE_CHECKING:
     from mem0_core.graph.traverse import Path
     from mem0_core.pipelines.explore import Answer
+    from mem0_core.pipelines.unify import Unified
 
 __all__ = [
     "UsageCounter",
     "added_dict",
+    "by_query_dict",
     "done_dict",
     "found_dict",
     "job_dict",
     "memory_dict",
+    "merge_dict",
+    "merge_result",
     "message_dict",
     "missing_dict",
     "path_dict",
@@ -122,6 +133,10 @@ def relation_dict(relation: Relation, score: float | None = None) -> RelationDic
         invalidated_at=relation.invalidated_at,
         memories=list(relation.memories),
     )
+    if relation.days is not None:
+        shaped["time_window"] = relation.days.window
+        if relation.days.first is not None:
+            shaped["date"] = relation.days.first
     if score is not None:
         shaped["score"] = score
     for axis, value in relation.scope.ids.items():
@@ -154,6 +169,55 @@ def _value_dict(value: Any) -> Any:
             return [relation_dict(relation) for relation in value]
         case _:
             return value
+
+
+def by_query_dict(done: Done, dry_run: bool) -> ByQueryResult:
+    shaped = ByQueryResult(
+        results=[_matched_dict(*result) for result in done.results],
+        relations=relations_dict(done.relations),
+        skipped=list(done.skipped),
+        dry_run=dry_run,
+    )
+    if done.pending:
+        shaped["pending"] = list(done.pending)
+    return shaped
+
+
+def _matched_dict(match: Match, event: Event, text: str) -> MatchedMemory:
+    shaped = MatchedMemory(id=match.item.id, memory=text, event=event.value)
+    if event is Event.UPDATE:
+        shaped["previous_memory"] = match.item.text
+    if match.score is not None:
+        shaped["score"] = match.score
+    return shaped
+
+
+def merge_dict(merge: Merge) -> MergeDict:
+    shaped = MergeDict(
+        id=merge.id,
+        kind=merge.kind,
+        name=merge.name,
+        merged=list(merge.merged),
+        score=merge.score,
+        reasons=list(merge.reasons),
+        relations=merge.relations,
+        at=merge.at,
+        undone=merge.undone,
+    )
+    for axis, value in merge.scope.ids.items():
+        shaped[axis.value] = value
+    return shaped
+
+
+def merge_result(unified: Unified, dry_run: bool) -> MergeResult:
+    shaped = MergeResult(
+        merges=[merge_dict(merge) for merge in unified.merges],
+        apart=[ApartDict(names=list(names), reason=reason) for names, reason in unified.apart],
+        dry_run=dry_run,
+    )
+    if unified.pending:
+        shaped["pending"] = list(unified.pending)
+    return shaped
 
 
 def done_dict(message: str, pending: Sequence[Pending]) -> dict[str, Any]:

@@ -20,11 +20,14 @@ from math import log10
 from typing import NamedTuple
 from unicodedata import normalize
 
-__all__ = ["TimeSpan", "fit", "is_about_time", "spans"]
+from mem0_core.records import Days
+
+__all__ = ["TimeSpan", "days_told", "fit", "fit_days", "is_about_time", "spans"]
 
 _LONGEST = 2_000
 _LAST = date.max.toordinal()
 _FAR = 10 * _LAST  # before or after it: where an open span ends
+_EVERY = re.compile(r"\b(?:every|each|always|usually|birthdays?|anniversar(?:y|ies)|annual(?:ly)?|yearly)\b", re.I)
 _CYCLE = 2000  # the year of what comes back every year; a leap year, so that it holds 29 February
 
 
@@ -72,6 +75,32 @@ def fit(spans: Iterable[TimeSpan], day: date) -> float:
     return max((_fit(span, day) for span in spans), default=0.0)
 
 
+def fit_days(spans: Iterable[TimeSpan], days: Days) -> float:
+    """How well days that something is told of fit the best of some spans, in [0, 1]; as `fit` of the best of the days.
+
+    Neither can be more precise than the other: who asks for May and is told 2023 has half an answer.
+    """
+    first, last = (None if day is None else date.fromisoformat(day) for day in (days.first, days.last))
+    share = _share((last or date.max).toordinal() - first.toordinal() + 1 if first and last else 0)
+    return max((min(share, _fit(span, day)) for span in spans for day in _inside(span, first, last)), default=0.0)
+
+
+def days_told(text: str, reference: date) -> Days | None:
+    """From the first to the last of the days that a statement tells of; None where it names none.
+
+    `reference` is the day it was made. A day without a year is the nearest one; what it says of every year is no day.
+    """
+    if _EVERY.search(text):
+        return None
+    found = [_nearest_year(span, reference) if span.yearly else span for span in spans(text, reference)]
+    if not found:
+        return None
+    firsts, lasts = [span.first for span in found], [span.last for span in found]
+    first = None if None in firsts else min(day.isoformat() for day in firsts if day)
+    last = None if None in lasts else max(day.isoformat() for day in lasts if day)
+    return Days(first, last) if first or last else None
+
+
 def is_about_time(text: str) -> bool:
     """Whether a text asks when (or how long, or which year), or names a time."""
     return _ASKS_WHEN.search(_plain(text)) is not None or bool(spans(text, date(_CYCLE, 6, 15)))
@@ -106,6 +135,36 @@ def _fit(span: TimeSpan, day: date) -> float:
         return span.share
     gap = min(gap for gap in (late, 3 * early) if gap > 0)
     return span.share * max(0.0, 1 - gap / (10 + (1 - span.share) * 33))
+
+
+def _inside(span: TimeSpan, first: date | None, last: date | None) -> set[date]:
+    """Days from `first` to `last`, among which is the one that a span fits best."""
+    ends = {day for day in (first, last) if day is not None}
+    wanted = {day for day in (span.first, span.last) if day is not None}
+    if span.yearly:
+        years = {end.year + by for end in ends for by in (-1, 0, 1)}
+        wanted = {_in_this_year(day, year) for day in wanted for year in years if 1 <= year <= 9999}
+    return ends | {day for day in wanted if (first is None or day >= first) and (last is None or day <= last)}
+
+
+def _nearest_year(span: TimeSpan, reference: date) -> TimeSpan:
+    """A span of every year as it is nearest to a day."""
+    assert span.first is not None
+    assert span.last is not None
+    years = [year for year in (reference.year - 1, reference.year, reference.year + 1) if 1 < year <= 9999]
+    over = span.last.year - span.first.year  # one that begins in the winter before
+    ones = [(_in_this_year(span.first, year - over), _in_this_year(span.last, year)) for year in years]
+    first, last = min(ones, key=lambda one: max((one[0] - reference).days, (reference - one[1]).days))
+    return TimeSpan(first, last, span.share)
+
+
+def _in_this_year(day: date, year: int) -> date:
+    return date.fromordinal(min(_on(year, day.month, day.day), _LAST))
+
+
+def _share(days: int) -> float:
+    """How precise so many days are, see `TimeSpan`; 0 for a span that is open."""
+    return max(0.25, 1 - log10(days) / 5) if days > 0 else 0.25
 
 
 class _Span(NamedTuple):
@@ -144,7 +203,7 @@ def _exists(span: _Span) -> bool:
 
 def _published(span: _Span, today: int) -> TimeSpan:
     days = ((today + 1 if span.end == _FAR else span.end) - span.first) * (3 if span.is_yearly else 1)
-    share = max(0.25, 1 - log10(days) / 5) if days > 0 else 0.25
+    share = _share(days)
     first = date.fromordinal(span.first) if span.first >= 1 else None
     return TimeSpan(first, date.fromordinal(span.end - 1) if span.end <= _LAST + 1 else None, share, span.is_yearly)
 

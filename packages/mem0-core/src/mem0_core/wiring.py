@@ -172,5 +172,6 @@ def graph_options(config: GraphConfig, memory: MemoryConfig) -> GraphOptions:
         limit=config.limit,
         triplet_threshold=config.triplet_threshold,
         query_entities=config.query_entities,
+        relations="triplets" if memory.extraction == "triplets" else "staged",
         on_conflict=memory.on_conflict,
     )

@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from mem0_core import rules
 
@@ -55,8 +54,7 @@ just s t d ll m re ve don
 _STOP = frozenset(_STOP_WORDS.split())
 
 
-@dataclass(frozen=True, slots=True)
-class Words:
+class Words(NamedTuple):
     """What a search needs to know of a text.
 
     Attributes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import date, datetime
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -110,6 +110,7 @@ class Adjacency:
         labels: the relationships there are.
         label: the relationship of each edge, as a number of `labels`.
         weight: how often it was said.
+        first, last: the days it is told of, as `date.toordinal` has them; 0 for none, or an open end.
         since, until: microseconds since 1970 between which it held; `STILL` for those that hold.
         gone: edges that the store no longer has.
         kind: the type of each vertex, as a number of `kinds`; (vertices,).
@@ -125,6 +126,8 @@ class Adjacency:
     weight: Ints
     since: Ints
     until: Ints
+    first: Ints
+    last: Ints
     gone: Bools
     kind: Ints
     heaviest: Ints
@@ -209,11 +212,14 @@ class Adjacency:
         new = [edge for edge in found.edges if edge[0] not in known]
         columns = _columns(new, self._vertices, self._numbers)
         weight, until, since, gone = (array.copy() for array in (self.weight, self.until, self.since, self.gone))
+        first, last = self.first.copy(), self.last.copy()
         for edge in old:
             place = known[edge[0]]
             if self._moved(edge, place):
                 return None
             weight[place], since[place], until[place] = edge[4], microseconds(edge[5]), _until(edge[6])
+            first[place], last[place] = _day(edge[7]), _day(edge[8])
+            gone[place] = False  # a merge that is taken back brings rows back
         gone[self._places(found.removed)[1]] = True
         places = list(known.values())
         touched: dict[str, Ints] = {
@@ -238,6 +244,8 @@ class Adjacency:
             weight=np.concatenate((weight, columns["weight"])),
             since=np.concatenate((since, columns["since"])),
             until=np.concatenate((until, columns["until"])),
+            first=np.concatenate((first, columns["first"])),
+            last=np.concatenate((last, columns["last"])),
             gone=np.concatenate((gone, np.zeros(len(new), bool))),
         )
         return grown._in_order() if len(grown.rows) - grown._ordered > _TAIL else grown
@@ -299,7 +307,8 @@ def _whole(found: GraphRows) -> Adjacency:
 
 def _columns(edges: Sequence[EdgeRow], vertices: _Vertices, labels: _Names) -> dict[str, Ints]:
     of_row, times = vertices.of_row, _Times()
-    rows, sources, relationships, destinations, weights, since, until = zip(*edges, strict=True) if edges else [()] * 7
+    columns = zip(*edges, strict=True) if edges else [()] * 9
+    rows, sources, relationships, destinations, weights, since, until, first, last = columns
     return {
         "rows": np.array(rows, np.int64),
         "source": np.array([of_row[row] for row in sources], np.int64),
@@ -308,6 +317,8 @@ def _columns(edges: Sequence[EdgeRow], vertices: _Vertices, labels: _Names) -> d
         "weight": np.array(weights, np.int64),
         "since": np.array([times[text] for text in since], np.int64),
         "until": np.array([STILL if text is None else times[text] for text in until], np.int64),
+        "first": np.array([_day(text) for text in first], np.int64),
+        "last": np.array([_day(text) for text in last], np.int64),
     }
 
 
@@ -329,6 +340,10 @@ def _order(ends: Ints, vertices: int) -> _Order:
 def microseconds(time: str) -> int:
     """Since 1970, of ISO 8601 with an offset."""
     return round(datetime.fromisoformat(time).timestamp() * 1e6)
+
+
+def _day(day: str | None) -> int:
+    return 0 if day is None else date.fromisoformat(day).toordinal()
 
 
 def _until(time: str | None) -> int:

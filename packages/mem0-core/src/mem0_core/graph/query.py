@@ -11,7 +11,7 @@ import operator
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -38,7 +38,7 @@ from mem0_core.graph.language import (
     Variable,
     variables_of,
 )
-from mem0_core.records import entity_key
+from mem0_core.records import Days, entity_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +56,17 @@ Near = Mapping[tuple[str, str, float], frozenset[int]]
 
 Kind = Literal["node", "relation", "relations"]
 _NODE_PROPERTIES = ("name", "type")
-_RELATION_PROPERTIES = ("relationship", "source", "destination", "weight", "valid_from", "valid_to")
+_NEVER = Days(None, None)
+_RELATION_PROPERTIES = (
+    "relationship",
+    "source",
+    "destination",
+    "weight",
+    "valid_from",
+    "valid_to",
+    "date",
+    "time_window",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -647,6 +657,11 @@ class Plan:
                 return int(held.weight[edge])
             case "valid_from":
                 return _time(int(held.since[edge]))
+            case "date":
+                return _day(int(held.first[edge]))
+            case "time_window":
+                days = Days(_day(int(held.first[edge])), _day(int(held.last[edge])))
+                return None if days == _NEVER else days.window
             case _:
                 return None if held.until[edge] == STILL else _time(int(held.until[edge]))
 
@@ -770,6 +785,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def _time(microseconds: int) -> str:
     return (_EPOCH + timedelta(microseconds=microseconds)).isoformat()
+
+
+def _day(ordinal: int) -> str | None:
+    return date.fromordinal(ordinal).isoformat() if ordinal else None
 
 
 def _is_single(link: _Link) -> bool:

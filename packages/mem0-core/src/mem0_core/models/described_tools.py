@@ -8,7 +8,7 @@ from typing import Any
 
 from mem0_core.ports import Tool, ToolCall
 
-__all__ = ["described_calls", "with_described_tools"]
+__all__ = ["calls_schema", "described_calls", "with_described_tools"]
 
 
 def with_described_tools(messages: Sequence[Mapping[str, Any]], tools: Sequence[Tool]) -> list[dict[str, Any]]:
@@ -25,10 +25,29 @@ def with_described_tools(messages: Sequence[Mapping[str, Any]], tools: Sequence[
     return [{"role": "system", "content": words}, *map(dict, messages)]
 
 
+def calls_schema(tools: Sequence[Tool]) -> dict[str, Any]:
+    """A JSON schema of what `with_described_tools` asks for, for models that can be held to one."""
+    calls = [
+        {
+            "type": "object",
+            "properties": {"name": {"const": tool.name}, "arguments": dict(tool.parameters)},
+            "required": ["name", "arguments"],
+            "additionalProperties": False,
+        }
+        for tool in tools
+    ]
+    return {
+        "type": "object",
+        "properties": {"tool_calls": {"type": "array", "items": {"anyOf": calls}}},
+        "required": ["tool_calls"],
+        "additionalProperties": False,
+    }
+
+
 def described_calls(text: str) -> list[ToolCall]:
     """The calls in a reply to described tools; none where it is in another form, which `replies` then reads."""
     try:
-        content = json.loads(text[text.find("{") : text.rfind("}") + 1])
+        content = json.loads(text[text.find("{") : text.rfind("}") + 1], strict=False)
         return [ToolCall(name=call["name"], arguments=call["arguments"]) for call in content["tool_calls"]]
     except (ValueError, TypeError, KeyError):
         return []

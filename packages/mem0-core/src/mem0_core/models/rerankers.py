@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.folder import CHARS_PER_TOKEN, read_json
+from mem0_core.models.transformers import load_causal
 
 __all__ = ["CROSS_ENCODER", "INSTRUCTION", "TransformersReranker", "huggingface", "qwen"]
 
@@ -34,7 +35,6 @@ INSTRUCTION = "Given a web search query, retrieve relevant passages that answer 
 """What Qwen3-Reranker is told to look for, unless told otherwise: the words it was trained with."""
 
 _EXTRA = "sentence-transformers"
-_HUB_KEYS = ("cache_dir", "local_files_only", "revision", "token", "trust_remote_code")
 _CAUSAL_NAME = re.compile(r"qwen\d*[-_.]?reranker(?!.*seq[-_]?cls)", re.IGNORECASE)
 """Names of Qwen's rerankers, but not of their conversions to cross-encoders (``...-seq-cls``)."""
 
@@ -298,23 +298,10 @@ class _YesNo:
         instruction: str,
         model_kwargs: Mapping[str, Any],
     ) -> None:
-        try:
-            import torch
-            from transformers import AutoModelForCausalLM, AutoTokenizer
-        except ModuleNotFoundError as error:
-            raise MissingExtra("transformers", _EXTRA) from error
-        self._torch = torch
+        loaded = load_causal(source, device=device, model_kwargs=model_kwargs, extra=_EXTRA)
+        self._tokenizer, self._model = loaded
         self._batch_size = batch_size
         self._instruction = instruction
-        try:
-            hub = {key: model_kwargs[key] for key in _HUB_KEYS if key in model_kwargs}
-            self._tokenizer = AutoTokenizer.from_pretrained(_located(source), **hub)
-            model = AutoModelForCausalLM.from_pretrained(_located(source), **model_kwargs).eval()
-            self._model = model if "device_map" in model_kwargs else model.to(device or _best_device(torch))
-        except Exception as error:  # the hub, the file formats and torch each have their own
-            raise ModelError(f"the causal model {source} cannot be loaded: {error}") from error
-        if self._model.device.type == "cpu" and not {"dtype", "torch_dtype"} & model_kwargs.keys():
-            self._model = self._model.float()  # most processors compute half precision slower, and less exactly
         if self._model.config.model_type != "qwen3":
             log.warning("%s is of type %s: it is asked as Qwen3-Reranker is", source, self._model.config.model_type)
         self._answers = [self._token(source, word) for word in ("no", "yes")]
@@ -339,7 +326,9 @@ class _YesNo:
 
     def _asked(self, prompts: Sequence[Sequence[int]]) -> Iterator[float]:
         """How likely "yes" is, of "yes" and "no", after each prompt."""
-        torch, longest = self._torch, max(map(len, prompts))
+        import torch
+
+        longest = max(map(len, prompts))
         # Padding stands on the left, so that the last place holds each prompt's last token; it is masked, so that it
         # may be any token.
         ids = [[*[0] * (longest - len(prompt)), *prompt] for prompt in prompts]
@@ -375,12 +364,6 @@ class _YesNo:
         if len(ids) != 1 or ids[0] == self._tokenizer.unk_token_id:
             raise ModelError(f"{source}: {word!r} is no token of its own there, so that it cannot be scored by it")
         return ids[0]
-
-
-def _best_device(torch: Any) -> str:
-    if torch.cuda.is_available():
-        return "cuda"
-    return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
 # --- both --------------------------------------------------------------------------------------------------------

@@ -5,9 +5,11 @@ The library, and torch with it, is imported on the first use of an embedder.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.models.folder import CHARS_PER_TOKEN, space_name
+from mem0_core.models.folder import CHARS_PER_TOKEN, read_json, space_name
 
-__all__ = ["SentenceTransformerEmbedder"]
+__all__ = ["SentenceTransformerEmbedder", "jina"]
 
 LONGEST_TEXT = 8192
 """Tokens assumed of a model that names no limit, when a text is cut before it is tokenised."""
@@ -31,6 +33,7 @@ class SentenceTransformerEmbedder:
         device: ``"cpu"``, ``"cuda"``, ...; default: what the library chooses.
         query_prompt: text put before each query (``kind="query"``), for instance ``"query: "``. Default: the
             prompt called ``query`` that the model itself brings, if any; ``""`` for none.
+        document_prompt: likewise before what is searched (``kind="document"``); by default the model's ``document``.
         embedding_dims: how long the vectors are, as mem0's configurations say it; checked against what comes.
         batch_size: texts per step.
         model_kwargs: further arguments of ``SentenceTransformer`` (``trust_remote_code``, ``truncate_dim``, ...).
@@ -47,13 +50,14 @@ class SentenceTransformerEmbedder:
         *,
         device: str | None = None,
         query_prompt: str | None = None,
+        document_prompt: str | None = None,
         embedding_dims: int | None = None,
         batch_size: int = 32,
         model_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
         self._source = os.fspath(model)
         self._device = device
-        self._query_prompt = query_prompt
+        self._prompts: dict[str, str | None] = {"query": query_prompt, "document": document_prompt}
         self._dims = embedding_dims
         self._batch_size = batch_size
         self._model_kwargs = dict(model_kwargs or {})
@@ -68,15 +72,21 @@ class SentenceTransformerEmbedder:
     def name(self) -> str:
         """The name on the hub (without ``sentence-transformers/``); a folder's name and a short hash of its weights.
 
-        `OnnxEmbedder` gives the same folder the same name: it makes the same vectors.
+        `OnnxEmbedder` gives the same folder the same name: it makes the same vectors. A prompt before documents, which
+        it does not know, adds a hash of its own.
         """
         with self._lock:
             if self._name is None:
                 folder = Path(self._source).expanduser()
                 if folder.is_dir():
                     self._name = space_name(folder, folder.resolve().name)
+                    prompts = read_json(folder / "config_sentence_transformers.json").get("prompts", {})
                 else:
                     self._name = self._source.removeprefix("sentence-transformers/")
+                    prompts = {}
+                given = self._prompts["document"]
+                if prompt := prompts.get("document") if given is None else given:  # it moves every vector
+                    self._name += f"-{hashlib.sha256(prompt.encode()).hexdigest()[:8]}"
             return self._name
 
     @property
@@ -91,13 +101,14 @@ class SentenceTransformerEmbedder:
         """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. The first call loads the model."""
         if not texts:
             return np.zeros((0, self.dims), np.float32)
-        return self._encode(texts, prompt=self._prompt() if kind == "query" else None)
+        return self._encode(texts, prompt=self._prompt(kind))
 
-    def _prompt(self) -> str | None:
-        if self._query_prompt is not None:
-            return self._query_prompt or None
+    def _prompt(self, kind: str) -> str | None:
+        given = self._prompts[kind]
+        if given is not None:
+            return given or None
         prompts: Mapping[str, str] = getattr(self._loaded(), "prompts", {})
-        return prompts.get("query") or None
+        return prompts.get(kind) or None
 
     def _encode(self, texts: Sequence[str], *, prompt: str | None) -> NDArray[np.float32]:
         model = self._loaded()
@@ -139,3 +150,7 @@ class SentenceTransformerEmbedder:
             return SentenceTransformer(source, device=self._device, **self._model_kwargs)
         except Exception as error:  # the hub, the file formats and torch each have their own
             raise ModelError(f"{self!r} cannot be loaded: {error}") from error
+
+
+jina = partial(SentenceTransformerEmbedder, model="jinaai/jina-embeddings-v5-text-small-retrieval")
+"""Seed 003's embedder: 1024 dimensions, no code of its own; its licence is CC BY-NC. Or a folder that holds one."""

@@ -145,7 +145,7 @@ def _relations(ports: Ports, care: Care, mend: bool) -> Flow[list[Finding]]:
     found: list[Finding] = []
     for one in lost:
         found += [(yield from _regained(ports, care, one, mend))]
-    if not lost and (yield from do(care.holes)):
+    if not lost and not (yield from do(care.merged)) and (yield from do(care.holes)):
         found += yield from _unsaid(ports, care, mend)
     return found
 
@@ -154,6 +154,8 @@ def _regained(ports: Ports, care: Care, lost: Lost, mend: bool) -> Flow[Finding]
     """A relation of which something is left: its evidence says what it was, and its vector which."""
     named = yield from _named(ports, care, lost)
     what = f"relation {lost.row} was removed by hand"
+    if named is None and (yield from do(care.merged)):
+        return Finding("graph", f"{what}, and names were merged since", action=_FROM_BACKUP)
     if named is None:
         if mend:
             yield from do(care.give_up, lost)

@@ -11,7 +11,7 @@ from mem0_core.pipelines.related import Related
 from mem0_core.ports import Ports, Sketch
 from mem0_core.ranking import CROWD, NAMES, Asked, Candidate, Ranked, Ranking, Said, said
 from mem0_core.recipes import Recipe
-from mem0_core.records import MemoryItem, Scope
+from mem0_core.records import Days, MemoryItem, Scope
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,6 +41,7 @@ class Pool:
         self._ports, self._scope, self._today, self._vectors = ports, scope, today, vectors
         self._cosines = dict(near)
         self._said: dict[int, Said] = {}
+        self._told: dict[int, list[Days]] = {}
         self._ranked: set[int] = set()
         self.near = list(self._cosines)
 
@@ -56,6 +57,8 @@ class Pool:
         beside = {row for sketch in sketches.values() for row in (sketch.before, sketch.after) if row is not None}
         if unread := list(beside - terms.keys() - self._said.keys()):
             terms |= yield from do(lexicon.neighbours, unread)
+        if self.asked.dates and self._ports.graph is not None:
+            self._told |= yield from do(self._ports.store.graph.told, list(sketches))
         yield from self._measure([row for row in terms if row not in self._cosines])
         for row, words_ in terms.items():
             self._said[row] = said(words_, self.asked.weights, cut(self._cosines.get(row, 0.0)))
@@ -66,7 +69,8 @@ class Pool:
         assert sketch.row is not None
         graph, often = related.support.get(sketch.row, (0.0, 0))
         beside = tuple(self._said[row] for row in (sketch.before, sketch.after) if row in self._said)
-        return Candidate(sketch, self._said[sketch.row], beside, graph, often, related.paths.get(sketch.row, 0.0))
+        path, told = related.paths.get(sketch.row, 0.0), self._told.get(sketch.row, ())
+        return Candidate(sketch, self._said[sketch.row], beside, graph, often, path, told)
 
     def named(self, names: Sequence[str]) -> Flow[dict[str, NDArray[np.int64]]]:
         """For each name the rows of the memories that have it, unless it is everybody's."""

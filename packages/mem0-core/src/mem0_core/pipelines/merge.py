@@ -6,16 +6,30 @@ import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.graph_replies import LINK_WORDS, Refinement
-from mem0_core.records import Change, Entity, Event, Node, Relation, RelationChange, Triplet, entity_key, mentions
+from mem0_core.records import (
+    Change,
+    Days,
+    Entity,
+    Event,
+    MemoryItem,
+    Node,
+    Relation,
+    RelationChange,
+    Triplet,
+    entity_key,
+    mentions,
+)
+from mem0_core.timewords import days_told
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Surroundings", "ends_of", "join", "may_be_one", "merge", "supported", "types_of"]
+__all__ = ["Surroundings", "ends_of", "join", "may_be_one", "merge", "said_by", "supported", "types_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +169,30 @@ def supported(relations: Sequence[RelationChange], changes: Sequence[Change]) ->
     Those learnt from the same messages come into question; of them, those that name most of its two entities.
     """
     return tuple(
-        dataclasses.replace(relation, memories=_evidence(relation, changes))
-        if relation.event is Event.ADD
-        else relation
+        said_by(relation, _evidence(relation, changes), changes) if relation.event is Event.ADD else relation
         for relation in relations
     )
+
+
+def said_by(relation: RelationChange, memories: tuple[int, ...], changes: Sequence[Change]) -> RelationChange:
+    """An ADD with the memories that say it, and the days they tell of where they do."""
+    days = tuple(_days_of(relation.triplet, changes[place].after) for place in memories)
+    return dataclasses.replace(relation, memories=memories, days=days)
+
+
+def _days_of(triplet: Triplet, item: MemoryItem) -> Days | None:
+    """The days that a memory tells of where it says a relation.
+
+    "I moved to Porto in May and visit Rome in June" tells two, each with its own days: those of the clauses that name
+    the destination; where none does (a model called it otherwise), those of the whole text.
+    """
+    said = date.fromisoformat((item.updated_at or item.created_at)[:10])
+    naming = [clause for clause in _CLAUSE.split(item.text) if mentions(clause, triplet.destination)]
+    told = [days for clause in naming or [item.text] if (days := days_told(clause, said))]
+    return told[0] if len(told) == 1 else None
+
+
+_CLAUSE = re.compile(r"(?<=[.!?;])\s+|\n+|,?\s+(?:and|but|while|then)\s+(?=I\b|[a-z])")
 
 
 def _evidence(relation: RelationChange, changes: Sequence[Change]) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from mem0_core.graph_prompts import (
     refined_tool,
     relations_messages,
     relations_tool,
+    triplets_messages,
 )
 from mem0_core.graph_replies import (
     Refinement,
@@ -54,6 +55,7 @@ from mem0_core.records import (
     entity_key,
 )
 from mem0_core.text import SPEAKERS
+from mem0_core.triplet_lines import read_triplets, spoken
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,6 +94,8 @@ def relate(ports: Ports, graph: Graph, told: Told) -> Flow[Related]:
     """
     if graph.chat is None:
         return (yield from _relate_by_rules(ports, graph, told)), ()
+    if graph.options.relations == "triplets":
+        return (yield from _relate_in_one_shot(ports, graph, told))
     entities, unnamed = yield from name_entities(graph, told.text, told.scope, told.bad_reply, told.context)
     if not entities:
         return (), unnamed
@@ -101,6 +105,42 @@ def relate(ports: Ports, graph: Graph, told: Told) -> Flow[Related]:
     (outdated, unclear), (refined, unrefined) = yield from _weigh(graph, told, triplets, known)
     changes = yield from carried_out(ports, told, known, entities, triplets, outdated, refined)
     return changes, (*unnamed, *unconnected, *unclear, *unrefined)
+
+
+# --- one shot (seed 003, part 2) ---------------------------------------------------------------------------------
+
+
+def _relate_in_one_shot(ports: Ports, graph: Graph, told: Told) -> Flow[Related]:
+    """All relations of a conversation by one question, which knows nothing of the graph; then steps 3 and 5.
+
+    What has ended nobody is asked: rules tell, where the text says it plainly. Types of nodes are what rules know.
+    """
+    triplets, unread_lines = yield from _triplets(graph, told)
+    read = [read_by_rules(message, told.scope) for message in told.messages]
+    endings = [ending for found in read for ending in found.ended]
+    if not triplets and not endings:
+        return (), unread_lines
+    names = [*ends_of(triplets), *(ending.source for ending in endings)]
+    known = yield from surroundings(ports, graph, told.scope, names, [triplet.sentence for triplet in triplets])
+    outdated = [one.triplet for one in known.relations if any(_ended(one.triplet, ending) for ending in endings)]
+    entities = [entity for found in read for entity in found.entities]
+    return (yield from carried_out(ports, told, known, entities, triplets, outdated, ())), unread_lines
+
+
+def _triplets(graph: Graph, told: Told) -> Flow[tuple[tuple[Triplet, ...], tuple[Skipped, ...]]]:
+    assert graph.chat is not None
+    itself = self_name(told.scope)
+    text = spoken(told.messages, itself)
+    if not text:
+        return (), ()
+    reading = yield from ask(
+        graph.chat,
+        triplets_messages(text, custom=graph.options.prompt, context=told.context),
+        task="triplets",
+        read=lambda reply: read_triplets(reply, text=text, self_name=itself),
+        key=triplet_key,
+    )
+    return reading.items, unread(reading, "triplets", told.bad_reply)
 
 
 # --- step 1 and 2: entities, relations ---------------------------------------------------------------------------

@@ -66,6 +66,7 @@ class Request:
         window: m, how many messages before these the model reads them by.
         summary_every: messages after which the summary of the conversation is due anew; 0 for never.
         bad_reply: what becomes of items the model did not put in the agreed form, after it was asked again.
+        extraction: "fused" asks one question for everything; how relations are found otherwise, `GraphOptions` says.
         operations: whether it decides in JSON (seed 000) or by calls of tools (seed 001).
         policy: has the last say on every text before it is kept.
     """
@@ -85,7 +86,7 @@ class Request:
     summary_every: int = 20
     vision: bool = False
     bad_reply: Literal["skip", "raise"] = "skip"
-    extraction: Literal["staged", "fused"] = "staged"
+    extraction: Literal["staged", "fused", "triplets"] = "staged"
     operations: Literal["auto", "json", "tools"] = "auto"
     policy: Policy | None = None
 

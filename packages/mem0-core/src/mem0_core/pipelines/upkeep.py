@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mem0_core.errors import InputError, NotFoundError, StoreError
 from mem0_core.flow import Flow, do
+from mem0_core.pipelines.merge import said_by
 from mem0_core.pipelines.near import embed_texts, space_of
 from mem0_core.pipelines.relate import relate, tell
 from mem0_core.pipelines.request import Told
@@ -24,15 +26,21 @@ from mem0_core.records import (
     is_valid_text,
 )
 
-__all__ = ["delete", "delete_all", "rebuild", "reset", "update"]
+__all__ = ["Updated", "check_text", "delete", "delete_all", "delete_items", "rebuild", "reset", "update"]
 
 _TRIES = 3
 _BATCH = 256
 
 
-def update(
-    ports: Ports, memory_id: str, text: str, *, metadata: Mapping[str, Any] | None, at: str
-) -> Flow[tuple[Pending, ...]]:
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """What an update did, or in a dry run would do; `relations` are those that began to hold, and that ended."""
+
+    relations: tuple[RelationChange, ...] = ()
+    pending: tuple[Pending, ...] = ()
+
+
+def update(ports: Ports, memory_id: str, text: str, *, metadata: Mapping[str, Any] | None, at: str) -> Flow[Updated]:
     """Give a memory a new text, add `metadata` to what it has, and derive its relations anew.
 
     Raises:
@@ -40,10 +48,7 @@ def update(
         InputError: the text is empty or not valid Unicode, or another memory of the scope says the same already.
         ModelError: a model call failed; nothing is written.
     """
-    if not isinstance(text, str) or not text.strip():
-        raise InputError(f"a memory's text must be a non-empty string, not {text!r}")
-    if not is_valid_text(text):
-        raise InputError("the text is not valid Unicode (it holds a lone surrogate)")
+    check_text(text)
     for _ in range(_TRIES):
         item = yield from do(ports.store.get, memory_id)
         if item is None:
@@ -51,9 +56,10 @@ def update(
         after = dataclasses.replace(
             item, text=text, hash=content_hash(text), updated_at=at, metadata={**item.metadata, **(metadata or {})}
         )
-        vector = (yield from embed_texts(ports, [text]))[0] if text != item.text else None
+        said_anew = text != item.text
+        vector = (yield from embed_texts(ports, [text]))[0] if said_anew else None
         change = Change(Event.UPDATE, after, before=item.text, vector=vector)
-        relations = (yield from _derived(ports, after)) if text != item.text else ()
+        relations = (yield from _derived(ports, after)) if said_anew else ()
         commit = yield from do(
             ports.store.commit,
             [change],
@@ -63,10 +69,19 @@ def update(
             refuse_twins=True,
             relations=relations,
             on_conflict=ports.on_conflict,
+            rederived=said_anew and ports.graph is not None,
         )
         if not commit.conflicts:
-            return (yield from tell(ports))
+            return Updated(commit.relations, (yield from tell(ports)))
     raise StoreError(f"the memory {memory_id!r} changed {_TRIES} times meanwhile; try again")
+
+
+def check_text(text: object) -> None:
+    """Raises InputError where this cannot be the text of a memory."""
+    if not isinstance(text, str) or not text.strip():
+        raise InputError(f"a memory's text must be a non-empty string, not {text!r}")
+    if not is_valid_text(text):
+        raise InputError("the text is not valid Unicode (it holds a lone surrogate)")
 
 
 def _derived(ports: Ports, item: MemoryItem) -> Flow[tuple[RelationChange, ...]]:
@@ -75,7 +90,8 @@ def _derived(ports: Ports, item: MemoryItem) -> Flow[tuple[RelationChange, ...]]
         return ()
     said = Message(item.role or "user", item.text, name=item.actor_id)
     changes, _ = yield from relate(ports, ports.graph, Told(item.scope, (said,)))
-    return tuple(dataclasses.replace(change, memories=(0,), messages=()) for change in changes)
+    plan = [Change(Event.UPDATE, item)]
+    return tuple(said_by(dataclasses.replace(change, messages=()), (0,), plan) for change in changes)
 
 
 def delete(ports: Ports, memory_id: str, *, at: str, purge: bool) -> Flow[tuple[Pending, ...]]:
@@ -92,6 +108,16 @@ def delete(ports: Ports, memory_id: str, *, at: str, purge: bool) -> Flow[tuple[
     if item is not None:
         yield from do(ports.index.forget, item.scope)
     return (yield from _forget_graph(ports, item.scope if item is not None else None))
+
+
+def delete_items(ports: Ports, items: Sequence[MemoryItem], *, at: str, purge: bool) -> Flow[tuple[Pending, ...]]:
+    """`delete` for several memories, in one transaction."""
+    yield from do(ports.store.erase, [item.id for item in items], at=at, purge=purge)
+    pending: tuple[Pending, ...] = ()
+    for scope in dict.fromkeys(item.scope for item in items):
+        yield from do(ports.index.forget, scope)
+        pending = yield from _forget_graph(ports, scope)
+    return pending
 
 
 def _forget_graph(ports: Ports, scope: Scope | None) -> Flow[tuple[Pending, ...]]:

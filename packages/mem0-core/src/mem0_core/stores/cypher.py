@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from mem0_core.care import Unsound
 from mem0_core.flow import Flow, do, run
 from mem0_core.ports import Around, GraphChanges, GraphTruth, Position
-from mem0_core.records import Axis, Node, Relation, Scope, Triplet
+from mem0_core.records import Axis, Days, Node, Relation, Scope, Triplet
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +40,7 @@ _DIGESTS = tuple(axis.name.lower() for axis in Axis)
 _END = ("row", "name", *_IDS, *_DIGESTS)
 _NODE = (*_END, "type")
 _RELATION = (
-    *("row", "name", "weight", "valid_from", "valid_to", "invalidated_at", "memories"),
+    *("row", "name", "weight", "valid_from", "valid_to", "invalidated_at", "memories", "day_first", "day_last"),
     *(*_IDS, *_DIGESTS),
 )
 
@@ -209,7 +209,8 @@ class CypherGraph:
         text = (
             f"MATCH (s:Entity {{{matched}}})-[r:RELATES {{{matched}}}]->(d:Entity {{{matched}}})"
             " RETURN r.row, s.name, r.name, d.name, r.user_id, r.agent_id, r.run_id, r.valid_from, r.valid_to,"
-            " r.invalidated_at, r.weight, s.row, d.row, r.memories ORDER BY r.valid_from, r.row"
+            " r.invalidated_at, r.weight, s.row, d.row, r.memories, r.day_first, r.day_last"
+            " ORDER BY r.valid_from, r.row"
         )
         (answer,) = yield from do(self._execute, [(text, values)])
         return [
@@ -224,6 +225,7 @@ class CypherGraph:
                 source=row[11],
                 destination=row[12],
                 memories=tuple(row[13]),
+                days=Days(*row[14:16]) if row[14] or row[15] else None,
             )
             for row in answer
         ]
@@ -364,6 +366,8 @@ class CypherGraph:
             "valid_to": relation.valid_to,
             "invalidated_at": relation.invalidated_at,
             "memories": list(relation.memories),
+            "day_first": relation.days and relation.days.first,
+            "day_last": relation.days and relation.days.last,
             **_ids(relation.scope),
             "embedding": _text(vector),
         }

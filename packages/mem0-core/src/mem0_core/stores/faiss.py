@@ -58,6 +58,7 @@ _BUILD_STEP = 1000  # vectors added between two looks at whether the index is be
 _DEAD_SHARE = 0.2  # HNSW cannot forget: above this share of removed vectors it is built anew
 _EXACT_ROWS = 50_000  # a search among at most so many rows of an HNSW partition scans them
 _ALIKE = 2e-3  # half precision moves a coordinate by less
+_FEW = 256  # a search among at most so many rows of a flat partition looks at nothing else
 _SUFFIXES = {".json", ".hnsw", ".rows", ".seal"}
 
 Found = list[list[tuple[int, float]]]
@@ -292,7 +293,7 @@ class _Partition:
             index = self._follow()
             if index is None:
                 return [[] for _ in queries]
-            if only is not None and isinstance(index, _Graph) and len(only) <= _EXACT_ROWS:
+            if only is not None and len(only) <= (_EXACT_ROWS if isinstance(index, _Graph) else _FEW):
                 return _scan(*index.vectors(only), queries, k)
             return index.search(queries, k, only)
 

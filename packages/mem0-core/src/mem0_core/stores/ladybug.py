@@ -28,6 +28,7 @@ class _LadybugCypher:
         "CREATE REL TABLE IF NOT EXISTS RELATES(FROM Entity TO Entity, key STRING, store STRING, row INT64,"
         " name STRING, weight INT64, valid_from STRING, valid_to STRING, invalidated_at STRING, memories STRING[],"
         f" {_IDS})",
+        *(f"ALTER TABLE RELATES ADD IF NOT EXISTS {day} STRING" for day in ("day_first", "day_last")),  # came later
     )
     newest = "WITH row, similarity, list_slice(list_reverse_sort(collect(DISTINCT r.row)), 1, $limit) AS newest"
 

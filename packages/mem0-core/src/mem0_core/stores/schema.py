@@ -295,5 +295,48 @@ CREATE VIRTUAL TABLE words USING fts5 (keys, content = '', detail = none, tokeni
 -- They are filled when the store opens (sqlite_words.refresh_words), and anew when words are read in another way.
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH)
+_FIFTH = """
+-- The days that a memory tells of where it says a relation, both inclusive; NULL where it names none, or the span is
+-- open at that end.
+ALTER TABLE evidence ADD COLUMN day_first TEXT;
+ALTER TABLE evidence ADD COLUMN day_last TEXT;
+CREATE INDEX evidence_dated ON evidence (edge) WHERE day_first IS NOT NULL OR day_last IS NOT NULL;
+
+-- Entities, or relationships, of one scope that were made one. What they were before is kept, so that it can come back:
+-- no text of memories is in it, and what is erased is erased from it too.
+CREATE TABLE merges (
+    row      INTEGER PRIMARY KEY AUTOINCREMENT,
+    id       TEXT NOT NULL UNIQUE,
+    user_id  TEXT,
+    agent_id TEXT,
+    run_id   TEXT,
+    kind     TEXT NOT NULL,                             -- entity, relationship
+    name     TEXT NOT NULL,                             -- what they are called since
+    node     INTEGER REFERENCES nodes (row) ON DELETE CASCADE,  -- the entity that stayed; NULL for relationships
+    score    REAL,
+    reasons  TEXT NOT NULL,                             -- a JSON array
+    at       TEXT NOT NULL,
+    undone   TEXT,                                      -- when it was taken back
+    taken    TEXT NOT NULL                              -- a JSON object: the rows that went
+);
+CREATE INDEX merges_scope ON merges (ifnull(user_id, ''), ifnull(agent_id, ''), ifnull(run_id, ''), row);
+CREATE INDEX merges_node ON merges (node);
+
+-- The names that went: what is said of them is said of what stayed, while the merge stands.
+CREATE TABLE aliases (
+    merge    INTEGER NOT NULL REFERENCES merges (row) ON DELETE CASCADE,
+    user_id  TEXT,
+    agent_id TEXT,
+    run_id   TEXT,
+    kind     TEXT NOT NULL,
+    key      BLOB NOT NULL,                             -- records.entity_key of the name
+    name     TEXT NOT NULL,
+    standing INTEGER NOT NULL
+);
+CREATE UNIQUE INDEX aliases_key ON aliases (ifnull(user_id, ''), ifnull(agent_id, ''), ifnull(run_id, ''), kind, key)
+    WHERE standing;
+CREATE INDEX aliases_merge ON aliases (merge);
+"""
+
+MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
 """Step n takes a file from ``user_version`` n to n + 1, in one transaction. Never edit one that was released."""

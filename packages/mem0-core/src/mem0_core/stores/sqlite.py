@@ -17,6 +17,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
+from mem0_core.archive import Archive
 from mem0_core.care import Care
 from mem0_core.errors import InputError, StoreError
 from mem0_core.filters import Filter
@@ -27,6 +28,7 @@ from mem0_core.ports import (
     JobQueue,
     Lease,
     Lexicon,
+    MergeLedger,
     OnConflict,
     Position,
     Summary,
@@ -43,26 +45,23 @@ from mem0_core.records import (
     RelationChange,
     Scope,
     Triplet,
-    new_id,
-    outlives,
     same_fact_key,
 )
 from mem0_core.stores.schema import HISTORY_COLUMNS, MIGRATIONS
+from mem0_core.stores.sqlite_archive import SQLiteArchive, check_filled
 from mem0_core.stores.sqlite_care import SQLiteCare
 from mem0_core.stores.sqlite_filters import casefold, filter_sql
 from mem0_core.stores.sqlite_graph import GraphWriter, SQLiteGraph, erase_graph, erase_support
 from mem0_core.stores.sqlite_jobs import SQLiteJobs, erase_jobs, finish, put
+from mem0_core.stores.sqlite_merges import SQLiteMerges, forget_merges, forget_support
 from mem0_core.stores.sqlite_messages import SQLiteTalk, erase_summaries, insert_messages, write_summary
 from mem0_core.stores.sqlite_rows import (
     SAME_SCOPE,
     chunks,
     exact_ids,
-    ids_of,
     limit_sql,
     marks,
     next_seq,
-    numbers,
-    scope_of,
     scope_sql,
     scope_sql_unindexed,
     set_mark,
@@ -78,8 +77,21 @@ from mem0_core.stores.sqlite_words import (
     is_stale,
     refresh_words,
     scrub_words,
-    session_of,
     write_words,
+)
+from mem0_core.stores.truth import (
+    SAID_COLUMNS,
+    Placed,
+    aims_at,
+    history_row,
+    ids_of,
+    item_of,
+    numbers,
+    renewed,
+    said_of,
+    scope_of,
+    session_of,
+    what_goes_first,
 )
 
 if TYPE_CHECKING:
@@ -88,12 +100,9 @@ if TYPE_CHECKING:
 
 __all__ = ["SQLiteStore"]
 
-_SAID_COLUMNS = (
-    "id, user_id, agent_id, run_id, text, hash, metadata, actor_id, role, memory_type,"
-    " created_at, updated_at, expiration_date, seq"
-)
-_MEMORY_COLUMNS = f"row, {_SAID_COLUMNS}, pinned"
+_MEMORY_COLUMNS = f"row, {SAID_COLUMNS}, pinned"
 _TABLES = (
+    *("aliases", "merges"),
     *(
         "sources",
         "messages",
@@ -127,6 +136,7 @@ class SQLiteStore:
         path: the file (made with its folder if missing), or ``":memory:"`` for a store that dies with the object.
         durability: ``"full"`` or ``"process"``, see the module.
         busy_timeout: seconds a write waits for another process's write before StoreError.
+        filling: open it even where a migration into it has not come to its end.
 
     Safe to share between threads. After a fork, open a new one.
     """
@@ -134,7 +144,12 @@ class SQLiteStore:
     inline = True  # see `flow`
 
     def __init__(
-        self, path: str | Path, *, durability: Literal["full", "process"] = "full", busy_timeout: float = 30.0
+        self,
+        path: str | Path,
+        *,
+        durability: Literal["full", "process"] = "full",
+        busy_timeout: float = 30.0,
+        filling: bool = False,
     ) -> None:
         self.path = str(path)
         self._durability = durability
@@ -145,16 +160,20 @@ class SQLiteStore:
         self._closed = False
         self._vectors = TableVectors(self._read, "memories", "vectors", "tombstones")
         self.graph: GraphTruth = SQLiteGraph(self._read)
+        self.merges: MergeLedger = SQLiteMerges(self._read, self._write)
         self.talk: Talk = SQLiteTalk(self._read)
         self.jobs: JobQueue = SQLiteJobs(self._read, self._write)
         self.lexicon: Lexicon = SQLiteLexicon(self._read)
         self.care: Care = SQLiteCare(self._read, self._write)
+        self.archive: Archive = SQLiteArchive(self._read, self._write)
         if not self._in_memory:
             _make_folder(Path(self.path))
         with _as_store_error(f"open {self.path}"):
             self._writer = self._connect()
             self._writer.execute("PRAGMA cache_size = -32768")  # so that the inner pages of all indexes stay at hand
             self._migrate()
+            if not filling:
+                self._refuse_half_filled()
 
     # --- writing -------------------------------------------------------------------------------------------------
 
@@ -172,6 +191,7 @@ class SQLiteStore:
         lease: Lease | None = None,
         mark: tuple[str, int] | None = None,
         apart: bool = False,
+        rederived: bool = False,
     ) -> Commit:
         with self._write() as db:
             dims = _fix_space(db, space)
@@ -186,8 +206,7 @@ class SQLiteStore:
             heard = insert_messages(db, messages, scope, at)
             seq = next_seq(db, len(changes))
             applied, rows = list(changes), dict[int, int]()
-            # What goes, goes first: an UPDATE or ADD must not give way to a twin that the same plan removes.
-            for place in sorted(range(len(changes)), key=lambda place: changes[place].event is not Event.DELETE):
+            for place in what_goes_first(changes):
                 change = changes[place]
                 number = seq + place
                 session = number if apart else seq
@@ -196,9 +215,16 @@ class SQLiteStore:
                     rows[place] = row
                     _insert_sources(db, row, (heard[i] for i in change.sources))
             graph = GraphWriter(db, scope, at, dims, on_conflict)
+            retracted = {
+                target[0]: graph.retract(target[0])
+                for change, target in zip(applied, targets, strict=True)
+                if rederived and target is not None and change.event is Event.UPDATE
+            }
             related = graph.apply(relations, rows, heard)
             for change, target in zip(applied, targets, strict=True):
-                if target is not None and change.event is not Event.NONE:
+                if target is not None and target[0] in retracted:
+                    related += graph.settle(retracted[target[0]])
+                elif target is not None and change.event is not Event.NONE:
                     left = change.after.text if change.event is Event.UPDATE else None
                     related += graph.withdraw(target[0], target[1].text, left)
             return Commit(applied=tuple(applied), relations=tuple(related))
@@ -236,6 +262,7 @@ class SQLiteStore:
             past = db.execute(f"SELECT DISTINCT id FROM past WHERE {where}", values).fetchall()
             _erase_past(db, [memory_id for (memory_id,) in past], at)
             _erase_rows(db, rows, at)
+            forget_merges(db, scope)
             erase_graph(db, scope)
             erase_jobs(db, scope)
             db.execute(f"DELETE FROM summaries WHERE {where}", values)
@@ -329,10 +356,10 @@ class SQLiteStore:
         self, scope: Scope, *, as_of: str, filter: Filter | None = None
     ) -> tuple[list[MemoryItem], NDArray[np.float32]]:
         where, values = _where(scope, filter)
-        sql = f"SELECT row, {_SAID_COLUMNS}, 0, vector FROM past WHERE {where} AND valid_to > ? AND valid_from <= ?"
+        sql = f"SELECT row, {SAID_COLUMNS}, 0, vector FROM past WHERE {where} AND valid_to > ? AND valid_from <= ?"
         with self._read() as db:
             rows = db.execute(f"{sql} ORDER BY row", (*values, as_of, as_of)).fetchall()
-        return [_item(row) for row in rows], stack([row[-1] for row in rows])
+        return [item_of(row, json.loads) for row in rows], stack([row[-1] for row in rows])
 
     def by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, MemoryItem]:
         where = scope_sql_unindexed(scope)
@@ -403,6 +430,13 @@ class SQLiteStore:
             refresh_words(db)
             db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
 
+    def _refuse_half_filled(self) -> None:
+        try:
+            check_filled(self._writer)
+        except StoreError as error:
+            self._writer.close()
+            raise StoreError(f"{self.path}: {error}") from error
+
     @contextmanager
     def _write(self) -> Iterator[sqlite3.Connection]:
         """One transaction: committed when the block ends, rolled back when it raises."""
@@ -467,19 +501,18 @@ class SQLiteStore:
 # --- changes -----------------------------------------------------------------------------------------------------
 
 
-def _target(db: sqlite3.Connection, change: Change) -> tuple[int, MemoryItem] | None:
-    """The memory an UPDATE or DELETE was planned on, if it still holds the text of the plan."""
+def _target(db: sqlite3.Connection, change: Change) -> Placed | None:
+    """The memory an UPDATE or DELETE was planned on, if it still is what the plan saw."""
     if change.before is None:
         return None
     found = _select(db, "WHERE id = ?", (change.after.id,))
-    unchanged = found and (found[0][1].text, found[0][1].seq) == (change.before, change.after.seq)
-    return found[0] if unchanged else None
+    return found[0] if found and aims_at(change, found[0][1]) else None
 
 
 def _apply(
     db: sqlite3.Connection,
     change: Change,
-    target: tuple[int, MemoryItem] | None,
+    target: Placed | None,
     seq: int,
     at: str,
     refuse_twins: bool,
@@ -506,24 +539,9 @@ def _add(db: sqlite3.Connection, change: Change, seq: int, dims: int, session: i
     item = change.after
     same = same_fact_key(item.text, item.actor_id)
     inserted = db.execute(
-        f"INSERT INTO memories ({_SAID_COLUMNS}, same, valid_from)"
+        f"INSERT INTO memories ({SAID_COLUMNS}, same, valid_from)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING row",
-        (
-            item.id,
-            *ids_of(item.scope),
-            item.text,
-            item.hash,
-            to_json(item.metadata),
-            item.actor_id,
-            item.role,
-            item.memory_type,
-            item.created_at,
-            item.updated_at,
-            item.expiration_date,
-            seq,
-            same,
-            item.created_at,
-        ),
+        (*said_of(item, to_json, seq), same, item.created_at),
     ).fetchone()
     if inserted is None:
         twin = _twin(db, item.scope, same)
@@ -533,21 +551,20 @@ def _add(db: sqlite3.Connection, change: Change, seq: int, dims: int, session: i
     row: int = inserted[0]
     db.execute("INSERT INTO vectors VALUES (?, ?)", (row, to_blob(change.vector, dims)))
     write_words(db, row, item, session_of(*ids_of(item.scope), session))
-    _insert_history(db, item.id, None, item.text, Event.ADD, item.created_at, None, item)
+    _insert_history(db, item, Event.ADD, None, item.text, None)
     return row, Change(change.event, dataclasses.replace(item, seq=seq), sources=change.sources)
 
 
 def _renew(db: sqlite3.Connection, row: int, twin: MemoryItem, change: Change, seq: int) -> Change:
-    """What becomes of an ADD of what `twin` says already: nothing, unless it would be remembered for longer."""
-    until = change.after.expiration_date
-    if not outlives(until, twin.expiration_date):
-        return dataclasses.replace(change, event=Event.NONE, after=twin)
-    db.execute("UPDATE memories SET expiration_date = ?, seq = ? WHERE row = ?", (until, seq, row))
-    after = dataclasses.replace(twin, expiration_date=until, seq=seq)
-    return dataclasses.replace(change, event=Event.UPDATE, after=after, before=twin.text)
+    done = renewed(change, twin, seq)
+    if done.event is Event.UPDATE:
+        db.execute(
+            "UPDATE memories SET expiration_date = ?, seq = ? WHERE row = ?", (done.after.expiration_date, seq, row)
+        )
+    return done
 
 
-def _twin(db: sqlite3.Connection, scope: Scope, same: bytes) -> tuple[int, MemoryItem] | None:
+def _twin(db: sqlite3.Connection, scope: Scope, same: bytes) -> Placed | None:
     twins = _select(db, f"WHERE {SAME_SCOPE} AND same = ?", (*exact_ids(scope), same))
     return twins[0] if twins else None
 
@@ -586,15 +603,15 @@ def _update(db: sqlite3.Connection, row: int, change: Change, seq: int, dims: in
     if change.vector is not None:
         db.execute("UPDATE vectors SET vector = ? WHERE row = ?", (to_blob(change.vector, dims), row))
     if said_anew:  # the history is of texts; metadata alone leaves no row
-        _insert_history(db, item.id, change.before, item.text, Event.UPDATE, item.created_at, item.updated_at, item)
+        _insert_history(db, item, Event.UPDATE, change.before, item.text, item.updated_at)
     return True
 
 
 def _keep_past(db: sqlite3.Connection, row: int, until: str) -> None:
     """Keep what a memory says as what it said before `until`."""
     db.execute(
-        f"INSERT INTO past ({_SAID_COLUMNS}, memory, valid_from, valid_to, vector)"
-        f" SELECT {_SAID_COLUMNS}, row, valid_from, max(valid_from, ?), vector"
+        f"INSERT INTO past ({SAID_COLUMNS}, memory, valid_from, valid_to, vector)"
+        f" SELECT {SAID_COLUMNS}, row, valid_from, max(valid_from, ?), vector"
         " FROM memories JOIN vectors USING (row) WHERE row = ?",
         (until, row),
     )
@@ -606,7 +623,7 @@ def _end_row(db: sqlite3.Connection, row: int, item: MemoryItem, at: str) -> Non
     _remove_row(db, row, item, at)
 
 
-def _erase_rows(db: sqlite3.Connection, rows: Iterable[tuple[int, MemoryItem]], at: str) -> None:
+def _erase_rows(db: sqlite3.Connection, rows: Iterable[Placed], at: str) -> None:
     """A user's delete: memories go with all that came of them and the messages they came from."""
     for row, item in rows:
         _erase_traces(db, row, item.scope, at)
@@ -627,6 +644,7 @@ def _erase_past(db: sqlite3.Connection, memory_ids: Iterable[str], at: str, *, s
 
 def _erase_traces(db: sqlite3.Connection, row: int, scope: Scope, at: str) -> None:
     """Erase what came of a memory: its relations, its messages; summaries of them are to be made anew."""
+    forget_support(db, row, scope)
     erase_support(db, row)
     if erase_summaries(db, scope):
         put(db, scope, "summary", at=at)
@@ -638,7 +656,7 @@ def _remove_row(db: sqlite3.Connection, row: int, item: MemoryItem, at: str) -> 
     erase_words(db, row)
     db.execute("DELETE FROM memories WHERE row = ?", (row,))
     db.execute("INSERT INTO tombstones VALUES (?, ?, ?, ?, ?, ?)", tombstone)
-    _insert_history(db, item.id, item.text, None, Event.DELETE, item.created_at, at, item)
+    _insert_history(db, item, Event.DELETE, item.text, None, at)
 
 
 def _purge(db: sqlite3.Connection, memory_ids: Sequence[str]) -> None:
@@ -654,30 +672,10 @@ def _purge(db: sqlite3.Connection, memory_ids: Sequence[str]) -> None:
 
 
 def _insert_history(
-    db: sqlite3.Connection,
-    memory_id: str,
-    old: str | None,
-    new: str | None,
-    event: Event,
-    created_at: str,
-    updated_at: str | None,
-    item: MemoryItem,
+    db: sqlite3.Connection, item: MemoryItem, event: Event, old: str | None, new: str | None, updated_at: str | None
 ) -> None:
-    db.execute(
-        "INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            new_id(),
-            memory_id,
-            old,
-            new,
-            event.value,
-            created_at,
-            updated_at,
-            int(event is Event.DELETE),
-            item.actor_id,
-            item.role,
-        ),
-    )
+    row = history_row(item, event, old, new, updated_at)
+    db.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
 def _insert_sources(db: sqlite3.Connection, memory: int, messages: Iterable[int]) -> None:
@@ -710,29 +708,9 @@ def _fix_space(db: sqlite3.Connection, space: tuple[str, int] | None) -> int:
 # --- rows and SQL ------------------------------------------------------------------------------------------------
 
 
-def _select(db: sqlite3.Connection, tail: str, values: Sequence[Any]) -> list[tuple[int, MemoryItem]]:
+def _select(db: sqlite3.Connection, tail: str, values: Sequence[Any]) -> list[Placed]:
     rows = db.execute(f"SELECT {_MEMORY_COLUMNS} FROM memories {tail}", values).fetchall()
-    return [(row[0], _item(row, row[0])) for row in rows]
-
-
-def _item(row: tuple[Any, ...], number: int | None = None) -> MemoryItem:
-    """The memory in a row of the memories, which have numbers, or of the past."""
-    return MemoryItem(
-        id=row[1],
-        scope=scope_of(row[2], row[3], row[4]),
-        text=row[5],
-        hash=row[6],
-        metadata=json.loads(row[7]) if row[7] != "{}" else {},
-        actor_id=row[8],
-        role=row[9],
-        memory_type=row[10],
-        created_at=row[11],
-        updated_at=row[12],
-        expiration_date=row[13],
-        seq=row[14],
-        pinned=bool(row[15]),
-        row=number,
-    )
+    return [(row[0], item_of(row, json.loads, row[0])) for row in rows]
 
 
 def _where(scope: Scope | None, filter: Filter | None) -> tuple[str, list[Any]]:

@@ -132,6 +132,10 @@ class SQLiteCare:
                 found.append(Lost(row, None if blob is None else from_blob(blob[0]), memories))
         return found
 
+    def merged(self) -> bool:
+        with self._read() as db:
+            return db.execute("SELECT 1 FROM aliases WHERE standing LIMIT 1").fetchone() is not None
+
     def holes(self) -> int:
         with self._read() as db:
             given = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'edges'").fetchone()

@@ -7,10 +7,10 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.ports import GraphChanges, GraphRows, OnConflict, Position, VectorSource
-from mem0_core.records import Entity, Event, Node, Relation, RelationChange, Scope, Triplet, entity_key, unsays
+from mem0_core.records import Days, Entity, Event, Node, Relation, RelationChange, Scope, Triplet, entity_key, unsays
 from mem0_core.stores.sqlite_rows import (
     SAME_SCOPE,
     chunks,
@@ -33,13 +33,15 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["GraphWriter", "SQLiteGraph", "erase_graph", "erase_support"]
+__all__ = ["GraphWriter", "SQLiteGraph", "bury", "erase_graph", "erase_support", "stays_called", "stays_for"]
 
 _NODE = "row, user_id, agent_id, run_id, name, type"
 _RELATION = (
     "e.row, e.user_id, e.agent_id, e.run_id, s.name, e.relationship, d.name, e.weight, e.valid_from, e.valid_to,"
     " e.invalidated_at, e.source, e.destination"
 )
+_DATED = "(t.day_first IS NOT NULL OR t.day_last IS NOT NULL)"
+_TOLD = f"FROM evidence AS t WHERE t.edge = edges.row AND NOT t.withdrawn AND {_DATED}"
 _JOINED = "edges AS e JOIN nodes AS s ON s.row = e.source JOIN nodes AS d ON d.row = e.destination"
 
 
@@ -98,6 +100,15 @@ class SQLiteGraph:
                 )
                 for row in db.execute(sql, (*exact_ids(scope), *chunk)):
                     found[row[-2]] = _node(row), from_blob(row[-1])
+                gone = f"kind = 'entity' AND standing AND key IN ({marks(chunk)})"
+                renamed = (
+                    "SELECT n.row, n.user_id, n.agent_id, n.run_id, n.name, n.type, a.key, vector"
+                    f" FROM (SELECT merge, key FROM aliases WHERE {SAME_SCOPE} AND {gone}) AS a"
+                    " JOIN merges AS m ON m.row = a.merge JOIN nodes AS n ON n.row = m.node"
+                    " JOIN node_vectors AS v ON v.row = n.row"
+                )
+                for row in db.execute(renamed, (*exact_ids(scope), *chunk)):
+                    found[row[-2]] = _node(row), from_blob(row[-1])
         return found
 
     def touching(
@@ -138,6 +149,19 @@ class SQLiteGraph:
                     found[edge].append(memory)
         return found
 
+    def told(self, memories: Sequence[int]) -> dict[int, list[Days]]:
+        found: dict[int, list[Days]] = {}
+        with self._read() as db:
+            for chunk in chunks(memories):
+                sql = (
+                    "SELECT DISTINCT v.memory, t.day_first, t.day_last"
+                    " FROM evidence AS v JOIN evidence AS t USING (edge)"
+                    f" WHERE v.memory IN ({marks(chunk)}) AND NOT v.withdrawn AND NOT t.withdrawn AND {_DATED}"
+                )
+                for memory, *days in db.execute(sql, chunk):
+                    found.setdefault(memory, []).append(Days(*days))
+        return found
+
     def ended_vectors(self, scope: Scope, *, as_of: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         where, values = scope_sql(scope)
         sql = (
@@ -156,7 +180,10 @@ class SQLiteGraph:
         where, values = scope_sql(scope)
         if after:  # few rows of many: by the index of what changed last, whosever it is
             where, values = f"{scope_sql_unindexed(scope)} AND changed > ?", [*values, after]
-        edge = "row, source, relationship, destination, weight, valid_from, valid_to"
+        edge = (
+            "row, source, relationship, destination, weight, valid_from, valid_to,"
+            f" (SELECT min(day_first) {_TOLD}), (SELECT max(day_last) {_TOLD})"
+        )
         with self._read() as db, _at_one_moment(db):
             # The plus signs keep SQLite from walking all rows in their order.
             node = "row, user_id, key, name, type"
@@ -232,7 +259,8 @@ def _node(row: tuple[Any, ...]) -> Node:
 
 def _relations(db: sqlite3.Connection, tail: str, values: Sequence[Any], *, evidence: bool = True) -> list[Relation]:
     rows = db.execute(f"SELECT {_RELATION} FROM {_JOINED} {tail}", values).fetchall()
-    memories = _memories(db, [row[0] for row in rows]) if evidence else {}
+    edges = [row[0] for row in rows]
+    memories, days = (_memories(db, edges), _days(db, edges)) if evidence else ({}, {})
     return [
         Relation(
             row=row[0],
@@ -245,6 +273,7 @@ def _relations(db: sqlite3.Connection, tail: str, values: Sequence[Any], *, evid
             source=row[11],
             destination=row[12],
             memories=tuple(memories.get(row[0], ())),
+            days=days.get(row[0]),
         )
         for row in rows
     ]
@@ -268,6 +297,18 @@ def _memories(db: sqlite3.Connection, edges: Sequence[int]) -> dict[int, list[st
         )
         for edge, memory_id in db.execute(sql, chunk):
             found.setdefault(edge, []).append(memory_id)
+    return found
+
+
+def _days(db: sqlite3.Connection, edges: Sequence[int]) -> dict[int, Days]:
+    """From the first to the last of the days that each edge is told of, where it is told of any."""
+    found: dict[int, Days] = {}
+    for chunk in chunks(edges):
+        sql = (
+            f"SELECT edge, min(day_first), max(day_last) FROM evidence AS t WHERE edge IN ({marks(chunk)})"
+            f" AND NOT withdrawn AND {_DATED} GROUP BY edge"
+        )
+        found |= {edge: Days(*days) for edge, *days in db.execute(sql, chunk)}
     return found
 
 
@@ -295,7 +336,9 @@ class GraphWriter:
         for place in sorted(range(len(changes)), key=lambda place: changes[place].event is Event.DELETE):
             change = changes[place]
             if change.event is Event.ADD:
-                support = [memories[position] for position in change.memories if position in memories]
+                told = change.days or (None,) * len(change.memories)
+                named = zip(change.memories, told, strict=True)
+                support = [(memories[position], days) for position, days in named if position in memories]
                 applied[place] = self._add(change, support, [messages[position] for position in change.messages])
             elif change.relation is not None and not self._end(change.relation, change.at):
                 applied[place] = dataclasses.replace(change, event=Event.NONE)
@@ -311,6 +354,7 @@ class GraphWriter:
                 continue
             self.db.execute("UPDATE evidence SET withdrawn = 1 WHERE edge = ? AND memory = ?", (relation.row, memory))
             self._touch(relation.row)
+            self.db.execute("UPDATE edges SET weight = max(1, weight - 1) WHERE row = ?", (relation.row,))
             standing = "SELECT 1 FROM evidence WHERE edge = ? AND NOT withdrawn"
             if not self.db.execute(standing, (relation.row,)).fetchone() and self._end(relation.row):
                 ended.append(RelationChange(Event.DELETE, relation.triplet, relation=relation.row))
@@ -346,23 +390,52 @@ class GraphWriter:
         blob = to_blob(change.vectors[2], self.dims)
         self.db.execute("INSERT OR REPLACE INTO edge_vectors VALUES (?, ?)", (edge, blob))
 
-    def _add(self, change: RelationChange, memories: Iterable[int], messages: Iterable[int]) -> RelationChange:
+    def retract(self, memory: int) -> list[int]:
+        """Take back all that a memory says of what holds, to be said anew by `apply`; returns the rows for `settle`."""
+        sql = (
+            "SELECT v.edge FROM evidence AS v JOIN edges AS e ON e.row = v.edge"
+            " WHERE v.memory = ? AND NOT v.withdrawn AND e.valid_to IS NULL ORDER BY v.edge"
+        )
+        edges = [edge for (edge,) in self.db.execute(sql, (memory,)).fetchall()]
+        for edge in edges:
+            self.db.execute("UPDATE evidence SET withdrawn = 1 WHERE edge = ? AND memory = ?", (edge, memory))
+            self.db.execute("UPDATE edges SET weight = weight - 1 WHERE row = ?", (edge,))
+            self._touch(edge)
+        return edges
+
+    def settle(self, retracted: Sequence[int]) -> list[RelationChange]:
+        """After a memory was taken back and said anew: what nothing says any longer ends."""
+        self.db.executemany("UPDATE edges SET weight = max(1, weight) WHERE row = ?", [(edge,) for edge in retracted])
+        ended = []
+        for relation in _among(self.db, retracted):
+            standing = "SELECT 1 FROM evidence WHERE edge = ? AND NOT withdrawn"
+            if not self.db.execute(standing, (relation.row,)).fetchone() and self._end(relation.row):
+                ended.append(RelationChange(Event.DELETE, relation.triplet, relation=relation.row))
+        return ended
+
+    def _add(
+        self, change: RelationChange, memories: Iterable[tuple[int, Days | None]], messages: Iterable[int]
+    ) -> RelationChange:
         source = self._node(change.source, change.triplet.source, change.types[0], change.vectors[0])
         destination = self._node(change.destination, change.triplet.destination, change.types[1], change.vectors[1])
-        relationship = change.triplet.relationship
+        relationship = stays_called(self.db, self.scope, change.triplet.relationship)
         seq = next_seq(self.db, 1)
         raised = self.db.execute(
             "UPDATE edges SET weight = weight + 1, valid_from = min(valid_from, ?), changed = ?"
             " WHERE source = ? AND destination = ? AND relationship = ? AND valid_to IS NULL RETURNING row",
             (change.at or self.at, seq, source, destination, relationship),
         ).fetchone()
-        edge = raised[0] if raised else self._edge(change, source, destination, seq)
+        edge = raised[0] if raised else self._edge(change, source, relationship, destination, seq)
         if change.relation is not None:
-            copied = "INSERT OR IGNORE INTO evidence SELECT ?, memory, withdrawn FROM evidence WHERE edge = ?"
+            copied = (
+                "INSERT OR IGNORE INTO evidence SELECT ?, memory, withdrawn, day_first, day_last FROM evidence"
+                " WHERE edge = ?"
+            )
             self.db.execute(copied, (edge, change.relation))
         self.db.executemany(
-            "INSERT INTO evidence VALUES (?, ?, 0) ON CONFLICT DO UPDATE SET withdrawn = 0",
-            [(edge, memory) for memory in memories],
+            "INSERT INTO evidence VALUES (?, ?, 0, ?, ?) ON CONFLICT DO UPDATE SET withdrawn = 0,"
+            " day_first = excluded.day_first, day_last = excluded.day_last",
+            [(edge, memory, days and days.first, days and days.last) for memory, days in memories],
         )
         self.db.executemany(
             "INSERT OR IGNORE INTO edge_messages VALUES (?, ?)", [(edge, message) for message in messages]
@@ -378,6 +451,8 @@ class GraphWriter:
         key = entity_key(name)
         named = f"SELECT row, type FROM nodes WHERE {SAME_SCOPE} AND key = ?"
         found = self.db.execute(named, (*exact_ids(self.scope), key)).fetchone()
+        if found is None and (stayed := stays_for(self.db, self.scope, key)) is not None:
+            return stayed
         if found and (found[1] or not type):
             return int(found[0])
         seq = next_seq(self.db, 1)
@@ -393,7 +468,7 @@ class GraphWriter:
         self.db.execute("INSERT INTO node_vectors VALUES (?, ?)", (made, blob))
         return int(made)
 
-    def _edge(self, change: RelationChange, source: int, destination: int, seq: int) -> int:
+    def _edge(self, change: RelationChange, source: int, relationship: str, destination: int, seq: int) -> int:
         blob = to_blob(change.vectors[2], self.dims)
         (made,) = self.db.execute(
             "INSERT INTO edges (user_id, agent_id, run_id, source, relationship, destination, weight, valid_from,"
@@ -402,7 +477,7 @@ class GraphWriter:
             (
                 *ids_of(self.scope),
                 source,
-                change.triplet.relationship,
+                relationship,
                 destination,
                 change.relation,
                 change.at or self.at,
@@ -432,12 +507,37 @@ class GraphWriter:
         self.db.execute("UPDATE edges SET changed = ? WHERE row = ?", (next_seq(self.db, 1), edge))
 
 
+# --- names that went (see sqlite_merges) -------------------------------------------------------------------------
+
+
+def stays_for(db: sqlite3.Connection, scope: Scope, key: bytes) -> int | None:
+    """The node that a name was merged into."""
+    sql = (
+        f"SELECT node FROM merges WHERE row = (SELECT merge FROM aliases WHERE {SAME_SCOPE} AND kind = 'entity'"
+        " AND key = ? AND standing)"
+    )
+    found = db.execute(sql, (*exact_ids(scope), key)).fetchone()
+    return None if found is None else int(found[0])
+
+
+def stays_called(db: sqlite3.Connection, scope: Scope, relationship: str) -> str:
+    """What a relationship is called since it was merged, and that one was, ..."""
+    sql = (
+        f"SELECT name FROM merges WHERE row = (SELECT merge FROM aliases WHERE {SAME_SCOPE} AND kind = 'relationship'"
+        " AND key = ? AND standing)"
+    )
+    while found := db.execute(sql, (*exact_ids(scope), entity_key(relationship))).fetchone():
+        relationship = str(found[0])
+    return relationship
+
+
 # --- erasing -----------------------------------------------------------------------------------------------------
 
 
 def erase_support(db: sqlite3.Connection, memory: int) -> None:
     """Before a memory and its messages are erased: relations that came from nothing else go with them."""
-    supported = [edge for (edge,) in db.execute("SELECT edge FROM evidence WHERE memory = ?", (memory,))]
+    supports = dict(db.execute("SELECT edge, withdrawn FROM evidence WHERE memory = ?", (memory,)).fetchall())
+    supported = list(supports)
     heard = "SELECT edge FROM edge_messages WHERE message IN (SELECT message FROM sources WHERE memory = ?)"
     spoken = [edge for (edge,) in db.execute(heard, (memory,))]
     db.execute("DELETE FROM evidence WHERE memory = ?", (memory,))
@@ -450,8 +550,9 @@ def erase_support(db: sqlite3.Connection, memory: int) -> None:
             gone.append(edge)
     _erase_edges(db, gone)
     seq = next_seq(db, len(supported))
-    lighter = "UPDATE edges SET weight = max(1, weight - 1), changed = ? WHERE row = ?"
-    db.executemany(lighter, [(seq + place, edge) for place, edge in enumerate(supported)])
+    lighter = "UPDATE edges SET weight = max(1, weight - ?), changed = ? WHERE row = ?"
+    lost = [(0 if supports[edge] else 1, seq + place, edge) for place, edge in enumerate(supported)]
+    db.executemany(lighter, lost)
 
 
 def erase_graph(db: sqlite3.Connection, scope: Scope) -> None:
@@ -467,21 +568,34 @@ def _erase_edges(db: sqlite3.Connection, edges: Sequence[int]) -> int:
     for edge in edges:
         found = db.execute("SELECT source, destination FROM edges WHERE row = ?", (edge,)).fetchone()
         ends += found or ()
-    count = _bury(db, "edges", "INSERT INTO edge_tombstones VALUES (?, ?, ?, ?, ?, 1)", edges)
+    count = bury(db, "edges", edges)
     linked = "SELECT 1 FROM edges WHERE source = ?1 UNION ALL SELECT 1 FROM edges WHERE destination = ?1 LIMIT 1"
     _erase_nodes(db, [node for node in dict.fromkeys(ends) if not db.execute(linked, (node,)).fetchone()])
     return count
 
 
 def _erase_nodes(db: sqlite3.Connection, nodes: Sequence[int]) -> int:
-    return _bury(db, "nodes", "INSERT INTO node_tombstones VALUES (?, ?, ?, ?, ?)", nodes)
+    bygone = (
+        "DELETE FROM merges WHERE row IN (SELECT a.merge FROM nodes AS n JOIN aliases AS a ON a.key = n.key"
+        " AND a.user_id IS n.user_id AND a.agent_id IS n.agent_id AND a.run_id IS n.run_id"
+        " WHERE n.row = ? AND a.kind = 'entity' AND NOT a.standing)"
+    )
+    db.executemany(bygone, [(node,) for node in nodes])  # what was taken back is on record while its names are
+    return bury(db, "nodes", nodes)
 
 
-def _bury(db: sqlite3.Connection, table: str, tombstone: str, rows: Sequence[int]) -> int:
+_TOMBSTONES = {
+    "edges": "INSERT INTO edge_tombstones VALUES (?, ?, ?, ?, ?, 1)",
+    "nodes": "INSERT INTO node_tombstones VALUES (?, ?, ?, ?, ?)",
+}
+
+
+def bury(db: sqlite3.Connection, table: Literal["edges", "nodes"], rows: Sequence[int]) -> int:
+    """Delete rows, and tell projections by tombstones; returns how many there were."""
     seq, count = next_seq(db, len(rows)), 0
     for offset, row in enumerate(rows):
         gone = db.execute(f"DELETE FROM {table} WHERE row = ? RETURNING user_id, agent_id, run_id", (row,)).fetchone()
         if gone:
-            db.execute(tombstone, (seq + offset, row, *gone))
+            db.execute(_TOMBSTONES[table], (seq + offset, row, *gone))
             count += 1
     return count

@@ -14,6 +14,7 @@ from mem0_core.records import Message, Scope
 from mem0_core.stores.sqlite_messages import MESSAGE, insert_messages, message_of
 from mem0_core.stores.sqlite_rows import SAME_SCOPE, exact_ids, ids_of, marks, scope_of, scope_sql, set_mark, to_json
 from mem0_core.stores.sqlite_vectors import Reader
+from mem0_core.stores.truth import alike
 
 __all__ = ["SQLiteJobs", "erase_jobs", "finish", "put"]
 
@@ -28,6 +29,8 @@ AND ready_at <= ?1 AND leased_until <= ?1 ORDER BY row LIMIT 1
 
 class SQLiteJobs:
     """A `JobQueue`."""
+
+    inline = True  # see `flow`
 
     def __init__(self, read: Reader, write: Callable[[], AbstractContextManager[sqlite3.Connection]]) -> None:
         self._read = read
@@ -62,7 +65,7 @@ class SQLiteJobs:
             first = db.execute(_FIRST, (now,)).fetchone()
             if first is None:
                 return []
-            jobs = _alike(_jobs(db, _NEXT, (first[0], most)))
+            jobs = alike(_jobs(db, _NEXT, (first[0], most)))
             rows = [job.row for job in jobs]
             db.execute(
                 f"UPDATE jobs SET leased_by = ?, leased_until = ? WHERE row IN ({marks(rows)})",
@@ -182,22 +185,6 @@ def _held(db: sqlite3.Connection, lease: Lease, change: str, values: tuple[Any, 
     """Change the jobs of a lease that no other worker has taken since; returns how many."""
     among = f"leased_by = ? AND row IN ({marks(lease.jobs)})"
     return db.execute(f"UPDATE jobs SET {change} WHERE {among}", (*values, lease.worker, *lease.jobs)).rowcount
-
-
-def _alike(jobs: Sequence[Job]) -> list[Job]:
-    """The jobs at the head that can be done as one: turns of one conversation, under one set of options, untried."""
-    first = jobs[0]
-    together = [first]
-    for job in jobs[1:]:
-        same = _alike_by(job) == _alike_by(first)
-        if first.kind != "remember" or first.attempts or job.attempts or not same:
-            break
-        together.append(job)
-    return together
-
-
-def _alike_by(job: Job) -> tuple[Any, ...]:
-    return job.kind, job.scope, job.options, job.at[:10]
 
 
 def _jobs(db: sqlite3.Connection, tail: str, values: Sequence[Any]) -> list[Job]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import sqlite3
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from mem0_core.ports import Summary
 from mem0_core.records import Message, Scope
 from mem0_core.stores.sqlite_rows import SAME_SCOPE, exact_ids, ids_of, limit_sql, scope_sql, to_json
 from mem0_core.stores.sqlite_vectors import Reader
+from mem0_core.stores.truth import digests_of
 
 __all__ = ["MESSAGE", "SQLiteTalk", "erase_summaries", "insert_messages", "message_of", "write_summary"]
 
@@ -73,20 +73,13 @@ def insert_messages(db: sqlite3.Connection, messages: Sequence[Message], scope: 
     if not messages:
         return []
     ids = ids_of(scope)
-    add = repr((ids, [(m.role, m.content, m.name, m.timestamp, to_json(m.metadata)) for m in messages])).encode()
-    whole = hashlib.blake2b(add, digest_size=16)
     return [
-        message.row if message.row is not None else _insert(db, message, ids, at, whole, place)
-        for place, message in enumerate(messages)
+        message.row if message.row is not None else _insert(db, message, ids, at, digest)
+        for message, digest in zip(messages, digests_of(messages, scope, to_json), strict=True)
     ]
 
 
-def _insert(
-    db: sqlite3.Connection, message: Message, ids: tuple[str | None, ...], at: str, whole: Any, place: int
-) -> int:
-    its = whole.copy()
-    its.update(b"#%d" % place)
-    digest = its.digest()
+def _insert(db: sqlite3.Connection, message: Message, ids: tuple[str | None, ...], at: str, digest: bytes) -> int:
     inserted = db.execute(
         "INSERT INTO messages (digest, user_id, agent_id, run_id, role, content, name, metadata, created_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING row",

@@ -5,29 +5,38 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from mem0_core.errors import StoreError
 from mem0_core.records import Scope
+from mem0_core.stores.truth import ids_of, numbers, scope_of, vector_of
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+__all__ = [
+    "SAME_SCOPE",
+    "chunks",
+    "exact_ids",
+    "from_blob",
+    "ids_of",
+    "limit_sql",
+    "marks",
+    "next_seq",
+    "numbers",
+    "scope_of",
+    "scope_sql",
+    "scope_sql_unindexed",
+    "set_mark",
+    "stack",
+    "to_blob",
+    "to_json",
+]
+
 _CHUNK = 500  # bound variables per statement; SQLite's own limit is far higher
 
 SAME_SCOPE = "ifnull(user_id, '') = ? AND ifnull(agent_id, '') = ? AND ifnull(run_id, '') = ?"
 """Exactly this scope, as the unique indexes have it; its values are `exact_ids`. Ids are never empty."""
-
-
-@lru_cache(maxsize=1024)
-def scope_of(user_id: str | None, agent_id: str | None, run_id: str | None) -> Scope:
-    return Scope(user_id, agent_id, run_id)  # cached: the rows of one search mostly share theirs
-
-
-def ids_of(scope: Scope) -> tuple[str | None, str | None, str | None]:
-    return scope.user_id, scope.agent_id, scope.run_id
 
 
 def exact_ids(scope: Scope) -> tuple[str, str, str]:
@@ -62,27 +71,13 @@ def to_json(value: Any) -> str:
 
 
 def to_blob(vector: Any, dims: int) -> bytes:
-    import numpy as np
-
-    if vector is None or not dims:
-        raise StoreError("what is embedded is stored with its vector, and the commit names the embedder's space")
-    array = np.ascontiguousarray(vector, dtype="<f4")
-    if array.shape != (dims,):
-        raise StoreError(f"the embedder promised {dims} dims and gave a vector of shape {array.shape}")
-    return array.tobytes()
+    return vector_of(vector, dims).tobytes()
 
 
 def from_blob(blob: bytes) -> NDArray[np.float32]:
     import numpy as np
 
     return np.frombuffer(blob, dtype="<f4")
-
-
-def numbers(rows: Sequence[tuple[Any, ...]]) -> NDArray[np.int64]:
-    """The first column of `rows`."""
-    import numpy as np
-
-    return np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))
 
 
 def stack(blobs: Sequence[bytes]) -> NDArray[np.float32]:

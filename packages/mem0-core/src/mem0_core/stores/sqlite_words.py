@@ -12,13 +12,14 @@ import json
 import sqlite3
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from mem0_core.ports import Sketch
 from mem0_core.records import Axis, MemoryItem, Scope
 from mem0_core.stores.sqlite_rows import ids_of, scope_sql_unindexed
 from mem0_core.stores.sqlite_vectors import Reader
-from mem0_core.words import Words, plain, read, reading
+from mem0_core.stores.truth import narrowest, session_of, sketch_of, words_said
+from mem0_core.words import read, reading
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,6 +30,7 @@ __all__ = [
     "empty_words",
     "erase_words",
     "is_stale",
+    "put_words",
     "refresh_words",
     "scrub_words",
     "session_of",
@@ -36,6 +38,7 @@ __all__ = [
 ]
 
 _KIND = {"term": "t", "name": "n", "speaker": "s"}
+_ANY = "SELECT 1 FROM words WHERE words MATCH ? LIMIT 1"
 _AT_ONCE = 100  # postings read in one statement
 
 
@@ -54,7 +57,7 @@ class SQLiteLexicon:
 
         # The narrowest id has the shortest postings; the others are checked against the memories.
         others = dict(scope.ids)
-        axis = Axis.RUN if scope.run_id else Axis.USER if scope.user_id else Axis.AGENT
+        axis = narrowest(scope)
         prefix = _prefix(axis, others.pop(axis)) + _KIND[kind]
         joined = " JOIN memories AS m ON m.row = words.rowid" if others else ""
         checked = "".join(f" AND m.{other.value} = ?" for other in others)
@@ -63,6 +66,8 @@ class SQLiteLexicon:
         found: dict[str, NDArray[np.int64]] = {}
         distinct = list(dict.fromkeys(words))
         with self._read() as db:
+            if kind == "speaker" and not db.execute(_ANY, (f'"{prefix}" *',)).fetchone():
+                return {}  # as of most users: what they and their assistant say carries no names
             for start in range(0, len(distinct), _AT_ONCE):
                 some = distinct[start : start + _AT_ONCE]
                 values = [v for w in some for v in (w, f'"{prefix}{_token(w)}"', *others.values(), most)]
@@ -81,7 +86,7 @@ class SQLiteLexicon:
             " AND (m.expiration_date IS NULL OR m.expiration_date >= ?)"
         )
         with self._read() as db:
-            return {row[0]: _sketch(row) for row in db.execute(sql, (_listed(rows), *scope.ids.values(), today))}
+            return {row[0]: sketch_of(row) for row in db.execute(sql, (_listed(rows), *scope.ids.values(), today))}
 
     def neighbours(self, rows: Sequence[int]) -> dict[int, Sequence[str]]:
         sql = "SELECT s.row, s.terms FROM json_each(?) AS pool CROSS JOIN sketches AS s ON s.row = pool.value"
@@ -96,28 +101,14 @@ def _listed(rows: Sequence[int]) -> str:
     return json.dumps([int(row) for row in rows])
 
 
-def _sketch(row: tuple[Any, ...]) -> Sketch:
-    number, session, length, asks, terms, names, actor_id, role, at, before, after = row
-    words = Words(tuple(terms.split()), tuple(names.split("\n")) if names else (), length, bool(asks))
-    return Sketch(words, actor_id, role, at, number, session, before, after)
-
-
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
-def session_of(user_id: str | None, agent_id: str | None, run_id: str | None, alone: int) -> int:
-    """The number of what a memory was said with: its run, or else `alone`, which is above 0."""
-    if run_id is None:
-        return alone
-    exact = "\0".join((user_id or "", agent_id or "", run_id)).encode()
-    return -1 - int.from_bytes(hashlib.blake2b(exact, digest_size=8).digest()) // 2
-
-
 def write_words(db: sqlite3.Connection, row: int, item: MemoryItem, session: int) -> None:
-    _write(db, row, item.text, item.actor_id, ids_of(item.scope), session)
+    put_words(db, row, item.text, item.actor_id, ids_of(item.scope), session)
 
 
-def _write(
+def put_words(
     db: sqlite3.Connection, row: int, text: str, speaker: str | None, ids: Sequence[str | None], session: int
 ) -> None:
     words = read(text, speaker)
@@ -152,10 +143,8 @@ def empty_words(db: sqlite3.Connection) -> None:
 
 
 def _keys(terms: Iterable[str], names: Iterable[str], speaker: str | None, ids: Sequence[str | None]) -> str:
-    """The tokens of a memory: its distinct terms and names, and the words of its speaker's name, under each id."""
-    said = [f"{_KIND['term']}{_token(term)}" for term in dict.fromkeys(terms)]
-    said += [f"{_KIND['name']}{_token(name)}" for name in names]
-    said += [f"{_KIND['speaker']}{_token(word)}" for word in dict.fromkeys(plain(speaker or ""))]
+    """The tokens of a memory: what it is found by, under each of its ids."""
+    said = [f"{_KIND[kind]}{_token(word)}" for kind, word in words_said(terms, names, speaker)]
     prefixes = [_prefix(axis, value) for axis, value in zip(Axis, ids, strict=True) if value is not None]
     return " ".join(f"{prefix}{word}" for prefix in prefixes for word in said)
 
@@ -180,7 +169,7 @@ def refresh_words(db: sqlite3.Connection) -> None:
     memories = "SELECT row, user_id, agent_id, run_id, seq, text, actor_id FROM memories ORDER BY row"
     for row, *ids, seq, text, actor_id in db.execute(memories).fetchall():
         user_id, agent_id, run_id = ids
-        _write(db, row, text, actor_id, ids, session_of(user_id, agent_id, run_id, alone.get(row, seq)))
+        put_words(db, row, text, actor_id, ids, session_of(user_id, agent_id, run_id, alone.get(row, seq)))
     db.execute("INSERT OR REPLACE INTO meta VALUES ('words', ?)", (reading(),))
 
 

@@ -1,0 +1,219 @@
+"""Moving everything from one store to another: resumable, and verified by digests taken of both.
+
+The source is frozen first: whoever writes to it is refused, until it is released. So what was read before a crash and
+what is read after it are of one moment, and nothing written meanwhile is lost without a word. Records go over in
+chunks, each with the mark of how far that is in the same transaction; a migration that was killed goes on behind the
+last one. The target cannot be opened before everything in it is compared with the source.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mem0_core.archive import SECTIONS, Archive, Progress, Record, Section
+from mem0_core.errors import StoreError
+
+__all__ = ["Digest", "Migrated", "compare", "digests", "migrate", "opened"]
+
+_CHUNK = 1_000
+_JSON = frozenset({"metadata", "options"})
+_WHOLE = 1 << 128
+
+Watch = Callable[[str, int], object]
+"""Told the name of a section, or "verify", and how many records of it are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """What some records come to, in whatever order they are read.
+
+    Attributes:
+        count: how many there are.
+        value: 32 hex digits: the sum of the records' BLAKE2b hashes, modulo 2**128.
+    """
+
+    count: int
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """What a migration did.
+
+    Attributes:
+        loaded: records written by this run, by section; a run that was resumed does not count those before it.
+        digests: of the target, equal to those of the source: by section, and for "vectors".
+        resumed: an earlier run had begun.
+        already: an earlier run had come to its end; nothing was compared, for the target may have moved on.
+    """
+
+    loaded: Mapping[str, int]
+    digests: Mapping[str, Digest]
+    resumed: bool = False
+    already: bool = False
+
+
+def migrate(
+    source: Archive, target: Archive, *, release: bool = False, chunk: int = _CHUNK, watch: Watch | None = None
+) -> Migrated:
+    """Copy everything `source` holds to `target`, an empty store or one that a migration from here was killed in.
+
+    The source stays as it is, but for this: nothing can be written to it any more, unless with `release`, at the end.
+    The target keeps its identity and begins a new epoch, so that projections of it (FAISS, Neo4j, ...) are built anew.
+
+    Args:
+        chunk: records of one transaction.
+
+    Raises:
+        StoreError: the target holds something else, or half of another migration; it is the source; a database failed;
+            the digests differ. The target is then not usable, and what is in the source is untouched.
+        InputError: the target's database cannot hold a text of the source's.
+    """
+    begun = _begun(source, target)
+    seal = source.freeze()
+    tell = watch or (lambda section, count: None)
+    if begun is not None and begun.done:
+        if release:
+            source.thaw()
+        return Migrated({}, {}, already=True)
+    if begun is not None and begun.seal != seal:
+        raise StoreError(
+            "the source was released after this migration had begun, so what was copied may be outdated; empty the"
+            " target and begin again"
+        )
+    label = source.label()
+    progress = begun or Progress(label.identity, seal, SECTIONS[0].name)
+    loaded = _copy(source, target, progress, chunk, tell)
+    found = digests(target, chunk=chunk, watch=lambda count: tell("verify", count))
+    if differing := compare(digests(source, chunk=chunk), found):
+        raise StoreError(f"what was copied differs from the source in {', '.join(differing)}; empty the target")
+    target.finish(label, progress=dataclasses.replace(progress, section=SECTIONS[-1].name, after=(), done=True))
+    if release:
+        source.thaw()
+    return Migrated(loaded, found, resumed=begun is not None)
+
+
+@contextmanager
+def opened(where: str, *, make: bool = False) -> Iterator[Archive]:
+    """The store at a place, to be migrated: a folder of data, or a SQLite file.
+
+    Args:
+        make: whether one that is not there is made; else it is a StoreError.
+    """
+    from mem0_core.stores.sqlite import SQLiteStore
+
+    path = Path(where).expanduser()
+    file = path if path.suffix and not path.is_dir() else path / "history.db"
+    if not make and not file.is_file():
+        raise StoreError(f"there is no store at {where}: {file} is missing")
+    store = SQLiteStore(file, filling=True)
+    try:
+        yield store.archive
+    finally:
+        store.close()
+
+
+def digests(
+    archive: Archive, *, chunk: int = _CHUNK, watch: Callable[[int], object] | None = None
+) -> dict[str, Digest]:
+    """What everything in a store comes to, by section; "vectors" are those of all sections, and in no other digest.
+
+    Two stores that hold the same have the same digests, in whatever database. Metadata is compared as JSON, so that
+    neither the order of its keys nor spaces in it matter.
+    """
+    sums: dict[str, _Sum] = {section.name: _Sum() for section in SECTIONS} | {"vectors": _Sum()}
+    seen = 0
+    for section in SECTIONS:
+        for records in _chunks(archive, section, (), chunk):
+            for record in records:
+                plain, vector = _parts(section, record)
+                sums[section.name].add(repr(plain).encode())
+                if vector is not None:
+                    sums["vectors"].add(repr((section.name, section.position(record))).encode() + vector)
+            seen += len(records)
+            if watch is not None:
+                watch(seen)
+    return {name: Digest(found.count, f"{found.value:032x}") for name, found in sums.items()}
+
+
+def compare(one: Mapping[str, Digest], other: Mapping[str, Digest]) -> list[str]:
+    """In what two stores differ: ``"history (12 and 11)"``, or ``"nodes (content)"`` where only counts are equal."""
+    return [
+        f"{name} ({one[name].count} and {other[name].count})"
+        if one[name].count != other[name].count
+        else f"{name} (content)"
+        for name in one
+        if one[name] != other[name]
+    ]
+
+
+def _begun(source: Archive, target: Archive) -> Progress | None:
+    """How far an earlier migration from here came, None where the target is empty."""
+    identity = source.label().identity
+    if target.label().identity == identity:
+        raise StoreError("source and target are the same store")
+    if (unfinished := source.progress()) is not None and not unfinished.done:
+        raise StoreError("the source is itself half filled by a migration; finish that one first")
+    held, progress = target.holds(), target.progress()
+    if progress is not None and progress.done and held is None:
+        progress = None  # it was emptied since
+    if progress is None and held is not None:
+        raise StoreError(f"the target is not empty (it has {held}); a migration needs a store of its own")
+    if progress is not None and progress.origin != identity:
+        raise StoreError("the target was filled from another store; empty it, or go on from there")
+    return progress
+
+
+def _copy(source: Archive, target: Archive, begun: Progress, chunk: int, tell: Watch) -> dict[str, int]:
+    """Copy what comes behind `begun`; returns how many records, by section."""
+    names = [section.name for section in SECTIONS]
+    loaded: dict[str, int] = {}
+    if begun.section not in names:
+        raise StoreError(f"the target was being filled by another version, which knew {begun.section!r}; empty it")
+    for section in SECTIONS[names.index(begun.section) :]:
+        after = begun.after if section.name == begun.section else ()
+        loaded[section.name] = 0
+        for records in _chunks(source, section, after, chunk):
+            at = dataclasses.replace(begun, section=section.name, after=section.position(records[-1]))
+            target.load(section, records, progress=at)
+            loaded[section.name] += len(records)
+            tell(section.name, loaded[section.name])
+    return loaded
+
+
+def _chunks(archive: Archive, section: Section, after: tuple[str | int, ...], limit: int) -> Iterator[Sequence[Record]]:
+    while records := archive.records(section, after=after, limit=limit):
+        yield records
+        after = section.position(records[-1])
+
+
+class _Sum:
+    """The digest of a multiset: it does not depend on the order, and adds up."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.value = 0
+
+    def add(self, content: bytes) -> None:
+        self.count += 1
+        self.value = (self.value + int.from_bytes(hashlib.blake2b(content, digest_size=16).digest())) % _WHOLE
+
+
+def _parts(section: Section, record: Record) -> tuple[tuple[object, ...], bytes | None]:
+    """A record's values as they are compared, and its vector apart."""
+    vector: bytes | None = None
+    values: list[object] = []
+    for column, value in zip(section.columns, record, strict=True):
+        if column == "vector":
+            vector = value
+        elif column in _JSON and isinstance(value, str) and value != "{}":
+            values.append(json.dumps(json.loads(value), sort_keys=True, ensure_ascii=False))
+        else:
+            values.append(value)
+    return tuple(values), vector

@@ -1,0 +1,167 @@
+"""`OpenVinoChat`: chat models on Intel's processors, graphics and NPUs, by OpenVINO GenAI.
+
+Seed 003 names ipex-llm, which is no longer developed. OpenVINO GenAI is alive (a release a quarter in 2026), needs
+neither torch nor transformers, and reads models in OpenVINO's own format: those of the hub's ``OpenVINO`` organisation,
+or your own, exported once by ``optimum-cli export openvino --model NAME --weight-format int4 FOLDER`` (optimum-intel,
+in an environment of its own).
+
+The library is imported, and the model loaded, on the first use.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.models.folder import read_json
+from mem0_core.models.local_chat import Continuation, LocalChat, TemplateError, read_template
+
+__all__ = ["OpenVinoChat", "is_exported"]
+
+MODEL_FILE = "openvino_model.xml"
+CONTEXT = 8192
+"""Tokens of prompt and answer where a model's configuration does not say what it takes."""
+
+
+class OpenVinoChat(LocalChat):
+    """A chat model in OpenVINO's format. Safe to share between threads: one call runs at a time.
+
+    Args:
+        model: the folder of an exported model, with its tokenizer.
+        device: ``"CPU"``, ``"GPU"``, ``"NPU"``, or ``"AUTO"`` for the best there is.
+        context: tokens of prompt and answer together; default, and at most, what the model takes.
+        chat_template: a Jinja template in place of the model's own, or a file that holds one.
+        template_options: what the template reads besides the messages. By default ``{"enable_thinking": False}``, by
+            which Qwen3 and others answer at once.
+        max_tokens, temperature, seed: see `LocalChat`.
+        options: properties of the device (``{"CACHE_DIR": ...}``, ...).
+
+    Raises (all on first use):
+        MissingExtra: openvino-genai is not installed.
+        ConfigError: there is no such folder, it holds no exported model, or one without a chat template.
+        ModelError: OpenVINO cannot load it, or failed.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str],
+        *,
+        device: str = "CPU",
+        context: int | None = None,
+        chat_template: str | os.PathLike[str] | None = None,
+        template_options: Mapping[str, Any] | None = None,
+        max_tokens: int = 2048,
+        temperature: float = 0.1,
+        seed: int | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if context is not None and context < 1:
+            raise ConfigError(f"context must be at least 1, not {context}")
+        super().__init__(os.fspath(model), max_tokens=max_tokens, temperature=temperature, seed=seed)
+        self._folder = Path(model).expanduser()
+        self._device = device
+        self._context = context
+        self._chat_template = chat_template
+        self._template_options = {"enable_thinking": False, **(template_options or {})}
+        self._options = dict(options or {})
+        self._pipeline: Any = None
+        self._tokenizer: Any = None
+        self._markers: frozenset[str] = frozenset()
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text in the model's own vocabulary; loads the model."""
+        with self._lock:
+            self._load()
+            return self._length(self._encoded(text.encode("utf-8", "replace").decode()))
+
+    def _special(self) -> Collection[str]:
+        self._load()
+        return self._markers
+
+    def _continue(self, messages: list[dict[str, str]], schema: str | None) -> Continuation:
+        self._load()
+        prompt = self._encoded(self._prompt(messages))
+        asked = self._length(prompt)
+        room = self._room(asked, self._limit())
+        results = self._pipeline.generate(prompt, self._settings(room, schema))
+        said = list(results.tokens[0])
+        return Continuation(
+            text=self._tokenizer.decode(said, skip_special_tokens=True),
+            input_tokens=asked,
+            output_tokens=len(said),
+            cut=len(said) >= room,
+        )
+
+    def _settings(self, room: int, schema: str | None) -> Any:
+        from openvino_genai import StructuredOutputConfig
+
+        settings = self._pipeline.get_generation_config()
+        settings.max_new_tokens = room
+        settings.do_sample = self._temperature > 0
+        if self._temperature > 0:
+            settings.temperature = self._temperature
+        if self._seed is not None:
+            settings.rng_seed = self._seed
+        if schema is not None:
+            settings.structured_output_config = StructuredOutputConfig(json_schema=schema)
+        return settings
+
+    def _prompt(self, messages: list[dict[str, str]]) -> str:
+        try:
+            prompt: str = self._tokenizer.apply_chat_template(
+                messages, add_generation_prompt=True, extra_context=self._template_options
+            )
+        except RuntimeError as error:
+            raise TemplateError(str(error)) from error
+        return prompt
+
+    def _encoded(self, text: str) -> Any:
+        return self._tokenizer.encode(text, add_special_tokens=False)
+
+    @staticmethod
+    def _length(encoded: Any) -> int:
+        return int(encoded.input_ids.shape[1])
+
+    def _limit(self) -> int:
+        config = read_json(self._folder / "config.json")
+        trained = {**config, **config.get("text_config", {})}.get("max_position_embeddings") or CONTEXT
+        return min(int(trained), self._context or int(trained))
+
+    def _load(self) -> None:
+        if self._pipeline is not None:
+            return
+        try:
+            import openvino_genai
+        except ModuleNotFoundError as error:
+            raise MissingExtra("openvino-genai", "openvino") from error
+        if not is_exported(self._folder):
+            raise ConfigError(
+                f"model: {str(self._folder)!r} holds no {MODEL_FILE}; export a model into it by"
+                " `optimum-cli export openvino`"
+            )
+        try:
+            pipeline = openvino_genai.LLMPipeline(str(self._folder), self._device, **self._options)
+        except Exception as error:  # RuntimeError, and what else the bindings raise
+            raise ModelError(f"{self._folder} cannot be loaded on {self._device}: {error}") from error
+        tokenizer = pipeline.get_tokenizer()
+        if self._chat_template is not None:
+            tokenizer.set_chat_template(read_template(self._chat_template))
+        if not tokenizer.chat_template:
+            raise ConfigError(f"{self._source} brings no chat template: give chat_template")
+        self._markers = _markers(self._folder)
+        self._pipeline, self._tokenizer = pipeline, tokenizer
+
+
+def is_exported(folder: Path) -> bool:
+    """Whether a folder holds a model in OpenVINO's format."""
+    return (folder / MODEL_FILE).is_file()
+
+
+def _markers(folder: Path) -> frozenset[str]:
+    """The special tokens that the model's tokenizer files name."""
+    added = read_json(folder / "tokenizer.json").get("added_tokens", [])
+    added += read_json(folder / "tokenizer_config.json").get("added_tokens_decoder", {}).values()
+    return frozenset(token["content"] for token in added if token.get("special"))

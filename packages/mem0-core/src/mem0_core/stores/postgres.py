@@ -1,0 +1,711 @@
+"""The truth in PostgreSQL with pgvector, for many workers and hosts: one transaction per add.
+
+Writers of one part (the first id of a scope) wait for one another, so that a plan is weighed on what it was made for;
+those of others do not. See `postgres_schema` for where things lie, `postgres_session` for how statements are run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence, Set
+from typing import TYPE_CHECKING, Any
+
+from mem0_core.errors import ConfigError, InputError, StoreError
+from mem0_core.filters import Filter
+from mem0_core.ports import (
+    Commit,
+    Embeddable,
+    GraphTruth,
+    JobQueue,
+    Lease,
+    Lexicon,
+    OnConflict,
+    Summary,
+    Talk,
+    check_space,
+)
+from mem0_core.records import (
+    Change,
+    Event,
+    HistoryRow,
+    MemoryItem,
+    Message,
+    RelationChange,
+    Scope,
+    Triplet,
+    same_fact_key,
+)
+from mem0_core.stores.postgres_filters import filter_sql
+from mem0_core.stores.postgres_graph import GraphWriter, PostgresGraph, erase_graph, erase_support
+from mem0_core.stores.postgres_hnsw import drop_graphs
+from mem0_core.stores.postgres_jobs import PostgresJobs, erase_jobs, finish, put
+from mem0_core.stores.postgres_marks import marked, set_mark
+from mem0_core.stores.postgres_rows import exact_of, integers, part_of, scope_sql, stack
+from mem0_core.stores.postgres_schema import PARTITIONS, TABLES, Layout, migrate
+from mem0_core.stores.postgres_session import (
+    Database,
+    Steps,
+    ask,
+    change,
+    hold,
+    hold_all,
+    next_seq,
+    reads,
+    reads_at_one_moment,
+    within,
+    writes,
+)
+from mem0_core.stores.postgres_talk import PostgresTalk, erase_summaries, insert_messages, write_summary
+from mem0_core.stores.postgres_text import from_json, to_json
+from mem0_core.stores.postgres_vectors import TableVectors
+from mem0_core.stores.postgres_words import SKETCH_COLUMNS, PostgresLexicon, is_stale, refresh_words, sketch_row
+from mem0_core.stores.schema import HISTORY_COLUMNS
+from mem0_core.stores.truth import (
+    SAID_COLUMNS,
+    Placed,
+    aims_at,
+    history_row,
+    ids_of,
+    item_of,
+    numbers,
+    renewed,
+    said_of,
+    scope_of,
+    session_of,
+    vector_of,
+    what_goes_first,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["PostgresStore"]
+
+_OLDEST = 140000
+"""The version of the server from which everything here works."""
+
+_MEMORY_COLUMNS = f"row, {SAID_COLUMNS}, pinned"
+_HISTORY = ", ".join(HISTORY_COLUMNS)
+
+_VECTORS: dict[str, tuple[str, str]] = {
+    "memory": ("vectors", "memories"),
+    "past": ("past", "past"),
+    "node": ("node_vectors", "nodes"),
+    "relation": ("edge_vectors", "edges"),
+}
+"""Where the vector of each kind of `Embeddable` lies, and where its `seq`."""
+
+_REPLACE = (
+    "UPDATE {0} AS v SET vector = new.vector FROM unnest(%s::bigint[], %s::bigint[], %s::text[]::vector[])"
+    " AS new (row, seq, vector), {1} AS t"
+    " WHERE v.row = new.row AND t.part = v.part AND t.row = v.row AND t.seq = new.seq"
+)
+
+_ADD = f"""
+WITH memory AS (
+    INSERT INTO memories (part, exact, same, valid_from, {SAID_COLUMNS})
+    VALUES ({", ".join(["%s"] * 18)}) ON CONFLICT DO NOTHING RETURNING part, row
+), its_vector AS (
+    INSERT INTO vectors (part, row, vector) SELECT part, row, %s FROM memory
+), its_sketch AS (
+    INSERT INTO sketches (part, row, {SKETCH_COLUMNS})
+    SELECT part, row, %s::bigint, %s::integer, %s::boolean, %s, %s, %s::bigint[] FROM memory
+), its_history AS (
+    INSERT INTO history (part, {_HISTORY}) SELECT part, {", ".join(["%s"] * 7)}, %s::integer, %s, %s FROM memory
+)
+SELECT row FROM memory
+"""
+
+
+class PostgresStore:
+    """A `MemoryStore` in one schema of a PostgreSQL database with pgvector.
+
+    Args:
+        url: ``postgresql://user:password@host:port/database?sslmode=...``, with any parameter of libpq.
+        schema: where its tables are; made where they are missing, if the role may.
+        pool_size: connections at most, for all threads together, and for each event loop.
+        timeout: seconds a call waits for a connection before StoreError.
+        partitions: of each table, when they are made; see `postgres_schema.PARTITIONS`.
+        layout: ``"citus"`` distributes the tables instead.
+
+    Each method has its ``a<method>`` twin. Safe to share between threads and event loops; after a fork, open a new one.
+
+    Raises:
+        MissingExtra: psycopg or pgvector's adapter is not installed.
+        ConfigError: the URL cannot be read, or the server is older than PostgreSQL 14.
+        StoreError: the server cannot be reached, or has no tables and this role may not make them.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        schema: str = "mem0",
+        pool_size: int = 10,
+        timeout: float = 10.0,
+        layout: Layout = "postgres",
+        partitions: int = PARTITIONS,
+    ) -> None:
+        self._db = Database(url, schema=schema, pool_size=pool_size, timeout=timeout)
+        self._open(layout, partitions)
+        self.memory_vectors = TableVectors(self._db, "memories", "vectors", "tombstones")
+        self.graph: GraphTruth = PostgresGraph(self._db)
+        self.talk: Talk = PostgresTalk(self._db)
+        self.jobs: JobQueue = PostgresJobs(self._db)
+        self.lexicon: Lexicon = PostgresLexicon(self._db)
+        self.position, self.aposition = self.memory_vectors.position, self.memory_vectors.aposition
+        self.vectors, self.avectors = self.memory_vectors.vectors, self.memory_vectors.avectors
+        self.vector_changes = self.memory_vectors.vector_changes
+        self.avector_changes = self.memory_vectors.avector_changes
+        if self.words_are_stale():
+            self.refresh_words()
+
+    def _open(self, layout: Layout, partitions: int) -> None:
+        with self._db.connect() as db:
+            if db.info.server_version < _OLDEST:
+                raise ConfigError(
+                    f"store: {self._db.where} is PostgreSQL {db.info.server_version // 10000}; 14 is needed"
+                )
+            if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
+                raise ConfigError(f"store: {self._db.where} keeps text as {encoding}; UTF8 is needed")
+            migrate(db, self._db.schema, layout=layout, partitions=partitions)
+            self._db.know(db)
+
+    # --- writing -------------------------------------------------------------------------------------------------
+
+    def _commit(
+        self,
+        changes: Sequence[Change],
+        *,
+        scope: Scope,
+        messages: Sequence[Message] = (),
+        at: str,
+        space: tuple[str, int] | None = None,
+        refuse_twins: bool = False,
+        relations: Sequence[RelationChange] = (),
+        on_conflict: OnConflict = "invalidate",
+        lease: Lease | None = None,
+        mark: tuple[str, int] | None = None,
+        apart: bool = False,
+    ) -> Steps[Commit]:
+        parts = {part_of(scope), *(part_of(change.after.scope) for change in changes)}
+        yield from within(scope if len(parts) == 1 else None)
+        yield from hold(*parts)
+        dims = yield from _fix_space(space)
+        targets = yield from _targets(changes)
+        conflicts = tuple(i for i, change in enumerate(changes) if change.before is not None and not targets[i])
+        if conflicts:
+            return Commit(conflicts=conflicts)
+        if lease is not None and not (yield from finish(lease)):
+            return Commit(lost=True)
+        if mark is not None:
+            yield from set_mark(scope, *mark)
+        heard = yield from insert_messages(messages, scope, at)
+        numbers = yield from next_seq(len(changes))
+        applied, rows = list(changes), dict[int, int]()
+        for place in what_goes_first(changes):
+            session = numbers[place if apart else 0]
+            write = _Write(numbers[place], at, refuse_twins, dims, session)
+            row, applied[place] = yield from write.apply(changes[place], targets[place])
+            if row is not None and applied[place].event is not Event.DELETE:
+                rows[place] = row
+                yield from _insert_sources(part_of(scope), row, [heard[i] for i in changes[place].sources])
+        graph = GraphWriter(scope, at, dims, on_conflict)
+        related = yield from graph.apply(relations, rows, heard)
+        for done, target in zip(applied, targets, strict=True):
+            if target is not None and done.event is not Event.NONE:
+                left = done.after.text if done.event is Event.UPDATE else None
+                related += yield from graph.withdraw(target[0], target[1].text, left)
+        return Commit(applied=tuple(applied), relations=tuple(related))
+
+    commit, acommit = writes(_commit)
+
+    def _pin(self, memory_id: str, pinned: bool) -> Steps[bool]:
+        return (yield from change("UPDATE memories SET pinned = %s WHERE id = %s", (pinned, memory_id))) > 0
+
+    pin, apin = writes(_pin)
+
+    def _summarise(self, scope: Scope, summary: Summary, lease: Lease) -> Steps[bool]:
+        yield from within(scope)
+        yield from hold(part_of(scope))
+        if not (yield from finish(lease)):
+            return False
+        yield from write_summary(scope, summary)
+        return True
+
+    summarise, asummarise = writes(_summarise)
+
+    def _erase(self, memory_ids: Sequence[str], *, at: str, purge: bool = False) -> Steps[int]:
+        ids = list(dict.fromkeys(memory_ids))
+        yield from _hold_parts_of("id = ANY (%s::text[])", [ids])
+        rows = yield from _select("WHERE id = ANY (%s::text[]) ORDER BY row", (ids,))
+        bygone = yield from _erase_past(ids, at, sparing={item.id for _, item in rows})
+        yield from _erase_rows(rows, at)
+        if purge:
+            yield from _purge(ids)
+        return len(rows) + bygone
+
+    erase, aerase = writes(_erase)
+
+    def _erase_scope(self, scope: Scope, *, at: str, purge: bool = False) -> Steps[int]:
+        where, values = scope_sql(scope)
+        yield from within(scope)
+        if scope.user_id is not None:
+            yield from hold(part_of(scope))
+        else:
+            yield from _hold_parts_of(where, values)
+        rows = yield from _select(f"WHERE {where} ORDER BY row", values)
+        past = yield from ask(f"SELECT DISTINCT id FROM past WHERE {where}", values)
+        yield from _erase_past([memory_id for (memory_id,) in past], at)
+        yield from _erase_rows(rows, at)
+        yield from erase_graph(scope)
+        yield from erase_jobs(scope)
+        for table in ("summaries", "imports", "messages"):
+            yield from change(f"DELETE FROM {table} WHERE {where}", values)
+        if purge:
+            gone = yield from ask(f"SELECT memory_id FROM tombstones WHERE {where}", values)
+            yield from _purge([memory_id for (memory_id,) in gone])
+            for tombstones in ("tombstones", "node_tombstones", "edge_tombstones"):
+                yield from change(f"DELETE FROM {tombstones} WHERE {where}", values)
+            yield from _new_epoch()  # with the tombstones gone, projections cannot follow: they start anew
+        return len(rows)
+
+    erase_scope, aerase_scope = writes(_erase_scope)
+
+    def _embeddables(self) -> Steps[list[Embeddable]]:
+        yield from within(None)
+        told = "SELECT row, seq, text FROM"
+        said = yield from ask(f"{told} memories ORDER BY row")
+        gone = yield from ask(f"{told} past ORDER BY row")
+        named = yield from ask("SELECT row, seq, name FROM nodes ORDER BY row")
+        joined = yield from ask(
+            "SELECT e.row, e.seq, s.name, e.relationship, d.name FROM edges AS e"
+            " JOIN nodes AS s ON s.part = e.part AND s.row = e.source"
+            " JOIN nodes AS d ON d.part = e.part AND d.row = e.destination ORDER BY e.row"
+        )
+        return [
+            *(Embeddable("memory", *row) for row in said),
+            *(Embeddable("past", *row) for row in gone),
+            *(Embeddable("node", *row) for row in named),
+            *(Embeddable("relation", row, seq, Triplet(*parts).sentence) for row, seq, *parts in joined),
+        ]
+
+    embeddables, aembeddables = reads_at_one_moment(_embeddables)
+
+    def _reembed(self, vectors: Sequence[tuple[Embeddable, Any]], *, space: tuple[str, int]) -> Steps[None]:
+        yield from within(None)
+        yield from hold_all()
+        yield from drop_graphs()
+        replaced = 0
+        for kind, (table, rows) in _VECTORS.items():
+            new = [(part.row, part.seq, vector_of(vector, space[1])) for part, vector in vectors if part.kind == kind]
+            replaced += yield from _replace_vectors(table, rows, new)
+        held = 0
+        for table, _ in _VECTORS.values():
+            [(count,)] = yield from ask(f"SELECT count(*) FROM {table}")
+            held += count
+        if not held == replaced == len(vectors):
+            raise StoreError("memories changed while they were embedded anew; nothing is replaced, try again")
+        yield from _set_meta("space", json.dumps(space))
+        yield from _new_epoch()
+
+    reembed, areembed = writes(_reembed)
+
+    def _reset(self) -> Steps[None]:
+        yield from within(None)
+        yield from hold_all()
+        yield from drop_graphs()
+        for table in TABLES:
+            yield from change(f"DELETE FROM {table}")
+        yield from change("DELETE FROM meta WHERE key = 'space'")
+        yield from _new_epoch()
+
+    reset, areset = writes(_reset)
+
+    def _refresh_words(self) -> Steps[None]:
+        yield from within(None)
+        yield from hold_all()
+        yield from refresh_words()
+
+    refresh_words, arefresh_words = writes(_refresh_words)
+
+    def _words_are_stale(self) -> Steps[bool]:
+        return (yield from is_stale())
+
+    words_are_stale, awords_are_stale = reads(_words_are_stale)
+
+    # --- reading -------------------------------------------------------------------------------------------------
+
+    def _marked(self, scope: Scope, key: str) -> Steps[int]:
+        yield from within(scope)
+        return (yield from marked(scope, key))
+
+    marked, amarked = reads(_marked)
+
+    def _space(self) -> Steps[tuple[str, int] | None]:
+        return (yield from _held_space())
+
+    space, aspace = reads(_space)
+
+    def _get(self, memory_id: str) -> Steps[MemoryItem | None]:
+        found = yield from _select("WHERE id = %s", (memory_id,))
+        return found[0][1] if found else None
+
+    get, aget = reads(_get)
+
+    def _row(self, memory_id: str) -> Steps[int | None]:
+        found = yield from ask("SELECT row FROM memories WHERE id = %s", (memory_id,))
+        return int(found[0][0]) if found else None
+
+    row, arow = reads(_row)
+
+    def _known(self, scope: Scope, keys: Sequence[bytes]) -> Steps[dict[bytes, MemoryItem]]:
+        yield from within(scope)
+        found = yield from ask(
+            f"SELECT {_MEMORY_COLUMNS}, same FROM memories WHERE part = %s AND exact = %s AND same = ANY (%s::bytea[])",
+            (part_of(scope), exact_of(scope), list(keys)),
+        )
+        return {bytes(row[-1]): item_of(row, from_json, row[0]) for row in found}
+
+    known, aknown = reads(_known)
+
+    def _find(
+        self, scope: Scope | None, *, filter: Filter | None = None, limit: int | None = None
+    ) -> Steps[list[MemoryItem]]:
+        yield from within(scope)
+        where, values = _where(scope, filter)
+        found = yield from _select(f"WHERE {where} ORDER BY created_at, row LIMIT %s", (*values, limit))
+        return [item for _, item in found]
+
+    find, afind = reads(_find)
+
+    def _pinned(self, scope: Scope) -> Steps[list[MemoryItem]]:
+        yield from within(scope)
+        where, values = scope_sql(scope)
+        found = yield from _select(f"WHERE {where} AND pinned ORDER BY created_at, row", values)
+        return [item for _, item in found]
+
+    pinned, apinned = reads(_pinned)
+
+    def _rows(
+        self, scope: Scope, *, filter: Filter | None = None, as_of: str | None = None
+    ) -> Steps[NDArray[np.int64]]:
+        yield from within(scope)
+        where, values = _where(scope, filter)
+        if as_of is not None:
+            where, values = f"{where} AND valid_from <= %s", [*values, as_of]
+        return numbers((yield from ask(f"SELECT row FROM memories WHERE {where}", values)))
+
+    rows, arows = reads(_rows)
+
+    def _past(
+        self, scope: Scope, *, as_of: str, filter: Filter | None = None
+    ) -> Steps[tuple[list[MemoryItem], NDArray[np.float32]]]:
+        yield from within(scope)
+        where, values = _where(scope, filter)
+        rows = yield from ask(
+            f"SELECT row, {SAID_COLUMNS}, false, vector FROM past"
+            f" WHERE {where} AND valid_to > %s AND valid_from <= %s ORDER BY row",
+            (*values, as_of, as_of),
+        )
+        return [item_of(row, from_json) for row in rows], stack([row[-1] for row in rows])
+
+    past, apast = reads(_past)
+
+    def _by_rows(self, rows: Sequence[int], *, scope: Scope) -> Steps[dict[int, MemoryItem]]:
+        yield from within(scope)
+        where, values = scope_sql(scope)
+        return dict((yield from _select(f"WHERE row = ANY (%s::bigint[]) AND {where}", (integers(rows), *values))))
+
+    by_rows, aby_rows = reads(_by_rows)
+
+    def _history(self, memory_id: str) -> Steps[list[HistoryRow]]:
+        rows = yield from ask(f"SELECT {_HISTORY} FROM history WHERE memory_id = %s ORDER BY place", (memory_id,))
+        return [dataclasses.replace(HistoryRow(*row), is_deleted=bool(row[7])) for row in rows]
+
+    history, ahistory = reads(_history)
+
+    # --- connections ---------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        self._db.close()
+
+    async def aclose(self) -> None:
+        """Let the connections of the running event loop go; `close` ends the store."""
+        await self._db.aclose()
+
+
+# --- changes -----------------------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Write:
+    """How one change of a plan is written.
+
+    Attributes:
+        session: of what is added, unless its run says otherwise.
+    """
+
+    seq: int
+    at: str
+    refuse_twins: bool
+    dims: int
+    session: int
+
+    def apply(self, change: Change, target: Placed | None) -> Steps[tuple[int | None, Change]]:
+        """Returns the memory's row (None if it is gone) and the change as it took effect."""
+        if change.event is Event.NONE:
+            found = (yield from _select("WHERE id = %s", (change.after.id,))) if change.sources else []
+            return (found[0][0] if found else None), change
+        if target is None:
+            return (yield from self._add(change))
+        row, item = target
+        if change.event is Event.UPDATE and (yield from self._update(row, change)):
+            return row, change
+        if change.event is Event.UPDATE and self.refuse_twins:
+            raise InputError(f"another memory of this scope says this already: delete {item.id!r} instead")
+        # An UPDATE to what another memory of the scope already says would make a twin: this one goes instead.
+        yield from _keep_past(row, item, self.at)  # its messages stay, as part of the conversation
+        yield from _remove_row(row, item, self.at)
+        return row, dataclasses.replace(change, event=Event.DELETE, after=item)
+
+    def _add(self, plan: Change) -> Steps[tuple[int, Change]]:
+        item = plan.after
+        same = same_fact_key(item.text, item.actor_id)
+        inserted = yield from ask(
+            _ADD,
+            (
+                *(part_of(item.scope), exact_of(item.scope), same, item.created_at),
+                *said_of(item, to_json, self.seq),
+                vector_of(plan.vector, self.dims),
+                *sketch_row(item, session_of(*ids_of(item.scope), self.session)),
+                *history_row(item, Event.ADD, None, item.text, None),
+            ),
+        )
+        if inserted:
+            return inserted[0][0], Change(plan.event, dataclasses.replace(item, seq=self.seq), sources=plan.sources)
+        twin = yield from _twin(item.scope, same)
+        if twin is None:
+            raise StoreError(f"a memory with the id {item.id!r} exists already")
+        done = renewed(plan, twin[1], self.seq)
+        if done.event is Event.UPDATE:
+            yield from change(
+                "UPDATE memories SET expiration_date = %s, seq = %s WHERE part = %s AND row = %s",
+                (done.after.expiration_date, self.seq, part_of(item.scope), twin[0]),
+            )
+        return twin[0], done
+
+    def _update(self, row: int, plan: Change) -> Steps[bool]:
+        """Whether the memory could take the new text: not if another memory of its scope says the same."""
+        item = plan.after
+        part, same = part_of(item.scope), same_fact_key(item.text, item.actor_id)
+        twin = yield from _twin(item.scope, same)
+        if twin is not None and twin[0] != row:
+            return False
+        since = item.updated_at or item.created_at
+        said_anew = item.text != plan.before
+        if said_anew:
+            yield from _keep_past(row, item, since)
+        yield from change(
+            "UPDATE memories SET text = %s, hash = %s, same = %s, metadata = %s, actor_id = %s, role = %s,"
+            " updated_at = %s, expiration_date = %s, seq = %s,"
+            " valid_from = CASE WHEN %s THEN greatest(valid_from, %s) ELSE valid_from END WHERE part = %s AND row = %s",
+            (
+                *(item.text, item.hash, same, to_json(item.metadata), item.actor_id, item.role),
+                *(item.updated_at, item.expiration_date, self.seq, said_anew, since, part, row),
+            ),
+        )
+        _, *words = sketch_row(item, 0)  # the session stays what it was
+        yield from change(
+            "UPDATE sketches SET length = %s, asks = %s, terms = %s, names = %s, keys = %s::bigint[]"
+            " WHERE part = %s AND row = %s",
+            (*words, part, row),
+        )
+        if plan.vector is not None:
+            vector = vector_of(plan.vector, self.dims)
+            yield from change("UPDATE vectors SET vector = %s WHERE part = %s AND row = %s", (vector, part, row))
+        if said_anew:  # the history is of texts; metadata alone leaves no row
+            yield from _insert_history(item, Event.UPDATE, plan.before, item.text, item.updated_at)
+        return True
+
+
+def _targets(changes: Sequence[Change]) -> Steps[list[Placed | None]]:
+    """For each change the memory that it was planned on, if that still is what the plan saw."""
+    ids = [change.after.id for change in changes if change.before is not None]
+    if not ids:
+        return [None] * len(changes)
+    parts = list({part_of(change.after.scope) for change in changes if change.before is not None})
+    found = yield from _select("WHERE part = ANY (%s::text[]) AND id = ANY (%s::text[])", (parts, ids))
+    known = {item.id: (row, item) for row, item in found}
+    placed = [known.get(change.after.id) if change.before is not None else None for change in changes]
+    return [
+        target if target is not None and aims_at(change, target[1]) else None
+        for change, target in zip(changes, placed, strict=True)
+    ]
+
+
+def _twin(scope: Scope, same: bytes) -> Steps[Placed | None]:
+    where = "WHERE part = %s AND exact = %s AND same = %s"
+    found = yield from _select(where, (part_of(scope), exact_of(scope), same))
+    return found[0] if found else None
+
+
+def _keep_past(row: int, item: MemoryItem, until: str) -> Steps[None]:
+    """Keep what a memory says as what it said before `until`."""
+    said = ", ".join(f"m.{column.strip()}" for column in SAID_COLUMNS.split(","))
+    yield from change(
+        f"INSERT INTO past (part, memory, {SAID_COLUMNS}, valid_from, valid_to, vector)"
+        f" SELECT m.part, m.row, {said}, m.valid_from, greatest(m.valid_from, %s), v.vector"
+        " FROM memories AS m JOIN vectors AS v ON v.part = m.part AND v.row = m.row WHERE m.part = %s AND m.row = %s",
+        (until, part_of(item.scope), row),
+    )
+
+
+def _erase_rows(rows: Iterable[Placed], at: str) -> Steps[None]:
+    """A user's delete: memories go with all that came of them and the messages they came from."""
+    for row, item in rows:
+        yield from _erase_traces(row, item.scope, at)
+        yield from _remove_row(row, item, at)
+
+
+def _erase_past(memory_ids: Sequence[str], at: str, *, sparing: Set[str] = frozenset()) -> Steps[int]:
+    """Erase what memories said; those not in `sparing` are gone, so their traces go too. Returns how many were gone."""
+    erased = yield from ask(
+        "DELETE FROM past WHERE id = ANY (%s::text[]) RETURNING id, memory, user_id, agent_id, run_id",
+        (list(memory_ids),),
+    )
+    gone = {(memory_id, row): scope_of(*ids) for memory_id, row, *ids in erased if memory_id not in sparing}
+    for (_, row), scope in gone.items():
+        yield from _erase_traces(row, scope, at)
+    return len({memory_id for memory_id, _ in gone})
+
+
+def _erase_traces(row: int, scope: Scope, at: str) -> Steps[None]:
+    """Erase what came of a memory: its relations, its messages; summaries of them are to be made anew."""
+    yield from erase_support(row)
+    if (yield from erase_summaries(scope)):
+        yield from put(scope, "summary", at=at)
+    yield from _erase_messages([row])
+
+
+def _erase_messages(memories: Sequence[int]) -> Steps[None]:
+    """Erase the messages that memories were learnt from."""
+    yield from change(
+        "DELETE FROM messages AS m USING sources AS s"
+        " WHERE s.memory = ANY (%s::bigint[]) AND m.part = s.part AND m.row = s.message",
+        (list(memories),),
+    )
+
+
+def _remove_row(row: int, item: MemoryItem, at: str) -> Steps[None]:
+    part = part_of(item.scope)
+    [number] = yield from next_seq(1)
+    yield from change("DELETE FROM memories WHERE part = %s AND row = %s", (part, row))
+    yield from change(
+        "INSERT INTO tombstones (part, seq, row, memory_id, user_id, agent_id, run_id)"
+        " VALUES (%s, %s, %s, %s, %s, %s, %s)",
+        (part, number, row, item.id, *ids_of(item.scope)),
+    )
+    yield from _insert_history(item, Event.DELETE, item.text, None, at)
+
+
+def _purge(memory_ids: Sequence[str]) -> Steps[None]:
+    """Remove the history of memories that are gone, and what is left of the messages they came from.
+
+    Their tombstones stay, without text, so that projections still learn what to drop.
+    """
+    gone = yield from ask("SELECT row FROM tombstones WHERE memory_id = ANY (%s::text[])", (list(memory_ids),))
+    yield from _erase_messages([row for (row,) in gone])
+    yield from change("DELETE FROM history WHERE memory_id = ANY (%s::text[])", (list(memory_ids),))
+
+
+def _insert_history(
+    item: MemoryItem, event: Event, old: str | None, new: str | None, updated_at: str | None
+) -> Steps[None]:
+    yield from change(
+        f"INSERT INTO history (part, {_HISTORY}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+        (part_of(item.scope), *history_row(item, event, old, new, updated_at)),
+    )
+
+
+def _insert_sources(part: str, memory: int, messages: Sequence[int]) -> Steps[None]:
+    if messages:
+        yield from change(
+            "INSERT INTO sources (part, memory, message) SELECT %s, %s, message"
+            " FROM unnest(%s::bigint[]) AS message ON CONFLICT DO NOTHING",
+            (part, memory, list(messages)),
+        )
+
+
+def _hold_parts_of(where: str, values: Sequence[Any]) -> Steps[None]:
+    """Hold the parts in which there is something of these memories; again, if others came meanwhile."""
+    held: set[str] = set()
+    while True:
+        found = yield from ask(
+            f"SELECT part FROM memories WHERE {where} UNION SELECT part FROM past WHERE {where}", (*values, *values)
+        )
+        more = {part for (part,) in found} - held
+        if not more and held:
+            return
+        yield from hold(*more)
+        held |= more
+        if not more:
+            return
+
+
+# --- meta --------------------------------------------------------------------------------------------------------
+
+
+def _set_meta(key: str, value: str) -> Steps[None]:
+    yield from change(
+        "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, value)
+    )
+
+
+def _new_epoch() -> Steps[None]:
+    yield from change("UPDATE meta SET value = gen_random_uuid()::text WHERE key = 'epoch'")
+
+
+def _held_space() -> Steps[tuple[str, int] | None]:
+    found = yield from ask("SELECT value FROM meta WHERE key = 'space'")
+    return tuple(json.loads(found[0][0])) if found else None
+
+
+def _fix_space(space: tuple[str, int] | None) -> Steps[int]:
+    """Check a commit's space against the store's, or make it the store's; returns its dims, 0 for none."""
+    if space is None:
+        return 0
+    held = yield from _held_space()
+    if held is None:
+        yield from change("INSERT INTO meta VALUES ('space', %s) ON CONFLICT DO NOTHING", (json.dumps(space),))
+        held = yield from _held_space()  # another may have been faster
+    check_space(held, space)
+    return space[1]
+
+
+# --- rows and SQL ------------------------------------------------------------------------------------------------
+
+
+def _select(tail: str, values: Sequence[Any]) -> Steps[list[Placed]]:
+    rows = yield from ask(f"SELECT {_MEMORY_COLUMNS} FROM memories {tail}", values)
+    return [(row[0], item_of(row, from_json, row[0])) for row in rows]
+
+
+def _where(scope: Scope | None, filter: Filter | None) -> tuple[str, list[Any]]:
+    where, values = scope_sql(scope) if scope else ("true", [])
+    if filter is not None:
+        condition, more = filter_sql(filter)
+        where, values = f"{where} AND {condition}", values + more
+    return where, values
+
+
+def _replace_vectors(table: str, rows: str, new: Sequence[tuple[int, int, Any]]) -> Steps[int]:
+    """Replace the vectors of those rows that still have the sequence number; returns how many."""
+    total = 0
+    for start in range(0, len(new), 500):
+        some = new[start : start + 500]
+        columns = [list(column) for column in zip(*some, strict=True)]
+        total += yield from change(_REPLACE.format(table, rows), columns)
+    return total

@@ -1,0 +1,578 @@
+"""Talking to PostgreSQL, written once and run by sync or async code.
+
+What a store does is a generator that yields statements it has not run, and is sent their results::
+
+    def _row(self, memory_id: str) -> Steps[int | None]:
+        found = yield from ask("SELECT row FROM memories WHERE id = %s", (memory_id,))
+        return found[0][0] if found else None
+
+    row, arow = reads(_row)
+
+`reads` and `writes` make of it a method and its ``a<method>`` twin: the one drives it over a pool of connections, the
+other over a pool of the running event loop. (The form is that of `flow`, and of psycopg's own generators.)
+
+A read runs statement by statement, or, where it says so, at one moment of the database. A write is one transaction, and
+is tried again by itself where that is safe: the server refused it (a deadlock), or the connection broke before COMMIT
+was sent. Where it breaks while COMMIT is under way, the server is asked what became of the transaction, so that the
+caller is told the truth: it is written, or it is not.
+
+**Order.** A writer first takes the lock of each part it changes (`hold`), so that within a part changes become visible
+in the order of their sequence numbers, and no two plans are weighed on the same texts. Across parts they do not: a
+number may become visible after a higher one. Who follows several parts reads no further than the `horizon`, below which
+nothing is under way any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+import time
+from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from mem0_core.errors import ConfigError, InputError, MissingExtra, StoreError
+from mem0_core.records import Scope
+from mem0_core.stores.postgres_rows import part_of
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection, Connection
+    from psycopg_pool import AsyncConnectionPool, ConnectionPool
+
+__all__ = [
+    "Batch",
+    "Database",
+    "Statement",
+    "Steps",
+    "ask",
+    "change",
+    "every",
+    "hold",
+    "hold_all",
+    "horizon",
+    "next_seq",
+    "reads",
+    "reads_at_one_moment",
+    "shown",
+    "together",
+    "within",
+    "writes",
+]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_TRIES = 4  # of a transaction that a deadlock or a broken connection ended
+_SETTLE = 10.0  # seconds in which the server is asked what became of a transaction
+
+
+# --- what a store asks for ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement; with `many`, once for each of `values`, and nothing comes back."""
+
+    sql: str
+    values: Sequence[Any] | None = None
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Statements that do not wait for one another's results: they cross the wire together."""
+
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Within:
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a statement came to."""
+
+    rows: list[tuple[Any, ...]]
+    count: int
+
+
+Step: TypeAlias = Statement | Batch | _Within
+Steps: TypeAlias = Generator[Step, Any, T]
+
+
+def ask(sql: str, values: Sequence[Any] = ()) -> Steps[list[tuple[Any, ...]]]:
+    """The rows that a statement returns."""
+    answer: Answer = yield Statement(sql, values)
+    return answer.rows
+
+
+def change(sql: str, values: Sequence[Any] = ()) -> Steps[int]:
+    """How many rows a statement changed."""
+    answer: Answer = yield Statement(sql, values)
+    return answer.count
+
+
+def every(sql: str, rows: Sequence[Sequence[Any]]) -> Steps[None]:
+    """Run a statement once for each of `rows`."""
+    if rows:
+        yield Statement(sql, rows, many=True)
+
+
+def together(*statements: Statement) -> Steps[list[Answer]]:
+    """Run statements that do not need one another's results, in one round trip."""
+    answers: list[Answer] = yield Batch(statements)
+    return answers
+
+
+def within(scope: Scope | None) -> Steps[None]:
+    """From here on, only rows of `scope` are touched (None: of everybody): the second wall, where there is one."""
+    yield _Within("*" if scope is None else part_of(scope))
+
+
+def hold(*parts: str) -> Steps[None]:
+    """Make other writers of these parts wait until this transaction has ended; before anything of them is read.
+
+    In one order for all, so that no two writers wait for one another.
+    """
+    shared, key = "SELECT pg_advisory_xact_lock_shared(mem0_lock('*'))", "SELECT pg_advisory_xact_lock(mem0_lock(%s))"
+    yield from together(
+        Statement(shared),
+        *(Statement(key, (part,)) for part in sorted(set(parts))),
+        Statement("SELECT pg_advisory_xact_lock_shared(mem0_mark(last_value)) FROM next_seq"),
+    )
+
+
+def hold_all() -> Steps[None]:
+    """Make all other writers wait until this transaction has ended."""
+    yield from together(
+        Statement("SELECT pg_advisory_xact_lock(mem0_lock('*'))"),
+        Statement("SELECT pg_advisory_xact_lock_shared(mem0_mark(last_value)) FROM next_seq"),
+    )
+
+
+def next_seq(count: int) -> Steps[list[int]]:
+    """Reserve `count` sequence numbers, ascending; others may take some between them. Only after `hold`."""
+    if not count:
+        return []
+    rows = yield from ask("SELECT nextval('next_seq') FROM generate_series(1, %s)", (count,))
+    return [row[0] for row in rows]
+
+
+def horizon() -> Steps[int]:
+    """A sequence number up to which everything is visible that ever will be, to statements after this.
+
+    A writer locks, under its mark, the last number there was before it took its own. The first of these statements has
+    to be done before the second: a writer that takes its mark after that takes higher numbers than the first saw.
+    """
+    [(last,)] = yield from ask("SELECT last_value FROM next_seq")
+    [(under_way,)] = yield from ask("SELECT mem0_under_way()")
+    return int(last if under_way is None else min(last, under_way))
+
+
+# --- methods and their twins -------------------------------------------------------------------------------------
+
+
+class _HasDatabase(Protocol):
+    @property
+    def _db(self) -> Database: ...
+
+
+S = TypeVar("S", bound=_HasDatabase)
+Method: TypeAlias = Callable[Concatenate[S, P], T]
+Twin: TypeAlias = Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
+_Kind = Literal["read", "read_at_one_moment", "write"]
+
+
+def reads(steps: Callable[Concatenate[S, P], Steps[T]]) -> tuple[Method[S, P, T], Twin[S, P, T]]:
+    """The method that reads by these steps, and its async twin."""
+    return _twins(steps, "read")
+
+
+def reads_at_one_moment(steps: Callable[Concatenate[S, P], Steps[T]]) -> tuple[Method[S, P, T], Twin[S, P, T]]:
+    """`reads`, where all statements see one state of the database."""
+    return _twins(steps, "read_at_one_moment")
+
+
+def writes(steps: Callable[Concatenate[S, P], Steps[T]]) -> tuple[Method[S, P, T], Twin[S, P, T]]:
+    """The method that does these steps in one transaction, and its async twin."""
+    return _twins(steps, "write")
+
+
+def _twins(steps: Callable[Concatenate[S, P], Steps[T]], kind: _Kind) -> tuple[Method[S, P, T], Twin[S, P, T]]:
+    def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._db.run(lambda: steps(self, *args, **kwargs), kind)
+
+    async def twin(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._db.arun(lambda: steps(self, *args, **kwargs), kind)
+
+    name = steps.__name__.removeprefix("_")
+    owner = steps.__qualname__.rpartition(".")[0]
+    for made, its_name in ((method, name), (twin, f"a{name}")):
+        functools.update_wrapper(made, steps)
+        made.__name__, made.__qualname__ = its_name, f"{owner}.{its_name}"
+    return method, twin
+
+
+# --- connections -------------------------------------------------------------------------------------------------
+
+
+class _Unsettled(Exception):
+    """The connection broke while COMMIT was under way."""
+
+    def __init__(self, xid: str, value: Any, cause: BaseException) -> None:
+        super().__init__(xid)
+        self.xid, self.value, self.cause = xid, value, cause
+
+
+class Database:
+    """Pools of connections to one database: one for threads, one for each event loop. Nothing is opened before use.
+
+    Args:
+        url: ``postgresql://user:password@host:port/database?...``, with any parameter of libpq.
+        schema: where the tables are.
+        pool_size: connections at most, for all threads together and for each event loop.
+        timeout: seconds that a call waits for a connection.
+
+    Raises:
+        MissingExtra: psycopg, its pool or pgvector's adapter is not installed.
+        ConfigError: the URL cannot be read.
+    """
+
+    def __init__(self, url: str, *, schema: str, pool_size: int = 10, timeout: float = 10.0) -> None:
+        try:
+            import psycopg
+            import psycopg_pool
+            from pgvector.psycopg import vector as adapter
+            from psycopg.conninfo import conninfo_to_dict
+        except ModuleNotFoundError as error:
+            raise MissingExtra("psycopg (with its pool) or pgvector", "postgres") from error
+        except ImportError as error:  # psycopg without a libpq
+            raise MissingExtra(f"a libpq for psycopg ({error})", "postgres") from error
+        try:
+            parameters = conninfo_to_dict(url)
+        except psycopg.Error as error:
+            raise ConfigError(f"store: no URL of PostgreSQL: {str(error).replace(url, '...')}") from None
+        self.where = shown(parameters)
+        self.schema = schema
+        self._psycopg, self._pools, self._adapter = psycopg, psycopg_pool, adapter
+        self._url, self._size, self._timeout = url, pool_size, timeout
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool[Connection[Any]] | None = None
+        self._of_loops: dict[asyncio.AbstractEventLoop, AsyncConnectionPool[AsyncConnection[Any]]] = {}
+        self._closed = False
+        self._vector: Any = None  # pgvector's type as this database numbers it
+        self.row_security = False
+        """Whether the server keeps this role within `mem0.scope`: each transaction then says what that is."""
+
+    # --- driving ---------------------------------------------------------------------------------------------------
+
+    def run(self, make: Callable[[], Steps[T]], kind: _Kind) -> T:
+        """Drive the steps that `make` gives, over a connection of the threads' pool."""
+        with self._as_store_error(kind):
+            tries = 0
+            while True:
+                tries += 1
+                try:
+                    pool = self._opened()
+                    with pool.connection(self._timeout) as db:
+                        return _drive(db, self._framed(make(), kind), self)
+                except _Unsettled as lost:
+                    settled: T = self._settle(lost)
+                    return settled
+                except self._psycopg.OperationalError as error:
+                    self._give_up(error, tries)
+                    if not _refused(error):
+                        pool.check()
+
+    async def arun(self, make: Callable[[], Steps[T]], kind: _Kind) -> T:
+        """`run`, over a connection of the running event loop's pool."""
+        with self._as_store_error(kind):
+            tries = 0
+            while True:
+                tries += 1
+                try:
+                    pool = await self._aopened()
+                    async with pool.connection(self._timeout) as db:
+                        return await _adrive(db, self._framed(make(), kind), self)
+                except _Unsettled as lost:
+                    asettled: T = await asyncio.to_thread(self._settle, lost)
+                    return asettled
+                except self._psycopg.OperationalError as error:
+                    self._give_up(error, tries)
+                    if not _refused(error):
+                        await pool.check()
+
+    def _framed(self, steps: Steps[T], kind: _Kind) -> Steps[T]:
+        if kind == "write":
+            return _transaction(steps, self._psycopg.OperationalError)
+        if kind == "read_at_one_moment" or self.row_security:
+            return _snapshot(steps)
+        return steps
+
+    def _give_up(self, error: Exception, tries: int) -> None:
+        """Raise `error`, unless to try again is safe, and may help."""
+        waited = isinstance(error, (self._pools.PoolTimeout, self._pools.PoolClosed, self._pools.TooManyRequests))
+        if tries >= _TRIES or waited or not (_refused(error) or _broken(error)):
+            raise error
+
+    def _settle(self, lost: _Unsettled) -> Any:
+        """What the transaction returned, if it is written; its error, if it is not."""
+        deadline = time.monotonic() + _SETTLE
+        while time.monotonic() < deadline:
+            try:
+                with self._psycopg.connect(self._url, autocommit=True, connect_timeout=5) as db:
+                    found = db.execute("SELECT pg_xact_status(%s::text::xid8)", (lost.xid,)).fetchone()
+            except self._psycopg.OperationalError:
+                time.sleep(0.2)  # the server is being started
+                continue
+            except self._psycopg.Error:
+                break  # another server answers, which does not know that transaction
+            if found == ("committed",):
+                return lost.value
+            if found == ("aborted",):
+                raise StoreError(f"cannot write to {self.where}: {lost.cause}; nothing is written") from lost.cause
+            time.sleep(0.05)
+        raise StoreError(
+            f"lost {self.where} while it committed, and it cannot be asked what became of it: {lost.cause}; to do the"
+            " same once more is safe"
+        ) from lost.cause
+
+    # --- pools -----------------------------------------------------------------------------------------------------
+
+    def connect(self) -> Connection[Any]:
+        """A connection of its own, outside of the pools and transactions, for migrations."""
+        with self._as_store_error("open"):
+            db = self._psycopg.connect(self._url, autocommit=True, connect_timeout=max(2, int(self._timeout)))
+            db.execute(_SESSION, (self.schema,))
+            return db
+
+    def know(self, db: Connection[Any]) -> None:
+        """Learn from a connection how this database numbers pgvector's type."""
+        from psycopg.types import TypeInfo
+
+        self._vector = TypeInfo.fetch(db, "vector")
+        if self._vector is None:
+            raise StoreError(f"{self.where} has no extension vector: CREATE EXTENSION vector (pgvector 0.5 or newer)")
+
+    def _opened(self) -> ConnectionPool[Connection[Any]]:
+        if self._pool is None or self._closed:
+            with self._lock:
+                self._check_open()
+                if self._pool is None:
+                    self._pool = self._pools.ConnectionPool(
+                        self._url, configure=self._configure, name="mem0", **self._options()
+                    )
+        return self._pool
+
+    async def _aopened(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self._check_open()
+            for bygone in [each for each in self._of_loops if each.is_closed()]:
+                _let_go(self._of_loops.pop(bygone))
+            pool = self._of_loops.get(loop)
+            if pool is None:
+                pool = self._pools.AsyncConnectionPool(
+                    self._url, configure=self._aconfigure, name="mem0", **{**self._options(), "open": False}
+                )
+                self._of_loops[loop] = pool
+        if pool.closed:
+            await pool.open()
+        return pool
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "min_size": 0,
+            "max_size": self._size,
+            "timeout": self._timeout,
+            "reconnect_timeout": self._timeout,
+            "max_idle": 300.0,
+            "open": True,
+            "kwargs": {"autocommit": True, "connect_timeout": max(2, int(self._timeout))},
+        }
+
+    def _configure(self, db: Connection[Any]) -> None:
+        self._adapt(db)
+        db.execute(_SESSION, (self.schema,))
+
+    async def _aconfigure(self, db: AsyncConnection[Any]) -> None:
+        self._adapt(db)
+        await db.execute(_SESSION, (self.schema,))
+
+    def _adapt(self, db: Any) -> None:
+        from mem0_core.stores.postgres_text import adapt_text
+
+        adapt_text(db)
+        self._adapter.register_vector_info(db, self._vector)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            pool, self._pool = self._pool, None
+            of_loops, self._of_loops = list(self._of_loops.values()), {}
+        if pool is not None:
+            pool.close()
+        for each in of_loops:
+            _let_go(each)
+
+    async def aclose(self) -> None:
+        """Close the pool of the running event loop."""
+        with self._lock:
+            pool = self._of_loops.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            await pool.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self.where} is closed")
+
+    @contextmanager
+    def _as_store_error(self, kind: str) -> Iterator[None]:
+        try:
+            yield
+        except UnicodeEncodeError as error:
+            raise InputError(f"not valid Unicode (a lone surrogate): {error.object[:40]!r}") from error
+        except self._psycopg.Error as error:
+            doing = {"write": "write to", "open": "open"}.get(kind, "read")
+            raise StoreError(f"cannot {doing} {self.where}: {error}") from error
+
+
+_SESSION = (
+    "SELECT set_config('search_path', quote_ident(%s) || ', ' || current_setting('search_path'), false),"
+    " set_config('idle_in_transaction_session_timeout', '60s', false)"
+)
+
+
+def shown(parameters: dict[str, Any]) -> str:
+    """Where that is, without user and password."""
+    host = parameters.get("host") or parameters.get("hostaddr") or "localhost"
+    port = f":{parameters['port']}" if parameters.get("port") else ""
+    return f"PostgreSQL at {host}{port}/{parameters.get('dbname') or ''}"
+
+
+def _let_go(pool: Any) -> None:
+    """The connections of a loop that has ended, or is not ours to await."""
+    for db in list(getattr(pool, "_pool", ())):
+        db.pgconn.finish()
+
+
+def _refused(error: BaseException) -> bool:
+    """Whether the server gave up a transaction that may well succeed the next time."""
+    return getattr(error, "sqlstate", None) in ("40001", "40P01")
+
+
+def _broken(error: BaseException) -> bool:
+    """Whether there is no connection any more: it was cut, or the server ends or starts."""
+    state = getattr(error, "sqlstate", None)
+    return state is None or state in ("57P01", "57P02", "57P03") or state.startswith("08")
+
+
+# --- running steps over one connection ---------------------------------------------------------------------------
+
+
+def _transaction(steps: Steps[T], broken: type[Exception]) -> Steps[T]:
+    _, known = yield Batch((Statement("BEGIN"), Statement("SELECT pg_current_xact_id()::text")))
+    yield _Within("*")
+    value = yield from steps
+    try:
+        yield Statement("COMMIT")
+    except broken as error:
+        if _refused(error):
+            raise
+        raise _Unsettled(known.rows[0][0], value, error) from error
+    return value
+
+
+def _snapshot(steps: Steps[T]) -> Steps[T]:
+    yield Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    yield _Within("*")
+    value = yield from steps
+    yield Statement("COMMIT")
+    return value
+
+
+def _drive(db: Connection[Any], steps: Steps[T], database: Database) -> T:
+    """Run the steps to their end; a transaction they leave open is rolled back by the pool."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = _do(db, step, database)
+            except Exception as error:  # noqa: BLE001 - the steps decide, it is thrown in
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    finally:
+        steps.close()
+
+
+async def _adrive(db: AsyncConnection[Any], steps: Steps[T], database: Database) -> T:
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = await _ado(db, step, database)
+            except Exception as error:  # noqa: BLE001 - the steps decide, it is thrown in
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    finally:
+        steps.close()
+
+
+def _do(db: Connection[Any], step: Step, database: Database) -> Any:
+    if isinstance(step, Batch):
+        with db.pipeline():
+            cursors = [_sent(db, statement) for statement in step.statements]
+        return [Answer(each.fetchall() if each.description else [], each.rowcount) for each in cursors]
+    statement = _statement(step, database)
+    if statement is None:
+        return None
+    cursor = _sent(db, statement)
+    return Answer(cursor.fetchall() if cursor.description else [], cursor.rowcount)
+
+
+async def _ado(db: AsyncConnection[Any], step: Step, database: Database) -> Any:
+    if isinstance(step, Batch):
+        async with db.pipeline():
+            cursors = [await _asent(db, statement) for statement in step.statements]
+        return [Answer(await each.fetchall() if each.description else [], each.rowcount) for each in cursors]
+    statement = _statement(step, database)
+    if statement is None:
+        return None
+    cursor = await _asent(db, statement)
+    return Answer(await cursor.fetchall() if cursor.description else [], cursor.rowcount)
+
+
+def _statement(step: Step, database: Database) -> Statement | None:
+    if isinstance(step, _Within):
+        setting = "SELECT set_config('mem0.scope', %s, true)"
+        return Statement(setting, (step.part,)) if database.row_security else None
+    assert isinstance(step, Statement)
+    return step
+
+
+def _sent(db: Connection[Any], statement: Statement) -> Any:
+    if not statement.many:
+        return db.execute(statement.sql, statement.values or None, binary=True)
+    cursor = db.cursor()
+    cursor.executemany(statement.sql, statement.values or ())
+    return cursor
+
+
+async def _asent(db: AsyncConnection[Any], statement: Statement) -> Any:
+    if not statement.many:
+        return await db.execute(statement.sql, statement.values or None, binary=True)
+    cursor = db.cursor()
+    await cursor.executemany(statement.sql, statement.values or ())
+    return cursor

@@ -1,0 +1,75 @@
+"""Text as PostgreSQL can keep it: every character but NUL, which stands as two that mean it.
+
+``\\x10`` (data link escape, which nobody writes) begins such a pair, so it stands as a pair itself. What is written and
+what is looked for go the same way, and come back as they were.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["adapt_text", "from_json", "to_json"]
+
+_ESCAPE = "\x10"
+
+
+def escaped(text: str) -> str:
+    if "\0" not in text and _ESCAPE not in text:
+        return text
+    return text.replace(_ESCAPE, _ESCAPE + "e").replace("\0", _ESCAPE + "0")
+
+
+def unescaped(text: str) -> str:
+    return text.replace(_ESCAPE + "0", "\0").replace(_ESCAPE + "e", _ESCAPE) if _ESCAPE in text else text
+
+
+def to_json(value: Mapping[str, Any] | None) -> str:
+    """A JSON object that PostgreSQL can read too: its ``jsonb`` knows no NUL either."""
+    if not value:
+        return "{}"
+    text = json.dumps(dict(value), ensure_ascii=False, separators=(",", ":"))
+    if "\\u0000" in text or "\\u0010" in text:
+        text = json.dumps(_mapped(dict(value), escaped), ensure_ascii=False, separators=(",", ":"))
+    return text
+
+
+def from_json(text: str) -> dict[str, Any]:
+    if text == "{}":
+        return {}
+    value: dict[str, Any] = json.loads(text)
+    return _mapped(value, unescaped) if "\\u0010" in text else value
+
+
+def _mapped(value: Any, change: Any) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(key): _mapped(part, change) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_mapped(part, change) for part in value]
+    return value
+
+
+def adapt_text(db: Any) -> None:
+    """Make a connection write and read text this way."""
+    from psycopg.pq import Format
+    from psycopg.types.string import StrDumperUnknown, TextLoader
+
+    class Dumper(StrDumperUnknown):
+        def dump(self, obj: str) -> Any:
+            return super().dump(escaped(obj))
+
+    class Loader(TextLoader):
+        def load(self, data: Any) -> Any:
+            return unescaped(str(super().load(data)))
+
+    class BinaryLoader(Loader):
+        format = Format.BINARY
+
+    db.adapters.register_dumper(str, Dumper)
+    db.adapters.register_loader("text", Loader)
+    db.adapters.register_loader("text", BinaryLoader)

@@ -1,0 +1,132 @@
+"""The words of memories in the PostgreSQL truth: written within the store's transaction, and read for everybody else.
+
+`sketches` holds what ranking needs of a memory, and ``keys``, by which it is found: a hash of each of its words under
+each of its ids. So the index over them keeps each id's words apart, and a search never reads or counts those of others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from mem0_core.ports import Sketch
+from mem0_core.records import Axis, MemoryItem, Scope
+from mem0_core.stores.postgres_rows import ids_of, integers, part_of, scope_of, scope_sql
+from mem0_core.stores.postgres_session import Database, Steps, ask, change, every, reads, within
+from mem0_core.stores.truth import narrowest, session_of, sketch_of, words_said
+from mem0_core.words import read, reading
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["SKETCH_COLUMNS", "PostgresLexicon", "is_stale", "refresh_words", "sketch_row"]
+
+SKETCH_COLUMNS = "session, length, asks, terms, names, keys"
+
+
+class PostgresLexicon:
+    """The reading side: a `Lexicon`."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def _postings(
+        self, scope: Scope, words: Sequence[str], *, kind: Literal["term", "name", "speaker"], most: int
+    ) -> Steps[dict[str, NDArray[np.int64]]]:
+        import numpy as np
+
+        yield from within(scope)
+        axis = narrowest(scope)
+        wanted = {_key(axis, scope.ids[axis], kind, word): word for word in words}
+        others = {other: value for other, value in scope.ids.items() if other is not axis}
+        joined = " JOIN memories AS m ON m.part = s.part AND m.row = s.row" if others else ""
+        where = "".join(f" AND m.{other.value} = %s" for other in others)
+        part = " AND s.part = %s" if scope.user_id is not None else ""
+        found = yield from ask(
+            "SELECT key, (array_agg(s.row))[1:%s] FROM sketches AS s"
+            f" CROSS JOIN LATERAL unnest(s.keys) AS key{joined}"
+            f" WHERE s.keys && %s::bigint[] AND key = ANY (%s::bigint[]){part}{where} GROUP BY key",
+            (most, list(wanted), list(wanted), *([part_of(scope)] if part else []), *others.values()),
+        )
+        return {wanted[key]: np.array(rows, dtype=np.int64) for key, rows in found}
+
+    postings, apostings = reads(_postings)
+
+    def _sketches(self, scope: Scope, rows: Sequence[int], *, today: str) -> Steps[dict[int, Sketch]]:
+        yield from within(scope)
+        where, values = scope_sql(scope, "m")
+        found = yield from ask(
+            "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at,"
+            " (SELECT max(b.row) FROM sketches AS b WHERE b.part = s.part AND b.session = s.session AND b.row < s.row),"
+            " (SELECT min(a.row) FROM sketches AS a WHERE a.part = s.part AND a.session = s.session AND a.row > s.row)"
+            " FROM sketches AS s JOIN memories AS m ON m.part = s.part AND m.row = s.row"
+            f" WHERE s.row = ANY (%s::bigint[]) AND {where} AND (m.expiration_date IS NULL OR m.expiration_date >= %s)",
+            (integers(rows), *values, today),
+        )
+        return {row[0]: sketch_of(row) for row in found}
+
+    sketches, asketches = reads(_sketches)
+
+    def _neighbours(self, rows: Sequence[int]) -> Steps[dict[int, Sequence[str]]]:
+        sql = "SELECT row, terms FROM sketches WHERE row = ANY (%s::bigint[])"
+        return {row: terms.split() for row, terms in (yield from ask(sql, (integers(rows),)))}
+
+    neighbours, aneighbours = reads(_neighbours)
+
+
+def sketch_row(item: MemoryItem, session: int) -> tuple[Any, ...]:
+    """The values of `SKETCH_COLUMNS`."""
+    return _sketch_row(item.text, item.actor_id, item.scope, session)
+
+
+def _sketch_row(text: str, speaker: str | None, scope: Scope, session: int) -> tuple[Any, ...]:
+    words = read(text, speaker)
+    keys = _keys(words_said(words.terms, words.names, speaker), scope)
+    return session, words.length, words.asks, " ".join(words.terms), "\n".join(words.names), keys
+
+
+def _keys(said: Iterable[tuple[str, str]], scope: Scope) -> list[int]:
+    pairs = list(said)
+    return [_key(axis, value, kind, word) for axis, value in scope.ids.items() for kind, word in pairs]
+
+
+def _key(axis: Axis, value: str, kind: str, word: str) -> int:
+    # Words that collide would find one another's rows, which ranking weighs by their terms.
+    whole = "\0".join((axis, value, kind, word)).encode()
+    return int.from_bytes(hashlib.blake2b(whole, digest_size=8).digest(), signed=True)
+
+
+def refresh_words() -> Steps[None]:
+    """Read the words of all memories anew, where those that are held were read in another way; by one who holds all."""
+    if not (yield from is_stale()):
+        return
+    alone = dict((yield from ask("SELECT row, session FROM sketches WHERE session > 0")))
+    yield from change("DELETE FROM sketches")
+    last = 0
+    while True:
+        memories = yield from ask(
+            "SELECT part, row, user_id, agent_id, run_id, seq, text, actor_id FROM memories WHERE row > %s"
+            " ORDER BY row LIMIT 1000",
+            (last,),
+        )
+        if not memories:
+            break
+        last = memories[-1][1]
+        yield from every(
+            f"INSERT INTO sketches (part, row, {SKETCH_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+            [
+                (part, row, *_sketch_row(text, actor, scope, session_of(*ids_of(scope), alone.get(row, seq))))
+                for part, row, *ids, seq, text, actor in memories
+                for scope in (scope_of(*ids),)
+            ],
+        )
+    yield from change(
+        "INSERT INTO meta VALUES ('words', %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (reading(),)
+    )
+
+
+def is_stale() -> Steps[bool]:
+    held = yield from ask("SELECT value FROM meta WHERE key = 'words'")
+    return not held or held[0][0] != reading()

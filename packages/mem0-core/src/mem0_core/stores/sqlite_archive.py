@@ -1,0 +1,186 @@
+"""The SQLite truth as a whole: the `Archive` that migrations read and fill."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+
+from mem0_core.archive import SECTIONS, Label, Progress, Record, Section
+from mem0_core.errors import StoreError
+from mem0_core.records import Axis, new_id
+from mem0_core.stores.sqlite_rows import marks
+from mem0_core.stores.sqlite_vectors import Reader
+from mem0_core.stores.sqlite_words import put_words, session_of
+
+__all__ = ["SQLiteArchive", "check_filled"]
+
+_FROM = {
+    "memories": "memories LEFT JOIN vectors USING (row) LEFT JOIN sketches USING (row)",
+    "nodes": "nodes LEFT JOIN node_vectors USING (row)",
+    "edges": "edges LEFT JOIN edge_vectors USING (row)",
+}
+"""Where a section's columns are, where that is not the one table of its name."""
+
+_APART = {"memories": "vectors", "nodes": "node_vectors", "edges": "edge_vectors"}
+"""The table that a section's vectors lie in, where that is one of its own."""
+
+_COLUMNS = {("history", "place"): "rowid"}
+_TABLES = (*(section.name for section in SECTIONS), "vectors", "node_vectors", "edge_vectors")
+_FROZEN = "it was migrated, or is being: nothing may be written (mem0-core migrate --release lets it again)"
+
+
+class SQLiteArchive:
+    """An `Archive`."""
+
+    inline = True  # see `flow`
+
+    def __init__(self, read: Reader, write: Callable[[], AbstractContextManager[sqlite3.Connection]]) -> None:
+        self._read = read
+        self._write = write
+
+    def label(self) -> Label:
+        with self._read() as db:
+            meta = dict(db.execute("SELECT key, value FROM meta").fetchall())
+            given = dict(db.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
+        space = tuple(json.loads(meta["space"])) if "space" in meta else None
+        known = {section.name for section in SECTIONS}
+        return Label(
+            meta["identity"], space, meta["seq"], {name: last for name, last in given.items() if name in known}
+        )
+
+    def records(self, section: Section, *, after: tuple[str | int, ...] = (), limit: int) -> list[Record]:
+        columns = ", ".join(_COLUMNS.get((section.name, column), column) for column in section.columns)
+        key = [_sortable(section, column) for column in section.key]
+        where = f"WHERE ({', '.join(key)}) > ({marks(key)})" if after else ""
+        sql = f"SELECT {columns} FROM {_FROM.get(section.name, section.name)} {where} ORDER BY {', '.join(key)} LIMIT ?"
+        with self._read() as db:
+            return db.execute(sql, (*after, limit)).fetchall()
+
+    def holds(self) -> str | None:
+        with self._read() as db:
+            for section in SECTIONS:
+                if db.execute(f"SELECT 1 FROM {section.name} LIMIT 1").fetchone():
+                    return section.name
+        return None
+
+    def freeze(self) -> str:
+        with self._write() as db:
+            seal = _meta(db, "seal")
+            if seal is None:
+                seal = new_id()
+                db.execute("INSERT INTO meta VALUES ('seal', ?)", (seal,))
+                for name, table, event in _triggers():
+                    # Triggers, so that processes of earlier versions are refused too.
+                    db.execute(
+                        f"CREATE TRIGGER {name} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, '{_FROZEN}'); END"
+                    )
+            return seal
+
+    def thaw(self) -> None:
+        with self._write() as db:
+            for name, _, _ in _triggers():
+                db.execute(f"DROP TRIGGER IF EXISTS {name}")
+            db.execute("DELETE FROM meta WHERE key = 'seal'")
+
+    def seal(self) -> str | None:
+        with self._read() as db:
+            return _meta(db, "seal")
+
+    def progress(self) -> Progress | None:
+        with self._read() as db:
+            return _progress(db)
+
+    def load(self, section: Section, records: Sequence[Record], *, progress: Progress) -> None:
+        with self._write() as db:
+            _set_progress(db, progress)
+            _insert(db, section, records)
+
+    def finish(self, label: Label, *, progress: Progress) -> None:
+        with self._write() as db:
+            for name, last in label.given.items():
+                held = db.execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?", (last, name))
+                if not held.rowcount:
+                    db.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (name, last))
+            db.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'seq'", (label.seq,))
+            db.execute("UPDATE meta SET value = lower(hex(randomblob(8))) WHERE key = 'epoch'")
+            if label.space is not None:
+                db.execute("INSERT OR REPLACE INTO meta VALUES ('space', ?)", (json.dumps(label.space),))
+            _set_progress(db, progress)
+
+
+def check_filled(db: sqlite3.Connection) -> None:
+    """Refuse a store that a migration has not finished filling.
+
+    Raises:
+        StoreError: it has not.
+    """
+    progress = _progress(db)
+    if progress is not None and not progress.done:
+        raise StoreError(
+            "a migration into this store was begun and has not come to its end: run it again, or remove it"
+        )
+
+
+def _insert(db: sqlite3.Connection, section: Section, records: Sequence[Record]) -> None:
+    apart = _APART.get(section.name)
+    columns = [c for c in section.columns if apart is None or c not in ("vector", "session")]
+    places = [section.columns.index(column) for column in columns]
+    values: list[Record] = [tuple(record[place] for place in places) for record in records]
+    names = [_COLUMNS.get((section.name, column), column) for column in columns]
+    if section.name == "jobs":
+        names += ["partition", "leased_until"]
+        values = [(*of, _partition(section, record), 0) for of, record in zip(values, records, strict=True)]
+    db.executemany(f"INSERT INTO {section.name} ({', '.join(names)}) VALUES ({marks(names)})", values)
+    if apart is not None:
+        place = section.columns.index("vector")
+        vectors = [(record[0], record[place]) for record in records if record[place] is not None]
+        db.executemany(f"INSERT INTO {apart} VALUES (?, ?)", vectors)
+    if section.name == "memories":
+        _index(db, section, records)
+
+
+def _partition(section: Section, record: Record) -> str:
+    given = ((axis, record[section.columns.index(axis.value)]) for axis in Axis)
+    return next(f"{axis.value}={value}" for axis, value in given if value is not None)
+
+
+def _index(db: sqlite3.Connection, section: Section, records: Sequence[Record]) -> None:
+    """Read the words of memories, as `sqlite_words` does when it writes one."""
+    for record in records:
+        found = dict(zip(section.columns, record, strict=True))
+        ids = found["user_id"], found["agent_id"], found["run_id"]
+        session = session_of(*ids, found["seq"]) if found["session"] is None else found["session"]
+        put_words(db, found["row"], found["text"], found["actor_id"], ids, session)
+
+
+def _sortable(section: Section, column: str) -> str:
+    name = _COLUMNS.get((section.name, column), column)
+    return f"ifnull({name}, '')" if column in {axis.value for axis in Axis} else name
+
+
+def _triggers() -> list[tuple[str, str, str]]:
+    return [
+        (f"frozen_{table}_{event.lower()}", table, event)
+        for table in _TABLES
+        for event in ("INSERT", "UPDATE", "DELETE")
+    ]
+
+
+def _meta(db: sqlite3.Connection, key: str) -> str | None:
+    found = db.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+    return found[0] if found else None
+
+
+def _progress(db: sqlite3.Connection) -> Progress | None:
+    held = _meta(db, "migration")
+    if held is None:
+        return None
+    values = json.loads(held)
+    return Progress(**values | {"after": tuple(values["after"])})
+
+
+def _set_progress(db: sqlite3.Connection, progress: Progress) -> None:
+    db.execute("INSERT OR REPLACE INTO meta VALUES ('migration', ?)", (json.dumps(dataclasses.asdict(progress)),))

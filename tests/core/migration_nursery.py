@@ -1,0 +1,25 @@
+"""Run as a script: migrate one store to another in small chunks, saying of each that it is done.
+
+``python migration_nursery.py SOURCE TARGET`` is killed by the test that reads what it says.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from mem0_core.migration import migrate, opened
+
+
+def main(source: str, target: str) -> None:
+    with opened(source) as one, opened(target, make=True) as other:
+        done = migrate(one, other, chunk=3, watch=tell)
+    print(f"done, resumed: {done.resumed}", flush=True)  # noqa: T201
+
+
+def tell(section: str, count: int) -> None:
+    if section != "verify":
+        print(section, count, flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

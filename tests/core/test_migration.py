@@ -1,0 +1,328 @@
+"""Everything of one store comes to be in another: through kills too, verified, with nothing written meanwhile lost."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mem0_core import Memory, Scope, StoreError
+from mem0_core.archive import SECTIONS, Archive
+from mem0_core.migration import compare, digests, migrate, opened
+from mem0_core.ports import Lease, Summary
+from mem0_core.records import Message
+from mem0_core.stores.sqlite import SQLiteStore
+from tests.support import open_memory
+
+NURSERY = Path(__file__).with_name("migration_nursery.py")
+LATER = "2026-01-01T00:00:00+00:00"
+ANA = Scope("ana")
+
+
+def live(folder: Path) -> None:
+    """A store with something of everything in it."""
+    with open_memory(folder) as memory:
+        for number in range(12):
+            said = f"I live in Porto and my {number}th bee is called Zoé-{number}."
+            memory.add(said, user_id="ana", run_id="r" if number % 3 else None, metadata={"b": 1.5, "a": number})
+        memory.add("I moved to Berlin.", user_id="ana", timestamp="2026-02-01")
+        memory.add([{"role": "assistant", "content": "I keep 日本 notes.\nTwo lines."}], agent_id="helper", infer=False)
+        memory.add("I drink tea.", user_id="ben", expiration_date="2099-01-01")
+        tea, bee, gone, last = (memory.add(f"I own {what}.", user_id="ben")["results"][0]["id"] for what in "abcd")
+        memory.update(tea, "I drink coffee.")
+        memory.pin(bee)
+        memory.delete(gone)
+        memory.delete(last, purge=True)  # so that the highest number given is of a memory that is gone
+        memory.add_many([{"role": "user", "content": "Imported."}], user_id="ana", key="mails")
+        store: Any = memory.store
+        lease = put_off(store)
+        store.summarise(ANA, Summary("They talked about bees.", 3, LATER), lease)
+        store.jobs.put(Scope("ben"), "remember", at=LATER, messages=[Message("user", "Wait for me.")], options={"a": 1})
+        parked = store.jobs.lease("w", seconds=60)
+        store.jobs.release(Lease("w", (parked[0].row,)), error="down", retry_in=None)
+        store.jobs.put(Scope("cleo"), "remember", at=LATER, messages=[Message("user", "Me too.", name="Cleo")])
+
+
+def put_off(store: Any) -> Any:
+    store.jobs.put(ANA, "summary", at=LATER)
+    (job,) = store.jobs.lease("w", seconds=60)
+    return Lease("w", (job.row,))
+
+
+def seen(memory: Memory) -> dict[str, Any]:
+    """What users see of a store."""
+    found: dict[str, Any] = {}
+    for user in ("ana", "ben"):
+        ids: Any = {"user_id": user}
+        found[user] = {
+            "all": memory.get_all(**ids),
+            "search": memory.search("Where do I live with my bees?", **ids),
+            "then": memory.search("Where do I live?", as_of="2026-01-15", **ids),
+            "relations": memory.relations(ended=True, **ids),
+            "context": memory.context("bees", **ids),
+            "history": [memory.history(entry["id"]) for entry in memory.get_all(**ids)["results"]],
+            "pending": memory.pending(**ids),
+        }
+    found["agent"] = memory.search("notes", agent_id="helper")
+    return found
+
+
+@pytest.fixture(scope="module")
+def lived(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lived") / "one"
+    live(folder)
+    return folder
+
+
+@pytest.fixture
+def source(tmp_path: Path, lived: Path) -> Path:
+    return Path(shutil.copytree(lived, tmp_path / "one"))
+
+
+@contextlib.contextmanager
+def both(source: Path, target: Path) -> Iterator[tuple[Archive, Archive]]:
+    with opened(str(source)) as one, opened(str(target), make=True) as other:
+        yield one, other
+
+
+def test_the_store_of_these_tests_has_something_of_everything(source: Path) -> None:
+    with opened(str(source)) as archive:
+        held = digests(archive)
+    assert [name for name, digest in held.items() if not digest.count] == []
+
+
+@pytest.mark.parametrize("chunk", [1, 5, 1000])
+def test_everything_comes_over_and_is_seen_as_before(tmp_path: Path, source: Path, chunk: int) -> None:
+    with open_memory(source) as memory:
+        before = seen(memory)
+    with both(source, tmp_path / "two") as (one, other):
+        done = migrate(one, other, chunk=chunk)
+        assert done.loaded == {name: digest.count for name, digest in done.digests.items() if name != "vectors"}
+        assert compare(digests(one, chunk=4), digests(other, chunk=7)) == []
+        assert one.label().identity != other.label().identity
+    with open_memory(tmp_path / "two") as memory:
+        assert seen(memory) == before
+        assert memory.add("Imported again.", user_id="ana")["results"][0]["event"] == "ADD"
+        assert memory.add_many([{"role": "user", "content": "Imported."}], user_id="ana", key="mails")["added"] == 0
+
+
+def test_numbers_of_what_is_gone_are_not_given_again(tmp_path: Path, source: Path) -> None:
+    with both(source, tmp_path / "two") as (one, other):
+        given = dict(one.label().given)
+        migrate(one, other)
+        assert other.label().given == given
+        assert other.label().seq == one.label().seq
+    with open_memory(tmp_path / "two") as memory:
+        new = memory.add("I own a boat.", user_id="ben")["results"][0]["id"]
+        assert memory.store.row(new) == given["memories"] + 1
+
+
+def test_jobs_are_done_once_and_after_the_move(tmp_path: Path, source: Path) -> None:
+    first = SQLiteStore(source / "history.db")
+    leased = first.jobs.lease("old", seconds=600)
+    with both(source, tmp_path / "two") as (one, other):
+        migrate(one, other)
+    with pytest.raises(StoreError, match="migrated"):
+        first.jobs.done(Lease("old", tuple(job.row for job in leased)))
+    first.close()
+    with open_memory(tmp_path / "two") as memory:
+        assert memory.flush(timeout=20)
+        assert [entry["memory"] for entry in memory.get_all(user_id="cleo")["results"]] == ["Me too."]
+
+
+# --- the source meanwhile ------------------------------------------------------------------------------------------
+
+
+WRITES: dict[str, Callable[[Memory, str], Any]] = {
+    "add": lambda memory, id: memory.add("I write.", user_id="ana"),
+    "add in the background": lambda memory, id: memory.add("I write.", user_id="ana", background=True),
+    "update": lambda memory, id: memory.update(id, "I change."),
+    "delete": lambda memory, id: memory.delete(id),
+    "purge": lambda memory, id: memory.delete(id, purge=True),
+    "pin": lambda memory, id: memory.pin(id),
+    "delete_all": lambda memory, id: memory.delete_all(user_id="ana"),
+    "reset": lambda memory, id: memory.reset(),
+    "rebuild": lambda memory, id: memory.rebuild(),
+}
+
+
+@pytest.mark.parametrize("verb", WRITES)
+def test_nothing_is_written_to_the_source_from_the_beginning_on(tmp_path: Path, source: Path, verb: str) -> None:
+    with open_memory(source, config={"background": {"drain": 0}}) as elsewhere:  # opened before
+        id = elsewhere.get_all(user_id="ana")["results"][0]["id"]
+        with both(source, tmp_path / "two") as (one, other):
+            before = digests(one)
+
+            def write(section: str, count: int) -> None:
+                with pytest.raises(StoreError, match="migrate"):
+                    WRITES[verb](elsewhere, id)
+
+            migrate(one, other, chunk=50, watch=write)
+            write("", 0)
+            assert digests(one) == before
+            one.thaw()
+            WRITES[verb](elsewhere, id)
+
+
+def test_it_can_be_released_at_the_end(tmp_path: Path, source: Path) -> None:
+    with both(source, tmp_path / "two") as (one, other):
+        migrate(one, other, release=True)
+        assert one.seal() is None
+        assert migrate(one, other, release=True).already, "a second time does nothing"
+    with open_memory(source) as memory:
+        assert memory.add("I write.", user_id="ana")["results"]
+
+
+# --- interrupted -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
+def test_one_that_is_killed_again_and_again_goes_on_and_comes_to_its_end(tmp_path: Path, source: Path) -> None:
+    target = tmp_path / "two"
+    killed, done = 0, ""
+    for run in range(40):
+        process = start(source, target)
+        assert process.stdout is not None
+        for place, line in enumerate(process.stdout):
+            done = line if line.startswith("done") else done
+            if place == 7 + run % 3:  # some chunks further than the last one
+                process.send_signal(signal.SIGKILL)
+                break
+        process.stdout.close()
+        process.wait()
+        if done:
+            break
+        killed += 1
+        with pytest.raises(StoreError, match="not come to its end"):
+            SQLiteStore(target / "history.db")
+    assert done == "done, resumed: True\n"
+    assert killed > 3
+    with both(source, target) as (one, other):
+        assert compare(digests(one), digests(other)) == []
+
+
+def start(source: Path, target: Path) -> subprocess.Popen[str]:
+    root = str(Path(__file__).parents[2])
+    command = [sys.executable, str(NURSERY), str(source), str(target)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": root})
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_at(name: str) -> Callable[[str, int], None]:
+    def watch(section: str, count: int) -> None:
+        if section == name:
+            raise Stopped
+
+    return watch
+
+
+@pytest.mark.parametrize("section", [*(section.name for section in SECTIONS), "verify"])
+def test_it_goes_on_from_wherever_it_stopped(tmp_path: Path, source: Path, section: str) -> None:
+    with both(source, tmp_path / "two") as (one, other):
+        with pytest.raises(Stopped):
+            migrate(one, other, chunk=2, watch=stop_at(section))
+        loaded: list[str] = []
+        done = migrate(one, other, chunk=2, watch=lambda name, count: loaded.append(name))
+        assert done.resumed
+        names = [one.name for one in SECTIONS]
+        begun = names.index(section) if section in names else len(names)
+        assert {names.index(name) for name in loaded if name != "verify"} <= set(range(begun, len(names)))
+
+
+def test_a_source_that_was_released_in_between_is_not_mixed_in(tmp_path: Path, source: Path) -> None:
+    with both(source, tmp_path / "two") as (one, other):
+        with pytest.raises(Stopped):
+            migrate(one, other, watch=stop_at("nodes"))
+        one.thaw()
+        with pytest.raises(StoreError, match="released"):
+            migrate(one, other)
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+def test_a_target_with_something_in_it_is_refused_and_the_source_stays_free(tmp_path: Path, source: Path) -> None:
+    with open_memory(tmp_path / "two") as memory:
+        memory.add("I was here first.", user_id="zed")
+    with both(source, tmp_path / "two") as (one, other):
+        before = digests(other)
+        with pytest.raises(StoreError, match="not empty"):
+            migrate(one, other)
+        assert digests(other) == before
+        assert one.seal() is None
+
+
+def test_half_of_another_migration_is_refused_as_target_and_as_source(tmp_path: Path, source: Path) -> None:
+    live(tmp_path / "three")
+    with both(source, tmp_path / "two") as (one, other):
+        with pytest.raises(Stopped):
+            migrate(one, other, watch=stop_at("nodes"))
+        with opened(str(tmp_path / "three")) as foreign, pytest.raises(StoreError, match="another store"):
+            migrate(foreign, other)
+        with (
+            opened(str(tmp_path / "four"), make=True) as empty,
+            pytest.raises(StoreError, match="half filled"),
+        ):
+            migrate(other, empty)
+
+
+def test_a_store_is_not_migrated_to_itself(source: Path) -> None:
+    with both(source, source) as (one, other), pytest.raises(StoreError, match="same store"):
+        migrate(one, other)
+
+
+def test_a_source_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="no store"), opened(str(tmp_path / "nowhere")):
+        pass
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_target_that_was_emptied_since_is_filled_anew(tmp_path: Path, source: Path) -> None:
+    with both(source, tmp_path / "two") as (one, other):
+        migrate(one, other)
+        with open_memory(tmp_path / "two") as memory:
+            memory.reset()
+        assert migrate(one, other).loaded["memories"]
+
+
+# --- verified --------------------------------------------------------------------------------------------------------
+
+DAMAGE = {
+    "memories": "UPDATE memories SET text = text || ' not' WHERE row = 2",
+    "vectors": "UPDATE vectors SET vector = (SELECT vector FROM vectors WHERE row = 3) WHERE row = 2",
+    "history": "UPDATE history SET event = 'ADD' WHERE event = 'DELETE'",
+    "edges": "UPDATE edges SET valid_to = NULL, invalidated_at = NULL WHERE valid_to IS NOT NULL",
+    "evidence": "DELETE FROM evidence WHERE edge = 1",
+    "messages": "DELETE FROM messages WHERE row = 1",
+    "jobs": "UPDATE jobs SET state = 'parked'",
+}
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_what_was_copied_wrongly_is_found_and_the_target_does_not_serve(
+    tmp_path: Path, source: Path, what: str
+) -> None:
+    file = tmp_path / "two" / "history.db"
+
+    def damage(section: str, count: int) -> None:
+        if section == SECTIONS[-1].name:
+            with contextlib.closing(sqlite3.connect(file)) as db, db:
+                assert db.execute(DAMAGE[what]).rowcount
+
+    differs = pytest.raises(StoreError, match=f"differs from the source in .*{what}")
+    with both(source, tmp_path / "two") as (one, other), differs:
+        migrate(one, other, watch=damage)
+    with pytest.raises(StoreError, match="not come to its end"):
+        SQLiteStore(file)

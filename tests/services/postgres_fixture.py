@@ -1,0 +1,34 @@
+"""One PostgreSQL for all tests of a run, and an empty store in it for each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.services.postgres_server import PostgresUnavailable, postgres_url
+
+if TYPE_CHECKING:
+    from mem0_core.stores.postgres import PostgresStore
+
+
+@pytest.fixture(scope="session")
+def postgres_server_url() -> Iterator[str]:
+    """A URL of its one database."""
+    try:
+        with postgres_url() as url:
+            yield url
+    except PostgresUnavailable as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def postgres_store(postgres_server_url: str) -> Iterator[PostgresStore]:
+    """An empty store in the schema ``mem0_tests``, which tests share one after the other."""
+    from mem0_core.stores.postgres import PostgresStore
+
+    store = PostgresStore(postgres_server_url, schema="mem0_tests")
+    store.reset()
+    yield store
+    store.close()

