@@ -445,8 +445,9 @@ class Database:
             raise StoreError(f"cannot {doing} {self.where}: {error}") from error
 
 
-# One plan of a statement serves all its values: whose rows are asked for changes nothing in how they are found, and to
-# plan over all partitions takes longer than to read from one. Costs guessed that way would have it compiled, for nothing.
+# One plan of a statement serves all its values: whose rows are asked for changes nothing in how they are found, and
+# planning over all partitions takes longer than reading from one. The costs that are guessed for such a plan would have
+# it compiled, which never pays here.
 _SESSION = (
     "SELECT set_config('search_path', quote_ident(%s) || ', ' || current_setting('search_path'), false),"
     " set_config('idle_in_transaction_session_timeout', '60s', false),"
