@@ -134,6 +134,14 @@ def _moving(command: Command) -> None:
     backup.add_argument("file")
     restore = command("restore", "make the store what a backup is", verbs.restore, show.restored, on_files=True)
     restore.add_argument("file")
+    ddl = command("schema", "print the SQL that makes a store's tables", verbs.schema, show.message, on_files=True)
+    ddl.add_argument("--store", choices=("postgres",), default="postgres", help="the database it is for (postgres)")
+    ddl.add_argument("--schema", default="mem0", metavar="NAME", help="where the tables are to be (mem0)")
+    ddl.add_argument(
+        "--layout", choices=("postgres", "citus"), default="postgres", help="partition, or distribute them"
+    )
+    ddl.add_argument("--partitions", type=int, default=8, help="of each table (8)")
+    ddl.add_argument("--role", metavar="NAME", help="with what this role needs to serve a memory, and no more")
     for writing in (export, backup, restore):
         writing.add_argument("--force", action="store_true", help="overwrite what is there")
 
