@@ -32,7 +32,7 @@ _JSON = frozenset({"metadata", "options", "reasons", "taken"})
 _WHOLE = 1 << 128
 
 Watch = Callable[[str, int], object]
-"""Told the name of a section, or "verify", and how many records of it are done."""
+"""Told the name of a section and how many records are copied in all; then "verify", and how many are read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def _copy(source: Archive, target: Archive, begun: Progress, chunk: int, tell: W
             at = dataclasses.replace(begun, section=section.name, after=reached)
             target.load(section, records, progress=at)
             loaded[section.name] += len(records)
-            tell(section.name, loaded[section.name])
+            tell(section.name, sum(loaded.values()))
     return loaded
 
 
