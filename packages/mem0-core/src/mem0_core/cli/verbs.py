@@ -36,6 +36,7 @@ __all__ = [
     "rebuild",
     "relations",
     "restore",
+    "schema",
     "search",
     "stats",
     "update",
@@ -171,6 +172,15 @@ def migrate(config: MemoryConfig, options: Options) -> Any:
 def restore(config: MemoryConfig, options: Options) -> Any:
     with _bar("restore", options) as bar:
         return copies.restore(Path(options.file), config.database, overwrite=options.force, on_progress=bar)
+
+
+def schema(config: MemoryConfig, options: Options) -> Any:
+    from mem0_core.stores.postgres_schema import privileges, script
+
+    if options.partitions < 1:
+        raise InputError(f"--partitions: at least 1, not {options.partitions}")
+    made = script(options.schema, layout=options.layout, partitions=options.partitions)
+    return {"message": made + (privileges(options.schema, options.role) if options.role else "")}
 
 
 def stats(memory: Memory, options: Options) -> Any:

@@ -202,6 +202,7 @@ class PostgresStore:
         lease: Lease | None = None,
         mark: tuple[str, int] | None = None,
         apart: bool = False,
+        rederived: bool = False,
     ) -> Steps[Commit]:
         parts = {part_of(scope), *(part_of(change.after.scope) for change in changes)}
         over = [one.relation for one in relations if one.relation is not None]
@@ -229,9 +230,15 @@ class PostgresStore:
                 rows[place] = row
                 yield from _insert_sources(part_of(scope), row, [heard[i] for i in changes[place].sources])
         graph = GraphWriter(scope, at, dims, on_conflict)
+        retracted: dict[int, list[int]] = {}
+        for done, target in zip(applied, targets, strict=True):
+            if rederived and target is not None and done.event is Event.UPDATE:
+                retracted[target[0]] = yield from graph.retract(target[0])
         related = yield from graph.apply(relations, rows, heard)
         for done, target in zip(applied, targets, strict=True):
-            if target is not None and done.event is not Event.NONE:
+            if target is not None and target[0] in retracted:
+                related += yield from graph.settle(retracted[target[0]])
+            elif target is not None and done.event is not Event.NONE:
                 left = done.after.text if done.event is Event.UPDATE else None
                 related += yield from graph.withdraw(target[0], target[1].text, left)
         return Commit(applied=tuple(applied), relations=tuple(related))

@@ -141,7 +141,7 @@ CREATE TABLE sketches (
     FOREIGN KEY (part, row) REFERENCES memories (part, row) ON DELETE CASCADE
 ) PARTITIONED;
 CREATE INDEX sketches_row ON sketches (row);
-CREATE INDEX sketches_session ON sketches (session, row);
+CREATE INDEX sketches_session ON sketches (part, session, row);
 CREATE INDEX sketches_keys ON sketches USING gin (keys) WITH (fastupdate = off);
 
 -- What is gone, without its text: projections learn of deletions from it, purging finds old history by it.
