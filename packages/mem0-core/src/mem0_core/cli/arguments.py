@@ -134,6 +134,17 @@ def _moving(command: Command) -> None:
     backup.add_argument("file")
     restore = command("restore", "make the store what a backup is", verbs.restore, show.restored, on_files=True)
     restore.add_argument("file")
+    migrate = command(
+        "migrate",
+        "copy everything to an empty store, in another database too, verify it, and let nothing more be written here",
+        verbs.migrate,
+        show.migrated,
+        on_files=True,
+    )
+    place = "a folder of data, a SQLite file, or postgresql://host/database#schema"
+    migrate.add_argument("--from", dest="source", metavar="STORE", required=True, help=place)
+    migrate.add_argument("--to", dest="target", metavar="STORE", help="the same; if it was begun, it goes on")
+    migrate.add_argument("--release", action="store_true", help="let the source be written again: at the end, or now")
     ddl = command("schema", "print the SQL that makes a store's tables", verbs.schema, show.message, on_files=True)
     ddl.add_argument("--store", choices=("postgres",), default="postgres", help="the database it is for (postgres)")
     ddl.add_argument("--schema", default="mem0", metavar="NAME", help="where the tables are to be (mem0)")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from pathlib import Path
 from typing import Any
 
+from mem0_core import migration
 from mem0_core.cli.progress import Bar
 from mem0_core.config import MemoryConfig
 from mem0_core.errors import InputError, StoreError
@@ -26,6 +28,7 @@ __all__ = [
     "history",
     "import_file",
     "list_all",
+    "migrate",
     "path",
     "pending",
     "pin",
@@ -148,6 +151,22 @@ def export(memory: Memory, options: Options) -> Any:
 def backup(memory: Memory, options: Options) -> Any:
     with _bar("backup", options) as bar:
         return memory.backup(options.file, overwrite=options.force, on_progress=bar)
+
+
+def migrate(config: MemoryConfig, options: Options) -> Any:
+    if options.target is None:
+        if not options.release:
+            raise InputError("say where to with --to, or --release the source")
+        with migration.opened(options.source) as source:
+            source.thaw()
+        return {"message": "the source may be written again"}
+    with (
+        migration.opened(options.source) as source,
+        migration.opened(options.target, make=True) as target,
+        _bar("migrate", options) as bar,
+    ):
+        done = migration.migrate(source, target, release=options.release, watch=lambda section, count: bar(count))
+    return dataclasses.asdict(done)
 
 
 def restore(config: MemoryConfig, options: Options) -> Any:
