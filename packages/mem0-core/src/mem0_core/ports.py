@@ -664,8 +664,8 @@ class MergeLedger(Protocol):
         """The merges of a scope, oldest first, those taken back too."""
         ...
 
-    def called(self, scope: Scope, kind: MergeKind) -> dict[bytes, str]:
-        """`records.entity_key` of each name of a scope that went -> the name that stayed."""
+    def called(self, scope: Scope, kind: MergeKind, *, exact: bool = False) -> dict[bytes, str]:
+        """`records.entity_key` of each name of a scope (or of `exact`ly this one) that went -> the name that stayed."""
         ...
 
 
