@@ -97,7 +97,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         ({"on_bad_reply": "shrug"}, "on_bad_reply"),
         ({"embedder": {"provider": "hash", "config": {"dimensions": 3}}}, "dimensions"),
         ({"embedder": "hsh"}, "did you mean 'hash'"),
-        ({"embedder": {"config": {}}}, "embedder: provider"),
+        ({"embedder": {"config": {}}}, r"embedder\.provider"),
         ({"embedder": 42}, "42"),
         ({"embedder": "hash", "llm": object()}, "complete"),
         ([("version", "v1.1")], "mapping"),

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +18,7 @@ from langchain_core.vectorstores import InMemoryVectorStore, VectorStore
 from langchain_qdrant import QdrantVectorStore
 from qdrant_client import QdrantClient, models
 
-from mem0_core import ConfigError, Scope
+from mem0_core import ConfigError, Scope, StoreError
 from mem0_core.contracts import ALICE, BOB, DIMS, LATER, VectorIndexContract, unit_vectors
 from mem0_core.ports import MemoryStore, VectorIndex
 from mem0_core.stores.sqlite import SQLiteStore
@@ -21,6 +26,7 @@ from mem0_core.testing import HashEmbedder
 from mem0_langchain import MemoryVectors, VectorStoreIndex
 from tests.support import open_memory, texts
 
+NURSERY = Path(__file__).with_name("vectors_nursery.py")
 COSINE = models.Distance.COSINE
 
 
@@ -203,6 +209,94 @@ def test_one_that_hangs_is_given_up_and_asked_again_later(
     assert held(client) == store.rows(ALICE).tolist()
 
 
+def test_a_deletion_that_hung_does_not_undo_what_came_after_it(
+    store: MemoryStore, troubled: Troubled, client: QdrantClient
+) -> None:
+    vectors = fill(store, 20)
+    index = VectorStoreIndex(troubled, source=store, as_filter=filter_of_qdrant, timeout=0.2, retry_after=0)
+    index.nearest(ALICE, vectors[:1], 1)
+    fill(store, 3, seed=4)
+    release, hung = threading.Event(), threading.Event()
+
+    def hang(name: str) -> None:
+        if name == "delete" and not hung.is_set():
+            hung.set()
+            release.wait(30)
+
+    troubled.trouble = hang
+    late = unit_vectors(3, seed=4)
+    assert same(index.nearest(ALICE, late, 1), index._truth.nearest(ALICE, late, 1))
+    assert hung.is_set()
+    troubled.calls.clear()
+    assert same(index.nearest(ALICE, late, 1), index._truth.nearest(ALICE, late, 1))
+    assert troubled.calls == [], "nothing overtakes it"
+    release.set()
+    for thread in list(index._hung):
+        thread.join(10)
+    index._timeout = 5
+    assert same(index.nearest(ALICE, late, 1), index._truth.nearest(ALICE, late, 1))
+    assert held(client) == store.rows(ALICE).tolist()
+
+
+def test_filling_goes_on_behind_the_last_batch_after_an_outage(
+    store: MemoryStore, troubled: Troubled, index: VectorStoreIndex, client: QdrantClient
+) -> None:
+    vectors = fill(store, 1200)
+    sent: list[int] = []
+    add = troubled.inner.add_texts
+    troubled.inner.add_texts = lambda *args, **kw: (sent.append(len(args[0])), add(*args, **kw))[1]  # type: ignore
+
+    def fail(name: str) -> None:
+        if name == "add_texts" and sum(sent) > 600:
+            raise ConnectionError("connection reset")
+
+    troubled.trouble = fail
+    index.nearest(ALICE, vectors[:1], 1)
+    assert sent == [500, 1, 500], "two batches, and how far the first one is"
+    troubled.trouble = lambda name: None
+    index.nearest(ALICE, vectors[:1], 1)
+    assert sent[3:] == [500, 1, 200, 1], "the batch whose place was not noted, and what comes after it"
+    assert held(client) == store.rows(ALICE).tolist()
+
+
+def test_one_that_is_set_back_to_an_older_copy_of_itself_catches_up(store: MemoryStore, tmp_path: Path) -> None:
+    live, copy = tmp_path / "qdrant", tmp_path / "copy"
+
+    def used(seed: int) -> list[int]:
+        with contextlib.closing(QdrantClient(path=str(live))) as client:
+            index = VectorStoreIndex(qdrant(client), source=store)
+            index.nearest(ALICE, unit_vectors(1, seed=seed), 1)
+            return held(client)
+
+    fill(store, 10)
+    used(1)
+    shutil.copytree(live, copy)
+    fill(store, 5, seed=3)
+    store.erase([store.find(ALICE)[0].id], at=LATER)
+    assert used(3) == store.rows(ALICE).tolist()
+    shutil.rmtree(live)
+    copy.rename(live)
+    assert used(3) == store.rows(ALICE).tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_one_whose_process_is_killed_while_it_is_filled_comes_to_hold_everything(
+    store: MemoryStore, tmp_path: Path
+) -> None:
+    """Qdrant runs within the process here: it is killed with it, in the middle of what it was writing."""
+    fill(store, 110)
+    command = [sys.executable, str(NURSERY), store.path, str(tmp_path / "qdrant")]  # type: ignore[attr-defined]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert ran.returncode == 0, ran.stderr
+    said = ran.stdout.split("\n")[:-1]
+    assert said[-1] == "done", said
+    assert said[:4] == ["added 50", "added 1", "added 50", "added 50"], "killed, and gone on behind what was noted"
+    with contextlib.closing(QdrantClient(path=str(tmp_path / "qdrant"))) as client:
+        assert held(client) == store.rows(ALICE).tolist()
+        assert not VectorStoreIndex(qdrant(client), source=store).compare(ALICE)
+
+
 def test_one_that_restarts_in_the_middle_of_catching_up_is_filled_again(
     store: MemoryStore, troubled: Troubled, index: VectorStoreIndex, client: QdrantClient
 ) -> None:
@@ -279,6 +373,59 @@ def test_a_vector_that_the_truth_no_longer_has_is_not_returned(
     index._put(ALICE, [999], stray)  # as a hung call of another process might, after the deletion
     assert 999 not in {row for row, _ in index.nearest(ALICE, stray, 10)[0]}
     assert held(client) == store.rows(ALICE).tolist(), "and it is swept out"
+
+
+def damaged(client: QdrantClient, index: VectorStoreIndex, rows: list[int], how: str) -> None:
+    """Do to what Qdrant holds of some rows what a crash, or a hand in the wrong collection, may have done."""
+    ids = [index._id(ALICE, row) for row in rows]
+    if how == "lacking":
+        client.delete("memories", models.PointIdsList(points=[*ids]))
+    elif how == "strange":
+        client.update_vectors("memories", [models.PointVectors(id=id, vector=[0.0] * (DIMS - 1) + [1.0]) for id in ids])
+
+
+@pytest.mark.parametrize("how", ["lacking", "strange", "surplus"])
+def test_what_it_holds_otherwise_than_the_truth_is_found_and_repaired(
+    store: MemoryStore, index: VectorStoreIndex, client: QdrantClient, how: str
+) -> None:
+    vectors = fill(store, 60)
+    index.nearest(ALICE, vectors[:1], 1)
+    assert not index.compare(ALICE)
+    rows = store.rows(ALICE).tolist()
+    touched = [9_998, 9_999] if how == "surplus" else [rows[3], rows[40]]
+    if how == "surplus":
+        index._put(ALICE, touched, unit_vectors(2, seed=8))
+    damaged(client, index, touched, how)
+    found = index.compare(ALICE, probes=60)
+    assert list(getattr(found, how)) == touched
+    assert [bool(found.lacking), bool(found.surplus), bool(found.strange)].count(True) == 1
+    index.repair(found)
+    assert not index.compare(ALICE, probes=60)
+    assert held(client) == rows
+
+
+def test_a_partition_of_someone_who_is_gone_is_known(
+    store: MemoryStore, troubled: Troubled, index: VectorStoreIndex, client: QdrantClient
+) -> None:
+    fill(store, 3)
+    fill(store, 3, scope=BOB, seed=2)
+    for scope in (ALICE, BOB):
+        index.nearest(scope, unit_vectors(1), 1)
+    store.erase_scope(BOB, at=LATER, purge=True)
+    assert set(index.known()) == {ALICE, BOB}
+    assert not index.compare(BOB)
+    assert (index.known(), held(client)) == ([ALICE], store.rows(ALICE).tolist())
+
+
+def test_one_that_cannot_be_reached_is_not_said_to_be_sound(
+    store: MemoryStore, troubled: Troubled, index: VectorStoreIndex
+) -> None:
+    fill(store, 3)
+    difference = index.compare(ALICE)
+    troubled.trouble = refuse
+    for asked in (index.known, lambda: index.compare(ALICE), lambda: index.repair(difference)):
+        with pytest.raises(StoreError, match="connection refused"):
+            asked()
 
 
 def test_two_memories_share_a_collection_by_namespaces(tmp_path: Path, client: QdrantClient) -> None:

@@ -179,7 +179,7 @@ def test_a_simple_store_that_was_saved_goes_on_too(store: MemoryStore, tmp_path:
     again = SimpleVectorStore.from_persist_path(str(tmp_path / "vectors.json"))
     before = len(again.data.embedding_dict)
     assert VectorStoreIndex(again, source=store).nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=CLOSE)
-    assert len(again.data.embedding_dict) == before + 1
+    assert len(again.data.embedding_dict) == before + 2, "the vector, and the second of two marks of how far it came"
 
 
 @pytest.mark.parametrize("failing", ["add", "delete_nodes", "get_nodes", "query"])
@@ -346,3 +346,28 @@ def test_what_is_no_vector_store_is_refused(tmp_path: Path, store: MemoryStore) 
     ):
         memory.search("x", user_id="ana")
     assert VectorStoreIndex(SimpleVectorStore(), source=store).nearest(Scope("nobody"), unit_vectors(1), 3) == [[]]
+
+
+@pytest.mark.parametrize("kind", ["qdrant", "simple", "minimal"])
+@pytest.mark.parametrize("how", ["lacking", "surplus"])
+def test_what_it_holds_otherwise_than_the_truth_is_found_and_repaired(
+    store: MemoryStore, client: QdrantClient, kind: str, how: str
+) -> None:
+    """Minimal gives nothing by an id, so every row is searched for by its vector."""
+    inner = SimpleVectorStore()
+    makes: dict[str, Any] = {"qdrant": lambda: qdrant(client), "minimal": lambda: Minimal(inner=inner)}
+    index = VectorStoreIndex(makes.get(kind, lambda: inner)(), source=store)
+    vectors = fill(store, 40)
+    found = index.nearest(ALICE, vectors[:2], 5)
+    assert not index.compare(ALICE)
+    rows = [9_998, 9_999] if how == "surplus" else store.rows(ALICE).tolist()[3:5]
+    if how == "surplus":
+        index._put(ALICE, rows, unit_vectors(2, seed=8))
+    else:
+        index._drop(ALICE, rows)
+    difference = index.compare(ALICE)
+    assert list(getattr(difference, how)) == rows
+    index.repair(difference)
+    assert not index.compare(ALICE)
+    assert same(index.nearest(ALICE, vectors[:2], 5), found)
+    index.close()

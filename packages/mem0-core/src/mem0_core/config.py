@@ -21,14 +21,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self, cast
+from urllib.parse import quote, urlencode
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from mem0_core.errors import ConfigError, MissingExtra
+from mem0_core.logs import configure as configure_log
+from mem0_core.logs import is_level
+from mem0_core.recipes import recipe_of
 
 __all__ = [
     "NO_GRAPH",
+    "PGVECTOR_ONLY",
     "PROVIDERS",
     "BackgroundConfig",
     "ComponentConfig",
@@ -36,13 +41,15 @@ __all__ = [
     "Kind",
     "LimitsConfig",
     "MemoryConfig",
+    "TraverseConfig",
     "build",
     "check_provider",
     "graph_config",
     "load_config",
+    "open_log",
 ]
 
-Kind = Literal["llm", "embedder", "reranker", "vector_store", "graph_store"]
+Kind = Literal["llm", "embedder", "reranker", "store", "vector_store", "graph_store"]
 
 PROVIDERS: dict[str, dict[str, str]] = {
     "llm": {
@@ -73,7 +80,14 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "llm": "mem0_core.wiring:llm_reranker",
         "llm_reranker": "mem0_core.wiring:llm_reranker",
     },
-    "vector_store": {"faiss": "mem0_core.stores.faiss:FaissIndex"},
+    "store": {
+        "sqlite": "mem0_core.stores.sqlite:SQLiteStore",
+        "postgres": "mem0_core.stores.postgres:PostgresStore",
+    },
+    "vector_store": {
+        "faiss": "mem0_core.stores.faiss:FaissIndex",
+        "pgvector": "mem0_core.stores.postgres_vectors:PgvectorIndex",
+    },
     "graph_store": {
         "sqlite": "mem0_core.stores.embedded_graph:EmbeddedGraph",
         "neo4j": "mem0_core.stores.neo4j:Neo4jGraph",
@@ -135,6 +149,29 @@ class GraphConfig(ComponentConfig):
     """Who names the entities of a query: a model, at one call per search (seed 002), or rules."""
 
 
+class TraverseConfig(BaseModel):
+    """What makes one path through the graph better than another; see `graph.traverse.Weights`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    recency: float = Field(default=0.1, ge=0, lt=1)
+    """Share of its score that a relation of long ago loses; with `evidence` less than 1."""
+    evidence: float = Field(default=0.1, ge=0, lt=1)
+    """Share that a relation said once loses."""
+    degree: float = Field(default=0.1, ge=0, lt=1)
+    """Share that is lost by going on from a node that everything is related to."""
+    half_life: float = Field(default=365.0, gt=0)
+    """Days after which half of `recency` is lost."""
+    similar: float = Field(default=0.55, ge=0, le=1)
+    """The cosine from which a relationship is taken for what a question says."""
+
+    @model_validator(mode="after")
+    def _leave_some(self) -> Self:
+        if self.recency + self.evidence >= 1:
+            raise ValueError("recency and evidence together must be less than 1")
+        return self
+
+
 class BackgroundConfig(BaseModel):
     """How work is done that was put off; see `background.Settings`."""
 
@@ -183,7 +220,12 @@ class MemoryConfig(BaseModel):
     """Without one, messages are kept verbatim."""
     embedder: Any = None
     """By default all-MiniLM-L6-v2 on onnxruntime, from local weights."""
+    store: ComponentConfig | None = None
+    """Where everything is kept, in place of a SQLite file: a URL, ``postgresql://user:password@host/database``, or
+    ``{"provider": "postgres", "config": {"url": ..., "schema": ...}}``; see `stores.postgres.PostgresStore`."""
     vector_store: ComponentConfig = Field(default_factory=lambda: ComponentConfig(provider="faiss"))
+    """Where vectors are searched. By default FAISS, and pgvector where `store` is PostgreSQL; mem0's keys of pgvector
+    (``host``, ``dbname``, ``connection_string``, ...) say where the store is."""
     reranker: Any = None
     graph_store: GraphConfig | None = None
     """Graph memory. By default it is on without a chat model, when rules read relations, and off with one; False, or
@@ -211,16 +253,64 @@ class MemoryConfig(BaseModel):
     recipe: Any = "hybrid"
     """How searches find and weigh memories: a name (hybrid, mem0, paper, offline), a `Recipe`, or a mapping of its
     fields over those of the one it names."""
+    traverse: TraverseConfig = Field(default_factory=TraverseConfig)
+    """What counts how much where a question is followed through the graph."""
     half_life: float | None = Field(default=None, gt=0)
     """Days after which what was not said again counts half in a search; by default age does not count."""
     enable_vision: bool = False
     """Whether the chat model describes images in messages (also read from ``llm.config``, as in mem0)."""
     on_bad_reply: Literal["skip", "raise"] = "skip"
+    logging: Any = None
+    """What is logged to a file, by default nothing: a level ("INFO") for ``app.log`` in `path`; or a file, or mapping,
+    as ``logging.config.dictConfig`` takes it. A file is found from the folder of the configuration that names it."""
+
+    @field_validator("logging")
+    @classmethod
+    def _log_settings(cls, value: Any) -> Any:
+        if value is None or value is False or is_level(value) or isinstance(value, (str, Path, Mapping)):
+            return value or None
+        raise ValueError(f"a level, a file or a mapping, not {type(value).__name__}")
+
+    @field_validator("recipe")
+    @classmethod
+    def _known_recipe(cls, value: Any) -> Any:
+        recipe_of(value)  # which says what is wrong with it, before a file is opened
+        return value
+
+    @field_validator("llm", "embedder", "reranker")
+    @classmethod
+    def _known_provider(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, str):
+            check_provider(cast(Kind, info.field_name), value.partition(":")[0])
+        elif isinstance(value, Mapping):
+            check_provider(cast(Kind, info.field_name), ComponentConfig(**value).provider)
+        return value
 
     @field_validator("graph_store", mode="before")
     @classmethod
     def _no_graph(cls, value: Any) -> Any:
         return {"provider": NO_GRAPH} if value is False else value
+
+    @field_validator("store", mode="before")
+    @classmethod
+    def _store_url(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if not value.startswith(("postgresql://", "postgres://")):
+            raise ValueError('a URL that begins with postgresql://, or {"provider": ..., "config": {...}}')
+        return {"provider": "postgres", "config": {"url": value}}
+
+    @property
+    def truth(self) -> ComponentConfig | None:
+        """`store`, or the database that mem0's keys of pgvector name; None for a SQLite file."""
+        if (
+            self.store is None
+            and self.vector_store.provider == "pgvector"
+            and (url := _pgvector_url(self.vector_store))
+        ):
+            size = self.vector_store.config.get("maxconn")
+            return ComponentConfig(provider="postgres", config={"url": url, **({"pool_size": size} if size else {})})
+        return self.store
 
     @property
     def folder(self) -> Path:
@@ -233,6 +323,20 @@ class MemoryConfig(BaseModel):
         return (self.history_db_path or self.folder / "history.db").expanduser()
 
 
+_PGVECTOR_KEYS = ("dbname", "user", "password", "host", "port", "sslmode")
+PGVECTOR_ONLY = (*_PGVECTOR_KEYS, "connection_string", "connection_pool", "minconn", "maxconn", "diskann", "hnsw")
+"""mem0's keys of pgvector that say where the store is, or nothing here."""
+
+
+def _pgvector_url(chosen: ComponentConfig) -> str | None:
+    """The URL that mem0's keys of pgvector come to; None where they name no database."""
+    keys = chosen.config
+    if keys.get("connection_string"):
+        return str(keys["connection_string"])
+    given = {key: str(keys[key]) for key in _PGVECTOR_KEYS if keys.get(key)}
+    return f"postgresql://?{urlencode(given, quote_via=quote)}" if given else None
+
+
 def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) -> MemoryConfig:
     """Check a configuration given as a mapping or as the path of a YAML or JSON file.
 
@@ -241,16 +345,41 @@ def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) ->
     """
     if isinstance(source, MemoryConfig):
         return source
-    if isinstance(source, (str, Path)):
-        source = _read_file(Path(source))
+    file = Path(source).expanduser() if isinstance(source, (str, Path)) else None
+    if file is not None:
+        source = _beside(file, _read_file(file))
+    where = "" if file is None else f"{file}: "
     if source is not None and not isinstance(source, Mapping):
-        raise ConfigError(f"a configuration is a mapping of keys, not {type(source).__name__}")
+        raise ConfigError(f"{where}a configuration is a mapping of keys, not {type(source).__name__}")
     try:
         return MemoryConfig(**_lift_vision(dict(source or {})))
     except ValidationError as error:
-        raise ConfigError("; ".join(_explain(error))) from error
+        raise ConfigError(where + "; ".join(_explain(error))) from error
     except TypeError as error:
-        raise ConfigError(f"a configuration has string keys: {error}") from error
+        raise ConfigError(f"{where}a configuration has string keys: {error}") from error
+
+
+def open_log(config: MemoryConfig) -> Callable[[], None]:
+    """Begin to log as the configuration says; returns what ends it.
+
+    Raises:
+        ConfigError: naming the file and the key that is unknown or wrong.
+    """
+    given = config.logging
+    if given is None or is_level(given) or isinstance(given, Mapping):
+        return configure_log(given, config.folder)
+    settings = _read_file(Path(given))
+    if not isinstance(settings, Mapping):
+        raise ConfigError(f"{given}: a configuration is a mapping of keys, not {type(settings).__name__}")
+    return configure_log(settings, config.folder, name=str(given))
+
+
+def _beside(file: Path, keys: Any) -> Any:
+    """The keys of a file; the log's settings that it names by a relative path lie beside it."""
+    named = keys.get("logging") if isinstance(keys, Mapping) else None
+    if not isinstance(named, str) or is_level(named):
+        return keys
+    return {**keys, "logging": str(file.parent / Path(named).expanduser())}
 
 
 def graph_config(given: Mapping[str, Any] | str | bool) -> GraphConfig:
@@ -306,7 +435,8 @@ def _explain(error: ValidationError, *above: str) -> Iterator[str]:
         if problem["type"] == "extra_forbidden":
             yield f"unknown key {key!r}{_nearest(str(problem['loc'][-1]), _known_keys((*above, *problem['loc'])))}"
         else:
-            yield f"{key}: {problem['msg']}"
+            # What a validator of ours raised names its key itself.
+            yield f"{key}: {problem['msg'].removeprefix('Value error, ').removeprefix(f'{key}: ')}"
 
 
 def _known_keys(place: Sequence[str | int]) -> list[str]:
@@ -316,6 +446,7 @@ def _known_keys(place: Sequence[str | int]) -> list[str]:
     parts: dict[str | int, type[BaseModel]] = {
         "graph_store": GraphConfig,
         "background": BackgroundConfig,
+        "traverse": TraverseConfig,
         "limits": LimitsConfig,
     }
     return list(parts.get(place[0], ComponentConfig).model_fields)

@@ -869,7 +869,8 @@ class Graph:
 class Ports:
     """The models and stores one memory is wired with; every pipeline takes it first.
 
-    `adjacency` keeps the graph in memory between walks; without it each walk reads the graph of its scope anew.
+    `adjacency` keeps the graph in memory between walks; without it each walk reads the graph of its scope anew. `walk`
+    are weights of walks that differ from those of `graph.traverse.Weights`.
     """
 
     store: MemoryStore
@@ -879,6 +880,7 @@ class Ports:
     reranker: Reranker | None = None
     graph: Graph | None = None
     adjacency: AdjacencyIndex | None = None
+    walk: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def on_conflict(self) -> OnConflict:

@@ -163,8 +163,8 @@ class _Documents:
             found = self._store.similarity_search(text, k=k, filter=self._as_filter({"mem0_partition": partition}))
         return [document.metadata for document in found]
 
-    def read(self, id: str) -> Mapping[str, Any] | None:
-        return next((document.metadata for document in self._store.get_by_ids([id])), None)
+    def read(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+        return [document.metadata for document in self._store.get_by_ids(list(ids))]
 
 
 def _filter_of(store: VectorStore) -> AsFilter:

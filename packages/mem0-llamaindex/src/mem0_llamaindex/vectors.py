@@ -99,16 +99,16 @@ class _Nodes:
         result = self._store.query(_query(partition, vector, k))
         return [node.metadata for node in result.nodes or ()]
 
-    def read(self, id: str) -> Mapping[str, Any] | None:
+    def read(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
         try:
-            held = self._store.get_nodes(node_ids=[id])
+            held = self._store.get_nodes(node_ids=list(ids))
         except NotImplementedError:
             raise
         except Exception:  # noqa: BLE001 - tried again, and raised then
             # Many stores make their collection when something is added first, and fail until then.
             self._store.add([_node(Entry(_FIRST, self._any_vector(), {"mem0_partition": ""}))])
-            held = self._store.get_nodes(node_ids=[id])
-        return next((node.metadata for node in held or ()), None)
+            held = self._store.get_nodes(node_ids=list(ids))
+        return [node.metadata for node in held or ()]
 
 
 class _InMemory(_Nodes):
@@ -131,10 +131,10 @@ class _InMemory(_Nodes):
             result = self._store.query(_query(partition, vector, k))
             return [self._store.data.metadata_dict[id] for id in result.ids or ()]
 
-    def read(self, id: str) -> Mapping[str, Any] | None:
+    def read(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
         with self._lock:
-            held: Mapping[str, Any] | None = self._store.data.metadata_dict.get(id)
-            return held
+            held: dict[str, Mapping[str, Any]] = self._store.data.metadata_dict
+            return [held[id] for id in ids if id in held]
 
 
 def _node(entry: Entry) -> TextNode:

@@ -68,7 +68,7 @@ def traverse(
     if not starts:
         return []
     now = round(datetime.now(UTC).timestamp() * 1e6)
-    walk = Walk(adjacency, asked.chain[:_DEEPEST], now=now, as_of=as_of, weights=weights)
+    walk = Walk(adjacency, asked.chain[:_DEEPEST], now=now, as_of=as_of, weights=weights or Weights(**ports.walk))
     tracks = yield from do(walk.search, starts, limit=limit, depth=depth)
     for _ in asked.chain:
         if tracks or not (yield from _understood(ports, walk)):

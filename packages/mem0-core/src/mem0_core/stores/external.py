@@ -3,9 +3,13 @@
 The vectors are the truth's. What a store holds of a memory is a number and a vector, and no text.
 
 The projection follows as `stores.faiss` does: per partition (a user, else an agent, else a run), by sequence number,
-before each search. How far it came is an entry beside the others, so that it is lost with them, and not without them.
-The store only proposes: what is found is scored by the vectors of the truth, and where it fails, hangs, or proposes too
-little, the truth is scanned instead.
+before each search. The truth's changes are the outbox: nothing has to be kept beside them. How far the store came is an
+entry beside the others, written after each batch, so that it is lost with them and not without them; what may have been
+sent already is sent again under the same id. The store only proposes: what is found is scored by the vectors of the
+truth, and where it fails, hangs, or proposes too little, the truth is scanned instead. A call that hangs may still take
+effect when it comes back, so until then nothing else is sent.
+
+What a store lost without losing its place, `ExternalIndex.compare` finds and `ExternalIndex.repair` brings back.
 """
 
 from __future__ import annotations
@@ -16,7 +20,8 @@ import logging
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
@@ -24,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+from mem0_core.care import Unsound
 from mem0_core.errors import ConfigError, StoreError
 from mem0_core.ports import Position, VectorSource
 from mem0_core.records import Scope
@@ -32,7 +38,7 @@ from mem0_core.stores.faiss import FaissIndex
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Entry", "ExternalIndex", "ExternalStore"]
+__all__ = ["Difference", "Entry", "ExternalIndex", "ExternalStore"]
 
 T = TypeVar("T")
 Found = list[list[tuple[int, float]]]
@@ -42,7 +48,8 @@ log = logging.getLogger(__name__)
 _IDS = uuid.UUID("4f1d0a58-6a3f-4f0e-9a55-6d656d307670")
 _BATCH = 500  # vectors sent at once
 _SPARE = 16  # proposals beyond those wanted: some may be gone from the truth by now
-_MOST = 10_000  # partitions that `forget` looks through
+_MOST = 10_000  # partitions that `forget` looks through, and entries that `compare` asks for in one search
+_GRACE = 0.1  # seconds that a call which hung is waited for before the next one
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,9 +86,28 @@ class ExternalStore(Protocol):
         """Metadata of the k nearest of those whose ``mem0_partition`` is `partition`, in any order."""
         ...
 
-    def read(self, id: str) -> Mapping[str, Any] | None:
-        """Metadata of an entry. Raises NotImplementedError where the store has no such call."""
+    def read(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+        """Metadata of those entries that are there, in any order. Raises NotImplementedError where that is no call."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What a vector store holds of a partition otherwise than the truth.
+
+    Attributes:
+        lacking: rows of the truth that it does not have.
+        surplus: rows it has that are gone from the truth.
+        strange: rows that a search by their own vector does not find, so that it may hold other vectors of them.
+    """
+
+    address: Scope
+    lacking: tuple[int, ...] = ()
+    surplus: tuple[int, ...] = ()
+    strange: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.lacking or self.surplus or self.strange)
 
 
 class _Outage(Exception):
@@ -117,7 +143,9 @@ class ExternalIndex:
         self._dims = dims
         self._timeout, self._retry_after = timeout, retry_after
         self._down_until = 0.0
+        self._hung: list[Thread] = []
         self._positions: dict[Scope, Position] = {}
+        self._places: dict[str, int] = {}  # of each partition's two markers, which one holds how far it came
         self._locks: defaultdict[Scope, Lock] = defaultdict(Lock)
         self._truth = FaissIndex(source, folder=None)
         self._closed = False
@@ -151,6 +179,27 @@ class ExternalIndex:
         except _Outage as outage:
             log.warning("%s: %s; it is told of deletions later", self._store.name, outage)
         self._truth.forget(scope)
+
+    def examine(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[Unsound]:
+        """Whether the vector store holds the rows of the truth; see `care.Examined`."""
+        found = []
+        for address in partitions:
+            if difference := self.compare(address):
+                kinds = (
+                    (difference.lacking, "lacks"),
+                    (difference.surplus, "still has"),
+                    (difference.strange, "garbled"),
+                )
+                told = ", ".join(f"{kind} {len(rows)}" for rows, kind in kinds if rows)
+                name = f"the partition of {address.partition[0]} {address.partition[1]!r} in {self._store.name}"
+                found.append(Unsound(f"{name}, of {len(self._source.rows(address))} vectors: {told}", address))
+        return found
+
+    def renew(self, unsound: Unsound) -> str:
+        """Bring the partition to what the truth has."""
+        assert unsound.address is not None
+        self.repair(self.compare(unsound.address))
+        return "repaired from the truth"
 
     def close(self) -> None:
         """Let go of it; the vector store is the caller's, and stays open."""
@@ -189,24 +238,31 @@ class ExternalIndex:
         """Bring the partition in the store to where the truth is."""
         with self._locks[address]:
             now = self._source.position(address)
-            at = self._positions.get(address) or self._marked(address)
-            if at == now:
-                self._positions[address] = now
+            if self._positions.get(address) == now:
                 return
-            if at is None or at.epoch != now.epoch:
+            # Asked each time: another process may have moved it, or the store gone back to an older copy of itself.
+            at = self._marked(address, now.epoch)
+            if at != now:
                 self._positions.pop(address, None)
-                self._drain(self._partition(address))
-                at = Position(now.epoch, 0)
-            after: int | None = at.seq
-            while after is not None:
-                changes = self._source.vector_changes(address, after=after, limit=_BATCH)
-                gone = changes.removed.tolist()
-                self._drop(address, [*gone, *changes.rows.tolist()] if at.seq else gone)
-                self._put(address, changes.rows.tolist(), changes.vectors)
-                after = changes.upto
-            if now.seq:  # else nobody is there any more, and not even the name is kept
-                self._mark(address, now)
+                self._bring(address, at, now)
             self._positions[address] = now
+
+    def _bring(self, address: Scope, at: Position | None, now: Position) -> None:
+        if at is None or at.epoch != now.epoch or at.seq > now.seq:
+            self._drain(self._partition(address))
+            at = Position(now.epoch, 0)
+        after: int | None = at.seq
+        while after is not None:
+            changes = self._source.vector_changes(address, after=after, limit=_BATCH)
+            rows = changes.rows.tolist()
+            # Some stores keep two entries of one id, so what may be there already goes first.
+            self._drop(address, [*changes.removed.tolist(), *(rows if at.seq else ())])
+            self._put(address, rows, changes.vectors)
+            after = changes.upto
+            if after is not None:
+                self._mark(address, Position(now.epoch, after))
+        if now.seq:  # else nobody is there any more, and not even the name is kept
+            self._mark(address, now)
 
     def _put(self, address: Scope, rows: Sequence[int], vectors: NDArray[np.float32]) -> None:
         partition = self._partition(address)
@@ -238,33 +294,53 @@ class ExternalIndex:
 
     def _drain(self, partition: str) -> None:
         """Remove a partition, whatever it holds, and how far it came."""
-        self._delete([self._marker(partition)])
+        self._delete(self._markers_of(partition))
         while found := self._search(partition, self._any_vector(), _BATCH):
             self._delete([self._id_in(partition, int(held["mem0_row"])) for held in found])
 
     # --- how far it came -------------------------------------------------------------------------------------------
 
-    def _marked(self, address: Scope) -> Position | None:
-        """How far the partition is by its own account; None where it has none, or the store cannot say."""
-        marker = self._marker(self._partition(address))
+    def _marked(self, address: Scope, epoch: str) -> Position | None:
+        """How far the partition is in an epoch by its own account; None where it has none.
+
+        Where the store cannot say, it is what this process knows of it.
+        """
+        partition = self._partition(address)
+        found = self._read(self._markers_of(partition))
+        if found is None:
+            return self._positions.get(address)
+        marked = [
+            (int(held["mem0_seq"]), int(held.get("mem0_place", 0))) for held in found if held["mem0_epoch"] == epoch
+        ]
+        if not marked:
+            return None
+        seq, self._places[partition] = max(marked)
+        return Position(epoch, seq)
+
+    def _read(self, ids: list[str]) -> list[Mapping[str, Any]] | None:
+        """Metadata of entries; None where the store has no such call."""
         try:
-            held = self._called(lambda: self._store.read(marker))
+            return self._called(lambda: self._store.read(ids))
         except _Outage as outage:
             if isinstance(outage.__cause__, NotImplementedError):
                 return None
             raise
-        return Position(held["mem0_epoch"], int(held["mem0_seq"])) if held else None
 
     def _mark(self, address: Scope, at: Position) -> None:
+        """Note how far the partition is, in the older of its two markers: one of them stands, whatever fails."""
         partition = self._partition(address)
+        place = 1 - self._places.get(partition, 1)
+        id = self._markers_of(partition)[place]
+        self._delete([id])
         metadata = {"mem0_partition": self._markers, "mem0_epoch": at.epoch, "mem0_seq": at.seq, "mem0_of": partition}
-        self._delete([self._marker(partition)])
-        self._add([Entry(self._marker(partition), self._any_vector(), metadata)])
+        self._add([Entry(id, self._any_vector(), {**metadata, "mem0_place": place})])
+        self._places[partition] = place
 
     def _known(self) -> list[Scope]:
         """The addresses that have a partition in the store, of earlier processes too."""
-        found = self._search(self._markers, self._any_vector(), _MOST)
-        return [Scope(**{axis: value}) for _, axis, value in (json.loads(held["mem0_of"]) for held in found)]
+        found = self._search(self._markers, self._any_vector(), 2 * _MOST)
+        partitions = dict.fromkeys(held["mem0_of"] for held in found)
+        return [Scope(**{axis: value}) for _, axis, value in map(json.loads, partitions)]
 
     def _any_vector(self) -> list[float]:
         """A vector where one is needed and it does not matter which."""
@@ -274,6 +350,90 @@ class ExternalIndex:
         if self._dims is None:
             raise _Outage("nobody said how long its vectors are (dims)")
         return [1.0, *([0.0] * (self._dims - 1))]
+
+    # --- comparing -------------------------------------------------------------------------------------------------
+
+    def known(self) -> list[Scope]:
+        """The partitions that the vector store has, of earlier processes and of users who are gone too.
+
+        Raises:
+            StoreError: it cannot be reached.
+        """
+        with self._reached():
+            return self._known()
+
+    def compare(self, address: Scope, *, probes: int = 20) -> Difference:
+        """What the vector store holds of a partition otherwise than the truth, once it has caught up.
+
+        Every row is looked up by its id. Vectors cannot be read back everywhere, so `probes` of them are searched for.
+
+        Raises:
+            StoreError: it cannot be reached.
+        """
+        with self._reached():
+            self._follow(address)
+            rows = self._source.rows(address).tolist()
+            found = self._search(self._partition(address), self._any_vector(), min(len(rows) + _SPARE, _MOST))
+            held = {int(entry["mem0_row"]) for entry in found}
+            here = self._present(address, [row for row in rows if row not in held]) | held
+            asked = [row for row in rows if row in here][:: max(1, len(rows) // max(1, probes))][:probes]
+            return Difference(
+                address,
+                lacking=tuple(row for row in rows if row not in here),
+                surplus=tuple(sorted(held - set(rows))),
+                strange=tuple(row for row, vector in self._own_vectors(asked) if not self._finds(address, row, vector)),
+            )
+
+    def repair(self, difference: Difference) -> None:
+        """Bring a partition of the vector store to what the truth has.
+
+        Rows that it lacks are sent again and those that are gone removed; where vectors are strange, all of it is.
+
+        Raises:
+            StoreError: it cannot be reached.
+        """
+        address = difference.address
+        with self._reached():
+            with self._locks[address]:
+                if difference.strange:
+                    self._positions.pop(address, None)
+                    self._drain(self._partition(address))
+                else:
+                    self._drop(address, [*difference.surplus, *difference.lacking])
+                    for start in range(0, len(difference.lacking), _BATCH):
+                        rows, vectors = self._source.vectors(difference.lacking[start : start + _BATCH])
+                        self._put(address, rows.tolist(), vectors)
+            self._follow(address)
+
+    def _present(self, address: Scope, rows: Sequence[int]) -> set[int]:
+        """Those of the rows that are there, by their ids; where the store has no such call, by their vectors."""
+        here: set[int] = set()
+        for start in range(0, len(rows), _BATCH):
+            some = rows[start : start + _BATCH]
+            found = self._read([self._id(address, row) for row in some])
+            if found is None:
+                return here | {
+                    row for row, vector in self._own_vectors(rows[start:]) if self._finds(address, row, vector)
+                }
+            here.update(int(entry["mem0_row"]) for entry in found)
+        return here
+
+    def _own_vectors(self, rows: Sequence[int]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        for start in range(0, len(rows), _BATCH):
+            living, vectors = self._source.vectors(rows[start : start + _BATCH])
+            yield from zip(living.tolist(), vectors, strict=True)
+
+    def _finds(self, address: Scope, row: int, vector: NDArray[np.float32]) -> bool:
+        """Whether a search by a row's own vector proposes it."""
+        found = self._search(self._partition(address), vector.tolist(), _SPARE)
+        return any(int(entry["mem0_row"]) == row for entry in found)
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        try:
+            yield
+        except _Outage as outage:
+            raise StoreError(f"{self._store.name}: {outage}") from outage
 
     # --- names -----------------------------------------------------------------------------------------------------
 
@@ -285,8 +445,8 @@ class ExternalIndex:
         axis, value = address.partition
         return json.dumps([self._namespace, str(axis), value])
 
-    def _marker(self, partition: str) -> str:
-        return str(uuid.uuid5(_IDS, f"{partition} marker"))
+    def _markers_of(self, partition: str) -> list[str]:
+        return [str(uuid.uuid5(_IDS, f"{partition} {name}")) for name in ("marker", "other marker")]
 
     def _id(self, address: Scope, row: int) -> str:
         return self._id_in(self._partition(address), row)
@@ -304,12 +464,15 @@ class ExternalIndex:
         """
         if time.monotonic() < self._down_until:
             raise _Outage("it failed a moment ago")
+        self._await_hung()
         ended: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
         context = contextvars.copy_context()
-        Thread(target=lambda: ended.put(context.run(_outcome, work)), name="mem0-vectors", daemon=True).start()
+        thread = Thread(target=lambda: ended.put(context.run(_outcome, work)), name="mem0-vectors", daemon=True)
+        thread.start()
         try:
             result, error = ended.get(timeout=self._timeout)
         except Empty:
+            self._hung.append(thread)
             error = _Outage(f"no answer within {self._timeout} seconds")
         if error is not None:
             self._positions.clear()  # it may come back without what it had
@@ -318,6 +481,15 @@ class ExternalIndex:
             raise _Outage(f"{type(error).__name__}: {error}") from error
         value: T = result
         return value
+
+    def _await_hung(self) -> None:
+        """Let nothing overtake a call that was given up: a deletion of then would undo what is added now."""
+        for thread in list(self._hung):
+            thread.join(_GRACE)
+            if thread.is_alive():
+                raise _Outage("a call of before has not come back yet")
+            with suppress(ValueError):  # another thread has seen it too
+                self._hung.remove(thread)
 
 
 def _outcome(work: Callable[[], Any]) -> tuple[Any, Exception | None]:

@@ -31,7 +31,18 @@ Layout = Literal["postgres", "citus"]
 """``postgres``: hash partitions of one server. ``citus``: distributed tables, whose shards take their place."""
 
 TABLES = (
-    *("sources", "job_messages", "edge_messages", "evidence", "sketches", "vectors", "edge_vectors", "node_vectors"),
+    *(
+        "aliases",
+        "merges",
+        "sources",
+        "job_messages",
+        "edge_messages",
+        "evidence",
+        "sketches",
+        "vectors",
+        "edge_vectors",
+        "node_vectors",
+    ),
     *("memories", "past", "tombstones", "history", "edges", "nodes", "edge_tombstones", "node_tombstones"),
     *("jobs", "messages", "summaries", "imports"),
 )
@@ -260,11 +271,14 @@ CREATE TABLE evidence (
     edge      bigint NOT NULL,
     memory    bigint NOT NULL,                          -- a row of memories, also of one that is gone
     withdrawn boolean NOT NULL DEFAULT false,
+    day_first TEXT,                                     -- the days that the memory tells of where it says the relation,
+    day_last  TEXT,                                     -- both inclusive; NULL for none, or a span open at that end
     PRIMARY KEY (part, edge, memory),
     FOREIGN KEY (part, edge) REFERENCES edges (part, row) ON DELETE CASCADE
 ) PARTITIONED;
 CREATE INDEX evidence_edge ON evidence (edge);
 CREATE INDEX evidence_memory ON evidence (memory);
+CREATE INDEX evidence_dated ON evidence (edge) WHERE day_first IS NOT NULL OR day_last IS NOT NULL;
 CREATE TABLE edge_messages (
     part    TEXT NOT NULL,
     edge    bigint NOT NULL,
@@ -342,11 +356,51 @@ CREATE TABLE summaries (
     PRIMARY KEY (part, row)
 ) PARTITIONED;
 CREATE INDEX summaries_exact ON summaries (part, exact, row);
+
+-- Entities, or relationships, of one scope that were made one. What they were before is kept, so that it can come back:
+-- no text of memories is in it, and what is erased is erased from it too.
+CREATE TABLE merges (
+    part    TEXT NOT NULL,
+    exact   bytea NOT NULL,
+    row     bigint NOT NULL DEFAULT nextval('next_row'),
+    id      TEXT NOT NULL,
+    {_IDS},
+    kind    TEXT NOT NULL,                              -- entity, relationship
+    name    TEXT NOT NULL,                              -- what they are called since
+    node    bigint,                                     -- the entity that stayed; NULL for relationships
+    score   double precision,
+    reasons TEXT NOT NULL,                              -- a JSON array
+    at      TEXT NOT NULL,
+    undone  TEXT,                                       -- when it was taken back
+    taken   TEXT NOT NULL,                              -- a JSON object: the rows that went
+    PRIMARY KEY (part, row),
+    FOREIGN KEY (part, node) REFERENCES nodes (part, row) ON DELETE CASCADE
+) PARTITIONED;
+CREATE UNIQUE INDEX merges_id ON merges (id, part);
+CREATE INDEX merges_exact ON merges (part, exact, row);
+CREATE INDEX merges_node ON merges (part, node);
+{_by_ids("merges", "row")}
+
+-- The names that went: what is said of them is said of what stayed, while the merge stands.
+CREATE TABLE aliases (
+    part     TEXT NOT NULL,
+    exact    bytea NOT NULL,
+    merge    bigint NOT NULL,
+    {_IDS},
+    kind     TEXT NOT NULL,
+    key      bytea NOT NULL,                            -- records.entity_key of the name
+    name     TEXT NOT NULL,
+    standing boolean NOT NULL,
+    FOREIGN KEY (part, merge) REFERENCES merges (part, row) ON DELETE CASCADE
+) PARTITIONED;
+CREATE UNIQUE INDEX aliases_key ON aliases (part, exact, kind, key) WHERE standing;
+CREATE INDEX aliases_merge ON aliases (part, merge);
+{_by_ids("aliases", "kind")}
 """
 
 _HAVE_IDS = (
     *("memories", "past", "tombstones", "messages", "nodes", "edges", "node_tombstones", "edge_tombstones"),
-    *("jobs", "imports", "summaries"),
+    *("jobs", "imports", "summaries", "merges", "aliases"),
 )
 
 _ALLOWED = "(SELECT current_setting('mem0.scope', true))"

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from mem0_core.errors import ConfigError
 from mem0_core.ports import Position, VectorChanges
-from mem0_core.records import Scope
-from mem0_core.stores.postgres_rows import integers, numbers, scope_sql, stack
-from mem0_core.stores.postgres_session import Database, Steps, ask, horizon, reads, within
+from mem0_core.records import Axis, Scope
+from mem0_core.stores.postgres_hnsw import Graphs
+from mem0_core.stores.postgres_rows import integers, numbers, part_of, scope_sql, stack
+from mem0_core.stores.postgres_session import Database, Statement, Steps, ask, horizon, reads, together, within
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["TableVectors", "epoch"]
+__all__ = ["PgvectorIndex", "TableVectors"]
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,7 @@ class TableVectors:
     vector_table: str
     tombstones: str
     living: str = "true"
+    searched_by: ClassVar[str] = "pgvector"  # see `wiring.vector_index`
 
     @property
     def _db(self) -> Database:
@@ -84,12 +87,75 @@ class TableVectors:
 
     rows, arows = reads(_rows)
 
+    def compared(
+        self, scope: Scope, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None
+    ) -> Steps[list[list[tuple[int, float]]]]:
+        """For each query the k nearest in a scope, each vector of which is compared with it."""
+        tables, where, values = self._scanned(scope)
+        if only is not None:
+            where, values = f"{where} AND v.row = ANY (%s::bigint[])", [*values, integers(only)]
+        sql = f"SELECT v.row, -(v.vector <#> %s) AS score FROM {tables} WHERE {where} ORDER BY 2 DESC, 1 LIMIT %s"
+        answers = yield from together(*(Statement(sql, (query, *values, k)) for query in queries))
+        return [answer.rows for answer in answers]
+
+    def _scanned(self, scope: Scope) -> tuple[str, str, list[Any]]:
+        """The tables that have to be read for a scope; a user's vectors are known by their part."""
+        if self.living == "true" and list(scope.ids) == [Axis.USER]:
+            return f"{self.vector_table} AS v", "v.part = %s", [part_of(scope)]
+        where, values = scope_sql(scope, "t")
+        joined = f"{self.table} AS t JOIN {self.vector_table} AS v ON v.part = t.part AND v.row = t.row"
+        return joined, f"{where} AND t.{self.living}" if self.living != "true" else where, values
+
     def _reach(self, scope: Scope, dot: str = "") -> Steps[tuple[str, list[Any]]]:
         if scope.user_id is not None:
             return "", []
         return f" AND {dot}seq <= %s", [(yield from horizon())]
 
 
-def epoch() -> Steps[str]:
-    [(value,)] = yield from ask("SELECT value FROM meta WHERE key = 'epoch'")
-    return str(value)
+_EXACT_LIMIT = 50_000
+"""Vectors of one user up to which they are compared one by one; see docs/postgres.md for what that takes."""
+
+
+class PgvectorIndex:
+    """A `VectorIndex` that is no projection: it searches the truth's own vectors, where they lie.
+
+    The vectors of a scope are compared one by one, found by the index on the scope, so that a search is exact and costs
+    what the scope holds, whoever else is in the store. Only a user with more than `exact_limit` of them gets an HNSW
+    graph, over that user's vectors alone (a partial index): nothing it finds has to be filtered away afterwards, as it
+    has with a graph that all share, which so comes to return too few. What names an agent, a run or rows besides is
+    compared one by one.
+
+    Args:
+        source: the `PostgresStore`, or the vectors of its graph.
+        exact_limit: see above; None for never a graph.
+        folder: not needed; nothing is kept on this machine.
+
+    Raises:
+        ConfigError: `source` is not in PostgreSQL.
+    """
+
+    def __init__(self, source: object, *, exact_limit: int | None = _EXACT_LIMIT, folder: object = None) -> None:
+        tables = getattr(source, "memory_vectors", source)
+        if not isinstance(tables, TableVectors):
+            raise ConfigError("vector_store: pgvector searches where memories lie: set store to a postgresql:// URL")
+        self._tables = tables
+        self._db = tables.db
+        self._graphs = Graphs(tables, exact_limit)
+
+    def _nearest(
+        self, scope: Scope, queries: NDArray[np.float32], k: int, *, only: NDArray[np.int64] | None = None
+    ) -> Steps[list[list[tuple[int, float]]]]:
+        yield from within(scope)
+        if k < 1 or not len(queries) or (only is not None and not len(only)):
+            return [[] for _ in queries]
+        if only is None and (yield from self._graphs.has(scope)):
+            return (yield from self._graphs.nearest(scope, queries, k))
+        return (yield from self._tables.compared(scope, queries, k, only))
+
+    nearest, anearest = reads(_nearest)
+
+    def forget(self, scope: Scope | None) -> None:
+        """Nothing: what is deleted is deleted here."""
+
+    def close(self) -> None:
+        self._graphs.close()
