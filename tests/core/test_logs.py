@@ -125,7 +125,10 @@ def test_what_is_wrong_with_the_key_itself(tmp_path: Path) -> None:
         ("recipe: {hops: 9}", r"offline\.yaml: recipe: .*hops must lie between 1 and 4"),
         ("llm: olama:llama3", r"offline\.yaml: llm: unknown provider 'olama'; did you mean 'ollama'"),
         ("reranker: {provider: qwne}", r"offline\.yaml: reranker: unknown provider 'qwne'; did you mean 'qwen'"),
-        ("embedder: {provider: onnx, confg: {}}", r"offline\.yaml: unknown key 'embedder\.confg'; did you"),
+        (
+            "embedder: {provider: onnx, confg: {}}",
+            r"offline\.yaml: unknown key 'embedder\.confg'; did you mean 'config'",
+        ),
         ("just text", r"offline\.yaml: a configuration is a mapping of keys, not str"),
     ],
 )

@@ -99,6 +99,7 @@ from mem0_core.wiring import (
     graph_choice,
     graph_index,
     graph_options,
+    open_store,
     rerank_model,
     vector_index,
     worker_settings,
@@ -177,7 +178,7 @@ class Memory:
         llm, embedder, reranker: instances, ``"provider:model"`` or ``{"provider", "config"}``; they take
             precedence over `config`. Instances of a framework's classes serve where its adapter is installed
             (``mem0-langchain``, ``mem0-llamaindex``). With no `llm`, messages are kept verbatim.
-        store: a `MemoryStore` in place of the SQLite file.
+        store: a `MemoryStore` in place of the one that `config` names.
         index: a `VectorIndex` in place of the embedded FAISS projection, which must follow the same store; or a
             vector store of a framework, as above.
         graph: where relations are searched, as a provider's name (``"sqlite"``, ``"neo4j"``, ``"ladybug"``), a
@@ -222,7 +223,7 @@ class Memory:
         if self._graph_config is not None and self._graph_config.llm is not None:
             self._graph_chat = component("llm", "complete", self._graph_config.llm)
         self._end_log = open_log(self.config)
-        self._store = store if store is not None else self._open_store()
+        self._store = store if store is not None else open_store(self.config)
         self._index: VectorIndex | None = self._wired(index)
         self._graph: Graph | None = None
         self._adjacency: AdjacencyIndex | None = None
@@ -1106,6 +1107,118 @@ class Memory:
         """
         return (yield from upkeep.rebuild((yield from self._ports())))
 
+    def _backup(
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> Flow[dict[str, Any]]:
+        """Write all that is committed into one file, while others write; `operations.backup.restore` goes back to it.
+
+        Returns:
+            ``path``, ``bytes`` and ``memories`` of the copy.
+
+        Raises:
+            InputError: the file exists, and `overwrite` is not set. StoreError: the store is not a file of ours.
+        """
+        from mem0_core.operations.backup import back_up
+
+        return (yield from do(back_up, self._store, Path(path), overwrite=overwrite, on_progress=on_progress))
+
+    def _doctor(self, *, mend: bool = True, torn: str | None = None) -> Flow[dict[str, Any]]:
+        """Check the truth, and every projection against it, and mend what can be mended.
+
+        Args:
+            mend: False only looks.
+            torn: what `operations.doctor.torn_log` said of the log before the store was opened.
+
+        Returns:
+            ``healthy``, what was ``checked``, and ``findings``: each ``where``, ``what``, ``mended``, ``action``.
+
+        Raises:
+            StoreError: the store is not a file of ours.
+        """
+        from mem0_core.operations.doctor import examine
+
+        return (yield from examine((yield from self._ports()), mend=mend, torn=torn)).as_dict()
+
+    def _stats(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> Flow[dict[str, Any]]:
+        """How much a scope holds of what; without an id the whole store, with what it takes on disk."""
+        from mem0_core.care import care_of
+        from mem0_core.operations.statistics import statistics
+
+        given = any(value is not None for value in (user_id, agent_id, run_id))
+        scope = Scope(user_id, agent_id, run_id) if given else None
+        return (yield from do(statistics, care_of(self._store), self.config.database, scope))
+
+    def _export(
+        self,
+        path: str | Path,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        format: Literal["jsonl", "csv"] = "jsonl",
+        overwrite: bool = False,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> Flow[dict[str, Any]]:
+        """Write a scope out; without an id everybody's. See `interchange.exporting` for what is in the files.
+
+        Args:
+            path: a file of JSON Lines, or for ``"csv"`` a folder that gets ``nodes.csv`` and ``edges.csv``.
+
+        Returns:
+            ``files``, and how much is ``written`` of each kind.
+
+        Raises:
+            InputError: a file exists and `overwrite` is not set, or cannot be written.
+        """
+        from mem0_core.care import care_of
+        from mem0_core.interchange.exporting import export_csv, export_jsonl
+
+        given = any(value is not None for value in (user_id, agent_id, run_id))
+        scope = Scope(user_id, agent_id, run_id) if given else None
+        care = care_of(self._store)
+        if format == "csv":
+            return (yield from do(export_csv, care, Path(path), scope, overwrite=overwrite))
+        if format != "jsonl":
+            raise InputError(f"unknown format {format!r}; there are 'jsonl' and 'csv'")
+        return (yield from do(export_jsonl, care, Path(path), scope, overwrite=overwrite, on_progress=on_progress))
+
+    def _adopt(
+        self,
+        memories: Iterable[Mapping[str, Any]],
+        *,
+        history: Sequence[Mapping[str, Any]] = (),
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> Flow[dict[str, Any]]:
+        """Take memories over from another store, with their ids, times and metadata; what is here already stays.
+
+        They are embedded anew, and without a model rules read their relations. A second call goes on where the first
+        was cut short.
+
+        Args:
+            memories: each with ``id``, ``memory``, ``created_at``, at least one of user_id, agent_id and run_id, and
+                where there are any ``updated_at``, ``metadata``, ``actor_id``, ``role``, ``expiration_date``.
+            history: rows of mem0's history table, kept under their own ids.
+
+        Returns:
+            ``added``, ``known`` (by their id or their words), ``deleted`` (here, since they were taken over), and
+            ``history``, the rows that are new.
+
+        Raises:
+            InputError, ScopeError: one of them cannot be stored, and which; nothing is written.
+        """
+        from mem0_core.care import care_of
+        from mem0_core.pipelines.adopt import adopt, history_of, items_of
+
+        items, rows = items_of(memories), history_of(history)
+        adopted = yield from adopt((yield from self._ports()), care_of(self._store), items, rows, on_progress)
+        return dict(adopted)
+
     add = _sync(_add)
     add_many = _sync(_add_many)
     search = _sync(_search)
@@ -1132,6 +1245,11 @@ class Memory:
     history = _sync(_history)
     reset = _sync(_reset)
     rebuild = _sync(_rebuild)
+    backup = _sync(_backup)
+    doctor = _sync(_doctor)
+    stats = _sync(_stats)
+    export = _sync(_export)
+    adopt = _sync(_adopt)
 
     aadd = _async(_add)
     aadd_many = _async(_add_many)
@@ -1159,6 +1277,11 @@ class Memory:
     ahistory = _async(_history)
     areset = _async(_reset)
     arebuild = _async(_rebuild)
+    abackup = _async(_backup)
+    adoctor = _async(_doctor)
+    astats = _async(_stats)
+    aexport = _async(_export)
+    aadopt = _async(_adopt)
 
     # --- wiring --------------------------------------------------------------------------------------------------
 
@@ -1204,6 +1327,8 @@ class Memory:
         await self._background.astop()
         if self._graph is not None and (disconnect := getattr(self._graph.index, "aclose", None)) is not None:
             await disconnect()
+        if (disconnect := getattr(self._store, "aclose", None)) is not None:
+            await disconnect()
         await asyncio.to_thread(self.close)
 
     def __enter__(self) -> Self:
@@ -1223,12 +1348,8 @@ class Memory:
         await self.aclose()
 
     def __repr__(self) -> str:
-        return f"<Memory {self.config.database} embedder={self._embedder.name}>"
-
-    def _open_store(self) -> MemoryStore:
-        from mem0_core.stores.sqlite import SQLiteStore
-
-        return SQLiteStore(self.config.database, durability=self.config.durability)
+        where = getattr(self._store, "where", self.config.database)
+        return f"<Memory {where} embedder={self._embedder.name}>"
 
     def _wired(self, index: VectorIndex | Foreign | None) -> VectorIndex | None:
         """The caller's index, made to follow the truth where it is a framework's vector store."""
@@ -1349,6 +1470,11 @@ class AsyncMemory:
     history = _awaited(Memory._history)
     reset = _awaited(Memory._reset)
     rebuild = _awaited(Memory._rebuild)
+    backup = _awaited(Memory._backup)
+    doctor = _awaited(Memory._doctor)
+    stats = _awaited(Memory._stats)
+    export = _awaited(Memory._export)
+    adopt = _awaited(Memory._adopt)
 
     async def close(self) -> None:
         await self.memory.aclose()

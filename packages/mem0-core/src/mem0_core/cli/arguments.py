@@ -8,10 +8,12 @@ from typing import Any
 
 from mem0_core import __version__
 from mem0_core.cli import show, verbs
+from mem0_core.interchange import exporting, mem0_v1
 from mem0_core.interchange.files import FORMATS
 
-__all__ = ["BACKENDS", "parser"]
+__all__ = ["BACKENDS", "UNHEALTHY", "parser"]
 
+UNHEALTHY = 3
 BACKENDS = ("auto", "gguf", "intel", "openai", "none")
 
 Command = Callable[..., argparse.ArgumentParser]
@@ -46,6 +48,7 @@ def parser() -> argparse.ArgumentParser:
     _tending(command)
     _graph(command)
     _moving(command)
+    _care(command)
     return made
 
 
@@ -111,14 +114,43 @@ def _graph(command: Command) -> None:
 
 
 def _moving(command: Command) -> None:
-    importing = command("import", "bring chats from a file", verbs.import_file, show.imported)
+    importing = command("import", "bring chats from a file, or a mem0 1.x folder", verbs.import_file, show.imported)
     importing.add_argument("file")
-    importing.add_argument("--format", choices=FORMATS, help="by default told by what is in the file")
+    importing.add_argument(
+        "--format", choices=(*FORMATS, mem0_v1.FORMAT, exporting.FORMAT), help="by default told by what is in the file"
+    )
     importing.add_argument("--no-runs", action="store_true", help="do not make each conversation a run of its own")
     importing.add_argument("--infer", action="store_true", help="let the chat model learn from them, in the background")
     importing.add_argument("--key", help="a name to resume the import by (default: told from the messages)")
     importing.add_argument("--chunk", type=int, default=256, help="messages committed at once (256)")
+    importing.add_argument("--history", metavar="FILE", help="mem0 1.x: its history.db, where it is not in the folder")
+    importing.add_argument("--collection", metavar="NAME", help="mem0 1.x: take over this collection only")
     _scoped(importing)
+    export = command("export", "write memories, messages and the graph out", verbs.export, show.exported)
+    export.add_argument("out", help="a file of JSON Lines, or for CSV a folder")
+    export.add_argument("--format", choices=("jsonl", "csv"), default="jsonl")
+    _scoped(export)
+    backup = command("backup", "copy the whole store into one file, while others write", verbs.backup, show.copied)
+    backup.add_argument("file")
+    restore = command("restore", "make the store what a backup is", verbs.restore, show.restored, on_files=True)
+    restore.add_argument("file")
+    for writing in (export, backup, restore):
+        writing.add_argument("--force", action="store_true", help="overwrite what is there")
+
+
+def _care(command: Command) -> None:
+    _scoped(command("stats", "tell how much there is of what", verbs.stats, show.stats))
+    doctor = command(
+        "doctor",
+        "check the store and every projection of it, and mend what can be mended",
+        verbs.doctor,
+        show.doctor,
+        on_files=True,
+        code=lambda result: 0 if result["healthy"] else UNHEALTHY,
+    )
+    doctor.add_argument(
+        "--check", "--dry-run", action="store_true", help="only look; exit code 3 if something is wrong"
+    )
 
 
 def _scoped(parser: argparse.ArgumentParser) -> None:

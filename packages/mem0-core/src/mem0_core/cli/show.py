@@ -7,7 +7,9 @@ from typing import Any
 __all__ = [
     "added",
     "batch",
+    "copied",
     "doctor",
+    "exported",
     "found",
     "history",
     "imported",
@@ -16,6 +18,7 @@ __all__ = [
     "message",
     "paths",
     "relations",
+    "restored",
     "rows",
     "stats",
 ]
@@ -115,6 +118,10 @@ def imported(result: Any) -> list[str]:
         counts += f", {result['jobs']} put off for the model"
     if result["resumed"]:
         counts += f", {result['resumed']} done before"
+    if "history" in result:
+        counts += f", {result['history']} rows of history, {result['deleted']} deleted here since"
+        memories = f"{result['messages']} memories in {result['conversations']} collections"
+        return [f"{result['format']}: {memories}: {counts}"]
     head = f"{result['format']}: {result['messages']} messages in {result['conversations']} conversations: {counts}"
     reasons: dict[str, int] = {}
     for entry in result["skipped"]:
@@ -126,6 +133,19 @@ def imported(result: Any) -> list[str]:
 def batch(result: Any) -> list[str]:
     """What a change of many memories did, or would do."""
     return [f"{key}: {value}" for key, value in result.items()] if isinstance(result, dict) else list(map(str, result))
+
+
+def exported(result: Any) -> list[str]:
+    counts = ", ".join(f"{count} of kind {kind}" for kind, count in result["written"].items()) or "nothing"
+    return [f"{' and '.join(result['files'])}: {counts}"]
+
+
+def copied(result: Any) -> list[str]:
+    return [f"{result['path']}: {result['memories']} memories, {result['bytes']} bytes"]
+
+
+def restored(result: Any) -> list[str]:
+    return [f"{result['path']}: {result['restored']} memories, as in the backup"]
 
 
 def stats(result: Any) -> list[str]:

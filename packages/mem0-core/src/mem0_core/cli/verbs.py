@@ -7,12 +7,20 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core.cli.progress import Bar
-from mem0_core.interchange.importing import import_chats
+from mem0_core.config import MemoryConfig
+from mem0_core.errors import InputError, StoreError
+from mem0_core.interchange import exporting, mem0_v1
+from mem0_core.interchange.importing import import_chats, import_export, import_mem0_v1
 from mem0_core.memory import Memory
+from mem0_core.operations import backup as copies
+from mem0_core.operations import doctor as diagnosis
 
 __all__ = [
     "add",
+    "backup",
     "delete",
+    "doctor",
+    "export",
     "flush",
     "get",
     "history",
@@ -24,7 +32,9 @@ __all__ = [
     "query",
     "rebuild",
     "relations",
+    "restore",
     "search",
+    "stats",
     "update",
     "viz",
 ]
@@ -105,10 +115,16 @@ def rebuild(memory: Memory, options: Options) -> Any:
 
 
 def import_file(memory: Memory, options: Options) -> Any:
+    file = Path(options.file)
     with _bar("import", options) as bar:
+        if options.format == mem0_v1.FORMAT or (options.format is None and mem0_v1.looks_like_one(file)):
+            named = {"history": options.history, "collection": options.collection}
+            return import_mem0_v1(memory, file, **named, **_scope(options), on_progress=bar)
+        if options.format == exporting.FORMAT or (options.format is None and exporting.is_export(file)):
+            return import_export(memory, file, on_progress=bar)
         return import_chats(
             memory,
-            Path(options.file),
+            file,
             format=options.format,
             user_id=options.user,
             agent_id=options.agent,
@@ -119,3 +135,39 @@ def import_file(memory: Memory, options: Options) -> Any:
             chunk=options.chunk,
             on_progress=bar,
         )
+
+
+def export(memory: Memory, options: Options) -> Any:
+    with _bar("export", options) as bar:
+        return memory.export(
+            options.out, format=options.format, overwrite=options.force, on_progress=bar, **_scope(options)
+        )
+
+
+def backup(memory: Memory, options: Options) -> Any:
+    with _bar("backup", options) as bar:
+        return memory.backup(options.file, overwrite=options.force, on_progress=bar)
+
+
+def restore(config: MemoryConfig, options: Options) -> Any:
+    with _bar("restore", options) as bar:
+        return copies.restore(Path(options.file), config.database, overwrite=options.force, on_progress=bar)
+
+
+def stats(memory: Memory, options: Options) -> Any:
+    return memory.stats(**_scope(options))
+
+
+def doctor(config: MemoryConfig, options: Options) -> Any:
+    """Look at the log before the store is opened, which would mend it without a word; then at everything else."""
+    if not config.database.exists():
+        raise InputError(f"there is no store at {config.database}")
+    torn = diagnosis.torn_log(config.database)
+    if torn is not None and options.check:
+        return diagnosis.torn(torn).as_dict()
+    try:
+        memory = Memory(config)
+    except StoreError as error:
+        return diagnosis.damaged(error).as_dict()
+    with memory:
+        return memory.doctor(mend=not options.check, torn=torn)

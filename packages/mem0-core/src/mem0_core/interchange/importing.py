@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from mem0_core.errors import InputError
 from mem0_core.interchange.chats import Said
+from mem0_core.interchange.exporting import FORMAT as EXPORT
+from mem0_core.interchange.exporting import read_export
 from mem0_core.interchange.files import read_chats
+from mem0_core.interchange.mem0_v1 import FORMAT, read_installation
 from mem0_core.records import Scope
 from mem0_core.text import parse_one
 
 if TYPE_CHECKING:
     from mem0_core.memory import Memory
 
-__all__ = ["Batch", "batches", "import_chats"]
+__all__ = ["Batch", "batches", "import_chats", "import_export", "import_mem0_v1"]
 
 
 @dataclass(slots=True)
@@ -100,6 +103,66 @@ def import_chats(
         before += len(batch.messages)
         tell(0, None, before)
     return result
+
+
+def import_mem0_v1(
+    memory: Memory,
+    path: str | Path,
+    *,
+    history: str | Path | None = None,
+    collection: str | None = None,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    run_id: str | None = None,
+    on_progress: Callable[[int, int | None], object] | None = None,
+) -> dict[str, Any]:
+    """Take the memories of a mem0 1.x installation over, with their ids, times, metadata and history.
+
+    Args:
+        path: a folder that holds its Qdrant or FAISS folder; see `mem0_v1.read_installation`.
+        user_id, agent_id, run_id: whose memories those are that name nobody.
+
+    Returns:
+        ``format``, ``messages`` (memories found), ``conversations`` (collections), what `Memory.adopt` returns, and as
+        ``skipped`` entries of the vector store that are no memories.
+
+    Raises:
+        InputError, ScopeError: naming the file, the memory and the reason; nothing is written.
+    """
+    given = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
+    ids = {axis: value for axis, value in given.items() if value is not None}
+    file = None if history is None else Path(history)
+    found = read_installation(Path(path), history=file, collection=collection, ids=ids)
+    adopted = memory.adopt(found.memories, history=found.history, on_progress=on_progress)
+    skipped = [{"reason": "is no memory", "item": found.skipped}] * min(1, found.skipped)
+    counts = {"format": FORMAT, "messages": len(found.memories), "conversations": len(found.collections)}
+    return {**counts, "resumed": 0, "jobs": 0, **adopted, "skipped": skipped}
+
+
+def import_export(
+    memory: Memory, path: str | Path, *, on_progress: Callable[[int, int | None], object] | None = None
+) -> dict[str, Any]:
+    """Take over what `Memory.export` wrote: memories with their ids, times, metadata, history and pins.
+
+    They are embedded anew, and rules read their relations again, where there is no model; messages are not taken over.
+
+    Returns:
+        as `import_mem0_v1` does.
+    """
+    memories, history = read_export(Path(path))
+    adopted = memory.adopt(memories, history=history, on_progress=on_progress)
+    for one in memories:
+        if one.get("pinned") and memory.get(one["id"]) is not None:
+            memory.pin(one["id"])
+    return {
+        "format": EXPORT,
+        "messages": len(memories),
+        "conversations": 1,
+        "resumed": 0,
+        "jobs": 0,
+        **adopted,
+        "skipped": [],
+    }
 
 
 def batches(

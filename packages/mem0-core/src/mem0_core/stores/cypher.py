@@ -11,9 +11,10 @@ stand beside it for people to read. Every value is a parameter; texts are made o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from mem0_core.care import Unsound
 from mem0_core.flow import Flow, do, run
 from mem0_core.ports import Around, GraphChanges, GraphTruth, Position
 from mem0_core.records import Axis, Days, Node, Relation, Scope, Triplet
@@ -123,6 +124,31 @@ class CypherGraph:
     def forget(self, scope: Scope | None) -> None:
         """What was deleted goes as the projection follows; pages and logs are the database's own to scrub."""
         run(self._follow())
+
+    def examine(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[Unsound]:
+        """Whether it holds the relations of the truth, and no others; see `care.Examined`."""
+        for scope in partitions:
+            ours = {relation.row: _compared(relation) for relation in self.relations(scope)}
+            theirs = {relation.row: _compared(relation) for relation in self._truth.relations(scope, ended=True)}
+            lacking, surplus = theirs.keys() - ours.keys(), ours.keys() - theirs.keys()
+            other = [row for row in ours.keys() & theirs.keys() if ours[row] != theirs[row]]
+            if lacking or surplus or other:
+                counts = ((lacking, "lacks"), (surplus, "has gone relations:"), (other, "tells otherwise of"))
+                told = ", ".join(f"{verb} {len(rows)} ({_first(rows, theirs, ours)})" for rows, verb in counts if rows)
+                return [Unsound(f"of {len(theirs)} relations of {scope.partition[1]!r} it {told}")]
+        return []
+
+    def renew(self, unsound: Unsound) -> str:
+        """Remove all there is of this truth, and write it anew."""
+        run(self._renewed())
+        return "written anew from the truth"
+
+    def _renewed(self) -> Flow[None]:
+        while True:
+            here = self._cursor or (yield from self._found())
+            if (yield from self._move(here, Position("", 0))):  # of no epoch, so that following begins anew
+                break
+        yield from self._follow()
 
     # --- what a subclass brings --------------------------------------------------------------------------------------
 
@@ -345,6 +371,16 @@ class CypherGraph:
             **_ids(relation.scope),
             "embedding": _text(vector),
         }
+
+
+def _compared(relation: Relation) -> tuple[Any, ...]:
+    memories = tuple(sorted(relation.memories))
+    return str(relation.triplet), relation.weight, relation.valid_from, relation.valid_to, relation.scope, memories
+
+
+def _first(rows: Iterable[int], *named: Mapping[int, tuple[Any, ...]]) -> str:
+    row = min(rows)
+    return str(next(of[row][0] for of in named if row in of))
 
 
 def _shape(answer: Answer) -> Around:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mem0_core.care import VectorTable
 from mem0_core.ports import Around, GraphTruth, VectorIndex
 from mem0_core.records import Relation, Scope
 
@@ -87,6 +88,11 @@ class EmbeddedGraph:
     def forget(self, scope: Scope | None) -> None:
         self._nodes.forget(scope)
         self._relations.forget(scope)
+
+    @property
+    def parts(self) -> dict[VectorTable, VectorIndex]:
+        """The projections it is made of, by what they are of."""
+        return {"nodes": self._nodes, "edges": self._relations}
 
     def close(self) -> None:
         self._nodes.close()

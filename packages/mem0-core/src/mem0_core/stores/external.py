@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+from mem0_core.care import Unsound
 from mem0_core.errors import ConfigError, StoreError
 from mem0_core.ports import Position, VectorSource
 from mem0_core.records import Scope
@@ -178,6 +179,27 @@ class ExternalIndex:
         except _Outage as outage:
             log.warning("%s: %s; it is told of deletions later", self._store.name, outage)
         self._truth.forget(scope)
+
+    def examine(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[Unsound]:
+        """Whether the vector store holds the rows of the truth; see `care.Examined`."""
+        found = []
+        for address in partitions:
+            if difference := self.compare(address):
+                kinds = (
+                    (difference.lacking, "lacks"),
+                    (difference.surplus, "still has"),
+                    (difference.strange, "garbled"),
+                )
+                told = ", ".join(f"{kind} {len(rows)}" for rows, kind in kinds if rows)
+                name = f"the partition of {address.partition[0]} {address.partition[1]!r} in {self._store.name}"
+                found.append(Unsound(f"{name}, of {len(self._source.rows(address))} vectors: {told}", address))
+        return found
+
+    def renew(self, unsound: Unsound) -> str:
+        """Bring the partition to what the truth has."""
+        assert unsound.address is not None
+        self.repair(self.compare(unsound.address))
+        return "repaired from the truth"
 
     def close(self) -> None:
         """Let go of it; the vector store is the caller's, and stays open."""

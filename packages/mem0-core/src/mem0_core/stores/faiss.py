@@ -29,7 +29,7 @@ import os
 import uuid
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -38,6 +38,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mem0_core.care import Unsound
 from mem0_core.errors import StoreError
 from mem0_core.ports import Position, VectorSource
 from mem0_core.records import Scope
@@ -56,6 +57,7 @@ _READ_STEP = 5000  # vectors read from the truth at once, so that loading takes 
 _BUILD_STEP = 1000  # vectors added between two looks at whether the index is being closed
 _DEAD_SHARE = 0.2  # HNSW cannot forget: above this share of removed vectors it is built anew
 _EXACT_ROWS = 50_000  # a search among at most so many rows of an HNSW partition scans them
+_ALIKE = 2e-3  # half precision moves a coordinate by less
 _FEW = 256  # a search among at most so many rows of a flat partition looks at nothing else
 _SUFFIXES = {".json", ".hnsw", ".rows", ".seal"}
 
@@ -122,6 +124,92 @@ class FaissIndex:
         """Wait until no HNSW graph is being built."""
         for partition in self._loaded():
             partition.join(timeout)
+
+    def examine(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[Unsound]:
+        """Whether the snapshots on disk are whole, and hold what the truth holds; see `care.Examined`."""
+        if self._folder is None:
+            return []
+        self.settle()
+        found = [unsound for address in addresses if (unsound := self._examined(address, address in partitions))]
+        return [*found, *self._left_over(addresses)]
+
+    def renew(self, unsound: Unsound) -> str:
+        assert self._folder is not None
+        address = unsound.address
+        if address is None:
+            for name in unsound.files:
+                (self._folder / name).unlink(missing_ok=True)
+            return "removed"
+        with self._lock:
+            dropped = self._partitions.pop(address, None)
+            self._bytes -= dropped.counted if dropped is not None else 0
+        if dropped is not None:
+            dropped.join()
+        _Snapshot(self._folder, address).remove()
+        rows = self._source.rows(address)
+        if len(rows) <= self._exact_limit:
+            return "removed: so few vectors need none"
+        _, vectors = self._source.vectors(rows[:1].tolist())
+        self.nearest(address, vectors, 1)
+        self.settle()
+        return "built anew from the truth"
+
+    def _examined(self, address: Scope, expected: bool) -> Unsound | None:
+        assert self._folder is not None
+        snapshot, rows = _Snapshot(self._folder, address), self._source.rows(address)
+        name = f"{snapshot.name} ({address.partition[0]} {address.partition[1]!r})"
+        if not snapshot.files():
+            if expected and len(rows) > self._exact_limit:
+                return Unsound(
+                    f"the snapshot {name} is missing: {len(rows)} vectors would be read at the next search", address
+                )
+            return None
+        if (damage := snapshot.damage()) is not None:
+            return Unsound(f"the snapshot {name} is damaged: {damage}", address)
+        loaded = snapshot.load()
+        if loaded is None:
+            return Unsound(f"the snapshot {name} cannot be read", address)
+        graph, at = loaded
+        now = self._source.position(address)
+        if at.epoch != now.epoch:
+            return None  # of before a purge or the like: the next search replaces it
+        if at.seq > now.seq:
+            return Unsound(f"the snapshot {name} is ahead of the truth ({at.seq}, {now.seq})", address)
+        difference = self._difference(address, graph, at, rows)
+        return None if difference is None else Unsound(f"the snapshot {name} {difference}", address)
+
+    def _difference(self, address: Scope, graph: _Graph, at: Position, rows: NDArray[np.int64]) -> str | None:
+        """How a snapshot, with what came after it, differs from the truth."""
+        held, later = set(graph.row_numbers().tolist()), set[int]()
+        more: int | None = at.seq
+        while more is not None:
+            changes = self._source.vector_changes(address, after=more, limit=_READ_STEP)
+            later |= set(changes.rows.tolist())
+            held -= set(changes.removed.tolist())
+            more = changes.upto
+        truth = set(rows.tolist())
+        if lacking := truth - held - later:
+            return f"lacks {len(lacking)} of {len(truth)} vectors"
+        if surplus := (held | later) - truth:
+            return f"holds {len(surplus)} vectors that are gone"
+        same = np.array(sorted(held - later), dtype=np.int64)
+        for start in range(0, len(same), _READ_STEP):
+            ours, vectors = graph.vectors(same[start : start + _READ_STEP])
+            living, theirs = self._source.vectors(ours.tolist())
+            if not np.allclose(vectors, theirs[np.argsort(living)], atol=_ALIKE):
+                return "holds vectors that are not the truth's"
+        return None
+
+    def _left_over(self, addresses: Sequence[Scope]) -> list[Unsound]:
+        if self._folder is None or not self._folder.is_dir():
+            return []
+        known = {_Snapshot(self._folder, address).name for address in addresses}
+        stray = [
+            path.name
+            for path in sorted(self._folder.iterdir())
+            if path.suffix in _SUFFIXES and path.is_file() and "-".join(path.stem.split("-")[:2]) not in known
+        ]
+        return [Unsound(f"{len(stray)} snapshot files of nobody's ({stray[0]})", files=tuple(stray))] if stray else []
 
     def close(self) -> None:
         """Stop builders and write the snapshots of large partitions that changed."""
@@ -466,6 +554,26 @@ class _Snapshot:
             _log.warning("the vector snapshot %s cannot be used (%s): reading the truth", self._seal_path, error)
             return None
         return graph, Position(seal.epoch, seal.seq)
+
+    def files(self) -> list[Path]:
+        """All there is of it on disk."""
+        held = [self._seal_path] if self._seal_path.exists() else []
+        return [*held, *self._folder.glob(f"{self.name}-*")] if self._folder.is_dir() else held
+
+    def damage(self) -> str | None:
+        """What is wrong with its files; None where they are what the seal says."""
+        try:
+            seal = _Seal(**json.loads(self._seal_path.read_bytes()))
+            index, rows = self._folder / f"{seal.file}.hnsw", self._folder / f"{seal.file}.rows"
+            if (length := _length(index, rows)) != seal.length:
+                return f"its files have {length} bytes, its seal says {seal.length}"
+            if _checksum(index, rows) != seal.checksum:
+                return "its checksum does not match"
+        except FileNotFoundError as error:
+            return f"{Path(str(error.filename)).name} is missing"
+        except (OSError, ValueError, TypeError) as error:
+            return f"its seal cannot be read ({error})"
+        return None
 
     def _sweep(self, *, keep: str | None) -> None:
         for path in self._folder.glob(f"{self.name}-*"):

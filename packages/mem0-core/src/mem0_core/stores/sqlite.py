@@ -18,6 +18,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.archive import Archive
+from mem0_core.care import Care
 from mem0_core.errors import InputError, StoreError
 from mem0_core.filters import Filter
 from mem0_core.ports import (
@@ -48,6 +49,7 @@ from mem0_core.records import (
 )
 from mem0_core.stores.schema import HISTORY_COLUMNS, MIGRATIONS
 from mem0_core.stores.sqlite_archive import SQLiteArchive, check_filled
+from mem0_core.stores.sqlite_care import SQLiteCare
 from mem0_core.stores.sqlite_filters import casefold, filter_sql
 from mem0_core.stores.sqlite_graph import GraphWriter, SQLiteGraph, erase_graph, erase_support
 from mem0_core.stores.sqlite_jobs import SQLiteJobs, erase_jobs, finish, put
@@ -162,6 +164,7 @@ class SQLiteStore:
         self.talk: Talk = SQLiteTalk(self._read)
         self.jobs: JobQueue = SQLiteJobs(self._read, self._write)
         self.lexicon: Lexicon = SQLiteLexicon(self._read)
+        self.care: Care = SQLiteCare(self._read, self._write)
         self.archive: Archive = SQLiteArchive(self._read, self._write)
         if not self._in_memory:
             _make_folder(Path(self.path))

@@ -360,6 +360,36 @@ class GraphWriter:
                 ended.append(RelationChange(Event.DELETE, relation.triplet, relation=relation.row))
         return ended
 
+    def put_back(self, edge: int, change: RelationChange) -> None:
+        """Write a relation that was removed by hand, or lost an end, under its number again, to the evidence it has."""
+        source = self._node(change.source, change.triplet.source, change.types[0], change.vectors[0])
+        destination = self._node(change.destination, change.triplet.destination, change.types[1], change.vectors[1])
+        relationship, at, seq = change.triplet.relationship, change.at or self.at, next_seq(self.db, 1)
+        twin = "SELECT row FROM edges WHERE source = ? AND destination = ? AND relationship = ? AND valid_to IS NULL"
+        found = self.db.execute(f"{twin} AND row <> ?", (source, destination, relationship, edge)).fetchone()
+        if found:  # it was said again meanwhile
+            self.db.execute("UPDATE OR IGNORE evidence SET edge = ? WHERE edge = ?", (found[0], edge))
+            for table, column in (("edges", "row"), ("edge_vectors", "row"), ("evidence", "edge")):
+                self.db.execute(f"DELETE FROM {table} WHERE {column} = ?", (edge,))
+            self._touch(found[0])
+            return
+        ended = None
+        if self.db.execute("SELECT 1 FROM edge_tombstones WHERE row = ? AND NOT erased", (edge,)).fetchone():
+            next_one = "SELECT min(valid_from) FROM edges WHERE source = ? AND relationship = ? AND valid_from > ?"
+            ended = self.db.execute(next_one, (source, relationship, at)).fetchone()[0] or self.at
+        (weight,) = self.db.execute(
+            "SELECT max(1, count(*)) FROM evidence WHERE edge = ? AND NOT withdrawn", (edge,)
+        ).fetchone()
+        self.db.execute(
+            "INSERT INTO edges (row, user_id, agent_id, run_id, source, relationship, destination, weight, valid_from,"
+            " valid_to, seq, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (row) DO UPDATE"
+            " SET source = excluded.source, destination = excluded.destination, seq = excluded.seq,"
+            " changed = excluded.changed",
+            (edge, *ids_of(self.scope), source, relationship, destination, weight, at, ended, seq, seq),
+        )
+        blob = to_blob(change.vectors[2], self.dims)
+        self.db.execute("INSERT OR REPLACE INTO edge_vectors VALUES (?, ?)", (edge, blob))
+
     def retract(self, memory: int) -> list[int]:
         """Take back all that a memory says of what holds, to be said anew by `apply`; returns the rows for `settle`."""
         sql = (

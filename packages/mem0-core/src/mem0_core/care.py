@@ -1,0 +1,163 @@
+"""What looking after a store needs of the truth, beside its port: whether it is sound, a copy of it, its sums.
+
+A truth that is a file of ours has it (`stores.sqlite_care`); one in a server is looked after by the server's own tools.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+from mem0_core.errors import StoreError
+
+if TYPE_CHECKING:
+    from mem0_core.ports import MemoryStore
+    from mem0_core.records import HistoryRow, RelationChange, Scope
+
+__all__ = ["Care", "Examined", "Flaw", "Lost", "Progress", "Unsound", "VectorTable", "care_of"]
+
+Progress = Callable[[int, int | None], object]
+VectorTable = Literal["memories", "nodes", "edges"]
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Something in the truth that cannot be as it is.
+
+    Attributes:
+        kind: "damaged" is beyond mending, "vectorless" (rows of `table` without a vector) needs the embedder,
+            the others are the truth's own to mend.
+        what: the same in words.
+    """
+
+    kind: Literal["damaged", "index", "words", "counter", "stray", "vectorless"]
+    what: str
+    table: str = ""
+    rows: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A relation that was removed by hand, or lost an end to such a hand, and what is left of it.
+
+    Attributes:
+        row: its number.
+        vector: embedding of its sentence, (dims,) float32; None where that is gone too.
+        memories: ids of the living memories that say it.
+    """
+
+    row: int
+    vector: Any
+    memories: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unsound:
+    """What a projection holds that does not agree with the truth; `address` or `files` name the part."""
+
+    what: str
+    address: Scope | None = None
+    files: tuple[str, ...] = ()
+
+
+@runtime_checkable
+class Examined(Protocol):
+    """A projection that can be compared with the truth, and renewed from it."""
+
+    def examine(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[Unsound]:
+        """What does not agree with the truth; what is merely behind it is not unsound.
+
+        Args:
+            partitions, addresses: of the truth, see `Care`.
+        """
+        ...
+
+    def renew(self, unsound: Unsound) -> str:
+        """Make it agree, and say how."""
+        ...
+
+
+class Care(Protocol):
+    """Every method raises StoreError when the database fails."""
+
+    def flaws(self) -> list[Flaw]:
+        """What is wrong with the truth by itself."""
+        ...
+
+    def mend(self, flaw: Flaw) -> str:
+        """Mend a flaw that is the truth's own to mend, and say how."""
+        ...
+
+    def set_vectors(self, table: VectorTable, vectors: Sequence[tuple[int, Any]]) -> None:
+        """Give rows their vectors."""
+        ...
+
+    def texts(self, table: VectorTable, rows: Sequence[int]) -> list[tuple[int, str]]:
+        """What is embedded of each of these rows."""
+        ...
+
+    def lost(self) -> list[Lost]:
+        """Relations that were removed by hand."""
+        ...
+
+    def merged(self) -> bool:
+        """Whether names were made one, so that relations are not called as memories call them."""
+        ...
+
+    def holes(self) -> int:
+        """How many relations are gone without a trace: removed by hand, or purged."""
+        ...
+
+    def has_relation(self, scope: Scope, relation: RelationChange) -> bool:
+        """Whether exactly this scope has the relation, or had it until it ended."""
+        ...
+
+    def regain(self, lost: Lost | None, memory_id: str, relation: RelationChange) -> None:
+        """Put a relation back that `memory_id` says: under its number, where there is something left of it."""
+        ...
+
+    def give_up(self, lost: Lost) -> None:
+        """Remove what is left of a relation that nobody can name any more."""
+        ...
+
+    def begin_epoch(self) -> None:
+        """Let every projection start anew."""
+        ...
+
+    def partitions(self, table: VectorTable) -> list[Scope]:
+        """The ids that vectors are kept by: the first of each scope there is."""
+        ...
+
+    def addresses(self, table: VectorTable) -> list[Scope]:
+        """Every id there is, by itself: what a partition may be of, where searches name no other."""
+        ...
+
+    def copy(self, path: Path, *, on_progress: Progress | None = None) -> None:
+        """Write all that is committed into a new file, and check it."""
+        ...
+
+    def sums(self, scope: Scope | None) -> dict[str, Any]:
+        """How much there is of what."""
+        ...
+
+    def records(self, scope: Scope | None) -> Iterator[dict[str, Any]]:
+        """All memories with what belongs to them, as JSON objects, of one moment; see `interchange.exporting`."""
+        ...
+
+    def adopt_history(self, rows: Sequence[HistoryRow]) -> int:
+        """Take in the history of another store, in place of our own ADD of each memory; returns how many are new."""
+        ...
+
+
+def care_of(store: MemoryStore) -> Care:
+    """What looks after this store.
+
+    Raises:
+        StoreError: it is not a file of ours.
+    """
+    care: Care | None = getattr(store, "care", None)
+    if care is None:
+        raise StoreError(f"{type(store).__name__} is no file of ours: its server's own tools look after it")
+    return care

@@ -1,0 +1,29 @@
+"""What one memory, as it stands, says of the graph."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from mem0_core.flow import Flow
+from mem0_core.pipelines.relate import relate
+from mem0_core.pipelines.request import Told
+from mem0_core.ports import Ports
+from mem0_core.records import MemoryItem, Message, RelationChange
+
+__all__ = ["stated"]
+
+
+def stated(ports: Ports, item: MemoryItem) -> Flow[tuple[RelationChange, ...]]:
+    """The changes to the graph that a memory brings about, for a plan whose only change is of this memory.
+
+    What it says holds since the memory's own time.
+
+    Raises:
+        ModelError: a model call failed.
+    """
+    if ports.graph is None:
+        return ()
+    at = item.updated_at or item.created_at
+    said = Message(item.role or "user", item.text, name=item.actor_id, timestamp=at)
+    changes, _ = yield from relate(ports, ports.graph, Told(item.scope, (said,)))
+    return tuple(dataclasses.replace(change, memories=(0,), messages=(), at=change.at or at) for change in changes)

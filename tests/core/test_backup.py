@@ -1,0 +1,234 @@
+"""Backups of a live store and going back to them; exports and taking them over; what a store holds."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+from mem0_core.errors import InputError, StoreError
+from mem0_core.interchange.importing import import_export
+from mem0_core.operations.backup import restore
+from mem0_core.stores.sqlite_care import check_file
+from tests.support import MODES, Driven, Mode, open_memory
+
+SAID = ("I live in Rome.", "I work at Acme.", "I moved to Oslo.")
+
+
+def filled(folder: Path, user: str = "ann") -> Any:
+    memory = open_memory(folder)
+    for text in SAID:
+        memory.add(text, user_id=user)
+    return memory
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_backup_is_one_file_that_opens_as_a_store(tmp_path: Path, mode: Mode) -> None:
+    with filled(tmp_path / "data") as memory:
+        driven: Any = Driven(memory, mode)
+        copy = tmp_path / "copy" / "history.db"
+        copy.parent.mkdir()
+        told = driven.backup(copy)
+        assert told == {"path": str(copy), "bytes": copy.stat().st_size, "memories": 3}
+        assert [path.name for path in copy.parent.iterdir()] == ["history.db"]
+        with pytest.raises(InputError, match="exists already"):
+            driven.backup(copy)
+        assert driven.backup(copy, overwrite=True)["memories"] == 3
+        mine = {one["memory"] for one in driven.get_all(user_id="ann")["results"]}
+        theirs = driven.relations(user_id="ann", ended=True)
+    with open_memory(tmp_path / "copy") as memory:
+        assert {one["memory"] for one in memory.get_all(user_id="ann")["results"]} == mine
+        assert memory.relations(user_id="ann", ended=True) == theirs
+        assert memory.doctor()["findings"] == []
+
+
+def test_a_backup_of_a_live_store_is_of_one_moment(tmp_path: Path) -> None:
+    """While another thread writes: memories, vectors and history of every copy agree, and the writer is not refused."""
+    with open_memory(tmp_path / "data") as memory:
+        memory.add_many([f"ballast {number}" for number in range(3000)], user_id="ann")
+        stop, failed = Event(), list[BaseException]()
+
+        def write() -> None:
+            number = 0
+            try:
+                while not stop.is_set():
+                    memory.add(f"I met person {number}.", user_id="ann", infer=False)
+                    number += 1
+            except BaseException as error:  # noqa: BLE001 - told to the test
+                failed.append(error)
+
+        writer = Thread(target=write)
+        writer.start()
+        try:
+            seen: list[int] = []
+            for number in range(4):
+                copy = tmp_path / f"{number}.db"
+                memory.backup(copy, on_progress=lambda done, total: seen.append(done))
+                with closing(sqlite3.connect(copy)) as db:
+                    counts = [
+                        db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+                        for table in ("memories", "vectors", "sketches", "history")
+                    ]
+                assert len(set(counts)) == 1
+        finally:
+            stop.set()
+            writer.join()
+        assert failed == []
+        assert seen
+
+
+def test_restoring_goes_back_for_whoever_has_it_open_too(tmp_path: Path) -> None:
+    with filled(tmp_path / "data") as memory:
+        database, copy = memory.config.database, tmp_path / "copy.db"
+        memory.backup(copy)
+        memory.add("I like tea.", user_id="ann")
+        memory.search("tea", user_id="ann")
+        with pytest.raises(InputError, match="exists already"):
+            restore(copy, database)
+        assert restore(copy, database, overwrite=True)["memories"] == 3
+        assert "I like tea." not in [one["memory"] for one in memory.search("tea", user_id="ann")["results"]]
+        memory.add("I like milk.", user_id="ann")  # under a number that the tea had
+        assert memory.search("milk", user_id="ann")["results"][0]["memory"] == "I like milk."
+        assert memory.doctor()["findings"] == []
+    assert restore(copy, tmp_path / "elsewhere" / "history.db")["restored"] == 3
+
+
+def test_a_copy_is_checked_before_anything_is_touched(tmp_path: Path) -> None:
+    with filled(tmp_path / "data") as memory:
+        database, copy = memory.config.database, tmp_path / "copy.db"
+        memory.backup(copy)
+    data = bytearray(copy.read_bytes())
+    data[5000:9000] = b"\x5a" * 4000
+    copy.write_bytes(data)
+    before = database.read_bytes()
+    with pytest.raises(StoreError, match=r"copy\.db is"):
+        restore(copy, database, overwrite=True)
+    (tmp_path / "text").write_text("no database")
+    with pytest.raises(StoreError, match="is no store"):
+        restore(tmp_path / "text", database, overwrite=True)
+    with closing(sqlite3.connect(tmp_path / "other.db")) as db:
+        db.execute("CREATE TABLE things (name)")
+    with pytest.raises(StoreError, match="has the schema 0"):
+        restore(tmp_path / "other.db", database, overwrite=True)
+    with pytest.raises(InputError, match="there is no file"):
+        restore(tmp_path / "nowhere", database, overwrite=True)
+    assert database.read_bytes() == before
+
+
+def test_a_backup_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
+    with filled(tmp_path / "data") as memory:
+        with pytest.raises(StoreError):
+            memory.backup(tmp_path / "no" / "such" / "folder.db")
+        with pytest.raises(InputError, match="is a folder"):
+            memory.backup(tmp_path, overwrite=True)
+        memory.backup(tmp_path / "copy.db")
+    assert check_file(tmp_path / "copy.db") == 3
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy.db", "data"]
+
+
+# --- exports -----------------------------------------------------------------------------------------------------
+
+
+def records(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_an_export_has_all_that_belongs_to_memories(tmp_path: Path, mode: Mode) -> None:
+    with filled(tmp_path / "data") as memory:
+        memory.add("I like milk.", user_id="bob")
+        (rome, *_) = [one for one in memory.get_all(user_id="ann")["results"] if "Rome" in one["memory"]]
+        memory.update(rome["id"], "I lived in Rome.")
+        (acme, *_) = [one for one in memory.get_all(user_id="ann")["results"] if "Acme" in one["memory"]]
+        memory.delete(acme["id"])
+        driven: Any = Driven(memory, mode)
+        told = driven.export(tmp_path / "all.jsonl")
+        every = records(tmp_path / "all.jsonl")
+        assert every[0] == {"kind": "header", "format": "mem0-core", "version": 1, "scope": {}}
+        counts = {kind: sum(one["kind"] == kind for one in every) for kind in told["written"]}
+        assert counts == told["written"]
+        held = {one["id"]: one for one in every if one["kind"] == "memory"}
+        assert [row["event"] for row in held[rome["id"]]["history"]] == ["ADD", "UPDATE"]
+        messages = {one["id"]: one["content"] for one in every if one["kind"] == "message"}
+        assert [messages[number] for number in held[rome["id"]]["messages"]] == ["I live in Rome."]
+        relations = [one for one in every if one["kind"] == "relation"]
+        assert {one["destination"] for one in relations} >= {"Rome", "Oslo"}
+        assert all(one["evidence"] or one["withdrawn"] for one in relations)
+        gone = [one for one in every if one["kind"] == "history"]
+        assert [(one["memory_id"], one["event"]) for one in gone] == [(acme["id"], "ADD"), (acme["id"], "DELETE")]
+        driven.export(tmp_path / "bob.jsonl", user_id="bob")
+        theirs = records(tmp_path / "bob.jsonl")
+        assert {one.get("user_id", "bob") for one in theirs[1:]} == {"bob"}
+        assert "ann" not in (tmp_path / "bob.jsonl").read_text()
+        with pytest.raises(InputError, match="exists already"):
+            driven.export(tmp_path / "bob.jsonl")
+        with pytest.raises(InputError, match="unknown format"):
+            driven.export(tmp_path / "x", format="xml")
+
+
+def test_the_graph_as_two_tables(tmp_path: Path) -> None:
+    with filled(tmp_path / "data") as memory:
+        memory.export(tmp_path / "graph", format="csv")
+        relations = memory.relations(user_id="ann", ended=True)
+    with (tmp_path / "graph" / "nodes.csv").open(newline="") as file:
+        nodes = {row["id"]: row["name"] for row in csv.DictReader(file)}
+    with (tmp_path / "graph" / "edges.csv").open(newline="") as file:
+        edges = list(csv.DictReader(file))
+    assert {(row["source"], row["relationship"], row["destination"], row["evidence"]) for row in edges} == {
+        (one["source"], one["relationship"], one["destination"], " ".join(one["memories"])) for one in relations
+    }
+    assert all(nodes[row["source_id"]] == row["source"] for row in edges)
+    assert sum(row["valid_to"] == "" for row in edges) == 2
+
+
+def test_an_export_is_taken_over_with_ids_history_and_pins(tmp_path: Path) -> None:
+    with filled(tmp_path / "one") as memory:
+        (rome, *_) = [one for one in memory.get_all(user_id="ann")["results"] if "Rome" in one["memory"]]
+        memory.pin(rome["id"])
+        memory.export(tmp_path / "all.jsonl")
+        before, told = memory.get_all(user_id="ann")["results"], memory.history(rome["id"])
+        related = {(one["source"], one["relationship"], one["destination"]) for one in memory.relations(user_id="ann")}
+    with open_memory(tmp_path / "other") as memory:
+        result = import_export(memory, tmp_path / "all.jsonl")
+        assert (result["added"], result["history"]) == (3, 3)
+        after = memory.get_all(user_id="ann")["results"]
+        assert [(one["id"], one["memory"], one["created_at"]) for one in after] == [
+            (one["id"], one["memory"], one["created_at"]) for one in before
+        ]
+        assert memory.history(rome["id"]) == told
+        assert [one["id"] for one in memory.context(user_id="ann")["memories"]] == [rome["id"]]
+        assert related == {
+            (one["source"], one["relationship"], one["destination"]) for one in memory.relations(user_id="ann")
+        }
+        assert import_export(memory, tmp_path / "all.jsonl")["known"] == 3
+
+
+def test_a_broken_export_names_its_line(tmp_path: Path) -> None:
+    with filled(tmp_path / "one") as memory:
+        memory.export(tmp_path / "all.jsonl")
+        with (tmp_path / "all.jsonl").open("a") as file:
+            file.write('{"kind": \n')
+        with pytest.raises(InputError, match=r"all.jsonl: line \d+ is no JSON"):
+            import_export(memory, tmp_path / "all.jsonl")
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_how_much_there_is(tmp_path: Path, mode: Mode) -> None:
+    with filled(tmp_path / "data") as memory:
+        memory.add("I like milk.", user_id="bob", run_id="r1")
+        driven: Any = Driven(memory, mode)
+        whole = driven.stats()
+        assert (whole["memories"], whole["users"], whole["runs"], whole["messages"]) == (4, 2, 1, 4)
+        assert (whole["relations"], whole["ended_relations"]) == (3, 1)
+        assert whole["history"] == {"ADD": 4}
+        assert whole["embedder"] == {"name": memory.embedder.name, "dims": memory.embedder.dims}
+        assert whole["bytes"]["store"] > 0
+        one = driven.stats(user_id="bob")
+        assert (one["memories"], one["users"], one["history"]) == (1, 1, {"ADD": 1})
+        assert "bytes" not in one
