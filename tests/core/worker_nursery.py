@@ -1,6 +1,9 @@
-"""Run as a script: put jobs off, let two processes do them, kill one of them all the time, and check what came of it.
+"""Run as a script: let processes add and do what was put off, kill one of them all the time, and check what came of it.
 
-``python worker_nursery.py FOLDER JOBS SEED`` prints one JSON object.
+``python worker_nursery.py FOLDER JOBS SEED [WORKERS ADDS KILL_EVERY [URL]]`` prints one JSON object. JOBS are put off
+before the workers start; of ADDS each worker adds its share by itself, one now and the next in the background, and the
+one that takes the place of a killed one goes on where that was last known to be. The store is a file in FOLDER, or the
+PostgreSQL at URL, in a schema of its own.
 """
 
 from __future__ import annotations
@@ -9,21 +12,24 @@ import json
 import os
 import random
 import signal
-import sqlite3
 import sys
 import time
 import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mem0_core import Memory, Scope
-from mem0_core.records import Message
+from mem0_core.ports import MemoryStore
+from mem0_core.records import Event, Message
 from mem0_core.stores.sqlite import SQLiteStore
 from mem0_core.testing import HashEmbedder, ScriptedChat
 
 USERS = 10
-KILL_EVERY = 0.1
 PATIENCE = 240.0
+SCHEMA = "mem0_nursery"
 BACKGROUND = {"lease": 0.4, "backoff": 0.01, "batch": 4, "workers": 2}
 
 
@@ -40,68 +46,132 @@ def model(task: str, messages: Any) -> Any:
     return "Somebody counts."
 
 
-def work(folder: Path) -> None:
-    config = {"durability": "process", "path": str(folder), "background": BACKGROUND}
-    with Memory(config, embedder=HashEmbedder(dims=32), llm=ScriptedChat(model)) as memory:
-        memory.flush()
+@dataclass(frozen=True)
+class Nursery:
+    folder: Path
+    jobs: int
+    seed: int
+    workers: int = 2
+    adds: int = 0
+    kill_every: float = 0.1
+    url: str = ""
 
-
-def start(folder: Path) -> int:
-    pid = os.fork()
-    if pid == 0:
+    @contextmanager
+    def store(self) -> Iterator[MemoryStore]:
+        store = self.opened()
         try:
-            work(folder)
-        except BaseException:  # noqa: BLE001 - told, and the process ends
-            traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
-    return pid
+            yield store
+        finally:
+            store.close()
+
+    def opened(self) -> MemoryStore:
+        if not self.url:
+            return SQLiteStore(self.folder / "history.db", durability="process")
+        from mem0_core.stores.postgres import PostgresStore
+
+        return PostgresStore(self.url, schema=SCHEMA)
+
+    # --- what is to be learnt ----------------------------------------------------------------------------------------
+
+    def wanted(self, kind: str, count: int) -> dict[Scope, list[str]]:
+        """For each user what is said, in its order."""
+        said: dict[Scope, list[str]] = {}
+        for number in range(count):
+            user = f"{kind}{number % USERS}"
+            said.setdefault(Scope(user), []).append(f"{user} says{number}")
+        return said
+
+    def fill(self) -> None:
+        with self.store() as store:
+            if self.url:
+                store.reset()
+            for scope, texts in self.wanted("user", self.jobs).items():
+                for text in texts:
+                    message = Message("user", text)
+                    store.jobs.put(scope, "remember", at="2025-01-01T00:00:00+00:00", messages=[message])
+
+    # --- the workers -------------------------------------------------------------------------------------------------
+
+    def work(self, place: int) -> None:
+        config = {"durability": "process", "path": str(self.folder), "background": BACKGROUND}
+        with Memory(config, embedder=HashEmbedder(dims=32), llm=ScriptedChat(model), store=self.opened()) as memory:
+            told = self.folder / f"told {place}"
+            done = int(told.read_text()) if told.exists() else 0
+            for number in range(place, self.adds, self.workers):
+                if number < done:
+                    continue
+                user = f"adder{number % USERS}"
+                memory.add(f"{user} says{number}", user_id=user, timestamp="2025-01-01", background=bool(number % 2))
+                told.write_text(str(number + 1))  # lost with the process at worst: then it is added once more
+            memory.flush()
+            signal.pause()  # its part is done; its threads wait for work that another leaves behind
+
+    def start(self, place: int) -> int:
+        pid = os.fork()
+        if pid == 0:
+            try:
+                self.work(place)
+            except BaseException:  # noqa: BLE001 - told, and the process ends
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        return pid
+
+    def left(self) -> bool:
+        told = [self.folder / f"told {place}" for place in range(min(self.workers, self.adds))]
+        last = [range(place, self.adds, self.workers)[-1] + 1 for place in range(len(told))]
+        if any(not file.exists() or file.read_text() != str(end) for file, end in zip(told, last, strict=True)):
+            return True
+        with self.store() as store:
+            return any(job.kind == "remember" for job in store.jobs.listed())
+
+    def run(self) -> int:
+        """Let them work, and kill one all the time; returns how many were killed."""
+        chance = random.Random(self.seed)
+        workers = [self.start(place) for place in range(self.workers)]
+        kills, deadline = 0, time.monotonic() + PATIENCE
+        while self.left() and time.monotonic() < deadline:
+            time.sleep(self.kill_every)
+            place = chance.randrange(len(workers))
+            _kill(workers[place])
+            kills += 1
+            workers[place] = self.start(place)
+        for pid in workers:
+            _kill(pid)
+        return kills
+
+    # --- what came of it ---------------------------------------------------------------------------------------------
+
+    def report(self) -> dict[str, int]:
+        put_off, added = self.wanted("user", self.jobs), self.wanted("adder", self.adds)
+        found: dict[str, int] = {"left": int(self.left()), "lost": 0, "twice": 0, "out_of_order": 0}
+        found["messages_lost"] = found["messages_twice"] = 0
+        with self.store() as store:
+            for scope, texts in {**put_off, **added}.items():
+                items = sorted(store.find(scope), key=lambda item: item.row or 0)
+                learnt = [item.text for item in items]
+                adds = [row for item in items for row in store.history(item.id) if row.event == Event.ADD.value]
+                heard = [message.content for message in store.talk.messages(scope)]
+                found["lost"] += len(set(texts) - set(learnt))
+                found["twice"] += len(learnt) - len(set(learnt)) + len(adds) - len(items)
+                found["out_of_order"] += scope in put_off and learnt != texts
+                found["messages_lost"] += len(set(texts) - set(heard))
+                found["messages_twice"] += len(heard) - len(set(heard))
+        return found
 
 
-def fill(folder: Path, jobs: int) -> None:
-    store = SQLiteStore(folder / "history.db", durability="process")
-    for number in range(jobs):
-        message = Message("user", f"user{number % USERS} says{number}")
-        store.jobs.put(Scope(f"user {number % USERS}"), "remember", at="2025-01-01T00:00:00+00:00", messages=[message])
-    store.close()
+def _kill(pid: int) -> None:
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
 
 
-def left(folder: Path) -> int:
-    with sqlite3.connect(folder / "history.db", timeout=30) as db:
-        return int(db.execute("SELECT count(*) FROM jobs WHERE kind = 'remember'").fetchone()[0])
-
-
-def main(folder: Path, jobs: int, seed: int) -> None:
-    chance = random.Random(seed)
-    fill(folder, jobs)
-    workers = [start(folder), start(folder)]
-    kills, deadline = 0, time.monotonic() + PATIENCE
-    while left(folder) and time.monotonic() < deadline:
-        time.sleep(KILL_EVERY)
-        place = chance.randrange(len(workers))
-        os.kill(workers[place], signal.SIGKILL)
-        os.waitpid(workers[place], 0)
-        kills += 1
-        workers[place] = start(folder)
-    for pid in workers:
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
-    with sqlite3.connect(folder / "history.db") as db:
-        added = [text for (text,) in db.execute("SELECT new_memory FROM history WHERE event = 'ADD' ORDER BY rowid")]
-        messages = db.execute("SELECT count(*), count(DISTINCT content) FROM messages").fetchone()
-    wanted = [f"user{number % USERS} says{number}" for number in range(jobs)]
-    of_user = {user: [text for text in wanted if text.startswith(f"user{user} ")] for user in range(USERS)}
-    report = {
-        "left": left(folder),
-        "lost": len(set(wanted) - set(added)),
-        "twice": len(added) - len(set(added)),
-        "out_of_order": sum(
-            [text for text in added if text.startswith(f"user{user} ")] != of_user[user] for user in range(USERS)
-        ),
-        "messages_twice": messages[0] - messages[1],
-    }
-    print(json.dumps({**report, "jobs": jobs, "kills": kills}))  # noqa: T201
+def main(folder: str, jobs: str, seed: str, *more: str) -> None:
+    read: tuple[Callable[[str], Any], ...] = (int, int, float, str)
+    nursery = Nursery(Path(folder), int(jobs), int(seed), *(as_(text) for as_, text in zip(read, more, strict=False)))
+    nursery.fill()
+    kills = nursery.run()
+    print(json.dumps({**nursery.report(), "jobs": nursery.jobs, "kills": kills}))  # noqa: T201
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(*sys.argv[1:])

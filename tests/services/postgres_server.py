@@ -2,7 +2,7 @@
 
 ::
 
-    with PostgresServer(folder) as server:      # up when this returns
+    with temporary_server() as server:          # up when this returns
         psycopg.connect(server.url)
         server.kill()                           # as a crash does
         server.start()                          # the same data at the same url
@@ -116,6 +116,13 @@ def postgres_url() -> Iterator[str]:
     if url := os.environ.get("POSTGRES_URL"):
         yield url
         return
+    with temporary_server() as server:
+        yield server.url
+
+
+@contextmanager
+def temporary_server() -> Iterator[PostgresServer]:
+    """One in a folder of its own; not pytest's, which nobody but its owner may enter: root's server runs as another."""
     temporary = tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True)
     with temporary as folder, PostgresServer(Path(folder) / "data") as server:
-        yield server.url
+        yield server

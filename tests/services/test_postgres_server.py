@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from contextlib import ExitStack
 
 import psycopg
 import pytest
 
-from tests.services.postgres_server import PostgresServer, PostgresUnavailable, postgres_url
+from tests.services.postgres_server import PostgresUnavailable, postgres_url, temporary_server
 
 
 @pytest.mark.needs_server
-def test_it_keeps_what_was_committed_when_it_is_killed(tmp_path: Path) -> None:
-    server = PostgresServer(tmp_path / "data")
-    try:
-        server.start()
-    except PostgresUnavailable as reason:
-        pytest.skip(str(reason))
-    with server:
+def test_it_keeps_what_was_committed_when_it_is_killed() -> None:
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(temporary_server())
+        except PostgresUnavailable as reason:
+            pytest.skip(str(reason))
         with psycopg.connect(server.url) as db:
             db.execute("CREATE EXTENSION vector")
             db.execute("CREATE TABLE kept AS SELECT '[1,2]'::vector AS v")

@@ -22,6 +22,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, cast
+from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
@@ -32,6 +33,7 @@ from mem0_core.recipes import recipe_of
 
 __all__ = [
     "NO_GRAPH",
+    "PGVECTOR_ONLY",
     "PROVIDERS",
     "BackgroundConfig",
     "ComponentConfig",
@@ -46,7 +48,7 @@ __all__ = [
     "open_log",
 ]
 
-Kind = Literal["llm", "embedder", "reranker", "vector_store", "graph_store"]
+Kind = Literal["llm", "embedder", "reranker", "store", "vector_store", "graph_store"]
 
 PROVIDERS: dict[str, dict[str, str]] = {
     "llm": {
@@ -77,7 +79,14 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "llm": "mem0_core.wiring:llm_reranker",
         "llm_reranker": "mem0_core.wiring:llm_reranker",
     },
-    "vector_store": {"faiss": "mem0_core.stores.faiss:FaissIndex"},
+    "store": {
+        "sqlite": "mem0_core.stores.sqlite:SQLiteStore",
+        "postgres": "mem0_core.stores.postgres:PostgresStore",
+    },
+    "vector_store": {
+        "faiss": "mem0_core.stores.faiss:FaissIndex",
+        "pgvector": "mem0_core.stores.postgres_vectors:PgvectorIndex",
+    },
     "graph_store": {
         "sqlite": "mem0_core.stores.embedded_graph:EmbeddedGraph",
         "neo4j": "mem0_core.stores.neo4j:Neo4jGraph",
@@ -187,7 +196,12 @@ class MemoryConfig(BaseModel):
     """Without one, messages are kept verbatim."""
     embedder: Any = None
     """By default all-MiniLM-L6-v2 on onnxruntime, from local weights."""
+    store: ComponentConfig | None = None
+    """Where everything is kept, in place of a SQLite file: a URL, ``postgresql://user:password@host/database``, or
+    ``{"provider": "postgres", "config": {"url": ..., "schema": ...}}``; see `stores.postgres.PostgresStore`."""
     vector_store: ComponentConfig = Field(default_factory=lambda: ComponentConfig(provider="faiss"))
+    """Where vectors are searched. By default FAISS, and pgvector where `store` is PostgreSQL; mem0's keys of pgvector
+    (``host``, ``dbname``, ``connection_string``, ...) say where the store is."""
     reranker: Any = None
     graph_store: GraphConfig | None = None
     """Graph memory. By default it is on without a chat model, when rules read relations, and off with one; False, or
@@ -251,6 +265,27 @@ class MemoryConfig(BaseModel):
     def _no_graph(cls, value: Any) -> Any:
         return {"provider": NO_GRAPH} if value is False else value
 
+    @field_validator("store", mode="before")
+    @classmethod
+    def _store_url(cls, value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        if not value.startswith(("postgresql://", "postgres://")):
+            raise ValueError('a URL that begins with postgresql://, or {"provider": ..., "config": {...}}')
+        return {"provider": "postgres", "config": {"url": value}}
+
+    @property
+    def truth(self) -> ComponentConfig | None:
+        """`store`, or the database that mem0's keys of pgvector name; None for a SQLite file."""
+        if (
+            self.store is None
+            and self.vector_store.provider == "pgvector"
+            and (url := _pgvector_url(self.vector_store))
+        ):
+            size = self.vector_store.config.get("maxconn")
+            return ComponentConfig(provider="postgres", config={"url": url, **({"pool_size": size} if size else {})})
+        return self.store
+
     @property
     def folder(self) -> Path:
         if self.path is None and self.history_db_path is not None:
@@ -260,6 +295,20 @@ class MemoryConfig(BaseModel):
     @property
     def database(self) -> Path:
         return (self.history_db_path or self.folder / "history.db").expanduser()
+
+
+_PGVECTOR_KEYS = ("dbname", "user", "password", "host", "port", "sslmode")
+PGVECTOR_ONLY = (*_PGVECTOR_KEYS, "connection_string", "connection_pool", "minconn", "maxconn", "diskann", "hnsw")
+"""mem0's keys of pgvector that say where the store is, or nothing here."""
+
+
+def _pgvector_url(chosen: ComponentConfig) -> str | None:
+    """The URL that mem0's keys of pgvector come to; None where they name no database."""
+    keys = chosen.config
+    if keys.get("connection_string"):
+        return str(keys["connection_string"])
+    given = {key: str(keys[key]) for key in _PGVECTOR_KEYS if keys.get(key)}
+    return f"postgresql://?{urlencode(given, quote_via=quote)}" if given else None
 
 
 def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) -> MemoryConfig:

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, InputError, StoreError
 from mem0_core.filters import Filter, matches, parse_filters
-from mem0_core.ports import Commit, MemoryStore, Sketch, Turn, VectorIndex
+from mem0_core.ports import Commit, Lease, MemoryStore, Sketch, Turn, VectorIndex
 from mem0_core.records import (
     Change,
     Event,
@@ -444,6 +444,115 @@ class MemoryStoreContract:
         assert [job.messages[0].content for job in listed] == ["one", "two", "one"]
         assert {(job.kind, job.at, str(job.options)) for job in listed} == {("remember", AT, str(turns[0].options))}
         assert store.marked(ALICE, "diary") == 3
+
+    # --- the queue --------------------------------------------------------------------------------------------------
+
+    def put(self, store: MemoryStore, *texts: str, scope: Scope = ALICE) -> list[int]:
+        """Put off one job for each text."""
+        messages = [(Message("user", text),) for text in texts]
+        return [store.jobs.put(scope, "remember", at=AT, messages=each) for each in messages]
+
+    def take(self, store: MemoryStore, worker: str, *, seconds: float = 60.0, most: int = 1) -> list[int]:
+        return [job.row for job in store.jobs.lease(worker, seconds=seconds, most=most)]
+
+    def test_jobs_of_one_partition_are_done_one_after_the_other(self, store: MemoryStore) -> None:
+        first, second = self.put(store, "one", "two")
+        (other,) = self.put(store, "three", scope=BOB)
+        (run,) = self.put(store, "four", scope=Scope("alice", run_id="r"))
+        assert [self.take(store, worker) for worker in ("a", "b", "c")] == [[first], [other], []]
+        assert not store.jobs.ready()
+        assert store.jobs.done(Lease("a", (first,)))
+        assert [self.take(store, "c"), self.take(store, "d")] == [[second], []]
+        assert store.jobs.done(Lease("c", (second,)))
+        assert self.take(store, "d") == [run]
+        assert [job.state for job in store.jobs.listed()] == ["leased", "leased"]
+
+    def test_what_can_be_done_together_is_leased_together(self, store: MemoryStore) -> None:
+        rows = self.put(store, "one", "two", "three")
+        store.jobs.put(ALICE, "summary", at=AT)
+        (job, *others) = store.jobs.lease("a", seconds=60, most=9)
+        assert [one.row for one in (job, *others)] == rows
+        assert [one.messages[0].content for one in (job, *others)] == ["one", "two", "three"]
+        store.jobs.release(Lease("a", tuple(rows)), error="down", retry_in=0.0)
+        assert self.take(store, "a", most=9) == rows[:1], "what failed is tried alone"
+
+    def test_a_lease_that_ran_out_is_anothers(self, store: MemoryStore) -> None:
+        (row,) = self.put(store, "one")
+        assert self.take(store, "slow", seconds=-1.0) == [row]
+        assert self.take(store, "next") == [row]
+        assert not store.jobs.keep(Lease("slow", (row,)), seconds=60)
+        assert not store.jobs.done(Lease("slow", (row,)))
+        lost = store.commit(changes_of([an_item("tea")]), scope=ALICE, at=AT, space=SPACE, lease=Lease("slow", (row,)))
+        assert (lost.lost, lost.applied) == (True, ())
+        assert store.find(ALICE) == []
+        store.jobs.release(Lease("slow", (row,)), error="late", retry_in=None)
+        assert [(job.state, job.attempts) for job in store.jobs.listed()] == [("leased", 0)]
+        done = store.commit(changes_of([an_item("tea")]), scope=ALICE, at=AT, space=SPACE, lease=Lease("next", (row,)))
+        assert not done.lost
+        assert store.jobs.listed() == []
+
+    def test_a_commit_removes_all_jobs_of_its_lease_or_none(self, store: MemoryStore) -> None:
+        one, two = self.put(store, "one", "two")
+        assert self.take(store, "a", most=2) == [one, two]
+        store.jobs.release(Lease("a", (two,)), error="", retry_in=60.0)
+        assert store.commit((), scope=ALICE, at=AT, lease=Lease("a", (one, two))).lost
+        assert [job.row for job in store.jobs.listed()] == [one, two]
+
+    def test_what_failed_waits_is_parked_and_comes_back(self, store: MemoryStore) -> None:
+        one, _ = self.put(store, "one", "two")
+        self.take(store, "a")
+        store.jobs.release(Lease("a", (one,)), error="down", retry_in=60.0)
+        assert self.take(store, "a") == [], "what comes after it waits for it"
+        later = store.jobs.next_at()
+        assert later is not None
+        assert later > 1e9, "so that idle workers sleep until then"
+        assert not store.jobs.retry(one), "it is not parked"
+        assert [(job.attempts, job.error) for job in store.jobs.listed()] == [(1, "down"), (0, None)]
+
+    def test_what_is_parked_lets_others_pass_and_comes_back_in_its_turn(self, store: MemoryStore) -> None:
+        one, two = self.put(store, "one", "two")
+        self.take(store, "a")
+        store.jobs.release(Lease("a", (one,)), error="bad", retry_in=None)
+        assert self.take(store, "a") == [two]
+        assert store.jobs.retry(one)
+        assert self.take(store, "b") == [], "no two jobs of a partition are done at once"
+        assert store.jobs.done(Lease("a", (two,)))
+        assert self.take(store, "b") == [one]
+
+    def test_what_a_worker_left_behind_can_be_freed(self, store: MemoryStore) -> None:
+        (row,) = self.put(store, "one")
+        self.take(store, "gone")
+        store.jobs.forsake("somebody else")
+        assert self.take(store, "a") == []
+        store.jobs.forsake("gone")
+        assert self.take(store, "a") == [row]
+
+    def test_a_summary_waits_once(self, store: MemoryStore) -> None:
+        rows = {store.jobs.put(scope, "summary", at=AT) for scope in (ALICE, ALICE, BOB)}
+        assert len(rows) == 2
+        store.erase_scope(ALICE, at=LATER)
+        assert [job.scope for job in store.jobs.listed()] == [BOB]
+
+    def test_the_last_unlearnt_messages_are_told_with_their_jobs(self, store: MemoryStore) -> None:
+        rows = self.put(store, "one", "two", "three")
+        found = store.jobs.unlearnt(ALICE, limit=2)
+        assert [(job.row, message.content) for job, message in found] == [(rows[1], "two"), (rows[2], "three")]
+        assert store.jobs.unlearnt(BOB, limit=2) == []
+
+    def test_many_workers_do_each_job_once_and_in_order(self, store: MemoryStore) -> None:
+        users = [Scope(f"user {number}") for number in range(4)]
+        done: dict[Scope, list[str]] = {user: [] for user in users}
+        for number in range(40):
+            self.put(store, f"{number}", scope=users[number % 4])
+
+        def work(number: int) -> None:
+            while store.jobs.next_at() is not None:
+                for job in store.jobs.lease(f"worker {number}", seconds=60):
+                    done[job.scope].append(job.messages[0].content)
+                    assert store.jobs.done(Lease(f"worker {number}", (job.row,)))
+
+        in_threads(work, 6)
+        assert list(done.values()) == [[f"{number}" for number in range(each, 40, 4)] for each in range(4)]
 
     # --- erasing ----------------------------------------------------------------------------------------------------
 

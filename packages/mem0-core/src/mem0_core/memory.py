@@ -99,6 +99,7 @@ from mem0_core.wiring import (
     graph_choice,
     graph_index,
     graph_options,
+    open_store,
     rerank_model,
     vector_index,
     worker_settings,
@@ -177,7 +178,7 @@ class Memory:
         llm, embedder, reranker: instances, ``"provider:model"`` or ``{"provider", "config"}``; they take
             precedence over `config`. Instances of a framework's classes serve where its adapter is installed
             (``mem0-langchain``, ``mem0-llamaindex``). With no `llm`, messages are kept verbatim.
-        store: a `MemoryStore` in place of the SQLite file.
+        store: a `MemoryStore` in place of the one that `config` names.
         index: a `VectorIndex` in place of the embedded FAISS projection, which must follow the same store; or a
             vector store of a framework, as above.
         graph: where relations are searched, as a provider's name (``"sqlite"``, ``"neo4j"``, ``"ladybug"``), a
@@ -222,7 +223,7 @@ class Memory:
         if self._graph_config is not None and self._graph_config.llm is not None:
             self._graph_chat = component("llm", "complete", self._graph_config.llm)
         self._end_log = open_log(self.config)
-        self._store = store if store is not None else self._open_store()
+        self._store = store if store is not None else open_store(self.config)
         self._index: VectorIndex | None = self._wired(index)
         self._graph: Graph | None = None
         self._adjacency: AdjacencyIndex | None = None
@@ -1326,6 +1327,8 @@ class Memory:
         await self._background.astop()
         if self._graph is not None and (disconnect := getattr(self._graph.index, "aclose", None)) is not None:
             await disconnect()
+        if (disconnect := getattr(self._store, "aclose", None)) is not None:
+            await disconnect()
         await asyncio.to_thread(self.close)
 
     def __enter__(self) -> Self:
@@ -1345,12 +1348,8 @@ class Memory:
         await self.aclose()
 
     def __repr__(self) -> str:
-        return f"<Memory {self.config.database} embedder={self._embedder.name}>"
-
-    def _open_store(self) -> MemoryStore:
-        from mem0_core.stores.sqlite import SQLiteStore
-
-        return SQLiteStore(self.config.database, durability=self.config.durability)
+        where = getattr(self._store, "where", self.config.database)
+        return f"<Memory {where} embedder={self._embedder.name}>"
 
     def _wired(self, index: VectorIndex | Foreign | None) -> VectorIndex | None:
         """The caller's index, made to follow the truth where it is a framework's vector store."""

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 from mem0_core.background import Settings
 from mem0_core.config import (
     NO_GRAPH,
+    PGVECTOR_ONLY,
     PROVIDERS,
     BackgroundConfig,
     ComponentConfig,
@@ -31,6 +32,7 @@ __all__ = [
     "graph_index",
     "graph_options",
     "llm_reranker",
+    "open_store",
     "rerank_model",
     "vector_index",
     "worker_settings",
@@ -99,19 +101,29 @@ def llm_reranker(
     return LLMReranker(component("llm", "complete", llm), custom_prompt=custom_prompt, max_chars=max_chars)
 
 
+def open_store(config: MemoryConfig) -> MemoryStore:
+    """The truth that `config` names: a SQLite file, unless it names another."""
+    chosen = config.truth or ComponentConfig(provider="sqlite", config={"path": config.database})
+    store: MemoryStore = build("store", chosen, durability=config.durability)
+    return store
+
+
 def vector_index(config: MemoryConfig, source: VectorSource, part: str = "") -> VectorIndex:
     """The projection of `vector_store`; mem0's keys that say nothing here (collection, dims) are taken and dropped.
 
-    A `part` is for names and relations. They are few, and lie beside the truth even if memories are searched elsewhere.
+    A truth that searches its own vectors says so by an attribute ``searched_by``: the provider, unless another is
+    chosen. A `part` is for names and relations. They are few, and lie beside the truth even if memories are searched
+    elsewhere.
     """
     chosen = config.vector_store
-    if part and chosen.provider not in PROVIDERS["vector_store"]:
-        chosen = ComponentConfig(provider="faiss")
+    if "vector_store" not in config.model_fields_set or (part and chosen.provider not in PROVIDERS["vector_store"]):
+        chosen = ComponentConfig(provider=getattr(source, "searched_by", "faiss"))
     keys = dict(chosen.config)
     database = config.database
     folder = Path(keys.pop("path", None) or database.parent / "faiss" / database.stem)
     folder = folder / part if part else folder
-    for mem0_only in ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2"):
+    mem0s = ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2")
+    for mem0_only in (*mem0s, *(PGVECTOR_ONLY if chosen.provider == "pgvector" else ())):
         keys.pop(mem0_only, None)
     spec = {"provider": chosen.provider, "config": keys}
     index: VectorIndex = build("vector_store", spec, source=source, folder=folder)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.errors import ConfigError, InputError, StoreError
 from mem0_core.filters import Filter
@@ -37,7 +37,7 @@ from mem0_core.records import (
     same_fact_key,
 )
 from mem0_core.stores.postgres_filters import filter_sql
-from mem0_core.stores.postgres_graph import GraphWriter, PostgresGraph, erase_graph, erase_support
+from mem0_core.stores.postgres_graph import GraphWriter, PostgresGraph, erase_graph, erase_support, parts_of
 from mem0_core.stores.postgres_hnsw import drop_graphs
 from mem0_core.stores.postgres_jobs import PostgresJobs, erase_jobs, finish, put
 from mem0_core.stores.postgres_marks import marked, set_mark
@@ -127,6 +127,8 @@ class PostgresStore:
         schema: where its tables are; made where they are missing, if the role may.
         pool_size: connections at most, for all threads together, and for each event loop.
         timeout: seconds a call waits for a connection before StoreError.
+        durability: with ``"process"`` a commit does not wait for the server's disk: what was acknowledged in the last
+            half second may be lost if the server, not this process, dies. ``"full"`` leaves that to its settings.
         partitions: of each table, when they are made; see `postgres_schema.PARTITIONS`.
         layout: ``"citus"`` distributes the tables instead.
 
@@ -138,6 +140,8 @@ class PostgresStore:
         StoreError: the server cannot be reached, or has no tables and this role may not make them.
     """
 
+    searched_by = "pgvector"  # see `wiring.vector_index`
+
     def __init__(
         self,
         url: str,
@@ -145,10 +149,12 @@ class PostgresStore:
         schema: str = "mem0",
         pool_size: int = 10,
         timeout: float = 10.0,
+        durability: Literal["full", "process"] = "full",
         layout: Layout = "postgres",
         partitions: int = PARTITIONS,
     ) -> None:
-        self._db = Database(url, schema=schema, pool_size=pool_size, timeout=timeout)
+        self._db = Database(url, schema=schema, pool_size=pool_size, timeout=timeout, wait=durability == "full")
+        self.where = self._db.where
         self._open(layout, partitions)
         self.memory_vectors = TableVectors(self._db, "memories", "vectors", "tombstones")
         self.graph: GraphTruth = PostgresGraph(self._db)
@@ -191,6 +197,9 @@ class PostgresStore:
         apart: bool = False,
     ) -> Steps[Commit]:
         parts = {part_of(scope), *(part_of(change.after.scope) for change in changes)}
+        over = [one.relation for one in relations if one.relation is not None]
+        changed = [one.after.id for one in changes if one.before is not None]
+        parts.update((yield from parts_of(relations=over, memory_ids=changed)))
         yield from within(scope if len(parts) == 1 else None)
         yield from hold(*parts)
         dims = yield from _fix_space(space)

@@ -7,7 +7,7 @@ and written by statements that cross the wire together.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -300,13 +300,15 @@ def _memories(edges: Sequence[int]) -> Steps[dict[int, list[str]]]:
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
-def parts_of(*, relations: Iterable[int] = (), memories: Iterable[int] = ()) -> Steps[list[str]]:
+def parts_of(*, relations: Sequence[int] = (), memory_ids: Sequence[str] = ()) -> Steps[list[str]]:
     """The parts that a writer has to `hold` to end these relations, and those that came of these memories."""
-    edges, rows = list(relations), list(memories)
-    if not edges and not rows:
+    if not relations and not memory_ids:
         return []
-    sql = "SELECT part FROM edges WHERE row = ANY(%s) UNION SELECT part FROM evidence WHERE memory = ANY(%s)"
-    return [part for (part,) in (yield from ask(sql, (edges, rows)))]
+    sql = (
+        "SELECT part FROM edges WHERE row = ANY(%s) UNION SELECT v.part FROM evidence AS v"
+        " JOIN memories AS m ON m.row = v.memory WHERE m.id = ANY(%s)"
+    )
+    return [part for (part,) in (yield from ask(sql, (list(relations), list(memory_ids))))]
 
 
 @dataclasses.dataclass(slots=True)

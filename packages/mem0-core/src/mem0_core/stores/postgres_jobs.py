@@ -175,7 +175,11 @@ class PostgresJobs:
     ready, aready = reads(_ready)
 
     def _next_at(self) -> Steps[float | None]:
-        sql = "SELECT min(greatest(ready_at, leased_until)) FROM jobs WHERE state = 'waiting'"
+        sql = (
+            "SELECT min(greatest(j.ready_at, h.until)) FROM jobs AS j JOIN (SELECT part, min(row) AS first,"
+            " max(leased_until) AS until FROM jobs WHERE state = 'waiting' GROUP BY part) AS h"
+            " ON h.part = j.part AND h.first = j.row"
+        )
         [(found,)] = yield from ask(sql)
         return None if found is None else float(found)
 

@@ -236,13 +236,14 @@ class Database:
         schema: where the tables are.
         pool_size: connections at most, for all threads together and for each event loop.
         timeout: seconds that a call waits for a connection.
+        wait: whether a commit waits for the server's disk, where its settings say so.
 
     Raises:
         MissingExtra: psycopg, its pool or pgvector's adapter is not installed.
         ConfigError: the URL cannot be read.
     """
 
-    def __init__(self, url: str, *, schema: str, pool_size: int = 10, timeout: float = 10.0) -> None:
+    def __init__(self, url: str, *, schema: str, pool_size: int = 10, timeout: float = 10.0, wait: bool = True) -> None:
         try:
             import psycopg
             import psycopg_pool
@@ -260,6 +261,7 @@ class Database:
         self.schema = schema
         self._psycopg, self._pools, self._adapter = psycopg, psycopg_pool, adapter
         self._url, self._size, self._timeout = url, pool_size, timeout
+        self._session = _SESSION if wait else f"{_SESSION}, set_config('synchronous_commit', 'off', false)"
         self._lock = threading.Lock()
         self._pool: ConnectionPool[Connection[Any]] | None = None
         self._of_loops: dict[asyncio.AbstractEventLoop, AsyncConnectionPool[AsyncConnection[Any]]] = {}
@@ -309,9 +311,10 @@ class Database:
     def _framed(self, steps: Steps[T], kind: _Kind) -> Steps[T]:
         if kind == "write":
             return _transaction(steps, self._psycopg.OperationalError)
-        if kind == "read_at_one_moment" or self.row_security:
-            return _snapshot(steps)
-        return steps
+        if kind == "read_at_one_moment":
+            return _reading(steps, "REPEATABLE READ")
+        # not at one moment: what a `horizon` promises is of the statements after it
+        return _reading(steps, "READ COMMITTED") if self.row_security else steps
 
     def _give_up(self, error: Exception, tries: int) -> None:
         """Raise `error`, unless to try again is safe, and may help."""
@@ -347,16 +350,17 @@ class Database:
         """A connection of its own, outside of the pools and transactions, for migrations."""
         with self._as_store_error("open"):
             db = self._psycopg.connect(self._url, autocommit=True, connect_timeout=max(2, int(self._timeout)))
-            db.execute(_SESSION, (self.schema,))
+            db.execute(self._session, (self.schema,))
             return db
 
     def know(self, db: Connection[Any]) -> None:
-        """Learn from a connection how this database numbers pgvector's type."""
+        """Learn from a connection how this database numbers pgvector's type, and whether the second wall is up."""
         from psycopg.types import TypeInfo
 
         self._vector = TypeInfo.fetch(db, "vector")
         if self._vector is None:
-            raise StoreError(f"{self.where} has no extension vector: CREATE EXTENSION vector (pgvector 0.5 or newer)")
+            raise StoreError(f"{self.where} has no extension vector: CREATE EXTENSION vector (pgvector 0.7 or newer)")
+        self.row_security = bool(db.execute("SELECT row_security_active('memories')").fetchone()[0])  # type: ignore[index]
 
     def _opened(self) -> ConnectionPool[Connection[Any]]:
         if self._pool is None or self._closed:
@@ -397,11 +401,11 @@ class Database:
 
     def _configure(self, db: Connection[Any]) -> None:
         self._adapt(db)
-        db.execute(_SESSION, (self.schema,))
+        db.execute(self._session, (self.schema,))
 
     async def _aconfigure(self, db: AsyncConnection[Any]) -> None:
         self._adapt(db)
-        await db.execute(_SESSION, (self.schema,))
+        await db.execute(self._session, (self.schema,))
 
     def _adapt(self, db: Any) -> None:
         from mem0_core.stores.postgres_text import adapt_text
@@ -487,8 +491,8 @@ def _transaction(steps: Steps[T], broken: type[Exception]) -> Steps[T]:
     return value
 
 
-def _snapshot(steps: Steps[T]) -> Steps[T]:
-    yield Statement("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+def _reading(steps: Steps[T], isolation: str) -> Steps[T]:
+    yield Statement(f"BEGIN ISOLATION LEVEL {isolation} READ ONLY")
     yield _Within("*")
     value = yield from steps
     yield Statement("COMMIT")

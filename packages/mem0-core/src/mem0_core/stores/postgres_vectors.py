@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mem0_core.errors import ConfigError
 from mem0_core.ports import Position, VectorChanges
@@ -33,6 +33,7 @@ class TableVectors:
     vector_table: str
     tombstones: str
     living: str = "true"
+    searched_by: ClassVar[str] = "pgvector"  # see `wiring.vector_index`
 
     @property
     def _db(self) -> Database:

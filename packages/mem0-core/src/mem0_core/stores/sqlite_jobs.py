@@ -20,10 +20,11 @@ __all__ = ["SQLiteJobs", "erase_jobs", "finish", "put"]
 
 _JOB = "row, kind, user_id, agent_id, run_id, options, at, state, attempts, error, leased_until"
 
-# Of each partition the oldest job that waits, or is being done: what comes after it has to wait for it.
+# Of each partition the oldest job that waits, while none of it is being done: what comes after has to wait for it.
 _FIRST = """
-SELECT row FROM jobs WHERE row IN (SELECT min(row) FROM jobs WHERE state = 'waiting' GROUP BY partition)
-AND ready_at <= ?1 AND leased_until <= ?1 ORDER BY row LIMIT 1
+SELECT row FROM jobs
+WHERE row IN (SELECT min(row) FROM jobs WHERE state = 'waiting' GROUP BY partition HAVING max(leased_until) <= ?1)
+AND ready_at <= ?1 ORDER BY row LIMIT 1
 """
 
 
@@ -127,7 +128,10 @@ class SQLiteJobs:
             return db.execute(sql, (job,)).rowcount > 0
 
     def next_at(self) -> float | None:
-        sql = "SELECT min(max(ready_at, leased_until)) FROM jobs WHERE state = 'waiting'"
+        sql = (
+            "SELECT min(max(ready_at, until)) FROM jobs JOIN (SELECT min(row) AS first, max(leased_until) AS until"
+            " FROM jobs WHERE state = 'waiting' GROUP BY partition) ON row = first"
+        )
         with self._read() as db:
             found: float | None = db.execute(sql).fetchone()[0]
         return found
