@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Sequence, Set
 from typing import TYPE_CHECKING, Any, Literal
 
+from mem0_core.archive import Archive, check_filled
 from mem0_core.errors import ConfigError, InputError, StoreError
 from mem0_core.filters import Filter
 from mem0_core.ports import (
@@ -37,6 +38,7 @@ from mem0_core.records import (
     Triplet,
     same_fact_key,
 )
+from mem0_core.stores.postgres_archive import PostgresArchive
 from mem0_core.stores.postgres_filters import filter_sql
 from mem0_core.stores.postgres_graph import GraphWriter, PostgresGraph, erase_graph, erase_support, parts_of
 from mem0_core.stores.postgres_hnsw import drop_graphs
@@ -133,6 +135,7 @@ class PostgresStore:
             half second may be lost if the server, not this process, dies. ``"full"`` leaves that to its settings.
         partitions: of each table, when they are made; see `postgres_schema.PARTITIONS`.
         layout: ``"citus"`` distributes the tables instead.
+        filling: open it even where a migration into it has not come to its end.
 
     Each method has its ``a<method>`` twin. Safe to share between threads and event loops; after a fork, open a new one.
 
@@ -154,6 +157,7 @@ class PostgresStore:
         durability: Literal["full", "process"] = "full",
         layout: Layout = "postgres",
         partitions: int = PARTITIONS,
+        filling: bool = False,
     ) -> None:
         self._db = Database(url, schema=schema, pool_size=pool_size, timeout=timeout, wait=durability == "full")
         self.where = self._db.where
@@ -164,10 +168,13 @@ class PostgresStore:
         self.talk: Talk = PostgresTalk(self._db)
         self.jobs: JobQueue = PostgresJobs(self._db)
         self.lexicon: Lexicon = PostgresLexicon(self._db)
+        self.archive: Archive = PostgresArchive(self._db)
         self.position, self.aposition = self.memory_vectors.position, self.memory_vectors.aposition
         self.vectors, self.avectors = self.memory_vectors.vectors, self.memory_vectors.avectors
         self.vector_changes = self.memory_vectors.vector_changes
         self.avector_changes = self.memory_vectors.avector_changes
+        if not filling:
+            check_filled(self.archive.progress())
         if self.words_are_stale():
             self.refresh_words()
 

@@ -78,18 +78,15 @@ class SQLiteMerges:
             rows = db.execute(f"SELECT {_MERGE} FROM merges AS m WHERE {where} ORDER BY m.row", values).fetchall()
         return [_merge(row) for row in rows]
 
-    def called(self, scope: Scope, kind: MergeKind) -> dict[bytes, str]:
-        where, values = scope_sql(scope)
-        scoped = " AND ".join(f"aliases.{condition}" for condition in where.split(" AND "))
+    def called(self, scope: Scope, kind: MergeKind, *, exact: bool = False) -> dict[bytes, str]:
+        where, values = (SAME_SCOPE, list(exact_ids(scope))) if exact else scope_sql(scope)
+        gone = f"SELECT key, merge FROM aliases WHERE {where} AND kind = ? AND standing"
         with self._read() as db:
             if kind == "entity":
-                named = (
-                    "SELECT aliases.key, nodes.name FROM aliases JOIN merges ON merges.row = merge JOIN nodes"
-                    f" ON nodes.row = merges.node WHERE {scoped} AND aliases.kind = 'entity' AND standing"
-                )
-                return dict(db.execute(named, values).fetchall())
-            sql = f"SELECT key, name, user_id, agent_id, run_id FROM aliases WHERE {scoped} AND kind = ? AND standing"
-            found = db.execute(sql, (*values, kind)).fetchall()
+                named = f"SELECT a.key, n.name FROM ({gone}) AS a JOIN merges AS m ON m.row = a.merge JOIN nodes AS n"
+                return dict(db.execute(f"{named} ON n.row = m.node", (*values, kind)).fetchall())
+            named = f"SELECT a.key, m.name, m.user_id, m.agent_id, m.run_id FROM ({gone}) AS a JOIN merges AS m"
+            found = db.execute(f"{named} ON m.row = a.merge", (*values, kind)).fetchall()
             return {key: stays_called(db, scope_of(*ids), name) for key, name, *ids in found}
 
 
