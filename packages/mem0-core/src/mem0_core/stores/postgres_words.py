@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SKETCH_COLUMNS", "PostgresLexicon", "is_stale", "refresh_words", "sketch_row"]
+__all__ = ["SKETCH_COLUMNS", "PostgresLexicon", "is_stale", "refresh_words", "sketch_row", "sketch_values"]
 
 SKETCH_COLUMNS = "session, length, asks, terms, names, keys"
 
@@ -89,10 +89,10 @@ class PostgresLexicon:
 
 def sketch_row(item: MemoryItem, session: int) -> tuple[Any, ...]:
     """The values of `SKETCH_COLUMNS`."""
-    return _sketch_row(item.text, item.actor_id, item.scope, session)
+    return sketch_values(item.text, item.actor_id, item.scope, session)
 
 
-def _sketch_row(text: str, speaker: str | None, scope: Scope, session: int) -> tuple[Any, ...]:
+def sketch_values(text: str, speaker: str | None, scope: Scope, session: int) -> tuple[Any, ...]:
     words = read(text, speaker)
     keys = _keys(words_said(words.terms, words.names, speaker), scope)
     return session, words.length, words.asks, " ".join(words.terms), "\n".join(words.names), keys
@@ -128,7 +128,7 @@ def refresh_words() -> Steps[None]:
         yield from every(
             f"INSERT INTO sketches (part, row, {SKETCH_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
             [
-                (part, row, *_sketch_row(text, actor, scope, session_of(*ids_of(scope), alone.get(row, seq))))
+                (part, row, *sketch_values(text, actor, scope, session_of(*ids_of(scope), alone.get(row, seq))))
                 for part, row, *ids, seq, text, actor in memories
                 for scope in (scope_of(*ids),)
             ],
