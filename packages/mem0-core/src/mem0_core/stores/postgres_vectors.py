@@ -114,7 +114,7 @@ class TableVectors:
         return f" AND {dot}seq <= %s", [(yield from horizon())]
 
 
-_EXACT_LIMIT = 20_000
+_EXACT_LIMIT = 50_000
 """Vectors of one user up to which they are compared one by one; see docs/postgres.md for what that takes."""
 
 
