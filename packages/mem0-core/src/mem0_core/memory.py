@@ -1134,10 +1134,8 @@ class Memory:
             torn: what `operations.doctor.torn_log` said of the log before the store was opened.
 
         Returns:
-            ``healthy``, what was ``checked``, and ``findings``: each ``where``, ``what``, ``mended``, ``action``.
-
-        Raises:
-            StoreError: the store is not a file of ours.
+            ``healthy``, what was ``checked``, and ``findings``: each ``where``, ``what``, ``mended``, ``action``. Where
+            the truth lies in a server, only its projections are checked.
         """
         from mem0_core.operations.doctor import examine
 
