@@ -1116,6 +1116,11 @@ class Memory:
     ) -> Flow[dict[str, Any]]:
         """Write all that is committed into one file, while others write; `operations.backup.restore` goes back to it.
 
+        Args:
+            path: the new file.
+            overwrite: replace a file that is there.
+            on_progress: called with how many pages are copied, and how many there are.
+
         Returns:
             ``path``, ``bytes`` and ``memories`` of the copy.
 
@@ -1167,6 +1172,9 @@ class Memory:
 
         Args:
             path: a file of JSON Lines, or for ``"csv"`` a folder that gets ``nodes.csv`` and ``edges.csv``.
+            format: ``"jsonl"`` or ``"csv"``.
+            overwrite: replace files that are there.
+            on_progress: called with how many lines are written, and None.
 
         Returns:
             ``files``, and how much is ``written`` of each kind.
@@ -1202,6 +1210,7 @@ class Memory:
             memories: each with ``id``, ``memory``, ``created_at``, at least one of user_id, agent_id and run_id, and
                 where there are any ``updated_at``, ``metadata``, ``actor_id``, ``role``, ``expiration_date``.
             history: rows of mem0's history table, kept under their own ids.
+            on_progress: called with how many memories are done, and how many there are.
 
         Returns:
             ``added``, ``known`` (by their id or their words), ``deleted`` (here, since they were taken over), and
@@ -1363,7 +1372,9 @@ class Memory:
         graph = self._graph
         if graph is None and self._graph_config is not None:
             graph = yield from do(self._opened_graph)
-        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, self._opened_adjacency())
+        walk = self.config.traverse.model_dump()
+        adjacency = self._opened_adjacency()
+        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, adjacency, walk)
 
     def _opened_adjacency(self) -> AdjacencyIndex:
         """The graph as walks and queries see it, which is arrays: NumPy is imported at the first call that needs it."""

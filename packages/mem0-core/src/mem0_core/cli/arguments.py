@@ -169,6 +169,25 @@ def _moving(command: Command) -> None:
     backup.add_argument("file")
     restore = command("restore", "make the store what a backup is", verbs.restore, show.restored, on_files=True)
     restore.add_argument("file")
+    migrate = command(
+        "migrate",
+        "copy everything to an empty store, in another database too, verify it, and let nothing more be written here",
+        verbs.migrate,
+        show.migrated,
+        on_files=True,
+    )
+    place = "a folder of data, a SQLite file, or postgresql://host/database#schema"
+    migrate.add_argument("--from", dest="source", metavar="STORE", required=True, help=place)
+    migrate.add_argument("--to", dest="target", metavar="STORE", help="the same; if it was begun, it goes on")
+    migrate.add_argument("--release", action="store_true", help="let the source be written again: at the end, or now")
+    ddl = command("schema", "print the SQL that makes a store's tables", verbs.schema, show.message, on_files=True)
+    ddl.add_argument("--store", choices=("postgres",), default="postgres", help="the database it is for (postgres)")
+    ddl.add_argument("--schema", default="mem0", metavar="NAME", help="where the tables are to be (mem0)")
+    ddl.add_argument(
+        "--layout", choices=("postgres", "citus"), default="postgres", help="partition, or distribute them"
+    )
+    ddl.add_argument("--partitions", type=int, default=8, help="of each table (8)")
+    ddl.add_argument("--role", metavar="NAME", help="with what this role needs to serve a memory, and no more")
     for writing in (export, backup, restore):
         writing.add_argument("--force", action="store_true", help="overwrite what is there")
 

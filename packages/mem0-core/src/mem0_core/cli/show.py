@@ -18,6 +18,7 @@ __all__ = [
     "merged",
     "merges",
     "message",
+    "migrated",
     "nothing",
     "paths",
     "relations",
@@ -182,6 +183,15 @@ def exported(result: Any) -> list[str]:
 
 def copied(result: Any) -> list[str]:
     return [f"{result['path']}: {result['memories']} memories, {result['bytes']} bytes"]
+
+
+def migrated(result: Any) -> list[str]:
+    if "message" in result:
+        return message(result)
+    if result["already"]:
+        return ["this had been migrated before; nothing was done"]
+    counts = [f"{digest['count']:>10} {name}" for name, digest in result["digests"].items() if digest["count"]]
+    return [*counts, "copied and verified; what is open on the old store has to be opened on the new one"]
 
 
 def restored(result: Any) -> list[str]:

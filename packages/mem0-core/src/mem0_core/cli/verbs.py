@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import getpass
 import os
 from pathlib import Path
 from typing import Any
 
+from mem0_core import migration
 from mem0_core.cli.progress import Bar
 from mem0_core.cli.prompt import converse
 from mem0_core.config import MemoryConfig
@@ -31,6 +33,7 @@ __all__ = [
     "list_all",
     "merge",
     "merges",
+    "migrate",
     "path",
     "pending",
     "pin",
@@ -39,6 +42,7 @@ __all__ = [
     "rebuild",
     "relations",
     "restore",
+    "schema",
     "search",
     "stats",
     "unmerge",
@@ -185,11 +189,36 @@ def backup(memory: Memory, options: Options) -> Any:
         return memory.backup(options.file, overwrite=options.force, on_progress=bar)
 
 
+def migrate(config: MemoryConfig, options: Options) -> Any:
+    if options.target is None:
+        if not options.release:
+            raise InputError("say where to with --to, or --release the source")
+        with migration.opened(options.source) as source:
+            source.thaw()
+        return {"message": "the source may be written again"}
+    with (
+        migration.opened(options.source) as source,
+        migration.opened(options.target, make=True) as target,
+        _bar("migrate", options) as bar,
+    ):
+        done = migration.migrate(source, target, release=options.release, watch=lambda section, count: bar(count))
+    return dataclasses.asdict(done)
+
+
 def restore(config: MemoryConfig, options: Options) -> Any:
     if config.store is not None:
         raise InputError("store: this one is no file of ours; its server's own tools restore it")
     with _bar("restore", options) as bar:
         return copies.restore(Path(options.file), config.database, overwrite=options.force, on_progress=bar)
+
+
+def schema(config: MemoryConfig, options: Options) -> Any:
+    from mem0_core.stores.postgres_schema import privileges, script
+
+    if options.partitions < 1:
+        raise InputError(f"--partitions: at least 1, not {options.partitions}")
+    made = script(options.schema, layout=options.layout, partitions=options.partitions)
+    return {"message": made + (privileges(options.schema, options.role) if options.role else "")}
 
 
 def stats(memory: Memory, options: Options) -> Any:
