@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 from urllib.parse import quote, urlencode
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from mem0_core.errors import ConfigError, MissingExtra
 from mem0_core.logs import configure as configure_log
@@ -41,6 +41,7 @@ __all__ = [
     "Kind",
     "LimitsConfig",
     "MemoryConfig",
+    "TraverseConfig",
     "build",
     "check_provider",
     "graph_config",
@@ -130,6 +131,7 @@ class GraphConfig(ComponentConfig):
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
     provider: str = "sqlite"
+    """``sqlite`` for the file itself, ``neo4j`` or ``ladybug`` for a projection, ``none``."""
     llm: Any = None
     """A model of its own for entities and relations; by default the memory's."""
     custom_prompt: str | None = None
@@ -146,6 +148,29 @@ class GraphConfig(ComponentConfig):
     """Give tools their strict structured-output form."""
     query_entities: Literal["model", "rules"] = "model"
     """Who names the entities of a query: a model, at one call per search (seed 002), or rules."""
+
+
+class TraverseConfig(BaseModel):
+    """What makes one path through the graph better than another; see `graph.traverse.Weights`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    recency: float = Field(default=0.1, ge=0, lt=1)
+    """Share of its score that a relation of long ago loses; with `evidence` less than 1."""
+    evidence: float = Field(default=0.1, ge=0, lt=1)
+    """Share that a relation said once loses."""
+    degree: float = Field(default=0.1, ge=0, lt=1)
+    """Share that is lost by going on from a node that everything is related to."""
+    half_life: float = Field(default=365.0, gt=0)
+    """Days after which half of `recency` is lost."""
+    similar: float = Field(default=0.55, ge=0, le=1)
+    """The cosine from which a relationship is taken for what a question says."""
+
+    @model_validator(mode="after")
+    def _leave_some(self) -> Self:
+        if self.recency + self.evidence >= 1:
+            raise ValueError("recency and evidence together must be less than 1")
+        return self
 
 
 class BackgroundConfig(BaseModel):
@@ -173,8 +198,11 @@ class LimitsConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     message_chars: int | None = Field(default=None, ge=1)
+    """Letters of one message."""
     messages: int | None = Field(default=None, ge=1)
+    """Messages of one call."""
     adds_per_minute: int | None = Field(default=None, ge=1)
+    """Calls for one scope."""
 
 
 class MemoryConfig(BaseModel):
@@ -191,7 +219,9 @@ class MemoryConfig(BaseModel):
     durability: Literal["full", "process"] = "full"
     """Whether an acknowledged add survives a power cut, or (faster) the death of the process only."""
     custom_fact_extraction_prompt: str | None = None
+    """What a model is told to look for, in place of our instructions; the form of its answer is added."""
     custom_update_memory_prompt: str | None = None
+    """How a model decides what facts do to memories, in place of our instructions."""
     llm: Any = None
     """Without one, messages are kept verbatim."""
     embedder: Any = None
@@ -203,6 +233,7 @@ class MemoryConfig(BaseModel):
     """Where vectors are searched. By default FAISS, and pgvector where `store` is PostgreSQL; mem0's keys of pgvector
     (``host``, ``dbname``, ``connection_string``, ...) say where the store is."""
     reranker: Any = None
+    """Reads the best hits once more; see docs/reranking.md."""
     graph_store: GraphConfig | None = None
     """Graph memory. By default it is on without a chat model, when rules read relations, and off with one; False, or
     the provider ``"none"``, for never."""
@@ -223,17 +254,22 @@ class MemoryConfig(BaseModel):
     summary_words: int = Field(default=200, ge=20)
     """How long a summary may become."""
     background: BackgroundConfig = Field(default_factory=BackgroundConfig)
+    """How work is done that was put off."""
     read_your_writes: bool = True
     """Whether a search sees messages that were put off and are not remembered yet."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    """How much one call, and one scope, may bring; by default there are none."""
     recipe: Any = "hybrid"
     """How searches find and weigh memories: a name (hybrid, mem0, paper, offline), a `Recipe`, or a mapping of its
     fields over those of the one it names."""
+    traverse: TraverseConfig = Field(default_factory=TraverseConfig)
+    """What counts how much where a question is followed through the graph."""
     half_life: float | None = Field(default=None, gt=0)
     """Days after which what was not said again counts half in a search; by default age does not count."""
     enable_vision: bool = False
     """Whether the chat model describes images in messages (also read from ``llm.config``, as in mem0)."""
     on_bad_reply: Literal["skip", "raise"] = "skip"
+    """What is done about a reply that makes no sense even when asked for again: told in ``skipped``, or raised."""
     logging: Any = None
     """What is logged to a file, by default nothing: a level ("INFO") for ``app.log`` in `path`; or a file, or mapping,
     as ``logging.config.dictConfig`` takes it. A file is found from the folder of the configuration that names it."""
@@ -420,6 +456,7 @@ def _known_keys(place: Sequence[str | int]) -> list[str]:
     parts: dict[str | int, type[BaseModel]] = {
         "graph_store": GraphConfig,
         "background": BackgroundConfig,
+        "traverse": TraverseConfig,
         "limits": LimitsConfig,
     }
     return list(parts.get(place[0], ComponentConfig).model_fields)

@@ -21,6 +21,7 @@ from mem0_core.ports import (
     JobQueue,
     Lease,
     Lexicon,
+    MergeLedger,
     OnConflict,
     Summary,
     Talk,
@@ -43,6 +44,7 @@ from mem0_core.stores.postgres_graph import GraphWriter, PostgresGraph, erase_gr
 from mem0_core.stores.postgres_hnsw import drop_graphs
 from mem0_core.stores.postgres_jobs import PostgresJobs, erase_jobs, finish, put
 from mem0_core.stores.postgres_marks import marked, set_mark
+from mem0_core.stores.postgres_merges import PostgresMerges, forget_merges, forget_support
 from mem0_core.stores.postgres_rows import exact_of, integers, part_of, scope_sql, stack
 from mem0_core.stores.postgres_schema import PARTITIONS, TABLES, Layout, migrate
 from mem0_core.stores.postgres_session import (
@@ -162,6 +164,7 @@ class PostgresStore:
         self._open(layout, partitions)
         self.memory_vectors = TableVectors(self._db, "memories", "vectors", "tombstones")
         self.graph: GraphTruth = PostgresGraph(self._db)
+        self.merges: MergeLedger = PostgresMerges(self._db)
         self.talk: Talk = PostgresTalk(self._db)
         self.jobs: JobQueue = PostgresJobs(self._db)
         self.lexicon: Lexicon = PostgresLexicon(self._db)
@@ -283,6 +286,7 @@ class PostgresStore:
         past = yield from ask(f"SELECT DISTINCT id FROM past WHERE {where}", values)
         yield from _erase_past([memory_id for (memory_id,) in past], at)
         yield from _erase_rows(rows, at)
+        yield from forget_merges(scope)
         yield from erase_graph(scope)
         yield from erase_jobs(scope)
         for table in ("summaries", "imports", "messages"):
@@ -607,6 +611,7 @@ def _erase_past(memory_ids: Sequence[str], at: str, *, sparing: Set[str] = froze
 
 def _erase_traces(row: int, scope: Scope, at: str) -> Steps[None]:
     """Erase what came of a memory: its relations, its messages; summaries of them are to be made anew."""
+    yield from forget_support(row, scope)
     yield from erase_support(row)
     if (yield from erase_summaries(scope)):
         yield from put(scope, "summary", at=at)

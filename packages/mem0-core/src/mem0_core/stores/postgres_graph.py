@@ -33,7 +33,17 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["GraphWriter", "PostgresGraph", "erase_graph", "erase_support", "parts_of"]
+__all__ = [
+    "GraphWriter",
+    "PostgresGraph",
+    "bury_edges",
+    "bury_nodes",
+    "erase_graph",
+    "erase_support",
+    "next_rows",
+    "parts_of",
+    "stays_called",
+]
 
 _NODE = "n.row, n.user_id, n.agent_id, n.run_id, n.name, n.type"
 _RELATION = (
@@ -493,7 +503,7 @@ class GraphWriter:
         missing = {key for row, _, key, _, _ in ends if row not in found and key not in named}
         merged = (yield from stays_for(self.scope, list(missing))) if missing else {}
         missing -= merged.keys()
-        numbers = iter((yield from _next_rows(len(missing))))
+        numbers = iter((yield from next_rows(len(missing))))
         made: dict[int, tuple[str, bytes, Any]] = {}
         types: dict[int, str] = {}  # of nodes that had none, or are new
         rows: list[int] = []
@@ -559,7 +569,7 @@ class GraphWriter:
         held = {(source, destination, name): row for row, source, destination, name in holding.rows}
         weights: dict[int | None, int] = dict(refined.rows)
         seqs = yield from next_seq(len(changes))
-        numbers = iter((yield from _next_rows(len(changes))))
+        numbers = iter((yield from next_rows(len(changes))))
         open_now: dict[tuple[int, int, str], _Edge] = {}
         edges: list[_Edge] = []
         fresh: list[bool] = []
@@ -647,7 +657,7 @@ _NODE_TOMBSTONE = (
 )
 
 
-def _next_rows(count: int) -> Steps[list[int]]:
+def next_rows(count: int) -> Steps[list[int]]:
     """Reserve `count` row numbers, ascending."""
     if not count:
         return []

@@ -391,6 +391,7 @@ CREATE TABLE aliases (
     key      bytea NOT NULL,                            -- records.entity_key of the name
     name     TEXT NOT NULL,
     standing boolean NOT NULL,
+    place    bigint NOT NULL DEFAULT nextval('next_row'),
     FOREIGN KEY (part, merge) REFERENCES merges (part, row) ON DELETE CASCADE
 ) PARTITIONED;
 CREATE UNIQUE INDEX aliases_key ON aliases (part, exact, kind, key) WHERE standing;
