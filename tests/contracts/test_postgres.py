@@ -108,6 +108,13 @@ class TestEmbeddedGraph(GraphIndexContract):
         return postgres_store
 
     @pytest.fixture
+    def other_store(self, postgres_server_url: str) -> Iterator[MemoryStore]:
+        store = PostgresStore(postgres_server_url, schema="mem0_tests_other", partitions=2)
+        store.reset()
+        yield store
+        store.close()
+
+    @pytest.fixture
     def make_index(self) -> Callable[[MemoryStore], GraphIndex]:
         return lambda store: EmbeddedGraph(
             store.graph, PgvectorIndex(store.graph.node_vectors), PgvectorIndex(store.graph.relation_vectors)
