@@ -131,6 +131,7 @@ class GraphConfig(ComponentConfig):
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
     provider: str = "sqlite"
+    """``sqlite`` for the file itself, ``neo4j`` or ``ladybug`` for a projection, ``none``."""
     llm: Any = None
     """A model of its own for entities and relations; by default the memory's."""
     custom_prompt: str | None = None
@@ -197,8 +198,11 @@ class LimitsConfig(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     message_chars: int | None = Field(default=None, ge=1)
+    """Letters of one message."""
     messages: int | None = Field(default=None, ge=1)
+    """Messages of one call."""
     adds_per_minute: int | None = Field(default=None, ge=1)
+    """Calls for one scope."""
 
 
 class MemoryConfig(BaseModel):
@@ -215,7 +219,9 @@ class MemoryConfig(BaseModel):
     durability: Literal["full", "process"] = "full"
     """Whether an acknowledged add survives a power cut, or (faster) the death of the process only."""
     custom_fact_extraction_prompt: str | None = None
+    """What a model is told to look for, in place of our instructions; the form of its answer is added."""
     custom_update_memory_prompt: str | None = None
+    """How a model decides what facts do to memories, in place of our instructions."""
     llm: Any = None
     """Without one, messages are kept verbatim."""
     embedder: Any = None
@@ -227,6 +233,7 @@ class MemoryConfig(BaseModel):
     """Where vectors are searched. By default FAISS, and pgvector where `store` is PostgreSQL; mem0's keys of pgvector
     (``host``, ``dbname``, ``connection_string``, ...) say where the store is."""
     reranker: Any = None
+    """Reads the best hits once more; see docs/reranking.md."""
     graph_store: GraphConfig | None = None
     """Graph memory. By default it is on without a chat model, when rules read relations, and off with one; False, or
     the provider ``"none"``, for never."""
@@ -247,9 +254,11 @@ class MemoryConfig(BaseModel):
     summary_words: int = Field(default=200, ge=20)
     """How long a summary may become."""
     background: BackgroundConfig = Field(default_factory=BackgroundConfig)
+    """How work is done that was put off."""
     read_your_writes: bool = True
     """Whether a search sees messages that were put off and are not remembered yet."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    """How much one call, and one scope, may bring; by default there are none."""
     recipe: Any = "hybrid"
     """How searches find and weigh memories: a name (hybrid, mem0, paper, offline), a `Recipe`, or a mapping of its
     fields over those of the one it names."""
@@ -260,6 +269,7 @@ class MemoryConfig(BaseModel):
     enable_vision: bool = False
     """Whether the chat model describes images in messages (also read from ``llm.config``, as in mem0)."""
     on_bad_reply: Literal["skip", "raise"] = "skip"
+    """What is done about a reply that makes no sense even when asked for again: told in ``skipped``, or raised."""
     logging: Any = None
     """What is logged to a file, by default nothing: a level ("INFO") for ``app.log`` in `path`; or a file, or mapping,
     as ``logging.config.dictConfig`` takes it. A file is found from the folder of the configuration that names it."""

@@ -1,7 +1,7 @@
 """Where the package's log goes, if a configuration says so: by default nowhere but to the handlers of the application.
 
-All loggers are below ``mem0_core``. What they say is mostly what failed, and a piece of a conversation that could not be
-remembered can be in it.
+All loggers are below ``mem0_core``. What they say is mostly what failed, and a piece of a conversation that could not
+be remembered can be in it.
 """
 
 from __future__ import annotations

@@ -781,7 +781,8 @@ class MemoryStore(VectorSource, Protocol):
         """Delete memories with all they ever said, their vectors, the messages they came from, and the relations
         that nothing else supports; returns how many there were.
 
-        With `purge` their history goes too, and no byte of it stays in free pages or the log.
+        With `purge` their history goes too, and what the database keeps of deleted rows (free pages, a log) is
+        scrubbed as far as the store reaches: each says how far.
         """
         ...
 
