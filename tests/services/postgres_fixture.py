@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -38,7 +38,7 @@ def postgres_store(postgres_server_url: str) -> Iterator[PostgresStore]:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.needs_server)])
 def truth(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What a configuration says of the truth, for a test that is to run on each: SQLite's file, or an empty PostgreSQL."""
+    """What a configuration says of the truth, for a test that runs on each: SQLite, or an empty PostgreSQL."""
     return truth_config(request, request.param)
 
 
