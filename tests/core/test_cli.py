@@ -73,3 +73,21 @@ def test_options_of_all_commands_may_stand_before_or_behind_their_name(tmp_path:
 def test_with_json_errors_are_json_too(run: object) -> None:
     assert callable(run)
     assert json.loads(run("search", "tea", "--json", code=1))["error"]["type"] == "ScopeError"
+
+
+def test_a_store_moves_and_the_old_one_is_read_only(run: object, tmp_path: Path) -> None:
+    assert callable(run)
+    old, new = str(tmp_path / "data"), str(tmp_path / "new")
+    run("add", "I like tea", "--user", "ann")
+    assert "say where to" in run("migrate", "--from", old, code=1)
+    assert "no store" in run("migrate", "--from", str(tmp_path / "nowhere"), "--to", new, code=1)
+    moved = run("migrate", "--from", old, "--to", new)
+    assert "1 memories" in moved
+    assert "verified" in moved
+    assert json.loads(run("migrate", "--from", old, "--to", new, "--json"))["already"]
+    assert "migrate --release" in run("add", "I like cake", "--user", "ann", code=1)
+    assert "I like tea" in run("search", "tea", "--user", "ann")
+    assert "may be written" in run("migrate", "--from", old, "--release")
+    assert run("add", "I like cake", "--user", "ann").startswith("ADD")
+    moved_on = json.loads(run("migrate", "--from", new, "--to", str(tmp_path / "third"), "--release", "--json"))
+    assert moved_on["digests"]["memories"]["count"] == 1

@@ -37,13 +37,14 @@ ME = ("u", "person")
 
 
 @pytest.fixture(params=MODES)
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
-    """Opens memories with graph, on one path; by default with a `GraphModel` that finds nothing."""
+def opened(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Iterator[Open]:
+    """Opens memories with graph, on one truth; by default with a `GraphModel` that finds nothing."""
     mode: Mode = request.param
     made: list[Driven] = []
 
     def begin(replies: dict[str, Any] | None = None, *, graph: Any = "sqlite", **options: Any) -> Driven:
-        parts = {"llm": GraphModel(replies), "graph": graph, **options}
+        config = {**truth, **options.pop("config", {})}
+        parts = {"llm": GraphModel(replies), "graph": graph, "config": config, **options}
         made.append(Driven(open_memory(tmp_path, **parts), mode))
         return made[-1]
 
@@ -135,6 +136,7 @@ def test_what_a_model_updates_takes_its_relations_along(opened: Open) -> None:
     assert held(memory, as_of="2025-03-01") == ["u -- lives_in -- Rome"]
 
 
+@pytest.mark.parametrize("truth", [{}], ids=["sqlite"])
 def test_purging_leaves_nothing_of_the_graph_in_the_file(opened: Open, tmp_path: Path) -> None:
     memory = opened({**saying(("u", "knows", "Wolkenstein")), **learning("Knows Wolkenstein")})
     (entry,) = memory.add("I know Wolkenstein.", user_id="u")["results"]

@@ -18,7 +18,7 @@ import pytest
 from mem0_core import Memory, Scope, StoreError
 from mem0_core.archive import SECTIONS, Archive
 from mem0_core.migration import compare, digests, migrate, opened
-from mem0_core.ports import Lease, Summary
+from mem0_core.ports import Lease, MemoryStore, Summary
 from mem0_core.records import Message
 from mem0_core.stores.sqlite import SQLiteStore
 from tests.support import open_memory
@@ -28,9 +28,9 @@ LATER = "2026-01-01T00:00:00+00:00"
 ANA = Scope("ana")
 
 
-def live(folder: Path) -> None:
+def live(folder: Path, **parts: Any) -> None:
     """A store with something of everything in it."""
-    with open_memory(folder) as memory:
+    with open_memory(folder, **parts) as memory:
         for number in range(12):
             said = f"I live in Porto and my {number}th bee is called Zoé-{number}."
             memory.add(said, user_id="ana", run_id="r" if number % 3 else None, metadata={"b": 1.5, "a": number})
@@ -44,6 +44,8 @@ def live(folder: Path) -> None:
         memory.delete(last, purge=True)  # so that the highest number given is of a memory that is gone
         memory.add_many([{"role": "user", "content": "Imported."}], user_id="ana", key="mails")
         store: Any = memory.store
+        if hasattr(store, "merges"):
+            memory.merge("entities", names=["Porto", "Berlin"], user_id="ana", dry_run=False)
         lease = put_off(store)
         store.summarise(ANA, Summary("They talked about bees.", 3, LATER), lease)
         store.jobs.put(Scope("ben"), "remember", at=LATER, messages=[Message("user", "Wait for me.")], options={"a": 1})
@@ -67,6 +69,7 @@ def seen(memory: Memory) -> dict[str, Any]:
             "all": memory.get_all(**ids),
             "search": memory.search("Where do I live with my bees?", **ids),
             "then": memory.search("Where do I live?", as_of="2026-01-15", **ids),
+            "merges": memory.merges(**ids) if hasattr(memory.store, "merges") else [],
             "relations": memory.relations(ended=True, **ids),
             "context": memory.context("bees", **ids),
             "history": [memory.history(entry["id"]) for entry in memory.get_all(**ids)["results"]],
@@ -88,8 +91,43 @@ def source(tmp_path: Path, lived: Path) -> Path:
     return Path(shutil.copytree(lived, tmp_path / "one"))
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.needs_server)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where there is nothing yet."""
+    if request.param == "sqlite":
+        return str(tmp_path / "two")
+    return empty_schema(request.getfixturevalue("postgres_server_url"), "mem0_two")
+
+
+def empty_schema(url: str, name: str) -> str:
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as db:
+        db.execute(f"DROP SCHEMA IF EXISTS {name} CASCADE".encode())
+    return f"{url}#{name}"
+
+
+def store_at(place: str | Path) -> MemoryStore:
+    if str(place).startswith("postgres"):
+        from mem0_core.stores.postgres import PostgresStore
+
+        url, _, schema = str(place).partition("#")
+        return PostgresStore(url, schema=schema)
+    return SQLiteStore(Path(place) / "history.db", durability="process")
+
+
 @contextlib.contextmanager
-def both(source: Path, target: Path) -> Iterator[tuple[Archive, Archive]]:
+def memory_at(place: str | Path, tmp_path: Path) -> Iterator[Memory]:
+    store = store_at(place)
+    if not hasattr(store.graph, "told"):
+        store.close()
+        pytest.xfail("the graph in PostgreSQL does not tell of days yet")
+    with open_memory(tmp_path / "of the memory", store=store, config={"background": {"drain": 0}}) as memory:
+        yield memory
+
+
+@contextlib.contextmanager
+def both(source: str | Path, target: str | Path) -> Iterator[tuple[Archive, Archive]]:
     with opened(str(source)) as one, opened(str(target), make=True) as other:
         yield one, other
 
@@ -101,29 +139,63 @@ def test_the_store_of_these_tests_has_something_of_everything(source: Path) -> N
 
 
 @pytest.mark.parametrize("chunk", [1, 5, 1000])
-def test_everything_comes_over_and_is_seen_as_before(tmp_path: Path, source: Path, chunk: int) -> None:
-    with open_memory(source) as memory:
+def test_everything_comes_over_and_is_seen_as_before(tmp_path: Path, source: Path, place: str, chunk: int) -> None:
+    with memory_at(source, tmp_path) as memory:
         before = seen(memory)
-    with both(source, tmp_path / "two") as (one, other):
+    with both(source, place) as (one, other):
         done = migrate(one, other, chunk=chunk)
         assert done.loaded == {name: digest.count for name, digest in done.digests.items() if name != "vectors"}
         assert compare(digests(one, chunk=4), digests(other, chunk=7)) == []
         assert one.label().identity != other.label().identity
-    with open_memory(tmp_path / "two") as memory:
+    with memory_at(place, tmp_path) as memory:
         assert seen(memory) == before
         assert memory.add("Imported again.", user_id="ana")["results"][0]["event"] == "ADD"
-        assert memory.add_many([{"role": "user", "content": "Imported."}], user_id="ana", key="mails")["added"] == 0
+        mails = memory.add_many([{"role": "user", "content": "Imported."}], user_id="ana", key="mails")
+        assert (mails["added"], mails["known"]) == (0, 0), "the mark of the import came too"
 
 
-def test_numbers_of_what_is_gone_are_not_given_again(tmp_path: Path, source: Path) -> None:
-    with both(source, tmp_path / "two") as (one, other):
+@pytest.mark.needs_server
+def test_there_and_back_again(tmp_path: Path, source: Path, postgres_server_url: str) -> None:
+    there = empty_schema(postgres_server_url, "mem0_there")
+    with memory_at(source, tmp_path) as memory:
+        before = seen(memory)
+    with both(source, there) as (one, other):
+        migrate(one, other, chunk=20)
+    with both(there, tmp_path / "back") as (one, other):
+        migrate(one, other, chunk=30)
+    with both(source, tmp_path / "back") as (one, other):
+        assert compare(digests(one), digests(other)) == []
+    with memory_at(tmp_path / "back", tmp_path) as memory:
+        assert seen(memory) == before
+
+
+@pytest.mark.needs_server
+def test_a_store_that_lived_in_postgresql_moves_into_a_file(tmp_path: Path, postgres_server_url: str) -> None:
+    there = empty_schema(postgres_server_url, "mem0_there")
+    with memory_at(there, tmp_path):
+        pass
+    live(tmp_path / "of the memory", store=store_at(there))
+    with memory_at(there, tmp_path) as memory:
+        before = seen(memory)
+    with both(there, tmp_path / "file") as (one, other):
+        migrate(one, other, chunk=30)
+    with memory_at(tmp_path / "file", tmp_path) as memory:
+        assert seen(memory) == before
+
+
+def test_numbers_of_what_is_gone_are_not_given_again(tmp_path: Path, source: Path, place: str) -> None:
+    with both(source, place) as (one, other):
         given = dict(one.label().given)
         migrate(one, other)
-        assert other.label().given == given
-        assert other.label().seq == one.label().seq
-    with open_memory(tmp_path / "two") as memory:
-        new = memory.add("I own a boat.", user_id="ben")["results"][0]["id"]
-        assert memory.store.row(new) == given["memories"] + 1
+        assert all(other.label().given[name] >= last for name, last in given.items())
+        assert other.label().seq >= one.label().seq
+    with memory_at(place, tmp_path) as memory:
+        new = memory.store.get(memory.add("I own a boat.", user_id="ben")["results"][0]["id"])
+        assert new is not None
+        assert new.row is not None
+        assert new.row > given["memories"]
+        with opened(str(source)) as one:
+            assert new.seq > one.label().seq
 
 
 def test_jobs_are_done_once_and_after_the_move(tmp_path: Path, source: Path) -> None:
@@ -156,17 +228,21 @@ WRITES: dict[str, Callable[[Memory, str], Any]] = {
 
 
 @pytest.mark.parametrize("verb", WRITES)
-def test_nothing_is_written_to_the_source_from_the_beginning_on(tmp_path: Path, source: Path, verb: str) -> None:
-    with open_memory(source, config={"background": {"drain": 0}}) as elsewhere:  # opened before
+def test_nothing_is_written_to_the_source_from_the_beginning_on(
+    tmp_path: Path, source: Path, place: str, verb: str
+) -> None:
+    with both(source, place) as (one, other):
+        migrate(one, other)
+    with memory_at(place, tmp_path) as elsewhere:  # opened before it is migrated on
         id = elsewhere.get_all(user_id="ana")["results"][0]["id"]
-        with both(source, tmp_path / "two") as (one, other):
+        with both(place, tmp_path / "three") as (one, other):
             before = digests(one)
 
             def write(section: str, count: int) -> None:
                 with pytest.raises(StoreError, match="migrate"):
                     WRITES[verb](elsewhere, id)
 
-            migrate(one, other, chunk=50, watch=write)
+            migrate(one, other, chunk=100, watch=write)
             write("", 0)
             assert digests(one) == before
             one.thaw()
@@ -186,15 +262,14 @@ def test_it_can_be_released_at_the_end(tmp_path: Path, source: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
-def test_one_that_is_killed_again_and_again_goes_on_and_comes_to_its_end(tmp_path: Path, source: Path) -> None:
-    target = tmp_path / "two"
+def test_one_that_is_killed_again_and_again_goes_on_and_comes_to_its_end(source: Path, place: str) -> None:
     killed, done = 0, ""
     for run in range(40):
-        process = start(source, target)
+        process = start(source, place)
         assert process.stdout is not None
-        for place, line in enumerate(process.stdout):
+        for line_number, line in enumerate(process.stdout):
             done = line if line.startswith("done") else done
-            if place == 7 + run % 3:  # some chunks further than the last one
+            if line_number == 7 + run % 3:  # some chunks further than the last one
                 process.send_signal(signal.SIGKILL)
                 break
         process.stdout.close()
@@ -203,16 +278,16 @@ def test_one_that_is_killed_again_and_again_goes_on_and_comes_to_its_end(tmp_pat
             break
         killed += 1
         with pytest.raises(StoreError, match="not come to its end"):
-            SQLiteStore(target / "history.db")
+            store_at(place)
     assert done == "done, resumed: True\n"
     assert killed > 3
-    with both(source, target) as (one, other):
+    with both(source, place) as (one, other):
         assert compare(digests(one), digests(other)) == []
 
 
-def start(source: Path, target: Path) -> subprocess.Popen[str]:
+def start(source: Path, target: str) -> subprocess.Popen[str]:
     root = str(Path(__file__).parents[2])
-    command = [sys.executable, str(NURSERY), str(source), str(target)]
+    command = [sys.executable, str(NURSERY), str(source), target]
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": root})
 
 
@@ -229,8 +304,8 @@ def stop_at(name: str) -> Callable[[str, int], None]:
 
 
 @pytest.mark.parametrize("section", [*(section.name for section in SECTIONS), "verify"])
-def test_it_goes_on_from_wherever_it_stopped(tmp_path: Path, source: Path, section: str) -> None:
-    with both(source, tmp_path / "two") as (one, other):
+def test_it_goes_on_from_wherever_it_stopped(source: Path, place: str, section: str) -> None:
+    with both(source, place) as (one, other):
         with pytest.raises(Stopped):
             migrate(one, other, chunk=2, watch=stop_at(section))
         loaded: list[str] = []
@@ -253,10 +328,12 @@ def test_a_source_that_was_released_in_between_is_not_mixed_in(tmp_path: Path, s
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 
-def test_a_target_with_something_in_it_is_refused_and_the_source_stays_free(tmp_path: Path, source: Path) -> None:
-    with open_memory(tmp_path / "two") as memory:
+def test_a_target_with_something_in_it_is_refused_and_the_source_stays_free(
+    tmp_path: Path, source: Path, place: str
+) -> None:
+    with memory_at(place, tmp_path) as memory:
         memory.add("I was here first.", user_id="zed")
-    with both(source, tmp_path / "two") as (one, other):
+    with both(source, place) as (one, other):
         before = digests(other)
         with pytest.raises(StoreError, match="not empty"):
             migrate(one, other)
@@ -303,26 +380,52 @@ DAMAGE = {
     "memories": "UPDATE memories SET text = text || ' not' WHERE row = 2",
     "vectors": "UPDATE vectors SET vector = (SELECT vector FROM vectors WHERE row = 3) WHERE row = 2",
     "history": "UPDATE history SET event = 'ADD' WHERE event = 'DELETE'",
-    "edges": "UPDATE edges SET valid_to = NULL, invalidated_at = NULL WHERE valid_to IS NOT NULL",
-    "evidence": "DELETE FROM evidence WHERE edge = 1",
+    "edges": "UPDATE edges SET weight = weight + 1",
+    "evidence": "DELETE FROM evidence WHERE memory = (SELECT max(memory) FROM evidence)",
     "messages": "DELETE FROM messages WHERE row = 1",
     "jobs": "UPDATE jobs SET state = 'parked'",
 }
 
 
-@pytest.mark.parametrize("what", DAMAGE)
-def test_what_was_copied_wrongly_is_found_and_the_target_does_not_serve(
-    tmp_path: Path, source: Path, what: str
-) -> None:
-    file = tmp_path / "two" / "history.db"
+def execute(place: str, sql: str) -> int:
+    """Change a store behind its back; returns how many rows."""
+    if not place.startswith("postgres"):
+        with contextlib.closing(sqlite3.connect(Path(place) / "history.db")) as db, db:
+            return db.execute(sql).rowcount
+    import psycopg
 
+    url, _, schema = place.partition("#")
+    with psycopg.connect(url, options=f"-c search_path={schema},public") as server:
+        return server.execute(sql.encode()).rowcount
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_what_was_copied_wrongly_is_found_and_the_target_does_not_serve(source: Path, place: str, what: str) -> None:
     def damage(section: str, count: int) -> None:
         if section == SECTIONS[-1].name:
-            with contextlib.closing(sqlite3.connect(file)) as db, db:
-                assert db.execute(DAMAGE[what]).rowcount
+            assert execute(place, DAMAGE[what]) > 0
 
     differs = pytest.raises(StoreError, match=f"differs from the source in .*{what}")
-    with both(source, tmp_path / "two") as (one, other), differs:
+    with both(source, place) as (one, other), differs:
         migrate(one, other, watch=damage)
     with pytest.raises(StoreError, match="not come to its end"):
-        SQLiteStore(file)
+        store_at(place)
+
+
+def test_every_column_is_carried_or_known_to_be_derived(source: Path) -> None:
+    """A table or column that is new in the schema has to be thought of here."""
+    derived = {
+        *("meta", "words", "sketches", "node_tombstones", "edge_tombstones", "sqlite_sequence"),
+        *("vectors", "node_vectors", "edge_vectors"),  # columns of the sections that they are of
+    }
+    own = {"jobs": {"partition", "leased_by", "leased_until"}}
+    carried = {section.name: set(section.columns) for section in SECTIONS}
+    carried["memories"] -= {"vector", "session"}
+    for name in ("nodes", "edges"):
+        carried[name] -= {"vector"}
+    carried["history"] -= {"place"}
+    with contextlib.closing(sqlite3.connect(source / "history.db")) as db:
+        tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        held = {name: {row[1] for row in db.execute(f"PRAGMA table_info({name})")} for name in tables}
+    held = {name: columns for name, columns in held.items() if name not in derived and not name.startswith("words_")}
+    assert {name: columns - own.get(name, set()) for name, columns in held.items()} == carried

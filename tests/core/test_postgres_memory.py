@@ -14,6 +14,7 @@ import pytest
 from psycopg.conninfo import conninfo_to_dict
 
 from mem0_core import Memory
+from mem0_core.cli import main
 from mem0_core.contracts import AT, SPACE, an_item, changes_of, in_threads
 from mem0_core.errors import ConfigError, StoreError
 from mem0_core.ports import MemoryStore
@@ -461,16 +462,30 @@ def test_many_hosts_at_once_make_the_tables_once(postgres_server_url: str) -> No
         db.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
-def test_the_printed_ddl_makes_what_the_store_makes(postgres_server_url: str) -> None:
-    from mem0_core.stores.postgres_schema import script
-
+def test_the_printed_ddl_makes_what_the_store_makes(
+    postgres_server_url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     schema = 'mem0_tests "q'
     quoted = '"mem0_tests ""q"'
     with psycopg.connect(postgres_server_url, autocommit=True) as db:
         db.execute(f"DROP SCHEMA IF EXISTS {quoted} CASCADE")
-        db.execute(script(schema, partitions=2).encode())
+        assert main(["schema", "--store", "postgres", "--schema", schema, "--partitions", "2"]) == 0
+        db.execute(capsys.readouterr().out.encode())
         store = PostgresStore(postgres_server_url, schema=schema)
         assert add(store, "kept") == "ADD"
         assert assert_whole(store) == {"kept"}
         store.close()
         db.execute(f"DROP SCHEMA {quoted} CASCADE")
+
+
+def test_with_citus_tables_are_distributed_beside_one_another(capsys: pytest.CaptureFixture[str]) -> None:
+    from mem0_core.stores.postgres_schema import TABLES
+
+    assert main(["schema", "--layout", "citus"]) == 0
+    ddl = capsys.readouterr().out
+    assert "PARTITION" not in ddl
+    for table in TABLES:
+        assert f"create_distributed_table('{table}', 'part'" in ddl
+    uniques = [line for line in ddl.splitlines() if "PRIMARY KEY (" in line or "UNIQUE INDEX" in line]
+    assert len(uniques) > len(TABLES)
+    assert [line for line in uniques if "part" not in line] == [], "the scope is in every key"

@@ -12,6 +12,8 @@ from tests.services.postgres_server import PostgresUnavailable, postgres_url
 if TYPE_CHECKING:
     from mem0_core.stores.postgres import PostgresStore
 
+SCHEMA = "mem0_tests"
+
 
 @pytest.fixture(scope="session")
 def postgres_server_url() -> Iterator[str]:
@@ -28,7 +30,21 @@ def postgres_store(postgres_server_url: str) -> Iterator[PostgresStore]:
     """An empty store in the schema ``mem0_tests``, which tests share one after the other."""
     from mem0_core.stores.postgres import PostgresStore
 
-    store = PostgresStore(postgres_server_url, schema="mem0_tests")
+    store = PostgresStore(postgres_server_url, schema=SCHEMA)
     store.reset()
     yield store
     store.close()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.needs_server)])
+def truth(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What a configuration says of the truth, for a test that is to run on each: SQLite's file, or an empty PostgreSQL."""
+    return truth_config(request, request.param)
+
+
+def truth_config(request: pytest.FixtureRequest, name: str) -> dict[str, Any]:
+    if name != "postgres":
+        return {}
+    request.getfixturevalue("postgres_store")
+    url = request.getfixturevalue("postgres_server_url")
+    return {"store": {"provider": "postgres", "config": {"url": url, "schema": SCHEMA}}}

@@ -10,22 +10,30 @@ from typing import Any
 import pytest
 
 from tests.graph_model import GraphModel, answer, arrow, entities, outdated, refined, relations, saying
+from tests.services.postgres_fixture import truth_config
 from tests.support import MODES, Driven, Mode, open_memory
 
 Story = Callable[..., Driven]
 
-STORES = ["sqlite", pytest.param("neo4j", marks=pytest.mark.needs_server), "ladybug"]
+STORES = [
+    "sqlite",
+    pytest.param("postgres", marks=pytest.mark.needs_server),
+    pytest.param("neo4j", marks=pytest.mark.needs_server),
+    "ladybug",
+]
 
 
 @pytest.fixture(params=STORES)
 def graph(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
-    """The `graph_store` of one of the stores that ship."""
+    """The configuration of one of the stores of graphs that ship: that of a truth, or a projection beside SQLite."""
+    if request.param == "postgres":
+        return truth_config(request, "postgres")
     config = {}
     if request.param == "neo4j":
         config = {"url": request.getfixturevalue("neo4j_server_url")}
     if request.param == "ladybug":
         config = {"db": str(tmp_path / "ladybug")}
-    return {"provider": request.param, "config": config}
+    return {"graph_store": {"provider": request.param, "config": config}}
 
 
 @pytest.fixture(params=MODES)
@@ -35,7 +43,8 @@ def story(request: pytest.FixtureRequest, tmp_path: Path, graph: dict[str, Any])
     opened: list[Driven] = []
 
     def begin(replies: Mapping[str, Any] | None = None, **config: Any) -> Driven:
-        config["graph_store"] = {**graph, **config.get("graph_store", {})}
+        beside = {"provider": "sqlite", **graph.get("graph_store", {}), **config.get("graph_store", {})}
+        config = {**graph, **config, "graph_store": beside}
         memory = open_memory(tmp_path / str(len(opened)), config=config, llm=GraphModel(replies))
         opened.append(Driven(memory, mode))
         return opened[-1]

@@ -1,4 +1,4 @@
-"""The seeds' own stories, in their words, under both drivers."""
+"""The seeds' own stories, in their words, on every truth and under both drivers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Story = Callable[..., Driven]
 
 
 @pytest.fixture(params=MODES)
-def story(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Story]:
+def story(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Iterator[Story]:
     """Opens a memory whose model follows a script: replies, or functions of the task and the messages."""
     mode: Mode = request.param
     opened: list[Driven] = []
@@ -28,6 +28,7 @@ def story(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Story]:
             reply = next(replies)
             return reply(task, messages) if callable(reply) else reply
 
+        options["config"] = {**truth, **options.get("config", {})}
         driven = Driven(open_memory(tmp_path / str(len(opened)), model, **options), mode)
         opened.append(driven)
         return driven

@@ -8,11 +8,26 @@ loads. What it has of its own (identity, epoch, leases, tombstones that only pro
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
-__all__ = ["SECTIONS", "Archive", "Archived", "Label", "Progress", "Record", "Section"]
+from mem0_core.errors import StoreError
+
+__all__ = [
+    "FROZEN",
+    "SECTIONS",
+    "Archive",
+    "Archived",
+    "Label",
+    "Position",
+    "Progress",
+    "Record",
+    "Section",
+    "check_filled",
+]
 
 Record = tuple[Any, ...]
 """The values of a section's columns, in their order: text, whole numbers, floats, bytes or None.
@@ -22,51 +37,48 @@ vectors float32 in little-endian bytes.
 """
 
 
+Position = tuple[str | int, ...]
+"""Where a store stands in a section as it reads it, in its own order; JSON can hold it. () is the beginning."""
+
+FROZEN = "it was migrated, or is being: nothing may be written (mem0-core migrate --release lets it again)"
+"""What whoever writes to a frozen store is told."""
+
+Group = Literal["memories", "history", "messages", "graph", "queue"]
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """One kind of record.
 
     Attributes:
-        key: the columns that tell its records apart, in whose order they are read.
-        group: what it counts as, where a migration is verified.
+        group: what it counts as, where a migration is told of.
     """
 
+    group: Group
     name: str
     columns: tuple[str, ...]
-    key: tuple[str, ...]
-    group: Literal["memories", "history", "messages", "graph", "queue"]
 
-    def position(self, record: Record) -> tuple[str | int, ...]:
-        """The key of a record, with "" for an id that is left out (no id is empty)."""
-        values = (record[self.columns.index(column)] for column in self.key)
-        return tuple("" if value is None else value for value in values)
+
+def _section(group: Group, name: str, columns: str) -> Section:
+    return Section(group, name, tuple(columns.split()))
 
 
 _IDS = "user_id agent_id run_id"
-
-
-def _section(
-    group: Literal["memories", "history", "messages", "graph", "queue"], name: str, columns: str, key: str = "row"
-) -> Section:
-    return Section(name, tuple(columns.split()), tuple(key.split()), group)
-
-
 _SAID = "text hash metadata actor_id role memory_type created_at updated_at expiration_date seq valid_from"
 
 SECTIONS: tuple[Section, ...] = (
     # same: `records.same_fact_key`; session: which memories were said together, see `ports.Sketch`.
     _section("memories", "memories", f"row id {_IDS} {_SAID} same pinned session vector"),
     _section("memories", "past", f"row id memory {_IDS} {_SAID} valid_to vector"),
-    _section("memories", "tombstones", f"seq row memory_id {_IDS}", key="seq"),
-    # place: the order in which history was written
+    _section("memories", "tombstones", f"seq row memory_id {_IDS}"),
+    # place: a number that grows in the order in which history was written
     _section(
         "history",
         "history",
         "place id memory_id old_memory new_memory event created_at updated_at is_deleted actor_id role",
-        key="place",
     ),
     _section("messages", "messages", f"row digest {_IDS} role content name metadata created_at"),
-    _section("messages", "sources", "memory message", key="memory message"),
+    _section("messages", "sources", "memory message"),
     _section("messages", "summaries", f"row {_IDS} text upto valid_from"),
     # key: `records.entity_key`; seq: when the vector came, changed: when anything of it did
     _section("graph", "nodes", f"row {_IDS} name key type seq changed vector"),
@@ -75,12 +87,14 @@ SECTIONS: tuple[Section, ...] = (
         "edges",
         f"row {_IDS} source relationship destination weight valid_from valid_to invalidated_at seq changed vector",
     ),
-    _section("graph", "evidence", "edge memory withdrawn", key="edge memory"),
-    _section("graph", "edge_messages", "edge message", key="edge message"),
+    _section("graph", "evidence", "edge memory withdrawn day_first day_last"),
+    _section("graph", "edge_messages", "edge message"),
+    _section("graph", "merges", f"row id {_IDS} kind name node score reasons at undone taken"),
+    _section("graph", "aliases", f"merge {_IDS} kind key name standing"),
     # A lease is left out: who holds one cannot be done with it where nothing may be written any more.
     _section("queue", "jobs", f"row kind {_IDS} options at state attempts ready_at error"),
-    _section("queue", "job_messages", "job place message", key="job place"),
-    _section("queue", "imports", f"{_IDS} key done", key=f"{_IDS} key"),
+    _section("queue", "job_messages", "job place message"),
+    _section("queue", "imports", f"{_IDS} key done"),
 )
 """In the order in which they are loaded: those that others refer to first."""
 
@@ -117,8 +131,28 @@ class Progress:
     origin: str
     seal: str
     section: str
-    after: tuple[str | int, ...] = ()
+    after: Position = ()
     done: bool = False
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str | None) -> Progress | None:
+        if text is None:
+            return None
+        values = json.loads(text)
+        return cls(**values | {"after": tuple(values["after"])})
+
+
+def check_filled(progress: Progress | None) -> None:
+    """Refuse a store that a migration has not finished filling.
+
+    Raises:
+        StoreError: it has not.
+    """
+    if progress is not None and not progress.done:
+        raise StoreError("a migration into this store has not come to its end: run it again, or remove the store")
 
 
 class Archive(Protocol):
@@ -126,8 +160,8 @@ class Archive(Protocol):
 
     def label(self) -> Label: ...
 
-    def records(self, section: Section, *, after: tuple[str | int, ...] = (), limit: int) -> list[Record]:
-        """Up to `limit` records of a section whose `Section.position` is above `after`, in its order."""
+    def records(self, section: Section, *, after: Position = (), limit: int) -> tuple[list[Record], Position]:
+        """Up to `limit` records of a section behind `after`, and the position of the last of them."""
         ...
 
     def holds(self) -> str | None:

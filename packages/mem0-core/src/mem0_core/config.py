@@ -21,10 +21,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 from urllib.parse import quote, urlencode
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from mem0_core.errors import ConfigError, MissingExtra
 from mem0_core.logs import configure as configure_log
@@ -41,6 +41,7 @@ __all__ = [
     "Kind",
     "LimitsConfig",
     "MemoryConfig",
+    "TraverseConfig",
     "build",
     "check_provider",
     "graph_config",
@@ -149,6 +150,29 @@ class GraphConfig(ComponentConfig):
     """Who names the entities of a query: a model, at one call per search (seed 002), or rules."""
 
 
+class TraverseConfig(BaseModel):
+    """What makes one path through the graph better than another; see `graph.traverse.Weights`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    recency: float = Field(default=0.1, ge=0, lt=1)
+    """Share of its score that a relation of long ago loses; with `evidence` less than 1."""
+    evidence: float = Field(default=0.1, ge=0, lt=1)
+    """Share that a relation said once loses."""
+    degree: float = Field(default=0.1, ge=0, lt=1)
+    """Share that is lost by going on from a node that everything is related to."""
+    half_life: float = Field(default=365.0, gt=0)
+    """Days after which half of `recency` is lost."""
+    similar: float = Field(default=0.55, ge=0, le=1)
+    """The cosine from which a relationship is taken for what a question says."""
+
+    @model_validator(mode="after")
+    def _leave_some(self) -> Self:
+        if self.recency + self.evidence >= 1:
+            raise ValueError("recency and evidence together must be less than 1")
+        return self
+
+
 class BackgroundConfig(BaseModel):
     """How work is done that was put off; see `background.Settings`."""
 
@@ -238,6 +262,8 @@ class MemoryConfig(BaseModel):
     recipe: Any = "hybrid"
     """How searches find and weigh memories: a name (hybrid, mem0, paper, offline), a `Recipe`, or a mapping of its
     fields over those of the one it names."""
+    traverse: TraverseConfig = Field(default_factory=TraverseConfig)
+    """What counts how much where a question is followed through the graph."""
     half_life: float | None = Field(default=None, gt=0)
     """Days after which what was not said again counts half in a search; by default age does not count."""
     enable_vision: bool = False
@@ -430,6 +456,7 @@ def _known_keys(place: Sequence[str | int]) -> list[str]:
     parts: dict[str | int, type[BaseModel]] = {
         "graph_store": GraphConfig,
         "background": BackgroundConfig,
+        "traverse": TraverseConfig,
         "limits": LimitsConfig,
     }
     return list(parts.get(place[0], ComponentConfig).model_fields)

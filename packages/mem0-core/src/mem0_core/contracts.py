@@ -14,6 +14,7 @@ Needs pytest; nothing else in the package does.
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -22,13 +23,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mem0_core.errors import ConfigError, InputError, StoreError
+from mem0_core.errors import ConfigError, InputError, NotFoundError, StoreError
 from mem0_core.filters import Filter, matches, parse_filters
-from mem0_core.ports import Commit, Lease, MemoryStore, Sketch, Turn, VectorIndex
+from mem0_core.ports import Commit, Lease, MemoryStore, MergePlan, Sketch, Turn, VectorIndex
 from mem0_core.records import (
     Change,
     Event,
     MemoryItem,
+    Merge,
     Message,
     RelationChange,
     Scope,
@@ -1042,6 +1044,81 @@ class MemoryStoreContract:
         assert store.graph.support([relation.row]) == {relation.row: [store.row(item.id) for item in items]}
         store.erase([items[0].id], at=LATER)
         assert store.graph.support([relation.row, 999]) == {relation.row: [store.row(items[1].id)], 999: []}
+
+    def test_an_update_takes_back_all_that_the_memory_said_if_told_so(self, store: MemoryStore) -> None:
+        rome, oslo = Triplet("alice", "lives_in", "Rome"), Triplet("alice", "lives_in", "Oslo")
+        items = [an_item("In Rome, with tea"), an_item("Tea")]
+        both = [*adds_of(rome, memories=(0,)), *adds_of(LIKES_TEA, memories=(0, 1), seed=3)]
+        store.commit(changes_of(items), scope=ALICE, at=AT, space=SPACE, relations=both)
+        told = store.get(items[0].id)
+        assert told is not None
+        after = dataclasses.replace(told, text="Rome, tea; in Oslo", updated_at=LATER)
+        change = Change(Event.UPDATE, after, before=told.text, vector=unit_vectors(1, seed=9)[0])
+        said = [*adds_of(oslo, memories=(0,), seed=5), *adds_of(LIKES_TEA, memories=(0,), seed=3)]
+        done = store.commit([change], scope=ALICE, at=LATER, space=SPACE, relations=said, rederived=True)
+        ended = [one.triplet for one in done.relations if one.event is Event.DELETE]
+        assert ended == [rome]
+        held = {one.triplet: (one.weight, one.memories) for one in store.graph.relations(ALICE)}
+        assert held == {LIKES_TEA: (1, (items[0].id, items[1].id)), oslo: (1, (items[0].id,))}
+
+    def test_names_are_merged_followed_and_taken_back(self, store: MemoryStore) -> None:
+        ann, anna = Triplet("ann", "likes", "tea"), Triplet("anna", "likes", "tea")
+        lives = Triplet("ann", "lives_in", "Rome")
+        items = [an_item("Ann likes tea"), an_item("Anna likes tea")]
+        adds = [*adds_of(ann, lives, memories=(0,)), *adds_of(anna, memories=(1,), seed=3)]
+        store.commit(changes_of(items), scope=ALICE, at=AT, space=SPACE, relations=adds)
+        before = store.graph.relations(ALICE, ended=True)
+        rows = {one.triplet.source: one.source for one in before}
+        proposed = Merge("entity", ALICE, "anna", ("ann",), 0.9, ("alike",))
+        vectors = dict(zip(("anna likes tea", "anna lives in Rome"), unit_vectors(2, seed=7), strict=True))
+        plan = MergePlan(proposed, node=rows["anna"], nodes=(rows["ann"],), vectors={})
+        assert store.merges.apply(plan, at=LATER, space=SPACE) is None  # a sentence has no vector
+        plan = dataclasses.replace(plan, vectors=vectors)
+        done = store.merges.apply(plan, at=LATER, space=SPACE)
+        assert done is not None
+        assert done.relations == 2
+        (listed,) = store.merges.listed(ALICE)
+        assert listed == done
+        assert store.merges.listed(BOB) == []
+        merged = {one.triplet: (one.weight, set(one.memories)) for one in store.graph.relations(ALICE)}
+        assert merged == {
+            anna: (2, {items[0].id, items[1].id}),
+            Triplet("anna", "lives_in", "Rome"): (1, {items[0].id}),
+        }
+        named = store.graph.nodes_named(ALICE, ["Ann"])
+        assert [node.entity.name for node, _ in named.values()] == ["anna"]
+        assert store.merges.called(ALICE, "entity") == {entity_key("ann"): "anna"}
+        assert store.merges.called(BOB, "entity") == {}
+        assert store.merges.called(Scope("alice", "a"), "entity", exact=True) == {}
+        store.commit((), scope=ALICE, at=LATER, space=SPACE, relations=adds_of(ann))
+        assert {one.triplet.source for one in store.graph.relations(ALICE)} == {"anna"}
+        texts = store.merges.texts(str(done.id))
+        assert set(texts) == {"ann", "ann likes tea", "ann lives in Rome"}
+        back = dict(zip(texts, unit_vectors(len(texts), seed=8), strict=True))
+        assert store.merges.revert(str(done.id), {}, at=LATER, space=SPACE) is None
+        undone = store.merges.revert(str(done.id), back, at=LATER, space=SPACE)
+        assert undone is not None
+        assert undone.undone == LATER
+        now = store.graph.relations(ALICE, ended=True)
+        assert [dataclasses.replace(one, weight=1) for one in now] == before
+        assert [one.weight for one in now] == [1, 1, 2]  # what was said since stays where it was said
+        with pytest.raises(NotFoundError):
+            store.merges.revert(str(done.id), back, at=LATER, space=SPACE)
+
+    def test_a_merge_loses_what_is_erased(self, store: MemoryStore) -> None:
+        ann, anna = Triplet("ann", "likes", "tea"), Triplet("anna", "likes", "rice")
+        items = [an_item("Ann likes tea"), an_item("Anna likes rice")]
+        adds = [*adds_of(ann, memories=(0,)), *adds_of(anna, memories=(1,), seed=3)]
+        store.commit(changes_of(items), scope=ALICE, at=AT, space=SPACE, relations=adds)
+        rows = {one.triplet.source: one.source for one in store.graph.relations(ALICE)}
+        vectors = {"anna likes tea": unit_vectors(1)[0]}
+        plan = MergePlan(Merge("entity", ALICE, "anna", ("ann",)), rows["anna"], (rows["ann"],), vectors)
+        assert store.merges.apply(plan, at=LATER, space=SPACE) is not None
+        store.erase([items[0].id], at=LATER)
+        assert store.merges.listed(ALICE) == []
+        assert [one.triplet for one in store.graph.relations(ALICE, ended=True)] == [anna]
+        store.erase_scope(ALICE, at=LATER)
+        assert store.graph.relations(ALICE, ended=True) == []
 
     def test_a_walk_in_memory_follows_what_came_ended_grew_and_went(self, store: MemoryStore) -> None:
         """`rows_since` once, and then from where it was, comes to what the truth holds."""

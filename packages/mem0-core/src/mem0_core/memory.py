@@ -1365,7 +1365,9 @@ class Memory:
         graph = self._graph
         if graph is None and self._graph_config is not None:
             graph = yield from do(self._opened_graph)
-        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, self._opened_adjacency())
+        walk = self.config.traverse.model_dump()
+        adjacency = self._opened_adjacency()
+        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, adjacency, walk)
 
     def _opened_adjacency(self) -> AdjacencyIndex:
         """The graph as walks and queries see it, which is arrays: NumPy is imported at the first call that needs it."""

@@ -15,18 +15,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from mem0_core.archive import SECTIONS, Archive, Progress, Record, Section
+from mem0_core.archive import SECTIONS, Archive, Position, Progress, Record, Section
 from mem0_core.errors import StoreError
+
+if TYPE_CHECKING:
+    from mem0_core.stores.postgres import PostgresStore
+    from mem0_core.stores.sqlite import SQLiteStore
 
 __all__ = ["Digest", "Migrated", "compare", "digests", "migrate", "opened"]
 
 _CHUNK = 1_000
-_JSON = frozenset({"metadata", "options"})
+_SCHEMES = ("postgresql://", "postgres://")
+_JSON = frozenset({"metadata", "options", "reasons", "taken"})
 _WHOLE = 1 << 128
 
 Watch = Callable[[str, int], object]
-"""Told the name of a section, or "verify", and how many records of it are done."""
+"""Told the name of a section and how many records are copied in all; then "verify", and how many are read again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,22 +107,34 @@ def migrate(
 
 @contextmanager
 def opened(where: str, *, make: bool = False) -> Iterator[Archive]:
-    """The store at a place, to be migrated: a folder of data, or a SQLite file.
+    """The store at a place, to be migrated.
 
     Args:
-        make: whether one that is not there is made; else it is a StoreError.
+        where: a folder of data, a SQLite file, or ``postgresql://...``, whose fragment names the schema
+            (``postgresql://host/database#mem0``).
+        make: whether a file that is not there is made; else it is a StoreError.
     """
-    from mem0_core.stores.sqlite import SQLiteStore
-
-    path = Path(where).expanduser()
-    file = path if path.suffix and not path.is_dir() else path / "history.db"
-    if not make and not file.is_file():
-        raise StoreError(f"there is no store at {where}: {file} is missing")
-    store = SQLiteStore(file, filling=True)
+    store = _postgres(where) if where.startswith(_SCHEMES) else _sqlite(Path(where).expanduser(), make)
     try:
         yield store.archive
     finally:
         store.close()
+
+
+def _postgres(url: str) -> PostgresStore:
+    from mem0_core.stores.postgres import PostgresStore
+
+    url, _, schema = url.partition("#")
+    return PostgresStore(url, schema=schema or "mem0", filling=True)
+
+
+def _sqlite(path: Path, make: bool) -> SQLiteStore:
+    from mem0_core.stores.sqlite import SQLiteStore
+
+    file = path if path.suffix and not path.is_dir() else path / "history.db"
+    if not make and not file.is_file():
+        raise StoreError(f"there is no store at {path}: {file} is missing")
+    return SQLiteStore(file, filling=True)
 
 
 def digests(
@@ -130,12 +148,12 @@ def digests(
     sums: dict[str, _Sum] = {section.name: _Sum() for section in SECTIONS} | {"vectors": _Sum()}
     seen = 0
     for section in SECTIONS:
-        for records in _chunks(archive, section, (), chunk):
+        for records, _ in _chunks(archive, section, (), chunk):
             for record in records:
                 plain, vector = _parts(section, record)
                 sums[section.name].add(repr(plain).encode())
                 if vector is not None:
-                    sums["vectors"].add(repr((section.name, section.position(record))).encode() + vector)
+                    sums["vectors"].add(f"{section.name} {record[0]} ".encode() + vector)
             seen += len(records)
             if watch is not None:
                 watch(seen)
@@ -179,18 +197,22 @@ def _copy(source: Archive, target: Archive, begun: Progress, chunk: int, tell: W
     for section in SECTIONS[names.index(begun.section) :]:
         after = begun.after if section.name == begun.section else ()
         loaded[section.name] = 0
-        for records in _chunks(source, section, after, chunk):
-            at = dataclasses.replace(begun, section=section.name, after=section.position(records[-1]))
+        for records, reached in _chunks(source, section, after, chunk):
+            at = dataclasses.replace(begun, section=section.name, after=reached)
             target.load(section, records, progress=at)
             loaded[section.name] += len(records)
-            tell(section.name, loaded[section.name])
+            tell(section.name, sum(loaded.values()))
     return loaded
 
 
-def _chunks(archive: Archive, section: Section, after: tuple[str | int, ...], limit: int) -> Iterator[Sequence[Record]]:
-    while records := archive.records(section, after=after, limit=limit):
-        yield records
-        after = section.position(records[-1])
+def _chunks(
+    archive: Archive, section: Section, after: Position, limit: int
+) -> Iterator[tuple[Sequence[Record], Position]]:
+    while True:
+        records, after = archive.records(section, after=after, limit=limit)
+        if not records:
+            return
+        yield records, after
 
 
 class _Sum:

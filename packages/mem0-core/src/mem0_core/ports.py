@@ -664,8 +664,8 @@ class MergeLedger(Protocol):
         """The merges of a scope, oldest first, those taken back too."""
         ...
 
-    def called(self, scope: Scope, kind: MergeKind) -> dict[bytes, str]:
-        """`records.entity_key` of each name of a scope that went -> the name that stayed."""
+    def called(self, scope: Scope, kind: MergeKind, *, exact: bool = False) -> dict[bytes, str]:
+        """`records.entity_key` of each name of a scope (or of `exact`ly this one) that went -> the name that stayed."""
         ...
 
 
@@ -781,7 +781,8 @@ class MemoryStore(VectorSource, Protocol):
         """Delete memories with all they ever said, their vectors, the messages they came from, and the relations
         that nothing else supports; returns how many there were.
 
-        With `purge` their history goes too, and no byte of it stays in free pages or the log.
+        With `purge` their history goes too, and what the database keeps of deleted rows (free pages, a log) is
+        scrubbed as far as the store reaches: each says how far.
         """
         ...
 
@@ -869,7 +870,8 @@ class Graph:
 class Ports:
     """The models and stores one memory is wired with; every pipeline takes it first.
 
-    `adjacency` keeps the graph in memory between walks; without it each walk reads the graph of its scope anew.
+    `adjacency` keeps the graph in memory between walks; without it each walk reads the graph of its scope anew. `walk`
+    are weights of walks that differ from those of `graph.traverse.Weights`.
     """
 
     store: MemoryStore
@@ -879,6 +881,7 @@ class Ports:
     reranker: Reranker | None = None
     graph: Graph | None = None
     adjacency: AdjacencyIndex | None = None
+    walk: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def on_conflict(self) -> OnConflict:

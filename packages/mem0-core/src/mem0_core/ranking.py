@@ -253,12 +253,12 @@ class Ranking:
             self._signals["pagerank"] = np.array(self._pagerank(named))
         if "session" in self._weights:
             self._signals["session"] = np.array(self._session())
-        sums, scale = self._sums(), self._recipe.scale
+        sums, scale = self._sums().tolist(), self._recipe.scale
+        names, columns = list(self._signals), [values.tolist() for values in self._signals.values()]
         for place in self._first(len(self._candidates)):
             one = self._candidates[place]
-            signals = {name: float(values[place]) for name, values in self._signals.items()}
-            score = max(0.0, scale(float(sums[place])))
-            yield Ranked(one.sketch.row, one.item, one.pending, score, signals, self._weights)
+            signals = dict(zip(names, (values[place] for values in columns), strict=True))
+            yield Ranked(one.sketch.row, one.item, one.pending, max(0.0, scale(sums[place])), signals, self._weights)
 
     def _sums(self) -> NDArray[np.float64]:
         import numpy as np

@@ -10,8 +10,9 @@ the weights for short texts (turns of a chat, a few words to some thirty) and fo
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
@@ -230,13 +231,23 @@ def recipe_of(given: Recipe | Mapping[str, Any] | str) -> Recipe:
     if not isinstance(given, Mapping):
         raise ConfigError(f"recipe: a name, a Recipe or a mapping, not {type(given).__name__}")
     fields = dict(given)
+    _check_keys(fields, ("without", *(field.name for field in dataclasses.fields(Recipe))), "recipe")
     base = recipe_of(fields.pop("name", "hybrid")).without(*fields.pop("without", ()))
     try:
         for end in ("short", "long"):
             if isinstance(fields.get(end), Mapping):
+                _check_keys(fields[end], SIGNALS, f"recipe.{end}")
                 fields[end] = dataclasses.replace(getattr(base, end) or base.short, **fields[end])
         if "sources" in fields:
             fields["sources"] = tuple(fields["sources"])
         return dataclasses.replace(base, **fields)
     except TypeError as error:
         raise ConfigError(f"recipe: {error}") from error
+
+
+def _check_keys(given: Mapping[str, Any], known: Sequence[str], where: str) -> None:
+    for key in given:
+        if key not in known:
+            near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
+            raise ConfigError(f"{where}: unknown key {key!r}; {hint}")

@@ -468,6 +468,7 @@ _PUNCTUATION = ".,!?;:'\"()[]{}…¡¿、。！，：；？।؟،「」『』"
 _PAUSES = frozenset(".,!?;…。！？")
 
 
+@lru_cache(maxsize=2048)  # what is shown once is mostly shown, and compared, again
 def same_fact_key(text: str, actor_id: str | None = None) -> bytes:
     """Equal for texts that differ only in case, spacing and punctuation, and were said by the same actor.
 

@@ -18,8 +18,9 @@ from typing import Any
 
 from mem0_core.cli.arguments import parser
 from mem0_core.config import MemoryConfig, load_config
-from mem0_core.errors import ConfigError, Mem0Error
+from mem0_core.errors import Mem0Error
 from mem0_core.memory import Memory
+from mem0_core.models.local import resolve
 
 __all__ = ["main"]
 
@@ -60,21 +61,16 @@ def _config(options: argparse.Namespace) -> MemoryConfig:
 
 
 def _chat(backend: str, config: MemoryConfig) -> Any:
-    """The chat model that ``--llm-backend`` names, by the configuration where that has one of the kind.
+    """The chat model that ``--llm-backend`` names: a configured one of OpenAI's protocol is kept with its keys.
 
     Raises:
-        ConfigError: nothing says which model it is.
+        ConfigError: there is no model for it. MissingExtra: its library is not installed.
     """
-    if backend == "none":
-        return None
-    if backend == "openai":
-        named = config.llm.get("provider") if isinstance(config.llm, dict) else str(config.llm or "").partition(":")[0]
-        if named == "openai":
-            return config.llm
-        if not os.environ.get("OPENAI_API_KEY"):
-            raise ConfigError("--llm-backend openai: set OPENAI_API_KEY, or name the model under llm in --config")
-        return "openai"
-    raise ConfigError(f"--llm-backend {backend}: not available")
+    given = config.llm
+    provider = given.get("provider") if isinstance(given, dict) else str(given or "").partition(":")[0]
+    if backend == "openai" and provider in ("openai", "ollama", "vllm", "lmstudio"):
+        return given
+    return resolve(backend)
 
 
 def _complain(error: Mem0Error, *, as_json: bool) -> None:
@@ -84,6 +80,7 @@ def _complain(error: Mem0Error, *, as_json: bool) -> None:
 
 def _print(lines: Sequence[str]) -> None:
     try:
-        print("\n".join(lines), flush=True)
+        if lines:
+            print("\n".join(lines), flush=True)
     except BrokenPipeError:  # the reader, `head` say, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -10,12 +10,11 @@ from mem0_core import __version__
 from mem0_core.cli import show, verbs
 from mem0_core.interchange import exporting, mem0_v1
 from mem0_core.interchange.files import FORMATS
+from mem0_core.models.local import BACKENDS
 
-__all__ = ["BACKENDS", "UNHEALTHY", "parser"]
+__all__ = ["UNHEALTHY", "parser"]
 
 UNHEALTHY = 3
-BACKENDS = ("auto", "gguf", "intel", "openai", "none")
-
 Command = Callable[..., argparse.ArgumentParser]
 
 
@@ -27,7 +26,9 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("--version", action="version", version=f"mem0-core {__version__}")
     _common(made, top=True)
-    commands = made.add_subparsers(required=True, metavar="COMMAND")
+    commands = made.add_subparsers(metavar="COMMAND")
+    made.set_defaults(act=verbs.prompt, show=show.nothing, on_files=False, code=_of_prompt)
+    _scoped(made, top=True)
 
     def command(
         name: str,
@@ -44,6 +45,15 @@ def parser() -> argparse.ArgumentParser:
         _common(one, top=False)
         return one
 
+    _scoped(
+        command(
+            "prompt",
+            "converse with the memory (so does no command at all)",
+            verbs.prompt,
+            show.nothing,
+            code=_of_prompt,
+        )
+    )
     _talking(command)
     _tending(command)
     _graph(command)
@@ -65,6 +75,10 @@ def _common(parser: argparse.ArgumentParser, *, top: bool) -> None:
     add("--progress", action=argparse.BooleanOptionalAction, help="show bars (default: where standard error is a tty)")
 
 
+def _of_prompt(result: Any) -> int:
+    return 1 if result["failed"] else 0
+
+
 def _talking(command: Command) -> None:
     add = command("add", "remember a text", verbs.add, show.added, aliases=["store"])
     add.add_argument("text")
@@ -81,11 +95,21 @@ def _tending(command: Command) -> None:
     get = command("get", "show one memory", verbs.get, show.memory)
     history = command("history", "show every change of a memory", verbs.history, show.history)
     update = command("update", "give a memory a new text", verbs.update, show.message)
-    delete = command("delete", "erase a memory and the messages it came from", verbs.delete, show.message)
+    updateq = command("updateq", "give the memory that a query means a new text", verbs.updateq, show.matched)
+    updateq.add_argument("query")
+    updateq.add_argument("text")
+    delete = command("delete", "erase memories and the messages they came from", verbs.delete, show.matched)
+    delete.add_argument("memory_id", nargs="?", help="the memory; or those that --query means")
+    delete.add_argument("--query")
+    for by_query in (updateq, delete):
+        by_query.add_argument("--threshold", type=float, default=0.5, help="how near a memory must be (0.5)")
+        by_query.add_argument("--limit", type=int, default=20, help="refuse if more are meant (20)")
+        by_query.add_argument("--dry-run", action="store_true", help="tell what would change")
+        _scoped(by_query)
     delete.add_argument("--purge", action="store_true", help="erase its history too")
     pin = command("pin", "make a memory part of every context", verbs.pin, show.message)
     pin.add_argument("--off", action="store_true", help="no longer")
-    for of_one in (get, history, update, delete, pin):
+    for of_one in (get, history, update, pin):
         of_one.add_argument("memory_id")
     update.add_argument("text")
     _scoped(command("pending", "list what is put off", verbs.pending, show.jobs))
@@ -107,9 +131,20 @@ def _graph(command: Command) -> None:
     viz.add_argument("entities", nargs="*", metavar="ENTITY", help="draw what is near these only")
     viz.add_argument("--depth", type=int, default=2, help="how many steps from them (2)")
     viz.add_argument("--out", metavar="FILE", help="the file (default: a new one in viz/ beside the data)")
+    merge = command(
+        "merge", "make one of names that mean one thing; only tells, without --apply", verbs.merge, show.merged
+    )
+    merge.add_argument("what", nargs="?", choices=("all", "entities", "relationships"), default="all")
+    merge.add_argument("--name", action="append", help="merge just these (at least two), of the kind named")
+    merge.add_argument("--into", help="which of them stays")
+    merge.add_argument("--threshold", type=float, help="the score from which two names are one")
+    merge.add_argument("--apply", action="store_true", help="do it; `unmerge` takes it back")
+    merges = command("merges", "list what was merged", verbs.merges, show.merges)
+    unmerge = command("unmerge", "take a merge back", verbs.unmerge, show.merges)
+    unmerge.add_argument("merge_id")
     for then in (relations, path, query):
         _as_of(then)
-    for scoped in (relations, path, query, viz):
+    for scoped in (relations, path, query, viz, merge, merges):
         _scoped(scoped)
 
 
@@ -134,6 +169,25 @@ def _moving(command: Command) -> None:
     backup.add_argument("file")
     restore = command("restore", "make the store what a backup is", verbs.restore, show.restored, on_files=True)
     restore.add_argument("file")
+    migrate = command(
+        "migrate",
+        "copy everything to an empty store, in another database too, verify it, and let nothing more be written here",
+        verbs.migrate,
+        show.migrated,
+        on_files=True,
+    )
+    place = "a folder of data, a SQLite file, or postgresql://host/database#schema"
+    migrate.add_argument("--from", dest="source", metavar="STORE", required=True, help=place)
+    migrate.add_argument("--to", dest="target", metavar="STORE", help="the same; if it was begun, it goes on")
+    migrate.add_argument("--release", action="store_true", help="let the source be written again: at the end, or now")
+    ddl = command("schema", "print the SQL that makes a store's tables", verbs.schema, show.message, on_files=True)
+    ddl.add_argument("--store", choices=("postgres",), default="postgres", help="the database it is for (postgres)")
+    ddl.add_argument("--schema", default="mem0", metavar="NAME", help="where the tables are to be (mem0)")
+    ddl.add_argument(
+        "--layout", choices=("postgres", "citus"), default="postgres", help="partition, or distribute them"
+    )
+    ddl.add_argument("--partitions", type=int, default=8, help="of each table (8)")
+    ddl.add_argument("--role", metavar="NAME", help="with what this role needs to serve a memory, and no more")
     for writing in (export, backup, restore):
         writing.add_argument("--force", action="store_true", help="overwrite what is there")
 
@@ -153,9 +207,10 @@ def _care(command: Command) -> None:
     )
 
 
-def _scoped(parser: argparse.ArgumentParser) -> None:
+def _scoped(parser: argparse.ArgumentParser, *, top: bool = False) -> None:
     for axis in ("user", "agent", "run"):
-        parser.add_argument(f"--{axis}", metavar="ID", help=f"the {axis} whose memory it is")
+        default = None if top else argparse.SUPPRESS
+        parser.add_argument(f"--{axis}", metavar="ID", default=default, help=f"the {axis} whose memory it is")
 
 
 def _as_of(parser: argparse.ArgumentParser) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 __all__ = [
     "added",
-    "batch",
     "copied",
     "doctor",
     "exported",
@@ -14,8 +13,13 @@ __all__ = [
     "history",
     "imported",
     "jobs",
+    "matched",
     "memory",
+    "merged",
+    "merges",
     "message",
+    "migrated",
+    "nothing",
     "paths",
     "relations",
     "restored",
@@ -26,10 +30,14 @@ __all__ = [
 
 def added(result: Any) -> list[str]:
     done = [f"{entry['event']:<6}  {entry['id']}  {entry['memory']}" for entry in result["results"]]
-    done += [f"began   {relation}" for relation in result["relations"]["added_entities"]]
-    done += [f"ended   {relation}" for relation in result["relations"]["deleted_entities"]]
+    done += _related(result["relations"])
     done += [f"skipped: {entry['reason']}" for entry in result["skipped"]]
     return done + _pending(result) or ["nothing to remember"]
+
+
+def _related(relations: Any) -> list[str]:
+    began = [f"began   {relation}" for relation in relations["added_entities"]]
+    return began + [f"ended   {relation}" for relation in relations["deleted_entities"]]
 
 
 def _pending(result: Any) -> list[str]:
@@ -97,6 +105,10 @@ def message(result: Any) -> list[str]:
     return [result["message"], *_pending(result)]
 
 
+def nothing(result: Any) -> list[str]:
+    return []
+
+
 def memory(result: Any) -> list[str]:
     """One memory, or none, with all that is known of it."""
     if result is None:
@@ -130,9 +142,38 @@ def imported(result: Any) -> list[str]:
     return [head, *(f"skipped: {count} {reason}" for reason, count in reasons.items()), *_pending(result)]
 
 
-def batch(result: Any) -> list[str]:
-    """What a change of many memories did, or would do."""
-    return [f"{key}: {value}" for key, value in result.items()] if isinstance(result, dict) else list(map(str, result))
+def matched(result: Any) -> list[str]:
+    """What a change of the memories that a query means did, or would do; or one memory, or a message."""
+    if result is None or "results" not in result:
+        return message(result) if result and "message" in result else memory(result)
+    would = "would " if result["dry_run"] else ""
+    lines = []
+    for entry in result["results"]:
+        before = entry.get("previous_memory")
+        change = f"{before} -> {entry['memory']}" if before is not None else entry["memory"]
+        lines.append(f"{would}{entry['event']:<6}  {entry['id']}  {change}")
+    lines += [f"skipped: {entry['reason']}" for entry in result["skipped"]]
+    return lines + _related(result["relations"]) + _pending(result) or ["nothing means that"]
+
+
+def merged(result: Any) -> list[str]:
+    would = "would become" if result["dry_run"] else "became"
+    lines = [f"{_merge(one)} ({would} one: {'; '.join(one['reasons'])})" for one in result["merges"]]
+    lines += [f"apart: {' and '.join(one['names'])}: {one['reason']}" for one in result["apart"]]
+    return lines + _pending(result) or ["nothing to merge"]
+
+
+def merges(result: Any) -> list[str]:
+    listed = result if isinstance(result, list) else [result]
+    return [_merge(one) + (f" (taken back {one['undone'][:10]})" if one["undone"] else "") for one in listed] or [
+        "nothing was merged"
+    ]
+
+
+def _merge(one: Any) -> str:
+    named = f"{one['id']}  " if one["id"] else ""
+    score = f", {one['score']:.2f}" if one["score"] is not None else ""
+    return f"{named}{', '.join(one['merged'])} => {one['name']}  [{one['kind']}{score}, {one['relations']} relations]"
 
 
 def exported(result: Any) -> list[str]:
@@ -142,6 +183,15 @@ def exported(result: Any) -> list[str]:
 
 def copied(result: Any) -> list[str]:
     return [f"{result['path']}: {result['memories']} memories, {result['bytes']} bytes"]
+
+
+def migrated(result: Any) -> list[str]:
+    if "message" in result:
+        return message(result)
+    if result["already"]:
+        return ["this had been migrated before; nothing was done"]
+    counts = [f"{digest['count']:>10} {name}" for name, digest in result["digests"].items() if digest["count"]]
+    return [*counts, "copied and verified; what is open on the old store has to be opened on the new one"]
 
 
 def restored(result: Any) -> list[str]:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
+import getpass
+import os
 from pathlib import Path
 from typing import Any
 
+from mem0_core import migration
 from mem0_core.cli.progress import Bar
+from mem0_core.cli.prompt import converse
 from mem0_core.config import MemoryConfig
 from mem0_core.errors import InputError, StoreError
 from mem0_core.interchange import exporting, mem0_v1
@@ -26,16 +31,23 @@ __all__ = [
     "history",
     "import_file",
     "list_all",
+    "merge",
+    "merges",
+    "migrate",
     "path",
     "pending",
     "pin",
+    "prompt",
     "query",
     "rebuild",
     "relations",
     "restore",
+    "schema",
     "search",
     "stats",
+    "unmerge",
     "update",
+    "updateq",
     "viz",
 ]
 
@@ -92,8 +104,36 @@ def update(memory: Memory, options: Options) -> Any:
     return memory.update(options.memory_id, options.text)
 
 
+def updateq(memory: Memory, options: Options) -> Any:
+    limits = {"threshold": options.threshold, "limit": options.limit}
+    return memory.update_by_query(options.query, options.text, dry_run=options.dry_run, **limits, **_scope(options))
+
+
 def delete(memory: Memory, options: Options) -> Any:
-    return memory.delete(options.memory_id, purge=options.purge)
+    """One memory by its id, or those that a query finds."""
+    if (options.memory_id is None) == (options.query is None):
+        raise InputError("name a memory by its id, or several by --query")
+    if options.query is None:
+        if options.dry_run:
+            return memory.get(options.memory_id)
+        return memory.delete(options.memory_id, purge=options.purge)
+    limits = {"threshold": options.threshold, "limit": options.limit}
+    return memory.delete_by_query(
+        options.query, purge=options.purge, dry_run=options.dry_run, **limits, **_scope(options)
+    )
+
+
+def merge(memory: Memory, options: Options) -> Any:
+    named = {"names": options.name, "into": options.into, "threshold": options.threshold}
+    return memory.merge(options.what, dry_run=not options.apply, **named, **_scope(options))
+
+
+def unmerge(memory: Memory, options: Options) -> Any:
+    return memory.unmerge(options.merge_id)
+
+
+def merges(memory: Memory, options: Options) -> Any:
+    return memory.merges(**_scope(options))
 
 
 def pin(memory: Memory, options: Options) -> Any:
@@ -149,9 +189,34 @@ def backup(memory: Memory, options: Options) -> Any:
         return memory.backup(options.file, overwrite=options.force, on_progress=bar)
 
 
+def migrate(config: MemoryConfig, options: Options) -> Any:
+    if options.target is None:
+        if not options.release:
+            raise InputError("say where to with --to, or --release the source")
+        with migration.opened(options.source) as source:
+            source.thaw()
+        return {"message": "the source may be written again"}
+    with (
+        migration.opened(options.source) as source,
+        migration.opened(options.target, make=True) as target,
+        _bar("migrate", options) as bar,
+    ):
+        done = migration.migrate(source, target, release=options.release, watch=lambda section, count: bar(count))
+    return dataclasses.asdict(done)
+
+
 def restore(config: MemoryConfig, options: Options) -> Any:
     with _bar("restore", options) as bar:
         return copies.restore(Path(options.file), config.database, overwrite=options.force, on_progress=bar)
+
+
+def schema(config: MemoryConfig, options: Options) -> Any:
+    from mem0_core.stores.postgres_schema import privileges, script
+
+    if options.partitions < 1:
+        raise InputError(f"--partitions: at least 1, not {options.partitions}")
+    made = script(options.schema, layout=options.layout, partitions=options.partitions)
+    return {"message": made + (privileges(options.schema, options.role) if options.role else "")}
 
 
 def stats(memory: Memory, options: Options) -> Any:
@@ -171,3 +236,17 @@ def doctor(config: MemoryConfig, options: Options) -> Any:
         return diagnosis.damaged(error).as_dict()
     with memory:
         return memory.doctor(mend=not options.check, torn=torn)
+
+
+def prompt(memory: Memory, options: Options) -> Any:
+    """Converse. Whose memory it is, if nobody says so: that of who is logged in."""
+    from mem0_core.cli.arguments import parser
+
+    ids = {"user": options.user, "agent": options.agent, "run": options.run}
+    if not any(ids.values()):
+        ids["user"] = os.environ.get("MEM0_USER") or getpass.getuser()
+    common = ["--no-progress"] if options.progress is False else []
+    read = parser()
+    return converse(
+        memory, lambda given: read.parse_args([*common, *given]), ids, history=memory.config.folder / "prompt_history"
+    )

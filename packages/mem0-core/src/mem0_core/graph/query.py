@@ -38,6 +38,7 @@ from mem0_core.graph.language import (
     Variable,
     variables_of,
 )
+from mem0_core.graph.traverse import components
 from mem0_core.records import Days, entity_key
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ Near = Mapping[tuple[str, str, float], frozenset[int]]
 """("node" or "relation", text, threshold) -> the vertices or edges that are that near to the text."""
 
 Kind = Literal["node", "relation", "relations"]
-_NODE_PROPERTIES = ("name", "type")
+_NODE_PROPERTIES = ("name", "type", "component")
 _NEVER = Days(None, None)
 _RELATION_PROPERTIES = (
     "relationship",
@@ -268,6 +269,7 @@ class Plan:
     _stages: list[_Stage] = field(init=False)
     _steps: int = field(init=False, default=0)
     _until: float = field(init=False, default=0.0)
+    _connected: NDArray[np.int64] | None = field(init=False, default=None)
 
     inline = True  # see `flow`
 
@@ -424,7 +426,13 @@ class Plan:
             fits &= self._of_type(node.label)
             why.append(f"type {node.label}")
         for key, literal in (*node.properties, *_equalities(name, fixed)):
-            fits &= self._of_type(literal.value) if key == "type" else self._named(literal.value)
+            match key:
+                case "type":
+                    fits &= self._of_type(literal.value)
+                case "component":
+                    fits &= self._components() == literal.value
+                case _:
+                    fits &= self._named(literal.value)
             why.append(f"{key} {literal}")
         for similar in fixed:
             if isinstance(similar, Similar) and similar.of == name:
@@ -640,8 +648,16 @@ class Plan:
         assert isinstance(found, Edge)
         return self._of_relation(found.number, of.name)
 
-    def _of_node(self, vertex: int, name: str) -> str | None:
+    def _components(self) -> NDArray[np.int64]:
+        """The number of the component of each vertex, among what holds; reckoned where a query asks for it."""
+        if self._connected is None:
+            self._connected = components(self.adjacency, as_of=self.as_of)
+        return self._connected
+
+    def _of_node(self, vertex: int, name: str) -> str | int | None:
         held = self.adjacency
+        if name == "component":
+            return int(self._components()[vertex])
         return held.names[vertex] if name == "name" else held.kinds[held.kind[vertex]] or None
 
     def _of_relation(self, edge: int, name: str) -> Any:

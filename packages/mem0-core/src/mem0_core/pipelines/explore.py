@@ -68,7 +68,7 @@ def traverse(
     if not starts:
         return []
     now = round(datetime.now(UTC).timestamp() * 1e6)
-    walk = Walk(adjacency, asked.chain[:_DEEPEST], now=now, as_of=as_of, weights=weights)
+    walk = Walk(adjacency, asked.chain[:_DEEPEST], now=now, as_of=as_of, weights=weights or Weights(**ports.walk))
     tracks = yield from do(walk.search, starts, limit=limit, depth=depth)
     for _ in asked.chain:
         if tracks or not (yield from _understood(ports, walk)):
@@ -200,7 +200,12 @@ def drawing(
     adjacency = yield from adjacency_of(ports, scope)
     alive = np.flatnonzero(~adjacency.gone)
     if entities is not None:
-        seeds = [vertex for name in entities for vertex in _seeds(adjacency, name)]
+        seeds = []
+        for name in entities:
+            found = yield from _vertices(ports, adjacency, name, scope)
+            if not found:
+                raise InputError(f"no entity is called {name!r} here")
+            seeds += found
         near = k_hop(adjacency, seeds, depth, limit=_DRAWN * limit, ended=True)
         alive = np.array([edge for edge, _ in near], np.int64)
     ends = np.concatenate((adjacency.source[alive], adjacency.destination[alive]))
@@ -222,13 +227,6 @@ def drawing(
         marked=list(entities or ()),
         left_out=len(vertices) - len(shown),
     )
-
-
-def _seeds(adjacency: Adjacency, name: str) -> list[int]:
-    found = adjacency.named(name)
-    if not found:
-        raise InputError(f"no entity is called {name!r} here")
-    return found
 
 
 def _evidence(ports: Ports, relations: Sequence[Relation], scope: Scope) -> Flow[dict[str, MemoryItem]]:
@@ -255,7 +253,7 @@ def _starts(
 ) -> Flow[dict[int, float]]:
     """The vertices a question begins at, each with a score: the one of its name, else those near it."""
     name = asked.seed if asked.seed is not None else self_name(scope)
-    named = adjacency.named(name)
+    named = yield from _vertices(ports, adjacency, name, scope)
     if named:
         return dict.fromkeys(named, 1.0)
     if asked.seed is None or ports.graph is None or not adjacency.vertices:
@@ -268,6 +266,15 @@ def _starts(
         if near is not None and may_be_one(name, adjacency.names[near]):
             starts.setdefault(near, min(1.0, cosine))
     return starts
+
+
+def _vertices(ports: Ports, adjacency: Adjacency, name: str, scope: Scope) -> Flow[list[int]]:
+    """The vertices of a name, or of what it was merged into."""
+    named = adjacency.named(name)
+    if named or not adjacency.vertices:
+        return named
+    stays = (yield from do(ports.store.merges.called, scope, "entity")).get(entity_key(name))
+    return [] if stays is None else adjacency.named(stays)
 
 
 def _near(ports: Ports, vectors: object, scope: Scope, as_of: str | None) -> Flow[list[Around]]:

@@ -16,6 +16,7 @@ from mem0_core.flow import Flow, do
 from mem0_core.graph_prompts import fused_messages
 from mem0_core.graph_replies import Fused, FusedReply, fused_key, read_fused, split_fused
 from mem0_core.pipelines.ask import ask, unread
+from mem0_core.pipelines.called import called
 from mem0_core.pipelines.facts import facts_of, plan, similar, with_vectors
 from mem0_core.pipelines.merge import ends_of
 from mem0_core.pipelines.near import embed_texts
@@ -108,10 +109,7 @@ def _relate(
     ports: Ports, graph: Graph, request: Request, found: Fused, shown: Sequence[Relation]
 ) -> Flow[tuple[RelationChange, ...]]:
     """The graph part of the answer, merged as the staged one is."""
-    known = yield from surroundings(ports, graph, request.scope, ends_of(found.relations), ())
+    stated = (yield from called(ports, request.scope)).triplets(found.relations)
+    known = yield from surroundings(ports, graph, request.scope, ends_of(stated), ())
     known = dataclasses.replace(known, relations=tuple(shown))
-    return (
-        yield from carried_out(
-            ports, request.told(), known, found.entities, found.relations, found.outdated, found.refined
-        )
-    )
+    return (yield from carried_out(ports, request.told(), known, found.entities, stated, found.outdated, found.refined))

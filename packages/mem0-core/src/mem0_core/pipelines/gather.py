@@ -68,7 +68,9 @@ class Pool:
         """What scoring needs of a memory that was read."""
         assert sketch.row is not None
         graph, often = related.support.get(sketch.row, (0.0, 0))
-        beside = tuple(self._said[row] for row in (sketch.before, sketch.after) if row in self._said)
+        beside: tuple[Said, ...] = ()
+        if sketch.before is not None or sketch.after is not None:
+            beside = tuple(self._said[row] for row in (sketch.before, sketch.after) if row in self._said)
         path, told = related.paths.get(sketch.row, 0.0), self._told.get(sketch.row, ())
         return Candidate(sketch, self._said[sketch.row], beside, graph, often, path, told)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from mem0_core.flow import Flow, do
@@ -170,6 +170,7 @@ def pack(found: Found, form: Form) -> Packed:
     Recent messages come first, up to two fifths of the budget, then what is pinned, the summary, memories, relations
     (which are sure of a seventh, so far as they say what no memory found says), and earlier messages.
     """
+    form = replace(form, line=_once(form.line))
     room = _Room(form)
     number = len(found.pinned) + len(found.hits) + len(found.relations) if form.citations else None
     said: set[int] = set()
@@ -185,6 +186,19 @@ def pack(found: Found, form: Form) -> Packed:
     while packed.tokens > form.max_tokens:  # a count need not add up: some texts take more together than by themselves
         packed = _shorter(packed, form)
     return packed
+
+
+def _once(line: Callable[[Hit, int | None], str]) -> Callable[[Hit, int | None], str]:
+    """`line`, which writes each memory once under each number, however often it is asked for."""
+    written: dict[tuple[str, int | None], str] = {}
+
+    def remembered(hit: Hit, number: int | None) -> str:
+        key = hit.item.id, number
+        if key not in written:
+            written[key] = line(hit, number)
+        return written[key]
+
+    return remembered
 
 
 def _best(found: Found, pinned: Set[str], room: _Room, form: Form, number: int | None) -> list[Hit]:

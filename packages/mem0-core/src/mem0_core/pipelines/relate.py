@@ -37,6 +37,7 @@ from mem0_core.graph_replies import (
     triplet_key,
 )
 from mem0_core.pipelines.ask import ask, unread
+from mem0_core.pipelines.called import called
 from mem0_core.pipelines.merge import Surroundings, ends_of, may_be_one, merge, types_of
 from mem0_core.pipelines.near import embed_texts
 from mem0_core.pipelines.request import Told
@@ -99,7 +100,8 @@ def relate(ports: Ports, graph: Graph, told: Told) -> Flow[Related]:
     entities, unnamed = yield from name_entities(graph, told.text, told.scope, told.bad_reply, told.context)
     if not entities:
         return (), unnamed
-    triplets, unconnected = yield from connect(graph, told, entities)
+    stated, unconnected = yield from connect(graph, told, entities)
+    triplets = (yield from called(ports, told.scope)).triplets(stated)
     names = [*(entity.name for entity in entities), *ends_of(triplets)]
     known = yield from surroundings(ports, graph, told.scope, names, [triplet.sentence for triplet in triplets])
     (outdated, unclear), (refined, unrefined) = yield from _weigh(graph, told, triplets, known)
@@ -115,8 +117,10 @@ def _relate_in_one_shot(ports: Ports, graph: Graph, told: Told) -> Flow[Related]
 
     What has ended nobody is asked: rules tell, where the text says it plainly. Types of nodes are what rules know.
     """
-    triplets, unread_lines = yield from _triplets(graph, told)
-    read = [read_by_rules(message, told.scope) for message in told.messages]
+    stated, unread_lines = yield from _triplets(graph, told)
+    names_now = yield from called(ports, told.scope)
+    triplets = names_now.triplets(stated)
+    read = [names_now.extracted(read_by_rules(message, told.scope)) for message in told.messages]
     endings = [ending for found in read for ending in found.ended]
     if not triplets and not endings:
         return (), unread_lines
@@ -366,6 +370,8 @@ def _relate_by_rules(ports: Ports, graph: Graph, told: Told) -> Flow[tuple[Relat
     read = [(place, found) for place, found in read if found.relations or found.ended]
     if not read:
         return ()
+    names_now = yield from called(ports, told.scope)
+    read = [(place, names_now.extracted(found)) for place, found in read]
     triplets = [triplet for _, found in read for triplet in found.relations]
     endings = [ending for _, found in read for ending in found.ended]
     names = [*ends_of(triplets), *(name for ending in endings for name in (ending.source, ending.destination) if name)]

@@ -19,7 +19,7 @@ from mem0_core.pipelines.near import embed_texts
 from mem0_core.pipelines.relate import look, name_entities, self_name
 from mem0_core.ports import Around, Graph, Ports
 from mem0_core.ranking import bm25
-from mem0_core.records import Relation, Scope
+from mem0_core.records import Relation, Scope, entity_key
 from mem0_core.text import speaks_of_self
 from mem0_core.timewords import is_about_time
 
@@ -81,6 +81,8 @@ def recall_relations(
     rows = [row for row, _ in near]
     names = yield from _entities_of(graph, text, scope)
     if names:
+        names_now = yield from do(ports.store.merges.called, scope, "entity")
+        names = list(dict.fromkeys(names_now.get(entity_key(name), name) for name in names))
         named = yield from embed_texts(ports, names)
         arounds: list[Around] = yield from look(
             graph, "around", scope, named, threshold=options.threshold, limit=_POOL, as_of=as_of

@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Sequence, Set
 from typing import TYPE_CHECKING, Any, Literal
 
+from mem0_core.archive import Archive, check_filled
 from mem0_core.errors import ConfigError, InputError, StoreError
 from mem0_core.filters import Filter
 from mem0_core.ports import (
@@ -20,6 +21,7 @@ from mem0_core.ports import (
     JobQueue,
     Lease,
     Lexicon,
+    MergeLedger,
     OnConflict,
     Summary,
     Talk,
@@ -36,11 +38,13 @@ from mem0_core.records import (
     Triplet,
     same_fact_key,
 )
+from mem0_core.stores.postgres_archive import PostgresArchive
 from mem0_core.stores.postgres_filters import filter_sql
 from mem0_core.stores.postgres_graph import GraphWriter, PostgresGraph, erase_graph, erase_support, parts_of
 from mem0_core.stores.postgres_hnsw import drop_graphs
 from mem0_core.stores.postgres_jobs import PostgresJobs, erase_jobs, finish, put
 from mem0_core.stores.postgres_marks import marked, set_mark
+from mem0_core.stores.postgres_merges import PostgresMerges, forget_merges, forget_support
 from mem0_core.stores.postgres_rows import exact_of, integers, part_of, scope_sql, stack
 from mem0_core.stores.postgres_schema import PARTITIONS, TABLES, Layout, migrate
 from mem0_core.stores.postgres_session import (
@@ -131,6 +135,7 @@ class PostgresStore:
             half second may be lost if the server, not this process, dies. ``"full"`` leaves that to its settings.
         partitions: of each table, when they are made; see `postgres_schema.PARTITIONS`.
         layout: ``"citus"`` distributes the tables instead.
+        filling: open it even where a migration into it has not come to its end.
 
     Each method has its ``a<method>`` twin. Safe to share between threads and event loops; after a fork, open a new one.
 
@@ -152,19 +157,24 @@ class PostgresStore:
         durability: Literal["full", "process"] = "full",
         layout: Layout = "postgres",
         partitions: int = PARTITIONS,
+        filling: bool = False,
     ) -> None:
         self._db = Database(url, schema=schema, pool_size=pool_size, timeout=timeout, wait=durability == "full")
         self.where = self._db.where
         self._open(layout, partitions)
         self.memory_vectors = TableVectors(self._db, "memories", "vectors", "tombstones")
         self.graph: GraphTruth = PostgresGraph(self._db)
+        self.merges: MergeLedger = PostgresMerges(self._db)
         self.talk: Talk = PostgresTalk(self._db)
         self.jobs: JobQueue = PostgresJobs(self._db)
         self.lexicon: Lexicon = PostgresLexicon(self._db)
+        self.archive: Archive = PostgresArchive(self._db)
         self.position, self.aposition = self.memory_vectors.position, self.memory_vectors.aposition
         self.vectors, self.avectors = self.memory_vectors.vectors, self.memory_vectors.avectors
         self.vector_changes = self.memory_vectors.vector_changes
         self.avector_changes = self.memory_vectors.avector_changes
+        if not filling:
+            check_filled(self.archive.progress())
         if self.words_are_stale():
             self.refresh_words()
 
@@ -195,6 +205,7 @@ class PostgresStore:
         lease: Lease | None = None,
         mark: tuple[str, int] | None = None,
         apart: bool = False,
+        rederived: bool = False,
     ) -> Steps[Commit]:
         parts = {part_of(scope), *(part_of(change.after.scope) for change in changes)}
         over = [one.relation for one in relations if one.relation is not None]
@@ -222,9 +233,15 @@ class PostgresStore:
                 rows[place] = row
                 yield from _insert_sources(part_of(scope), row, [heard[i] for i in changes[place].sources])
         graph = GraphWriter(scope, at, dims, on_conflict)
+        retracted: dict[int, list[int]] = {}
+        for done, target in zip(applied, targets, strict=True):
+            if rederived and target is not None and done.event is Event.UPDATE:
+                retracted[target[0]] = yield from graph.retract(target[0])
         related = yield from graph.apply(relations, rows, heard)
         for done, target in zip(applied, targets, strict=True):
-            if target is not None and done.event is not Event.NONE:
+            if target is not None and target[0] in retracted:
+                related += yield from graph.settle(retracted[target[0]])
+            elif target is not None and done.event is not Event.NONE:
                 left = done.after.text if done.event is Event.UPDATE else None
                 related += yield from graph.withdraw(target[0], target[1].text, left)
         return Commit(applied=tuple(applied), relations=tuple(related))
@@ -269,6 +286,7 @@ class PostgresStore:
         past = yield from ask(f"SELECT DISTINCT id FROM past WHERE {where}", values)
         yield from _erase_past([memory_id for (memory_id,) in past], at)
         yield from _erase_rows(rows, at)
+        yield from forget_merges(scope)
         yield from erase_graph(scope)
         yield from erase_jobs(scope)
         for table in ("summaries", "imports", "messages"):
@@ -593,6 +611,7 @@ def _erase_past(memory_ids: Sequence[str], at: str, *, sparing: Set[str] = froze
 
 def _erase_traces(row: int, scope: Scope, at: str) -> Steps[None]:
     """Erase what came of a memory: its relations, its messages; summaries of them are to be made anew."""
+    yield from forget_support(row, scope)
     yield from erase_support(row)
     if (yield from erase_summaries(scope)):
         yield from put(scope, "summary", at=at)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.ports import EdgeRow, GraphChanges, GraphRows, NodeRow, OnConflict, Position, VectorSource
-from mem0_core.records import Entity, Event, Node, Relation, RelationChange, Scope, Triplet, entity_key, unsays
+from mem0_core.records import Days, Entity, Event, Node, Relation, RelationChange, Scope, Triplet, entity_key, unsays
 from mem0_core.stores.postgres_rows import exact_of, ids_of, integers, numbers, part_of, scope_of, scope_sql, stack
 from mem0_core.stores.postgres_session import (
     Database,
@@ -33,12 +33,27 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["GraphWriter", "PostgresGraph", "erase_graph", "erase_support", "parts_of"]
+__all__ = [
+    "GraphWriter",
+    "PostgresGraph",
+    "bury_edges",
+    "bury_nodes",
+    "erase_graph",
+    "erase_support",
+    "next_rows",
+    "parts_of",
+    "stays_called",
+]
 
 _NODE = "n.row, n.user_id, n.agent_id, n.run_id, n.name, n.type"
 _RELATION = (
     "e.row, e.user_id, e.agent_id, e.run_id, s.name, e.relationship, d.name, e.weight, e.valid_from, e.valid_to,"
     " e.invalidated_at, e.source, e.destination"
+)
+_DATED = "(t.day_first IS NOT NULL OR t.day_last IS NOT NULL)"
+_TOLD = (
+    "(SELECT t.edge, min(t.day_first) AS first, max(t.day_last) AS last FROM evidence AS t"
+    f" WHERE NOT t.withdrawn AND {_DATED} AND t.edge = e.row GROUP BY t.edge)"
 )
 _JOINED = (
     "edges AS e JOIN nodes AS s ON s.part = e.part AND s.row = e.source"
@@ -99,7 +114,15 @@ class PostgresGraph:
             f"SELECT {_NODE}, n.key, v.vector FROM nodes AS n"
             " JOIN node_vectors AS v USING (part, row) WHERE n.part = %s AND n.exact = %s AND n.key = ANY(%s)"
         )
-        found = yield from ask(sql, (part_of(scope), exact_of(scope), keys))
+        renamed = (
+            f"SELECT {_NODE}, a.key, v.vector FROM aliases AS a JOIN merges AS m ON m.part = a.part AND m.row = a.merge"
+            " JOIN nodes AS n ON n.part = m.part AND n.row = m.node"
+            " JOIN node_vectors AS v ON v.part = n.part AND v.row = n.row"
+            " WHERE a.part = %s AND a.exact = %s AND a.kind = 'entity' AND a.standing AND a.key = ANY(%s)"
+        )
+        asked = (part_of(scope), exact_of(scope), keys)
+        named, merged = yield from together(Statement(sql, asked), Statement(renamed, asked))
+        found = [*named.rows, *merged.rows]
         vectors = stack([row[-1] for row in found])
         return {bytes(row[-2]): (_node(row), vectors[place]) for place, row in enumerate(found)}
 
@@ -149,6 +172,19 @@ class PostgresGraph:
 
     support, asupport = reads(_support)
 
+    def _told(self, memories: Sequence[int]) -> Steps[dict[int, list[Days]]]:
+        sql = (
+            "SELECT DISTINCT v.memory, t.day_first, t.day_last FROM evidence AS v"
+            " JOIN evidence AS t ON t.part = v.part AND t.edge = v.edge"
+            f" WHERE v.memory = ANY(%s) AND NOT v.withdrawn AND NOT t.withdrawn AND {_DATED}"
+        )
+        found: dict[int, list[Days]] = {}
+        for memory, *days in (yield from ask(sql, (integers(memories),))):
+            found.setdefault(memory, []).append(Days(*days))
+        return found
+
+    told, atold = reads(_told)
+
     def _ended_vectors(self, scope: Scope, *, as_of: str) -> Steps[tuple[NDArray[np.int64], NDArray[np.float32]]]:
         yield from within(scope)
         where, values = scope_sql(scope, "e")
@@ -174,28 +210,27 @@ class PostgresGraph:
         seen = yield from horizon()
         position = yield from _reached(seen)
         yield from within(scope)
-        where, values = scope_sql(scope)
-        since, thens = (" AND changed > %s", [after]) if after else ("", [])
+        where, values = scope_sql(scope, "e")
+        since, thens = (" AND e.changed > %s", [after]) if after else ("", [])
         # One statement, which sees one state of the database: no relation comes without its nodes.
         sql = (
-            "SELECT 0, row, user_id, name, type, key, NULL::bigint, NULL::bigint, NULL::bigint"
-            f" FROM nodes WHERE {where}{since} UNION ALL"
-            " SELECT 1, row, relationship, valid_from, valid_to, NULL::bytea, source, destination, weight"
-            f" FROM edges WHERE {where}{since}"
+            "SELECT 0, e.row, e.user_id, e.name, e.type, e.key, NULL::bigint, NULL::bigint, NULL::bigint, NULL, NULL"
+            f" FROM nodes AS e WHERE {where}{since} UNION ALL"
+            " SELECT 1, e.row, e.relationship, e.valid_from, e.valid_to, NULL::bytea, e.source, e.destination,"
+            f" e.weight, t.first, t.last FROM edges AS e LEFT JOIN LATERAL {_TOLD} AS t ON true WHERE {where}{since}"
         )
         asked = [*values, *thens, *values, *thens]
         if after:
             sql += (
-                " UNION ALL SELECT 2, row, NULL, NULL, NULL, NULL, seq, NULL, NULL"
-                f" FROM edge_tombstones WHERE {where} AND erased AND seq > %s"
+                " UNION ALL SELECT 2, e.row, NULL, NULL, NULL, NULL, e.seq, NULL, NULL, NULL, NULL"
+                f" FROM edge_tombstones AS e WHERE {where} AND e.erased AND e.seq > %s"
             )
             asked += [*values, after]
-        found = yield from ask(sql, asked)
-        nodes: list[NodeRow] = sorted((row[1], row[2], bytes(row[5]), row[3], row[4]) for row in found if row[0] == 0)
-        edges: list[EdgeRow] = sorted(
-            ((row[1], row[6], row[2], row[7], row[8], row[3], row[4]) for row in found if row[0] == 1),
-            key=lambda edge: edge[0],
-        )
+        found = sorted((yield from ask(sql, asked)), key=lambda row: row[:2])
+        nodes: list[NodeRow] = [(row[1], row[2], bytes(row[5]), row[3], row[4]) for row in found if row[0] == 0]
+        edges: list[EdgeRow] = [
+            (row[1], row[6], row[2], row[7], row[8], row[3], row[4], row[9], row[10]) for row in found if row[0] == 1
+        ]
         removed = [row for _, row in sorted((row[6], row[1]) for row in found if row[0] == 2)]
         return GraphRows(position, nodes, edges, removed)
 
@@ -263,7 +298,10 @@ def _node(row: tuple[Any, ...]) -> Node:
 
 def _select(tail: str, values: Sequence[Any], *, evidence: bool = True) -> Steps[list[Relation]]:
     rows = yield from ask(f"SELECT {_RELATION} FROM {_JOINED} {tail}", values)
-    memories = (yield from _memories([row[0] for row in rows])) if evidence and rows else {}
+    memories: dict[int, list[str]] = {}
+    days: dict[int, Days] = {}
+    if evidence and rows:
+        memories, days = yield from _evidence([row[0] for row in rows])
     return [
         Relation(
             row=row[0],
@@ -276,6 +314,7 @@ def _select(tail: str, values: Sequence[Any], *, evidence: bool = True) -> Steps
             source=row[11],
             destination=row[12],
             memories=tuple(memories.get(row[0], ())),
+            days=days.get(row[0]),
         )
         for row in rows
     ]
@@ -285,16 +324,24 @@ def _among(edges: Sequence[int]) -> Steps[list[Relation]]:
     return (yield from _select("WHERE e.row = ANY(%s) ORDER BY e.row", (list(edges),))) if edges else []
 
 
-def _memories(edges: Sequence[int]) -> Steps[dict[int, list[str]]]:
-    """The living memories that support each edge."""
-    sql = (
-        "SELECT v.edge, m.id FROM evidence AS v JOIN memories AS m ON m.row = v.memory"
-        " WHERE v.edge = ANY(%s) AND NOT v.withdrawn ORDER BY v.memory"
+def _evidence(edges: Sequence[int]) -> Steps[tuple[dict[int, list[str]], dict[int, Days]]]:
+    """The living memories that support each edge; from the first to the last of the days that it is told of, if any."""
+    said, told = yield from together(
+        Statement(
+            "SELECT v.edge, m.id FROM evidence AS v JOIN memories AS m ON m.row = v.memory"
+            " WHERE v.edge = ANY(%s) AND NOT v.withdrawn ORDER BY v.memory",
+            (list(edges),),
+        ),
+        Statement(
+            "SELECT t.edge, min(t.day_first), max(t.day_last) FROM evidence AS t WHERE t.edge = ANY(%s)"
+            f" AND NOT t.withdrawn AND {_DATED} GROUP BY t.edge",
+            (list(edges),),
+        ),
     )
-    found: dict[int, list[str]] = {}
-    for edge, memory_id in (yield from ask(sql, (list(edges),))):
-        found.setdefault(edge, []).append(memory_id)
-    return found
+    memories: dict[int, list[str]] = {}
+    for edge, memory_id in said.rows:
+        memories.setdefault(edge, []).append(memory_id)
+    return memories, {edge: Days(*days) for edge, *days in told.rows}
 
 
 # --- writing -----------------------------------------------------------------------------------------------------
@@ -320,7 +367,8 @@ class _Edge:
     more: int
     """The weight of a new one, or what is added to that of the other."""
     valid_from: str
-    ends: tuple[int, int] = (0, 0)
+    name: tuple[int, int, str] = (0, 0, "")
+    """Of a new one: source, destination, relationship."""
     change: RelationChange | None = None
     """What brings it; None where it held before."""
 
@@ -366,16 +414,36 @@ class GraphWriter:
             return []
         rows = [relation.row for relation in unsaid]
         seqs = yield from next_seq(len(rows))
-        _, _, standing = yield from together(
-            Statement("UPDATE evidence SET withdrawn = true WHERE memory = %s AND edge = ANY(%s)", (memory, rows)),
-            _touch(rows, seqs),
-            Statement("SELECT DISTINCT edge FROM evidence WHERE edge = ANY(%s) AND NOT withdrawn", (rows,)),
+        yield from together(_withdrawn(memory, rows), _lighter(rows, seqs, least=1))
+        return (yield from self._end_unsaid(unsaid))
+
+    def retract(self, memory: int) -> Steps[list[int]]:
+        """Take back all that a memory says of what holds, to be said anew by `apply`; returns the rows for `settle`."""
+        sql = (
+            "SELECT v.edge FROM evidence AS v JOIN edges AS e ON e.part = v.part AND e.row = v.edge"
+            " WHERE v.memory = %s AND NOT v.withdrawn AND e.valid_to IS NULL ORDER BY v.edge"
         )
-        said = {edge for (edge,) in standing.rows}
+        rows = [edge for (edge,) in (yield from ask(sql, (memory,)))]
+        if rows:
+            seqs = yield from next_seq(len(rows))
+            yield from together(_withdrawn(memory, rows), _lighter(rows, seqs, least=0))
+        return rows
+
+    def settle(self, retracted: Sequence[int]) -> Steps[list[RelationChange]]:
+        """After a memory was taken back and said anew: what nothing says any longer ends."""
+        if not retracted:
+            return []
+        yield from ask("UPDATE edges SET weight = greatest(1, weight) WHERE row = ANY(%s)", (list(retracted),))
+        return (yield from self._end_unsaid((yield from _among(retracted))))
+
+    def _end_unsaid(self, relations: Sequence[Relation]) -> Steps[list[RelationChange]]:
+        rows = [relation.row for relation in relations]
+        standing = "SELECT DISTINCT edge FROM evidence WHERE edge = ANY(%s) AND NOT withdrawn"
+        said = {edge for (edge,) in (yield from ask(standing, (rows,)))}
         ended = yield from self._end({row: None for row in rows if row not in said})
         return [
             RelationChange(Event.DELETE, relation.triplet, relation=relation.row)
-            for relation in unsaid
+            for relation in relations
             if relation.row in ended
         ]
 
@@ -393,7 +461,12 @@ class GraphWriter:
         for change, edge in zip(changes, edges, strict=True):
             if change.relation is not None:
                 support.append(Statement(_TAKE_EVIDENCE, (part, edge.row, change.relation)))
-            said = [(part, edge.row, memories[position]) for position in change.memories if position in memories]
+            told = change.days or (None,) * len(change.memories)
+            said = [
+                (part, edge.row, memories[position], days and days.first, days and days.last)
+                for position, days in zip(change.memories, told, strict=True)
+                if position in memories
+            ]
             heard = [(part, edge.row, messages[position]) for position in change.messages]
             support += [Statement(sql, rows, many=True) for sql, rows in ((_EVIDENCE, said), (_HEARD, heard)) if rows]
         if support:
@@ -428,13 +501,18 @@ class GraphWriter:
         found = {row for (row,) in there.rows}
         named = {bytes(key): (row, type) for key, row, type in known.rows}
         missing = {key for row, _, key, _, _ in ends if row not in found and key not in named}
-        numbers = iter((yield from _next_rows(len(missing))))
+        merged = (yield from stays_for(self.scope, list(missing))) if missing else {}
+        missing -= merged.keys()
+        numbers = iter((yield from next_rows(len(missing))))
         made: dict[int, tuple[str, bytes, Any]] = {}
         types: dict[int, str] = {}  # of nodes that had none, or are new
         rows: list[int] = []
         for row, name, key, type, vector in ends:
             if row is not None and row in found:
                 rows.append(row)
+                continue
+            if key in merged:
+                rows.append(merged[key])
                 continue
             if key not in named:
                 named[key] = (next(numbers), "")
@@ -472,7 +550,9 @@ class GraphWriter:
     ) -> Steps[tuple[list[_Edge], list[bool]]]:
         """Of each change the relation it makes or adds weight to, and whether that is new."""
         part = part_of(self.scope)
-        asked = [[one for one, _ in ends], [other for _, other in ends], [one.triplet.relationship for one in changes]]
+        called = yield from stays_called(self.scope, [one.triplet.relationship for one in changes])
+        names = [called[one.triplet.relationship] for one in changes]
+        asked = [[one for one, _ in ends], [other for _, other in ends], names]
         holding, refined = yield from together(
             Statement(
                 "SELECT e.row, e.source, e.destination, e.relationship FROM edges AS e"
@@ -489,19 +569,19 @@ class GraphWriter:
         held = {(source, destination, name): row for row, source, destination, name in holding.rows}
         weights: dict[int | None, int] = dict(refined.rows)
         seqs = yield from next_seq(len(changes))
-        numbers = iter((yield from _next_rows(len(changes))))
+        numbers = iter((yield from next_rows(len(changes))))
         open_now: dict[tuple[int, int, str], _Edge] = {}
         edges: list[_Edge] = []
         fresh: list[bool] = []
-        for change, (source, destination), seq in zip(changes, ends, seqs, strict=True):
-            name, at = (source, destination, change.triplet.relationship), change.at or self.at
+        for change, relationship, (source, destination), seq in zip(changes, names, ends, seqs, strict=True):
+            name, at = (source, destination, relationship), change.at or self.at
             edge = open_now.get(name)
             if edge is None and name in held:
                 edge = open_now[name] = _Edge(held[name], seq, 0, at)
             fresh.append(edge is None)
             if edge is None:
                 weight = 1 + weights.get(change.relation, 0)
-                edge = open_now[name] = _Edge(next(numbers), seq, weight, at, (source, destination), change)
+                edge = open_now[name] = _Edge(next(numbers), seq, weight, at, name, change)
             else:
                 edge.more, edge.seq, edge.valid_from = edge.more + 1, seq, min(edge.valid_from, at)
                 if edge.row in weights:  # what a later change of the plan refines has grown by then
@@ -520,16 +600,14 @@ class GraphWriter:
         new = [(edge, edge.change) for edge in edges if edge.change is not None]
         vectors = [(part, edge.row, vector_of(change.vectors[2], self.dims)) for edge, change in new]
         yield from every(
-            "INSERT INTO edges (part, exact, user_id, agent_id, run_id, row, source, relationship, destination, weight,"
+            "INSERT INTO edges (part, exact, user_id, agent_id, run_id, row, source, destination, relationship, weight,"
             " valid_from, seq, changed) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             [
                 (
                     part,
                     *ids,
                     edge.row,
-                    edge.ends[0],
-                    change.triplet.relationship,
-                    edge.ends[1],
+                    *edge.name,
                     edge.more,
                     edge.valid_from,
                     edge.seq,
@@ -561,12 +639,13 @@ class GraphWriter:
 
 
 _TAKE_EVIDENCE = (
-    "INSERT INTO evidence (part, edge, memory, withdrawn)"
-    " SELECT %s, %s, memory, withdrawn FROM evidence WHERE edge = %s ON CONFLICT DO NOTHING"
+    "INSERT INTO evidence (part, edge, memory, withdrawn, day_first, day_last)"
+    " SELECT %s, %s, memory, withdrawn, day_first, day_last FROM evidence WHERE edge = %s ON CONFLICT DO NOTHING"
 )
 _EVIDENCE = (
-    "INSERT INTO evidence (part, edge, memory) VALUES (%s, %s, %s)"
-    " ON CONFLICT (part, edge, memory) DO UPDATE SET withdrawn = false"
+    "INSERT INTO evidence (part, edge, memory, day_first, day_last) VALUES (%s, %s, %s, %s, %s)"
+    " ON CONFLICT (part, edge, memory) DO UPDATE SET withdrawn = false,"
+    " day_first = excluded.day_first, day_last = excluded.day_last"
 )
 _HEARD = "INSERT INTO edge_messages (part, edge, message) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
 _EDGE_TOMBSTONE = (
@@ -578,7 +657,7 @@ _NODE_TOMBSTONE = (
 )
 
 
-def _next_rows(count: int) -> Steps[list[int]]:
+def next_rows(count: int) -> Steps[list[int]]:
     """Reserve `count` row numbers, ascending."""
     if not count:
         return []
@@ -586,12 +665,46 @@ def _next_rows(count: int) -> Steps[list[int]]:
     return [row for (row,) in rows]
 
 
-def _touch(edges: Sequence[int], seqs: Sequence[int]) -> Statement:
+def _withdrawn(memory: int, edges: Sequence[int]) -> Statement:
+    sql = "UPDATE evidence SET withdrawn = true WHERE memory = %s AND edge = ANY(%s)"
+    return Statement(sql, (memory, list(edges)))
+
+
+def _lighter(edges: Sequence[int], seqs: Sequence[int], *, least: int) -> Statement:
     return Statement(
-        "UPDATE edges AS e SET changed = w.seq FROM unnest(%s::bigint[], %s::bigint[]) AS w (row, seq)"
-        " WHERE e.row = w.row",
-        (list(edges), list(seqs)),
+        "UPDATE edges AS e SET weight = greatest(%s, e.weight - 1), changed = w.seq"
+        " FROM unnest(%s::bigint[], %s::bigint[]) AS w (row, seq) WHERE e.row = w.row",
+        (least, list(edges), list(seqs)),
     )
+
+
+# --- names that went (see MergeLedger) ---------------------------------------------------------------------------
+
+
+def stays_for(scope: Scope, keys: Sequence[bytes]) -> Steps[dict[bytes, int]]:
+    """The nodes that names were merged into, by their keys."""
+    sql = (
+        "SELECT a.key, m.node FROM aliases AS a JOIN merges AS m ON m.part = a.part AND m.row = a.merge"
+        " WHERE a.part = %s AND a.exact = %s AND a.kind = 'entity' AND a.standing AND a.key = ANY(%s)"
+    )
+    found = yield from ask(sql, (part_of(scope), exact_of(scope), list(keys)))
+    return {bytes(key): node for key, node in found if node is not None}
+
+
+def stays_called(scope: Scope, relationships: Sequence[str]) -> Steps[dict[str, str]]:
+    """What relationships are called since they were merged, and those were, ..."""
+    called = {name: name for name in relationships}
+    left = set(called)
+    sql = (
+        "SELECT a.key, m.name FROM aliases AS a JOIN merges AS m ON m.part = a.part AND m.row = a.merge"
+        " WHERE a.part = %s AND a.exact = %s AND a.kind = 'relationship' AND a.standing AND a.key = ANY(%s)"
+    )
+    while left:
+        keys = list({entity_key(called[name]) for name in left})
+        found = {bytes(key): name for key, name in (yield from ask(sql, (part_of(scope), exact_of(scope), keys)))}
+        left = {name for name in left if entity_key(called[name]) in found}
+        called |= {name: found[entity_key(called[name])] for name in left}
+    return called
 
 
 # --- erasing -----------------------------------------------------------------------------------------------------
@@ -600,7 +713,7 @@ def _touch(edges: Sequence[int], seqs: Sequence[int]) -> Statement:
 def erase_support(memory: int) -> Steps[None]:
     """Before a memory and its messages are erased: relations that came from nothing else go with them."""
     said, heard, *_ = yield from together(
-        Statement("SELECT edge FROM evidence WHERE memory = %s", (memory,)),
+        Statement("SELECT edge, withdrawn FROM evidence WHERE memory = %s", (memory,)),
         Statement(
             "SELECT h.edge FROM edge_messages AS h JOIN sources AS s ON s.part = h.part AND s.message = h.message"
             " WHERE s.memory = %s",
@@ -613,7 +726,8 @@ def erase_support(memory: int) -> Steps[None]:
             (memory,),
         ),
     )
-    supported = [edge for (edge,) in said.rows]
+    supports: dict[int, bool] = dict(said.rows)
+    supported = list(supports)
     left = list(dict.fromkeys([*supported, *(edge for (edge,) in heard.rows)]))
     if not left:
         return
@@ -628,8 +742,8 @@ def erase_support(memory: int) -> Steps[None]:
     lighter = [edge for edge in supported if edge not in erased]
     seqs = yield from next_seq(len(lighter))
     yield from every(
-        "UPDATE edges SET weight = greatest(1, weight - 1), changed = %s WHERE row = %s",
-        list(zip(seqs, lighter, strict=True)),
+        "UPDATE edges SET weight = greatest(1, weight - %s), changed = %s WHERE row = %s",
+        [(0 if supports[edge] else 1, seq, edge) for seq, edge in zip(seqs, lighter, strict=True)],
     )
 
 
@@ -646,6 +760,19 @@ def _erase_edges(edges: Sequence[int]) -> Steps[set[int]]:
     """Remove relations, and the nodes that no relation is left to; returns the rows of the relations there were."""
     if not edges:
         return set()
+    gone = yield from bury_edges(edges)
+    alone = yield from ask(
+        "SELECT n.row FROM nodes AS n WHERE n.row = ANY(%s)"
+        " AND NOT EXISTS (SELECT 1 FROM edges AS e WHERE e.part = n.part AND e.source = n.row)"
+        " AND NOT EXISTS (SELECT 1 FROM edges AS e WHERE e.part = n.part AND e.destination = n.row)",
+        ([end for _, *ends in gone for end in ends],),
+    )
+    yield from _erase_nodes([row for (row,) in alone])
+    return {row for row, _, _ in gone}
+
+
+def bury_edges(edges: Sequence[int]) -> Steps[list[tuple[int, int, int]]]:
+    """Delete edges, and tell projections by tombstones; returns their rows and those of their ends."""
     gone = yield from ask(
         "DELETE FROM edges WHERE row = ANY(%s) RETURNING part, row, user_id, agent_id, run_id, source, destination",
         (list(edges),),
@@ -653,19 +780,24 @@ def _erase_edges(edges: Sequence[int]) -> Steps[set[int]]:
     seqs = yield from next_seq(len(gone))
     buried = [(part, seq, *row, True) for seq, (part, *row, _, _) in zip(seqs, gone, strict=True)]
     yield from every(_EDGE_TOMBSTONE, buried)
-    alone = yield from ask(
-        "SELECT n.row FROM nodes AS n WHERE n.row = ANY(%s)"
-        " AND NOT EXISTS (SELECT 1 FROM edges AS e WHERE e.part = n.part AND e.source = n.row)"
-        " AND NOT EXISTS (SELECT 1 FROM edges AS e WHERE e.part = n.part AND e.destination = n.row)",
-        ([end for *_, source, destination in gone for end in (source, destination)],),
-    )
-    yield from _erase_nodes([row for (row,) in alone])
-    return {row[1] for row in gone}
+    return [(row[1], row[5], row[6]) for row in gone]
 
 
 def _erase_nodes(nodes: Sequence[int]) -> Steps[None]:
     if not nodes:
         return
+    # what was taken back is on record while its names are
+    yield from ask(
+        "DELETE FROM merges AS m USING nodes AS n, aliases AS a WHERE n.row = ANY(%s) AND a.part = n.part"
+        " AND a.exact = n.exact AND a.key = n.key AND a.kind = 'entity' AND NOT a.standing"
+        " AND m.part = a.part AND m.row = a.merge",
+        (list(nodes),),
+    )
+    yield from bury_nodes(nodes)
+
+
+def bury_nodes(nodes: Sequence[int]) -> Steps[None]:
+    """Delete nodes, and tell projections by tombstones."""
     gone = yield from ask(
         "DELETE FROM nodes WHERE row = ANY(%s) RETURNING part, row, user_id, agent_id, run_id", (list(nodes),)
     )

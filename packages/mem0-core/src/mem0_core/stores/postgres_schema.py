@@ -141,7 +141,7 @@ CREATE TABLE sketches (
     FOREIGN KEY (part, row) REFERENCES memories (part, row) ON DELETE CASCADE
 ) PARTITIONED;
 CREATE INDEX sketches_row ON sketches (row);
-CREATE INDEX sketches_session ON sketches (session, row);
+CREATE INDEX sketches_session ON sketches (part, session, row);
 CREATE INDEX sketches_keys ON sketches USING gin (keys) WITH (fastupdate = off);
 
 -- What is gone, without its text: projections learn of deletions from it, purging finds old history by it.
@@ -391,6 +391,7 @@ CREATE TABLE aliases (
     key      bytea NOT NULL,                            -- records.entity_key of the name
     name     TEXT NOT NULL,
     standing boolean NOT NULL,
+    place    bigint NOT NULL DEFAULT nextval('next_row'),
     FOREIGN KEY (part, merge) REFERENCES merges (part, row) ON DELETE CASCADE
 ) PARTITIONED;
 CREATE UNIQUE INDEX aliases_key ON aliases (part, exact, kind, key) WHERE standing;

@@ -396,7 +396,7 @@ class Database:
             "reconnect_timeout": self._timeout,
             "max_idle": 300.0,
             "open": True,
-            "kwargs": {"autocommit": True, "connect_timeout": max(2, int(self._timeout))},
+            "kwargs": {"autocommit": True, "connect_timeout": max(2, int(self._timeout)), "prepare_threshold": 1},
         }
 
     def _configure(self, db: Connection[Any]) -> None:
@@ -445,9 +445,13 @@ class Database:
             raise StoreError(f"cannot {doing} {self.where}: {error}") from error
 
 
+# One plan of a statement serves all its values: whose rows are asked for changes nothing in how they are found, and
+# planning over all partitions takes longer than reading from one. The costs that are guessed for such a plan would have
+# it compiled, which never pays here.
 _SESSION = (
     "SELECT set_config('search_path', quote_ident(%s) || ', ' || current_setting('search_path'), false),"
-    " set_config('idle_in_transaction_session_timeout', '60s', false)"
+    " set_config('idle_in_transaction_session_timeout', '60s', false),"
+    " set_config('plan_cache_mode', 'force_generic_plan', false), set_config('jit', 'off', false)"
 )
 
 

@@ -95,6 +95,8 @@ class TableVectors:
         if only is not None:
             where, values = f"{where} AND v.row = ANY (%s::bigint[])", [*values, integers(only)]
         sql = f"SELECT v.row, -(v.vector <#> %s) AS score FROM {tables} WHERE {where} ORDER BY 2 DESC, 1 LIMIT %s"
+        if len(queries) == 1:
+            return [(yield from ask(sql, (queries[0], *values, k)))]
         answers = yield from together(*(Statement(sql, (query, *values, k)) for query in queries))
         return [answer.rows for answer in answers]
 

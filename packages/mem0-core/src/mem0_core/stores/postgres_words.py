@@ -21,9 +21,16 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SKETCH_COLUMNS", "PostgresLexicon", "is_stale", "refresh_words", "sketch_row"]
+__all__ = ["SKETCH_COLUMNS", "PostgresLexicon", "is_stale", "refresh_words", "sketch_row", "sketch_values"]
 
 SKETCH_COLUMNS = "session, length, asks, terms, names, keys"
+
+
+# In the order of one index, or a search for what stands alone would read all sketches that there are.
+_BESIDE = (
+    "SELECT o.session, o.row FROM sketches AS o WHERE o.part = {0} AND (o.session, o.row) {1} (s.session, s.row)"
+    " ORDER BY o.part {2}, o.session {2}, o.row {2} LIMIT 1"
+)
 
 
 class PostgresLexicon:
@@ -57,13 +64,17 @@ class PostgresLexicon:
     def _sketches(self, scope: Scope, rows: Sequence[int], *, today: str) -> Steps[dict[int, Sketch]]:
         yield from within(scope)
         where, values = scope_sql(scope, "m")
+        one = scope.user_id is not None  # part, told to each table that is read: so only that partition is looked at
+        where, part = (f"s.part = %s AND {where}", "%s") if one else (where, "s.part")
+        its = [part_of(scope)] if one else []
         found = yield from ask(
             "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at,"
-            " (SELECT max(b.row) FROM sketches AS b WHERE b.part = s.part AND b.session = s.session AND b.row < s.row),"
-            " (SELECT min(a.row) FROM sketches AS a WHERE a.part = s.part AND a.session = s.session AND a.row > s.row)"
+            " CASE b.session WHEN s.session THEN b.row END, CASE a.session WHEN s.session THEN a.row END"
             " FROM sketches AS s JOIN memories AS m ON m.part = s.part AND m.row = s.row"
+            f" LEFT JOIN LATERAL ({_BESIDE.format(part, '<', 'DESC')}) AS b ON true"
+            f" LEFT JOIN LATERAL ({_BESIDE.format(part, '>', 'ASC')}) AS a ON true"
             f" WHERE s.row = ANY (%s::bigint[]) AND {where} AND (m.expiration_date IS NULL OR m.expiration_date >= %s)",
-            (integers(rows), *values, today),
+            (*its, *its, integers(rows), *its, *values, today),
         )
         return {row[0]: sketch_of(row) for row in found}
 
@@ -78,10 +89,10 @@ class PostgresLexicon:
 
 def sketch_row(item: MemoryItem, session: int) -> tuple[Any, ...]:
     """The values of `SKETCH_COLUMNS`."""
-    return _sketch_row(item.text, item.actor_id, item.scope, session)
+    return sketch_values(item.text, item.actor_id, item.scope, session)
 
 
-def _sketch_row(text: str, speaker: str | None, scope: Scope, session: int) -> tuple[Any, ...]:
+def sketch_values(text: str, speaker: str | None, scope: Scope, session: int) -> tuple[Any, ...]:
     words = read(text, speaker)
     keys = _keys(words_said(words.terms, words.names, speaker), scope)
     return session, words.length, words.asks, " ".join(words.terms), "\n".join(words.names), keys
@@ -117,7 +128,7 @@ def refresh_words() -> Steps[None]:
         yield from every(
             f"INSERT INTO sketches (part, row, {SKETCH_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
             [
-                (part, row, *_sketch_row(text, actor, scope, session_of(*ids_of(scope), alone.get(row, seq))))
+                (part, row, *sketch_values(text, actor, scope, session_of(*ids_of(scope), alone.get(row, seq))))
                 for part, row, *ids, seq, text, actor in memories
                 for scope in (scope_of(*ids),)
             ],

@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
-from mem0_core.archive import Archive
+from mem0_core.archive import Archive, check_filled
 from mem0_core.care import Care
 from mem0_core.errors import InputError, StoreError
 from mem0_core.filters import Filter
@@ -48,7 +48,7 @@ from mem0_core.records import (
     same_fact_key,
 )
 from mem0_core.stores.schema import HISTORY_COLUMNS, MIGRATIONS
-from mem0_core.stores.sqlite_archive import SQLiteArchive, check_filled
+from mem0_core.stores.sqlite_archive import SQLiteArchive
 from mem0_core.stores.sqlite_care import SQLiteCare
 from mem0_core.stores.sqlite_filters import casefold, filter_sql
 from mem0_core.stores.sqlite_graph import GraphWriter, SQLiteGraph, erase_graph, erase_support
@@ -432,7 +432,7 @@ class SQLiteStore:
 
     def _refuse_half_filled(self) -> None:
         try:
-            check_filled(self._writer)
+            check_filled(self.archive.progress())
         except StoreError as error:
             self._writer.close()
             raise StoreError(f"{self.path}: {error}") from error

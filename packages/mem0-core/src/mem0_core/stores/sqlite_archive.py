@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
-from mem0_core.archive import SECTIONS, Label, Progress, Record, Section
-from mem0_core.errors import StoreError
+from mem0_core.archive import FROZEN, SECTIONS, Label, Position, Progress, Record, Section
 from mem0_core.records import Axis, new_id
 from mem0_core.stores.sqlite_rows import marks
 from mem0_core.stores.sqlite_vectors import Reader
 from mem0_core.stores.sqlite_words import put_words, session_of
 
-__all__ = ["SQLiteArchive", "check_filled"]
+__all__ = ["SQLiteArchive"]
 
 _FROM = {
     "memories": "memories LEFT JOIN vectors USING (row) LEFT JOIN sketches USING (row)",
@@ -28,8 +26,15 @@ _APART = {"memories": "vectors", "nodes": "node_vectors", "edges": "edge_vectors
 """The table that a section's vectors lie in, where that is one of its own."""
 
 _COLUMNS = {("history", "place"): "rowid"}
+_KEYS = {
+    "sources": ("memory", "message"),
+    "evidence": ("edge", "memory"),
+    "edge_messages": ("edge", "message"),
+    "job_messages": ("job", "place"),
+}
+"""What tables without a rowid are read in the order of; the others are in that of theirs."""
+
 _TABLES = (*(section.name for section in SECTIONS), "vectors", "node_vectors", "edge_vectors")
-_FROZEN = "it was migrated, or is being: nothing may be written (mem0-core migrate --release lets it again)"
 
 
 class SQLiteArchive:
@@ -51,13 +56,18 @@ class SQLiteArchive:
             meta["identity"], space, meta["seq"], {name: last for name, last in given.items() if name in known}
         )
 
-    def records(self, section: Section, *, after: tuple[str | int, ...] = (), limit: int) -> list[Record]:
-        columns = ", ".join(_COLUMNS.get((section.name, column), column) for column in section.columns)
-        key = [_sortable(section, column) for column in section.key]
+    def records(self, section: Section, *, after: Position = (), limit: int) -> tuple[list[Record], Position]:
+        columns = [_COLUMNS.get((section.name, column), column) for column in section.columns]
+        key = _KEYS.get(section.name, (f"{section.name}.rowid",))
         where = f"WHERE ({', '.join(key)}) > ({marks(key)})" if after else ""
-        sql = f"SELECT {columns} FROM {_FROM.get(section.name, section.name)} {where} ORDER BY {', '.join(key)} LIMIT ?"
+        sql = (
+            f"SELECT {', '.join((*columns, *key))} FROM {_FROM.get(section.name, section.name)} {where}"
+            f" ORDER BY {', '.join(key)} LIMIT ?"
+        )
         with self._read() as db:
-            return db.execute(sql, (*after, limit)).fetchall()
+            found = db.execute(sql, (*after, limit)).fetchall()
+        width = len(columns)
+        return [row[:width] for row in found], found[-1][width:] if found else after
 
     def holds(self) -> str | None:
         with self._read() as db:
@@ -75,7 +85,7 @@ class SQLiteArchive:
                 for name, table, event in _triggers():
                     # Triggers, so that processes of earlier versions are refused too.
                     db.execute(
-                        f"CREATE TRIGGER {name} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, '{_FROZEN}'); END"
+                        f"CREATE TRIGGER {name} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, '{FROZEN}'); END"
                     )
             return seal
 
@@ -91,7 +101,7 @@ class SQLiteArchive:
 
     def progress(self) -> Progress | None:
         with self._read() as db:
-            return _progress(db)
+            return Progress.from_json(_meta(db, "migration"))
 
     def load(self, section: Section, records: Sequence[Record], *, progress: Progress) -> None:
         with self._write() as db:
@@ -109,19 +119,6 @@ class SQLiteArchive:
             if label.space is not None:
                 db.execute("INSERT OR REPLACE INTO meta VALUES ('space', ?)", (json.dumps(label.space),))
             _set_progress(db, progress)
-
-
-def check_filled(db: sqlite3.Connection) -> None:
-    """Refuse a store that a migration has not finished filling.
-
-    Raises:
-        StoreError: it has not.
-    """
-    progress = _progress(db)
-    if progress is not None and not progress.done:
-        raise StoreError(
-            "a migration into this store was begun and has not come to its end: run it again, or remove it"
-        )
 
 
 def _insert(db: sqlite3.Connection, section: Section, records: Sequence[Record]) -> None:
@@ -156,11 +153,6 @@ def _index(db: sqlite3.Connection, section: Section, records: Sequence[Record]) 
         put_words(db, found["row"], found["text"], found["actor_id"], ids, session)
 
 
-def _sortable(section: Section, column: str) -> str:
-    name = _COLUMNS.get((section.name, column), column)
-    return f"ifnull({name}, '')" if column in {axis.value for axis in Axis} else name
-
-
 def _triggers() -> list[tuple[str, str, str]]:
     return [
         (f"frozen_{table}_{event.lower()}", table, event)
@@ -174,13 +166,5 @@ def _meta(db: sqlite3.Connection, key: str) -> str | None:
     return found[0] if found else None
 
 
-def _progress(db: sqlite3.Connection) -> Progress | None:
-    held = _meta(db, "migration")
-    if held is None:
-        return None
-    values = json.loads(held)
-    return Progress(**values | {"after": tuple(values["after"])})
-
-
 def _set_progress(db: sqlite3.Connection, progress: Progress) -> None:
-    db.execute("INSERT OR REPLACE INTO meta VALUES ('migration', ?)", (json.dumps(dataclasses.asdict(progress)),))
+    db.execute("INSERT OR REPLACE INTO meta VALUES ('migration', ?)", (progress.to_json(),))

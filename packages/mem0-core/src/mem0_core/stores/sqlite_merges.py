@@ -1,6 +1,6 @@
 """Merges of entities and relationships in the SQLite truth: done, taken back, and pruned of what is erased.
 
-The rows that go are kept in `merges.taken` as they were (`_Taken`), in the numbers of the store and without vectors.
+The rows that go are kept in `merges.taken` as they were (`taken`), in the numbers of the store and without vectors.
 Readers of the graph know nothing of merges: they see the rows that are there.
 """
 
@@ -9,12 +9,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from typing import Any
 
-from mem0_core.errors import InputError, NotFoundError
+from mem0_core.errors import NotFoundError
 from mem0_core.ports import MergePlan, check_space
 from mem0_core.records import Merge, MergeKind, Scope, Triplet, entity_key, new_id
 from mem0_core.stores.sqlite_graph import bury, stays_called
@@ -29,6 +28,7 @@ from mem0_core.stores.sqlite_rows import (
     to_blob,
 )
 from mem0_core.stores.sqlite_vectors import Reader
+from mem0_core.stores.taken import Taken, TakenEdge, becomes, left_of, refuse_built_on, take_out, typed_by
 
 __all__ = ["SQLiteMerges", "forget_merges", "forget_support"]
 
@@ -36,57 +36,6 @@ _MERGE = (
     "m.row, m.id, m.user_id, m.agent_id, m.run_id, m.kind, m.name, m.score, m.reasons, m.at, m.undone, m.taken,"
     " (SELECT json_group_array(name) FROM (SELECT name FROM aliases WHERE merge = m.row ORDER BY rowid))"
 )
-
-
-@dataclass(slots=True)
-class _Edge:
-    """A relation as it was.
-
-    Attributes:
-        evidence: (memory, withdrawn, first day, last day), by memory.
-        into: the row that it went into; None for one that would have joined an entity to itself.
-        made: whether that row was made for it.
-        was: since when that row held before.
-        lent: memories that became evidence of it by this; `raised`, those that it had, but withdrawn.
-        spoken: messages that it was said to come from by this.
-    """
-
-    row: int
-    source: int
-    relationship: str
-    destination: int
-    weight: int
-    valid_from: str
-    valid_to: str | None
-    invalidated_at: str | None
-    evidence: list[list[Any]] = field(default_factory=list)
-    messages: list[int] = field(default_factory=list)
-    into: int | None = None
-    made: bool = False
-    was: str | None = None
-    lent: list[int] = field(default_factory=list)
-    raised: list[int] = field(default_factory=list)
-    spoken: list[int] = field(default_factory=list)
-
-
-@dataclass(slots=True)
-class _Taken:
-    """What a merge took: nodes as (row, name, type), edges, the type that the node which stayed had before where it got
-    another, and rows of earlier merges into what went."""
-
-    nodes: list[list[Any]] = field(default_factory=list)
-    edges: list[_Edge] = field(default_factory=list)
-    type: str | None = None
-    repointed: list[list[int]] = field(default_factory=list)
-    relations: int = 0
-
-    @classmethod
-    def read(cls, text: str) -> _Taken:
-        fields = json.loads(text)
-        return cls(**{**fields, "edges": [_Edge(**edge) for edge in fields.get("edges", ())]})
-
-    def text(self) -> str:
-        return json.dumps(dataclasses.asdict(self), ensure_ascii=False, separators=(",", ":"))
 
 
 class SQLiteMerges:
@@ -109,14 +58,14 @@ class SQLiteMerges:
     def texts(self, merge_id: str) -> list[str]:
         with self._read() as db:
             row, merge, taken, later = _standing(db, merge_id)
-            _refuse_built_on(row, merge, taken, later)
+            refuse_built_on(row, merge, taken, later)
             return _Coming(db, row, taken).texts()
 
     def revert(self, merge_id: str, vectors: Mapping[str, Any], *, at: str, space: tuple[str, int]) -> Merge | None:
         with self._write() as db:
             _check_space(db, space)
             row, merge, taken, later = _standing(db, merge_id)
-            _refuse_built_on(row, merge, taken, later)
+            refuse_built_on(row, merge, taken, later)
             coming = _Coming(db, row, taken)
             if not vectors.keys() >= set(coming.texts()):
                 return None
@@ -129,18 +78,15 @@ class SQLiteMerges:
             rows = db.execute(f"SELECT {_MERGE} FROM merges AS m WHERE {where} ORDER BY m.row", values).fetchall()
         return [_merge(row) for row in rows]
 
-    def called(self, scope: Scope, kind: MergeKind) -> dict[bytes, str]:
-        where, values = scope_sql(scope)
-        scoped = " AND ".join(f"aliases.{condition}" for condition in where.split(" AND "))
+    def called(self, scope: Scope, kind: MergeKind, *, exact: bool = False) -> dict[bytes, str]:
+        where, values = (SAME_SCOPE, list(exact_ids(scope))) if exact else scope_sql(scope)
+        gone = f"SELECT key, merge FROM aliases WHERE {where} AND kind = ? AND standing"
         with self._read() as db:
             if kind == "entity":
-                named = (
-                    "SELECT aliases.key, nodes.name FROM aliases JOIN merges ON merges.row = merge JOIN nodes"
-                    f" ON nodes.row = merges.node WHERE {scoped} AND aliases.kind = 'entity' AND standing"
-                )
-                return dict(db.execute(named, values).fetchall())
-            sql = f"SELECT key, name, user_id, agent_id, run_id FROM aliases WHERE {scoped} AND kind = ? AND standing"
-            found = db.execute(sql, (*values, kind)).fetchall()
+                named = f"SELECT a.key, n.name FROM ({gone}) AS a JOIN merges AS m ON m.row = a.merge JOIN nodes AS n"
+                return dict(db.execute(f"{named} ON n.row = m.node", (*values, kind)).fetchall())
+            named = f"SELECT a.key, m.name, m.user_id, m.agent_id, m.run_id FROM ({gone}) AS a JOIN merges AS m"
+            found = db.execute(f"{named} ON m.row = a.merge", (*values, kind)).fetchall()
             return {key: stays_called(db, scope_of(*ids), name) for key, name, *ids in found}
 
 
@@ -184,11 +130,13 @@ class _Going:
         return (
             there == len(rows)
             and bool(self.edges or self.plan.nodes)
-            and all(self._sentence(edge) in self.plan.vectors for edge in self.edges if self._ends(edge) is not None)
+            and all(
+                self._sentence(edge) in self.plan.vectors for edge in self.edges if becomes(self.plan, edge) is not None
+            )
         )
 
     def go(self, at: str) -> Merge:
-        taken = _Taken(nodes=self._nodes(), relations=len(self.edges))
+        taken = Taken(nodes=self._nodes(), relations=len(self.edges))
         for edge in self.edges:
             self._move(edge)
         taken.edges = self.edges
@@ -202,7 +150,7 @@ class _Going:
             bury(self.db, "nodes", self.plan.nodes)
         return self._record(taken, at)
 
-    def _edges(self) -> list[_Edge]:
+    def _edges(self) -> list[TakenEdge]:
         columns = "row, source, relationship, destination, weight, valid_from, valid_to, invalidated_at"
         if self.plan.node is None:
             names = self.plan.merge.merged
@@ -212,7 +160,7 @@ class _Going:
             gone = marks(self.plan.nodes)
             where, values = f"source IN ({gone}) OR destination IN ({gone})", (*self.plan.nodes, *self.plan.nodes)
         rows = self.db.execute(f"SELECT {columns} FROM edges WHERE {where} ORDER BY row", values).fetchall()
-        edges = [_Edge(*row) for row in rows]
+        edges = [TakenEdge(*row) for row in rows]
         for edge in edges:
             said = "SELECT memory, withdrawn, day_first, day_last FROM evidence WHERE edge = ? ORDER BY memory"
             edge.evidence = [list(row) for row in self.db.execute(said, (edge.row,))]
@@ -220,23 +168,14 @@ class _Going:
             edge.messages = [message for (message,) in self.db.execute(heard, (edge.row,))]
         return edges
 
-    def _ends(self, edge: _Edge) -> tuple[int, str, int] | None:
-        """What a relation becomes; None where it would join an entity to itself."""
-        if self.plan.node is None:
-            return edge.source, self.plan.merge.name, edge.destination
-        source, destination = (
-            self.plan.node if end in self.plan.nodes else end for end in (edge.source, edge.destination)
-        )
-        return (source, edge.relationship, destination) if source != destination else None
-
-    def _sentence(self, edge: _Edge) -> str:
-        ends = self._ends(edge)
+    def _sentence(self, edge: TakenEdge) -> str:
+        ends = becomes(self.plan, edge)
         assert ends is not None
         source, relationship, destination = ends
         return Triplet(_name(self.db, source), relationship, _name(self.db, destination)).sentence
 
-    def _move(self, edge: _Edge) -> None:
-        ends = self._ends(edge)
+    def _move(self, edge: TakenEdge) -> None:
+        ends = becomes(self.plan, edge)
         if ends is None:
             return
         sql = "SELECT row, valid_from FROM edges WHERE source = ? AND relationship = ? AND destination = ?"
@@ -269,7 +208,7 @@ class _Going:
             if self.db.execute(sql, (edge.into, message)).fetchone():
                 edge.spoken.append(message)
 
-    def _made(self, edge: _Edge, ends: tuple[int, str, int]) -> int:
+    def _made(self, edge: TakenEdge, ends: tuple[int, str, int]) -> int:
         seq = next_seq(self.db, 1)
         blob = to_blob(self.plan.vectors[self._sentence(edge)], self.dims)
         (made,) = self.db.execute(
@@ -286,12 +225,12 @@ class _Going:
 
     def _typed(self, nodes: Sequence[Sequence[Any]]) -> str | None:
         """Give the node that stays a type, where only those that go have one; returns what it was."""
-        known = next((type for _, _, type in nodes if type), "")
+        known = typed_by(nodes)
         seq = next_seq(self.db, 1)
         sql = "UPDATE nodes SET type = ?, changed = ? WHERE row = ? AND type = '' RETURNING 1"
         return "" if known and self.db.execute(sql, (known, seq, self.plan.node)).fetchone() else None
 
-    def _record(self, taken: _Taken, at: str) -> Merge:
+    def _record(self, taken: Taken, at: str) -> Merge:
         merge = dataclasses.replace(self.plan.merge, id=new_id(), at=at, relations=taken.relations)
         (row,) = self.db.execute(
             "INSERT INTO merges (id, user_id, agent_id, run_id, kind, name, node, score, reasons, at, taken)"
@@ -322,7 +261,7 @@ def _name(db: sqlite3.Connection, node: int) -> str:
 # --- taking it back ----------------------------------------------------------------------------------------------
 
 
-def _standing(db: sqlite3.Connection, merge_id: str) -> tuple[int, Merge, _Taken, list[_Taken]]:
+def _standing(db: sqlite3.Connection, merge_id: str) -> tuple[int, Merge, Taken, list[Taken]]:
     """A merge that stands, what it took, and what later ones of its scope took."""
     found = db.execute(f"SELECT {_MERGE} FROM merges AS m WHERE id = ? AND undone IS NULL", (merge_id,)).fetchone()
     if found is None:
@@ -330,24 +269,13 @@ def _standing(db: sqlite3.Connection, merge_id: str) -> tuple[int, Merge, _Taken
     merge = _merge(found)
     sql = f"SELECT taken FROM merges WHERE {SAME_SCOPE} AND row > ? AND undone IS NULL"
     later = db.execute(sql, (*exact_ids(merge.scope), found[0])).fetchall()
-    return found[0], merge, _Taken.read(found[11]), [_Taken.read(text) for (text,) in later]
-
-
-def _refuse_built_on(row: int, merge: Merge, taken: _Taken, later: Iterable[_Taken]) -> None:
-    """What a later merge moved on is not there to be brought back."""
-    own = {edge.into for edge in taken.edges}
-    ends = {end for edge in taken.edges for end in (edge.source, edge.destination)}
-    for one in later:
-        moved = {edge.row for edge in one.edges} | {edge.into for edge in one.edges}
-        gone = {node[0] for node in one.nodes}
-        if row in {pair[0] for pair in one.repointed} or own & moved or ends & gone:
-            raise InputError(f"a later merge builds on {merge.id!r} ({merge.name}): take that one back first")
+    return found[0], merge, Taken.read(found[11]), [Taken.read(text) for (text,) in later]
 
 
 class _Coming:
     """What a merge took, coming back, within a transaction."""
 
-    def __init__(self, db: sqlite3.Connection, row: int, taken: _Taken) -> None:
+    def __init__(self, db: sqlite3.Connection, row: int, taken: Taken) -> None:
         self.db, self.row, self.taken = db, row, taken
         self.names = {node[0]: node[1] for node in taken.nodes}
 
@@ -368,55 +296,38 @@ class _Coming:
             self.db.execute(sql, (self.taken.type, next_seq(self.db, 1), self.row))
         for merge, was in self.taken.repointed:
             self.db.execute("UPDATE merges SET node = ? WHERE row = ?", (was, merge))
-        done = _Taken(relations=self.taken.relations)
+        done = Taken(relations=self.taken.relations)
         self.db.execute("UPDATE merges SET undone = ?, taken = ? WHERE row = ?", (at, done.text(), self.row))
         self.db.execute("UPDATE aliases SET standing = 0 WHERE merge = ?", (self.row,))
 
-    def _lives(self, edge: _Edge) -> bool:
+    def _lives(self, edge: TakenEdge) -> bool:
         """Whether what a relation went into is still there: if not, it was erased."""
         if edge.into is None:
             return True
         return self.db.execute("SELECT 1 FROM edges WHERE row = ?", (edge.into,)).fetchone() is not None
 
-    def _sentence(self, edge: _Edge) -> str:
+    def _sentence(self, edge: TakenEdge) -> str:
         source, destination = (self.names.get(end) or _name(self.db, end) for end in (edge.source, edge.destination))
         return Triplet(source, edge.relationship, destination).sentence
 
-    def _take_out(self, edge: _Edge, at: str) -> None:
+    def _take_out(self, edge: TakenEdge, at: str) -> None:
         """Take a relation out of the one that it went into; what became of that meanwhile, became of it as well."""
         if edge.into is None:
             return
         sql = "SELECT weight, valid_from, valid_to, invalidated_at FROM edges WHERE row = ?"
-        weight, since, until, learnt = self.db.execute(sql, (edge.into,)).fetchone()
-        stood = any(not withdrawn for _, withdrawn, *_ in edge.evidence)
-        lost = self._withdrawn(edge)
-        if edge.valid_to is None and until is not None:
-            edge.valid_to, edge.invalidated_at = max(edge.valid_from, until), learnt
-        elif edge.valid_to is None and stood and all(withdrawn for _, withdrawn, *_ in edge.evidence):
-            edge.valid_to, edge.invalidated_at = max(edge.valid_from, at), at
+        into = self.db.execute(sql, (edge.into,)).fetchone()
+        said = self.db.execute("SELECT memory, withdrawn FROM evidence WHERE edge = ?", (edge.into,)).fetchall()
+        left, before = take_out(edge, into, dict(said), at)
         self._give_back(edge)
-        left = weight - max(0, edge.weight - lost)
-        edge.weight = max(1, edge.weight - lost)
         if edge.made and left <= 0:
             bury(self.db, "edges", [edge.into])
             return
-        before = edge.was if edge.was is not None and since == min(edge.was, edge.valid_from) else since
         self.db.execute(
             "UPDATE edges SET weight = ?, valid_from = ?, changed = ? WHERE row = ?",
             (max(1, left), before, next_seq(self.db, 1), edge.into),
         )
 
-    def _withdrawn(self, edge: _Edge) -> int:
-        """Mark what memories withdrew since; returns how many did."""
-        lost = 0
-        for said in edge.evidence:
-            sql = "SELECT withdrawn FROM evidence WHERE edge = ? AND memory = ?"
-            now = self.db.execute(sql, (edge.into, said[0])).fetchone()
-            if now is not None and now[0] and not said[1]:
-                said[1], lost = 1, lost + 1
-        return lost
-
-    def _give_back(self, edge: _Edge) -> None:
+    def _give_back(self, edge: TakenEdge) -> None:
         db = self.db
         db.executemany("DELETE FROM evidence WHERE edge = ? AND memory = ?", [(edge.into, one) for one in edge.lent])
         raised = "UPDATE evidence SET withdrawn = 1 WHERE edge = ? AND memory = ?"
@@ -435,7 +346,7 @@ class _Coming:
         )
         self.db.execute("INSERT INTO node_vectors VALUES (?, ?)", (row, blob))
 
-    def _edge(self, edge: _Edge, scope: Scope, blob: bytes) -> None:
+    def _edge(self, edge: TakenEdge, scope: Scope, blob: bytes) -> None:
         seq = next_seq(self.db, 1)
         self.db.execute("DELETE FROM edge_tombstones WHERE row = ?", (edge.row,))
         columns = "row, user_id, agent_id, run_id, source, relationship, destination, weight, valid_from, valid_to"
@@ -471,7 +382,7 @@ def forget_support(db: sqlite3.Connection, memory: int, scope: Scope) -> None:
     sources = db.execute("SELECT message FROM sources WHERE memory = ?", (memory,)).fetchall()
     messages = {message for (message,) in sources}
     for row, text in standing:
-        taken = _Taken.read(text)
+        taken = Taken.read(text)
         left = [edge for edge in taken.edges if _left(db, edge, memory, messages)]
         if not left:
             db.execute("DELETE FROM merges WHERE row = ?", (row,))
@@ -484,27 +395,9 @@ def forget_support(db: sqlite3.Connection, memory: int, scope: Scope) -> None:
         db.executemany(erased, [(row, name) for name in gone])
 
 
-def _left(db: sqlite3.Connection, edge: _Edge, memory: int, messages: set[int]) -> bool:
-    """Whether a relation that went has something left that says it, without a memory and its messages.
-
-    The one that it went into loses its weight with it; one of that `sqlite_graph.erase_support` takes for the memory.
-    """
-    said = any(one[0] == memory for one in edge.evidence)
-    standing = any(one[0] == memory and not one[1] for one in edge.evidence)
-    heard = not messages.isdisjoint(edge.messages)
-    edge.evidence = [one for one in edge.evidence if one[0] != memory]
-    edge.messages = [message for message in edge.messages if message not in messages]
-    if not (said or heard):
-        return True
-    stays = bool(edge.evidence) or (not said and bool(edge.messages))
-    own = 1 if standing and memory in edge.lent else 0
-    lost = (1 if standing else 0) if stays else edge.weight
-    for kept in (edge.lent, edge.raised):
-        if memory in kept:
-            kept.remove(memory)
-    edge.spoken = [message for message in edge.spoken if message not in messages]
-    if edge.into is not None and lost > own:
+def _left(db: sqlite3.Connection, edge: TakenEdge, memory: int, messages: set[int]) -> bool:
+    stays, lost = left_of(edge, memory, messages)
+    if edge.into is not None and lost > 0:
         sql = "UPDATE edges SET weight = max(1, weight - ?), changed = ? WHERE row = ?"
-        db.execute(sql, (lost - own, next_seq(db, 1), edge.into))
-    edge.weight = max(1, edge.weight - lost)
+        db.execute(sql, (lost, next_seq(db, 1), edge.into))
     return stays

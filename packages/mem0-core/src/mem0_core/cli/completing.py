@@ -1,0 +1,27 @@
+"""The prompt's completions for prompt_toolkit, which this module needs to be imported."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+if TYPE_CHECKING:
+    from mem0_core.cli.prompt import Session
+
+__all__ = ["SessionCompleter"]
+
+
+class SessionCompleter(Completer):
+    """Offers what `Session.completions` does, for the last word before the cursor."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        line = document.text_before_cursor
+        word = line.rpartition(" ")[2]
+        for found in self._session.completions(line):
+            yield Completion(found, start_position=-len(word))

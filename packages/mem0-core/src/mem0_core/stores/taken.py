@@ -1,0 +1,142 @@
+"""What a merge took, as a truth keeps it to give it back: pure, in the numbers of the store and without vectors."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mem0_core.errors import InputError
+from mem0_core.ports import MergePlan
+from mem0_core.records import Merge
+
+__all__ = ["Taken", "TakenEdge", "becomes", "left_of", "refuse_built_on", "take_out", "typed_by"]
+
+
+@dataclass(slots=True)
+class TakenEdge:
+    """A relation as it was.
+
+    Attributes:
+        evidence: (memory, withdrawn, first day, last day), by memory.
+        into: the row that it went into; None for one that would have joined an entity to itself.
+        made: whether that row was made for it.
+        was: since when that row held before.
+        lent: memories that became evidence of it by this; `raised`, those that it had, but withdrawn.
+        spoken: messages that it was said to come from by this.
+    """
+
+    row: int
+    source: int
+    relationship: str
+    destination: int
+    weight: int
+    valid_from: str
+    valid_to: str | None
+    invalidated_at: str | None
+    evidence: list[list[Any]] = field(default_factory=list)
+    messages: list[int] = field(default_factory=list)
+    into: int | None = None
+    made: bool = False
+    was: str | None = None
+    lent: list[int] = field(default_factory=list)
+    raised: list[int] = field(default_factory=list)
+    spoken: list[int] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Taken:
+    """What a merge took: nodes as (row, name, type), edges, the type that the node which stayed had before where it got
+    another, and rows of earlier merges into what went."""
+
+    nodes: list[list[Any]] = field(default_factory=list)
+    edges: list[TakenEdge] = field(default_factory=list)
+    type: str | None = None
+    repointed: list[list[int]] = field(default_factory=list)
+    relations: int = 0
+
+    @classmethod
+    def read(cls, text: str) -> Taken:
+        fields = json.loads(text)
+        return cls(**{**fields, "edges": [TakenEdge(**edge) for edge in fields.get("edges", ())]})
+
+    def text(self) -> str:
+        return json.dumps(dataclasses.asdict(self), ensure_ascii=False, separators=(",", ":"))
+
+
+def becomes(plan: MergePlan, edge: TakenEdge) -> tuple[int, str, int] | None:
+    """What a relation becomes; None where it would join an entity to itself."""
+    if plan.node is None:
+        return edge.source, plan.merge.name, edge.destination
+    source, destination = (plan.node if end in plan.nodes else end for end in (edge.source, edge.destination))
+    return (source, edge.relationship, destination) if source != destination else None
+
+
+def typed_by(nodes: Sequence[Sequence[Any]]) -> str:
+    """The type that those which go bring to the one that stays."""
+    return next((type for _, _, type in nodes if type), "")
+
+
+def refuse_built_on(row: int, merge: Merge, taken: Taken, later: Iterable[Taken]) -> None:
+    """What a later merge moved on is not there to be brought back."""
+    own = {edge.into for edge in taken.edges}
+    ends = {end for edge in taken.edges for end in (edge.source, edge.destination)}
+    for one in later:
+        moved = {edge.row for edge in one.edges} | {edge.into for edge in one.edges}
+        gone = {node[0] for node in one.nodes}
+        if row in {pair[0] for pair in one.repointed} or own & moved or ends & gone:
+            raise InputError(f"a later merge builds on {merge.id!r} ({merge.name}): take that one back first")
+
+
+def take_out(
+    edge: TakenEdge, into: tuple[int, str, str | None, str | None], withdrawn: Mapping[int, bool], at: str
+) -> tuple[int, str]:
+    """Take a relation out of the one that it went into; what became of that meanwhile, became of it as well.
+
+    Args:
+        into: weight, valid_from, valid_to and invalidated_at of that one.
+        withdrawn: by its memories, whether they withdrew what they said of that one.
+
+    Returns:
+        the weight that is left of that one, 0 or below for none; and since when it held.
+    """
+    weight, since, until, learnt = into
+    stood, lost = any(not one[1] for one in edge.evidence), 0
+    for one in edge.evidence:
+        if withdrawn.get(one[0]) and not one[1]:
+            one[1], lost = 1, lost + 1
+    if edge.valid_to is None and until is not None:
+        edge.valid_to, edge.invalidated_at = max(edge.valid_from, until), learnt
+    elif edge.valid_to is None and stood and all(one[1] for one in edge.evidence):
+        edge.valid_to, edge.invalidated_at = max(edge.valid_from, at), at
+    left = weight - max(0, edge.weight - lost)
+    edge.weight = max(1, edge.weight - lost)
+    before = edge.was if edge.was is not None and since == min(edge.was, edge.valid_from) else since
+    return left, before
+
+
+def left_of(edge: TakenEdge, memory: int, messages: set[int]) -> tuple[bool, int]:
+    """What is left of a relation that went, without a memory and its messages.
+
+    Returns:
+        whether something says it still; and the weight that the one it went into loses with it, besides the one that
+        erasing the memory takes from it anyway.
+    """
+    said = any(one[0] == memory for one in edge.evidence)
+    standing = any(one[0] == memory and not one[1] for one in edge.evidence)
+    heard = not messages.isdisjoint(edge.messages)
+    edge.evidence = [one for one in edge.evidence if one[0] != memory]
+    edge.messages = [message for message in edge.messages if message not in messages]
+    if not (said or heard):
+        return True, 0
+    stays = bool(edge.evidence) or (not said and bool(edge.messages))
+    own = 1 if standing and memory in edge.lent else 0
+    lost = (1 if standing else 0) if stays else edge.weight
+    for kept in (edge.lent, edge.raised):
+        if memory in kept:
+            kept.remove(memory)
+    edge.spoken = [message for message in edge.spoken if message not in messages]
+    edge.weight = max(1, edge.weight - lost)
+    return stays, lost - own

@@ -1,0 +1,290 @@
+"""The prompt: what lines mean, what completes them, and the whole of it in a terminal."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import select
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from mem0_core.cli.arguments import parser
+from mem0_core.cli.prompt import VERBS, Session
+from tests.support import open_memory
+
+fcntl = pytest.importorskip("fcntl", reason="terminals of this kind are POSIX's")
+pty = pytest.importorskip("pty")
+termios = pytest.importorskip("termios")
+
+PROMPTS = ("store", "remember", "update", "updateq", "delete", "query", "path", "viz", "merge", "rebuild")
+"""Seed 003, part 14."""
+
+
+class Talk:
+    """A session whose lines are kept, and whose questions are answered as the test says."""
+
+    def __init__(self, folder: Path) -> None:
+        self.memory = open_memory(folder)
+        self.answers: list[str] = []
+        self.lines: list[str] = []
+        ids: dict[str, str | None] = {"user": "ann", "agent": None, "run": None}
+        self.session = Session(self.memory, parser().parse_args, ids, tell=self.lines.extend, ask=self._answer)
+
+    def _answer(self, question: str) -> str:
+        self.lines.append(question)
+        return self.answers.pop(0)
+
+    def __call__(self, line: str) -> str:
+        self.lines.clear()
+        assert self.session.run(line)
+        return "\n".join(self.lines)
+
+    def texts(self) -> list[str]:
+        return [entry["memory"] for entry in self.memory.get_all(user_id="ann")["results"]]
+
+
+@pytest.fixture
+def talk(tmp_path: Path) -> Iterator[Talk]:
+    made = Talk(tmp_path)
+    yield made
+    made.memory.close()
+
+
+def test_every_command_of_the_seed_is_there_and_told_of(talk: Talk) -> None:
+    assert set(PROMPTS) <= set(VERBS)
+    told = talk("@help")
+    assert all(verb.usage in told for verb in VERBS.values())
+    assert "A line without @" in told
+    assert talk("@help store") == "@store TEXT: remember a text"
+    assert talk("@help nope") == "! there is no @nope"
+
+
+def test_what_is_said_is_stored_and_what_is_asked_is_answered(talk: Talk) -> None:
+    assert "I live in Rome." in talk("@store I live in Rome.")
+    assert "I like tea -- it is warm" in talk("I like tea -- it is warm")
+    assert "I live in Rome." in talk("Where do I live?")
+    assert "I live in Rome." in talk("@remember Rome")
+    assert talk.texts() == ["I live in Rome.", "I like tea -- it is warm"]
+    assert talk("") == ""
+    assert "-v is a flag" in talk("@store -v is a flag")
+
+
+def test_memories_are_named_by_the_numbers_they_were_shown_with(talk: Talk) -> None:
+    talk("I live in Rome.")
+    talk("I like tea")
+    assert re.findall(r"^ (\d)  ", talk("@list"), re.MULTILINE) == ["1", "2"]
+    assert "updated" in talk("@update 1 I live in Oslo.")
+    assert "UPDATE  I live in Rome. -> I live in Oslo." in talk("@history 1")
+    assert "deleted" in talk("@delete 2")
+    assert talk.texts() == ["I live in Oslo."]
+    assert talk("@delete 9") == "! no memory was shown with the number 9"
+
+
+def test_by_query_is_shown_first_and_done_when_agreed(talk: Talk) -> None:
+    talk("I like green tea")
+    talk.answers = ["n"]
+    assert "would UPDATE" in talk("@updateq green tea => I like black tea")
+    assert talk.texts() == ["I like green tea"]
+    talk.answers = ["y"]
+    assert "I like green tea -> I like black tea" in talk("@updateq green tea => I like black tea")
+    assert talk.texts() == ["I like black tea"]
+    talk.answers = ["yes"]
+    assert "would DELETE" in talk("@delete black tea")
+    assert talk.texts() == []
+    assert talk("@delete black tea") == "nothing means that"
+    assert "@updateq QUERY => NEW TEXT" in talk("@updateq black tea")
+
+
+def test_the_graph_from_the_prompt(talk: Talk, tmp_path: Path) -> None:
+    talk("My sister is Anna.")
+    talk("Anna likes tea.")
+    assert "Anna  (ann -[sister]-> Anna)" in talk("@path my sister")
+    assert "ann  |  Anna" in talk("@query MATCH (a)-[:sister]->(b) RETURN a, b")
+    assert talk("@query MATCH (a").startswith("! ")
+    assert "sister" in talk("@relations")
+    page = Path(talk("@viz Anna"))
+    assert page.is_file()
+    assert "Anna" in page.read_text()
+    assert talk("@rebuild") == "2 memories embedded anew"
+    assert talk("@merge") == "nothing to merge"
+
+
+def test_whose_memory_it_is(talk: Talk) -> None:
+    talk("I like tea")
+    assert talk("@user bob") == "this is the memory of user:bob"
+    assert talk("@list") == "nothing found"
+    assert talk("@user") == "this is the memory of nobody"
+    assert talk("@list").startswith("! give at least one")
+    assert talk("@agent helper") == "this is the memory of agent:helper"
+
+
+def test_mistakes_are_told_and_the_session_goes_on(talk: Talk, capsys: pytest.CaptureFixture[str]) -> None:
+    assert talk("@fly") == "! there is no @fly; @help tells what there is"
+    assert talk("@store") == "! something is missing; @help tells what is expected"
+    assert talk("@viz 'x") == "! cannot be read: No closing quotation"
+    assert talk("@list --colour").endswith("@help tells")
+    assert "unrecognized arguments" in capsys.readouterr().err
+    assert talk("@rel") == "no relations"  # so much of a name that only one begins so
+    assert talk.session.failed == 4
+    assert not talk.session.run("@quit")
+
+
+def test_files_and_numbers(talk: Talk, tmp_path: Path) -> None:
+    (tmp_path / "my notes.txt").write_text("I live in Rome.\nI like tea\n")
+    assert "2 added" in talk(f"@import '{tmp_path}/my notes.txt'")
+    assert "memories: 2" in talk("@stats")
+    assert "2 of kind memory" in talk(f"@export {tmp_path}/out.jsonl")
+    assert "2 memories" in talk(f"@backup {tmp_path}/copy.db")
+
+
+def test_commands_and_names_of_the_graph_are_completed(talk: Talk) -> None:
+    talk("My sister is Anna.")
+    talk("Anna works at Acme.")
+    assert list(talk.session.completions("@st")) == ["@store", "@stats"]
+    assert list(talk.session.completions("@path an")) == ["Anna", "ann"]
+    assert list(talk.session.completions('@viz "Ac')) == ["Acme"]
+    assert list(talk.session.completions("@store An")) == []
+    assert list(talk.session.completions("")) == []
+    talk("Bert works at Apex.")
+    assert list(talk.session.completions("@path Ap")) == ["Apex"]
+    talk("@user bob")
+    assert list(talk.session.completions("@path A")) == []
+
+
+# --- in a terminal -----------------------------------------------------------------------------------------------
+
+WITHOUT_TOOLKIT = "import sys; sys.modules['prompt_toolkit'] = None; from mem0_core.cli import main; sys.exit(main())"
+TOOLKIT = pytest.param(
+    ["-m", "mem0_core.cli"],
+    id="prompt_toolkit",
+    marks=pytest.mark.skipif(not importlib.util.find_spec("prompt_toolkit"), reason="prompt_toolkit is not installed"),
+)
+READLINE = pytest.param(["-c", WITHOUT_TOOLKIT], id="readline")
+
+
+class Terminal:
+    """The command in a terminal of its own."""
+
+    def __init__(self, command: Sequence[str], folder: Path) -> None:
+        config = folder / "config.json"
+        config.write_text(json.dumps({"embedder": "hash", "durability": "process"}))
+        self._ours, theirs = pty.openpty()
+        arguments = ["--path", str(folder / "data"), "--config", str(config), "--user", "ann"]
+        self.process = subprocess.Popen(
+            [sys.executable, *command, *arguments],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            env={**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"},
+            start_new_session=True,
+            preexec_fn=_take_terminal,
+        )
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        os.close(theirs)
+        self.shown = ""
+
+    def type(self, text: str) -> None:
+        self.shown = ""
+        os.write(self._ours, text.encode())
+
+    def wait_for(self, *texts: str, seconds: float = 30) -> str:
+        """Wait until these were shown, one behind the other, since something was typed last."""
+        deadline = time.monotonic() + seconds
+        wanted = re.compile(".*?".join(map(re.escape, texts)), re.DOTALL)
+        while not wanted.search(self.shown):
+            left = deadline - time.monotonic()
+            assert left > 0, f"{texts} never came: {self.shown[-2000:]!r}"
+            if select.select([self._ours], [], [], left)[0]:
+                try:
+                    data = os.read(self._ours, 65536)
+                except OSError:  # the other end is closed
+                    data = b""
+                assert data, f"ended before {texts}: {self.shown[-2000:]!r}"
+                self.shown += re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", data.decode(errors="replace"))
+        return self.shown
+
+    def close(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self._ours)
+
+
+def _take_terminal() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+Open = Callable[[Sequence[str]], Terminal]
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Open]:
+    terminals: list[Terminal] = []
+
+    def begin(command: Sequence[str]) -> Terminal:
+        terminals.append(Terminal(command, tmp_path))
+        return terminals[-1]
+
+    yield begin
+    for terminal in terminals:
+        terminal.close()
+
+
+@pytest.mark.parametrize("command", [TOOLKIT, READLINE])
+def test_a_conversation_in_a_terminal(tmp_path: Path, opened: Open, command: list[str]) -> None:
+    """Stored, asked, completed by Tab, interrupted, asked back, left; and what was typed is there the next time."""
+    terminal = opened(command)
+    terminal.wait_for("the memory of user:ann. @help tells", ">")
+    terminal.type("@store My sister is Anna.\r")
+    terminal.wait_for("ann -- sister -- Anna", ">")
+    terminal.type("half a line")
+    terminal.wait_for("half a line")
+    terminal.type("\x03")  # Ctrl-C drops it
+    terminal.wait_for(">")
+    terminal.type("@hel\t\r")
+    terminal.wait_for("@remember QUESTION", "shown last.", ">")
+    terminal.type("Who is my sister?\r")
+    terminal.wait_for("My sister is Anna.", ">")
+    terminal.type("@delete my sister is Anna\r")
+    terminal.wait_for("do it? [y/N]")
+    terminal.type("n\r")
+    terminal.wait_for("not done", ">")
+    terminal.type("\x04")
+    assert terminal.process.wait(30) == 0
+    again = opened(command)
+    again.wait_for("@help tells", ">")
+    again.type("\x1b[A")  # the line typed last
+    again.wait_for("@delete my sister is Anna")
+    again.type("\x03")
+    again.wait_for(">")
+    again.type("@list\r")
+    assert "half a line" not in again.wait_for("My sister is Anna.", ">")
+    again.type("@quit\r")
+    assert again.process.wait(30) == 0
+    for path in (tmp_path / "data").glob("prompt_history*"):
+        assert path.stat().st_mode & 0o077 == 0
+
+
+def test_lines_from_a_pipe_are_done_without_a_prompt(tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({"embedder": "hash", "durability": "process"}))
+    command = [sys.executable, "-m", "mem0_core.cli", "prompt", "--user", "ann", "--path", str(tmp_path / "data")]
+
+    def piped(lines: str) -> subprocess.CompletedProcess[str]:
+        full = [*command, "--config", str(config)]
+        return subprocess.run(full, input=lines, capture_output=True, text=True, check=False)
+
+    done = piped("I like tea\nWhat do I like?\n@delete tea\n@quit\nI like milk\n")
+    assert done.returncode == 0
+    assert "> " not in done.stdout
+    assert "not done" in done.stdout
+    assert "milk" not in done.stdout
+    assert piped("@list\n@fly\n").returncode == 1
