@@ -28,7 +28,7 @@ from mem0_core.stores.sqlite import SQLiteStore
 from mem0_core.testing import HashEmbedder, ScriptedChat
 
 USERS = 10
-PATIENCE = 240.0
+PATIENCE = 900.0
 SCHEMA = "mem0_nursery"
 BACKGROUND = {"lease": 0.4, "backoff": 0.01, "batch": 4, "workers": 2}
 
