@@ -278,10 +278,7 @@ class PostgresStore:
     def _erase_scope(self, scope: Scope, *, at: str, purge: bool = False) -> Steps[int]:
         where, values = scope_sql(scope)
         yield from within(scope)
-        if scope.user_id is not None:
-            yield from hold(part_of(scope))
-        else:
-            yield from _hold_parts_of(where, values)
+        yield from _hold_parts_of(where, values, part_of(scope))
         rows = yield from _select(f"WHERE {where} ORDER BY row", values)
         past = yield from ask(f"SELECT DISTINCT id FROM past WHERE {where}", values)
         yield from _erase_past([memory_id for (memory_id,) in past], at)
@@ -667,20 +664,20 @@ def _insert_sources(part: str, memory: int, messages: Sequence[int]) -> Steps[No
         )
 
 
-def _hold_parts_of(where: str, values: Sequence[Any]) -> Steps[None]:
-    """Hold the parts in which there is something of these memories; again, if others came meanwhile."""
-    held: set[str] = set()
+def _hold_parts_of(where: str, values: Sequence[Any], *parts: str) -> Steps[None]:
+    """Hold these parts, and those in which there is something of these memories; again, if others came meanwhile."""
+    rows = f"SELECT row FROM memories WHERE {where} UNION SELECT memory FROM past WHERE {where}"
+    sql = (
+        f"SELECT part FROM memories WHERE {where} UNION SELECT part FROM past WHERE {where}"
+        f" UNION SELECT part FROM evidence WHERE memory IN ({rows})"
+    )
+    held, found = set[str](), set(parts)
     while True:
-        found = yield from ask(
-            f"SELECT part FROM memories WHERE {where} UNION SELECT part FROM past WHERE {where}", (*values, *values)
-        )
-        more = {part for (part,) in found} - held
-        if not more and held:
+        found |= {part for (part,) in (yield from ask(sql, [*values] * 4))}
+        if found <= held:
             return
-        yield from hold(*more)
-        held |= more
-        if not more:
-            return
+        yield from hold(*(found - held))
+        held |= found
 
 
 # --- meta --------------------------------------------------------------------------------------------------------
