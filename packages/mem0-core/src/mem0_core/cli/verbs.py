@@ -213,11 +213,11 @@ def restore(config: MemoryConfig, options: Options) -> Any:
 
 
 def schema(config: MemoryConfig, options: Options) -> Any:
-    from mem0_core.stores.postgres_schema import privileges, script
+    from mem0_core.stores.postgres_schema import Shape, privileges, script
 
     if options.partitions < 1:
         raise InputError(f"--partitions: at least 1, not {options.partitions}")
-    made = script(options.schema, layout=options.layout, partitions=options.partitions)
+    made = script(options.schema, Shape(options.layout, options.partitions, options.halfvec))
     return {"message": made + (privileges(options.schema, options.role) if options.role else "")}
 
 
