@@ -374,6 +374,32 @@ def test_an_edge_removed_from_ladybug_by_hand_comes_back(tmp_path: Path) -> None
         assert memory.doctor()["findings"] == []
 
 
+def test_projections_are_compared_with_any_truth(tmp_path: Path) -> None:
+    """A truth that its own server looks after has projections all the same."""
+    config = {"vector_store": {"provider": "faiss", "config": {"exact_limit": 50}}}
+    with open_memory(tmp_path, config=config) as memory:
+        memory.store.care = None  # type: ignore[attr-defined]
+        memory.add_many([f"memory number {number} of things" for number in range(80)], user_id="ann")
+        memory.doctor()
+        assert memory.doctor()["findings"] == []
+        assert "truth" not in memory.doctor()["checked"]
+        flip_a_byte(tmp_path / "faiss" / "history")
+        assert "its checksum does not match" in told(memory.doctor())
+        assert memory.doctor()["findings"] == []
+
+
+def test_how_far_it_came_is_told(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.add("I live in Rome.", user_id="ann")
+        seen: list[tuple[int, int | None]] = []
+        memory.doctor(on_progress=lambda *at: seen.append(at))
+        assert seen[0] == (0, 4)
+        assert seen[-1] == (4, 4)
+        seen.clear()
+        memory.rebuild(on_progress=lambda *at: seen.append(at))
+        assert seen[-1] == (4, 4)  # a memory, two entities, their relation
+
+
 def test_a_store_that_is_no_file_of_ours_says_so(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="own tools look after it"):
         care_of(object())  # type: ignore[arg-type]

@@ -505,3 +505,22 @@ def test_adopting_under_both_drivers(tmp_path: Path, mode: Mode) -> None:
         for wrong, named in (({"memory": " "}, "m2' has no text"), ({"user_id": None}, "m2': give at least one")):
             with pytest.raises(ValueError, match=named):
                 driven.adopt([{**given[0], **wrong}])
+
+
+def test_a_policy_has_its_say_on_what_is_adopted(tmp_path: Path) -> None:
+    def policy(text: str, scope: object) -> str | None:
+        return None if "secret" in text else text.replace("0123", "****")
+
+    given = [
+        {"id": "m1", "memory": "The secret is out", "created_at": "2024-01-01", "user_id": "ann"},
+        {"id": "m2", "memory": "My number is 0123", "created_at": "2024-01-01", "user_id": "ann"},
+    ]
+    history = [
+        {"id": "h1", "memory_id": "m1", "event": "ADD", "new_memory": "The secret is out"},
+        {"id": "h2", "memory_id": "m2", "event": "ADD", "new_memory": "My number was 0123"},
+    ]
+    with open_memory(tmp_path, policy=policy) as memory:
+        assert memory.adopt(given, history=history)["added"] == 1
+        assert [one["memory"] for one in memory.get_all(user_id="ann")["results"]] == ["My number is ****"]
+        assert [row["new_memory"] for row in memory.history("m2")] == ["My number was ****"]
+        assert memory.history("m1") == []
