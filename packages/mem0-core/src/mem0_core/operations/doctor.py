@@ -256,6 +256,10 @@ def _compared(
     partitions, addresses = yield from _addresses(ports, care, table)
     try:
         unsound: list[Unsound] = yield from do(projection.examine, partitions, addresses)
+        if unsound:  # others may have been writing between two reads: what is wrong is wrong at the second look too
+            first = {(one.address, one.files) for one in unsound}
+            again = yield from do(projection.examine, partitions, addresses)
+            unsound = [one for one in again if (one.address, one.files) in first]
     except StoreError as error:
         return [Finding(name, f"cannot be reached: {error}", action="the next search catches up")]
     found = []
