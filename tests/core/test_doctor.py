@@ -323,6 +323,7 @@ def test_a_log_that_was_cut_between_commits_is_told_by_its_index(
     assert doctor(database.parent, "--check") == 0
 
 
+@pytest.mark.slow
 def test_a_store_that_is_being_written_is_not_called_torn(tmp_path: Path) -> None:
     with open_memory(tmp_path) as memory:
         stop = Event()
@@ -332,11 +333,12 @@ def test_a_store_that_is_being_written_is_not_called_torn(tmp_path: Path) -> Non
             while not stop.is_set():
                 memory.add(f"I met person {number}.", user_id="ann")
                 number += 1
+                stop.wait(0.01)
 
         writer = Thread(target=write)
         writer.start()
         try:
-            for _ in range(5):
+            for _ in range(3):
                 assert torn_log(memory.config.database) is None
                 assert memory.doctor(mend=False)["findings"] == []
         finally:

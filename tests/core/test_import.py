@@ -309,6 +309,7 @@ def test_ctrl_c_ends_the_command_with_130_and_a_consistent_store(tmp_path: Path)
 # --- the real file -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not locomo.PATH.exists(), reason="the evaluation data is not here (../shared/data)")
 def test_locomo_through_the_command_is_found_as_through_the_library(tmp_path: Path, run: Run) -> None:
     """The whole file through the command line, with a bar; then 20 of its questions, asked of both."""
