@@ -456,6 +456,17 @@ def test_an_installation_of_mem0_is_taken_over(tmp_path: Path, run: Run, left: C
     assert run("doctor")["findings"] == []
 
 
+def test_an_installation_is_taken_over_where_it_lies(tmp_path: Path, run: Run) -> None:
+    """Its history file becomes the store: each change stays there once."""
+    with_faiss(tmp_path / "data")
+    v1_history(tmp_path / "data" / "history.db")
+    assert run("import", tmp_path / "data")["added"] == 3
+    (home, work) = sorted(memories(run), key=lambda one: str(one["created_at"]))
+    assert [row["id"] for row in run("history", home["id"])] == ["h0", "h9"]
+    assert [row["id"] for row in run("history", work["id"])] == ["h1"]
+    assert run("doctor")["findings"] == []
+
+
 def test_a_memory_of_nobody_needs_an_id(tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "old" / "faiss"
     folder.mkdir(parents=True)

@@ -286,9 +286,10 @@ class SQLiteCare:
         with self._write() as db:
             theirs = {row.id for row in rows}
             for memory_id in dict.fromkeys(row.memory_id for row in rows if row.event == "ADD"):
-                ours = db.execute("SELECT id, event FROM history WHERE memory_id = ?", (memory_id,)).fetchall()
-                if len(ours) == 1 and ours[0][1] == "ADD" and ours[0][0] not in theirs:
-                    db.execute("DELETE FROM history WHERE id = ?", (ours[0][0],))
+                ours = "SELECT id FROM history WHERE memory_id = ? AND event = 'ADD'"
+                for (row_id,) in db.execute(ours, (memory_id,)).fetchall():
+                    if row_id not in theirs:
+                        db.execute("DELETE FROM history WHERE id = ?", (row_id,))
             for row in rows:
                 values = [getattr(row, column) for column in HISTORY_COLUMNS]
                 sql = f"INSERT OR IGNORE INTO history ({columns}) VALUES ({marks(values)})"
