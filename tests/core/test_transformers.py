@@ -32,6 +32,9 @@ def _offline() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import torch
+
+    torch.set_num_threads(1)  # for so small a model more of them only wait for one another
     return save_llama(tmp_path_factory.mktemp("models") / "tiny-llama")
 
 
