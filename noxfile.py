@@ -20,10 +20,10 @@ nox.options.sessions = ["lint", "types", "tests"]
 ROOT = Path(__file__).parent
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")["dependency-groups"]
 PACKAGES = ("mem0-core", "mem0-langchain", "mem0-llamaindex")
-EXTRAS = ("onnx", "openai", "postgres", "yaml", "neo4j", "ladybug", "viz", "gguf", "langgraph", "classic")
+EXTRAS = ("onnx", "openai", "postgres", "yaml", "neo4j", "ladybug", "viz", "cli", "gguf", "langgraph", "classic")
 BASE = ("mem0-core[onnx]",)
 ADAPTERS = ("mem0-langchain[langgraph,classic]", "mem0-llamaindex")
-EVERYTHING = ("mem0-core[onnx,openai,postgres,yaml,neo4j,ladybug,viz]", *ADAPTERS)
+EVERYTHING = ("mem0-core[onnx,openai,postgres,yaml,neo4j,ladybug,viz,cli]", *ADAPTERS)
 TYPED = [*(f"packages/{name}/src" for name in PACKAGES), "tests", "examples", "noxfile.py"]
 # Its sitecustomize.py takes the keys out of the environment and refuses connections beyond this machine.
 OFFLINE = {"PYTHONPATH": str(ROOT / "tests/docs/offline")}

@@ -75,6 +75,53 @@ def test_with_json_errors_are_json_too(run: object) -> None:
     assert json.loads(run("search", "tea", "--json", code=1))["error"]["type"] == "ScopeError"
 
 
+def test_the_backend_of_the_model_is_chosen_from_the_shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MEM0_DIR", str(tmp_path / "home"))
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps({**HASH, "llm": "openai:gpt-4o-mini"}))
+    add = ["add", "I like tea", "--user", "ann", "--config", str(config), "--json"]
+    assert main([*add, "--llm-backend", "none"]) == 0  # the configured one would need a key
+    assert json.loads(capsys.readouterr().out)["usage"]["llm_calls"] == 0
+    assert main([*add, "--llm-backend", "auto"]) == 0  # nothing is there to choose: no model
+    assert json.loads(capsys.readouterr().out)["usage"]["llm_calls"] == 0
+    assert main([*add, "--llm-backend", "gguf"]) == 1
+    assert "there is no model for 'gguf'" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as stop:
+        main([*add, "--llm-backend", "abacus"])
+    assert stop.value.code == 2
+
+
+def test_by_query_merging_and_other_verbs(run: object) -> None:
+    assert callable(run)
+    assert run("add", "I like green tea", "--user", "ann")
+    assert "would UPDATE" in run("updateq", "green tea", "I like black tea", "--dry-run", "--user", "ann")
+    assert "I like green tea -> I like black tea" in run("updateq", "green tea", "I like black tea", "--user", "ann")
+    (entry,) = json.loads(run("list", "--user", "ann", "--json"))["results"]
+    assert entry["memory"] == "I like black tea"
+    assert "I like black tea" in run("get", entry["id"])
+    assert "updated" in run("update", entry["id"], "I like white tea")
+    assert run("pin", entry["id"]) == "pinned\n"
+    assert run("pin", entry["id"], "--off") == "let go\n"
+    assert run("pending", "--user", "ann") == "nothing is put off\n"
+    assert run("flush") == "nothing is left to do\n"
+    assert "give a memory" not in run("delete", code=1)
+    assert "would DELETE" in run("delete", "--query", "white tea", "--dry-run", "--user", "ann")
+    assert "DELETE" in run("delete", "--query", "white tea", "--user", "ann")
+    assert run("list", "--user", "ann") == "nothing found\n"
+    for name in ("Robert Miller", "Rob Miller"):
+        run("add", f"{name} works at Acme.", "--user", "bob")
+    named = ["--name", "Robert Miller", "--name", "Rob Miller"]
+    assert "would become one" in run("merge", "entities", *named, "--user", "bob")
+    assert "became one" in run("merge", "entities", *named, "--apply", "--user", "bob")
+    (merge,) = json.loads(run("merges", "--user", "bob", "--json"))
+    assert run("doctor").endswith("nothing is wrong\n")
+    assert "taken back" in run("unmerge", merge["id"])
+    assert run("doctor").endswith("nothing is wrong\n")
+
+
 def test_a_store_moves_and_the_old_one_is_read_only(run: object, tmp_path: Path) -> None:
     assert callable(run)
     old, new = str(tmp_path / "data"), str(tmp_path / "new")

@@ -1116,6 +1116,11 @@ class Memory:
     ) -> Flow[dict[str, Any]]:
         """Write all that is committed into one file, while others write; `operations.backup.restore` goes back to it.
 
+        Args:
+            path: the new file.
+            overwrite: replace a file that is there.
+            on_progress: called with how many pages are copied, and how many there are.
+
         Returns:
             ``path``, ``bytes`` and ``memories`` of the copy.
 
@@ -1134,10 +1139,8 @@ class Memory:
             torn: what `operations.doctor.torn_log` said of the log before the store was opened.
 
         Returns:
-            ``healthy``, what was ``checked``, and ``findings``: each ``where``, ``what``, ``mended``, ``action``.
-
-        Raises:
-            StoreError: the store is not a file of ours.
+            ``healthy``, what was ``checked``, and ``findings``: each ``where``, ``what``, ``mended``, ``action``. Where
+            the truth lies in a server, only its projections are checked.
         """
         from mem0_core.operations.doctor import examine
 
@@ -1169,6 +1172,9 @@ class Memory:
 
         Args:
             path: a file of JSON Lines, or for ``"csv"`` a folder that gets ``nodes.csv`` and ``edges.csv``.
+            format: ``"jsonl"`` or ``"csv"``.
+            overwrite: replace files that are there.
+            on_progress: called with how many lines are written, and None.
 
         Returns:
             ``files``, and how much is ``written`` of each kind.
@@ -1204,6 +1210,7 @@ class Memory:
             memories: each with ``id``, ``memory``, ``created_at``, at least one of user_id, agent_id and run_id, and
                 where there are any ``updated_at``, ``metadata``, ``actor_id``, ``role``, ``expiration_date``.
             history: rows of mem0's history table, kept under their own ids.
+            on_progress: called with how many memories are done, and how many there are.
 
         Returns:
             ``added``, ``known`` (by their id or their words), ``deleted`` (here, since they were taken over), and

@@ -186,7 +186,7 @@ def _moving(command: Command) -> None:
     ddl.add_argument(
         "--layout", choices=("postgres", "citus"), default="postgres", help="partition, or distribute them"
     )
-    ddl.add_argument("--partitions", type=int, default=8, help="of each table (8)")
+    ddl.add_argument("--partitions", type=int, default=4, help="of each table (4)")
     ddl.add_argument("--role", metavar="NAME", help="with what this role needs to serve a memory, and no more")
     for writing in (export, backup, restore):
         writing.add_argument("--force", action="store_true", help="overwrite what is there")

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mem0_core.care import Care, Examined, Flaw, Lost, Unsound, VectorTable, care_of
+from mem0_core.care import Care, Examined, Flaw, Lost, Unsound, VectorTable
 from mem0_core.errors import ModelError, StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.pipelines.near import check_embedder, embed_texts
 from mem0_core.pipelines.stated import stated
-from mem0_core.records import Event, MemoryItem, RelationChange
+from mem0_core.records import Event, MemoryItem, RelationChange, Scope
 from mem0_core.stores.sqlite_care import torn_log
 
 if TYPE_CHECKING:
@@ -79,31 +79,39 @@ def damaged(error: StoreError) -> Diagnosis:
 def examine(ports: Ports, *, mend: bool, torn: str | None = None) -> Flow[Diagnosis]:
     """Check everything, and mend what can be mended.
 
+    Where the truth lies in a server, that server's tools look after it; projections are compared with it all the same.
+
     Args:
         torn: what `torn_log` said before the store was opened.
 
     Raises:
-        StoreError: the store is not a file of ours.
         ModelError: the embedder failed.
     """
-    care, found = care_of(ports.store), Diagnosis()
-    found.checked.append("log")
+    care: Care | None = getattr(ports.store, "care", None)
+    found = Diagnosis()
+    if care is not None and not (yield from _sound(ports, care, found, mend, torn)):
+        return found
+    for name, table, projection in _projections(ports):
+        found.checked.append(name)
+        found.findings += yield from _compared(ports, care, name, table, projection, mend)
+    return found
+
+
+def _sound(ports: Ports, care: Care, found: Diagnosis, mend: bool, torn: str | None) -> Flow[bool]:
+    """Check the truth by itself; False where it is too damaged for anything to be compared with it."""
+    found.checked += ["log", "truth"]
     if torn is not None:
         yield from do(care.begin_epoch)  # projections may hold what is gone, under numbers that are given again
         action = "dropped what has no commit; projections start anew. What was added last may be missing: add it again"
         found.findings.append(Finding("log", torn, mended=True, action=action))
-    found.checked.append("truth")
     flaws: list[Flaw] = yield from do(care.flaws)
     for flaw in flaws:
         found.findings.append((yield from _truth(ports, care, flaw, mend)))
     if any(flaw.kind == "damaged" for flaw in flaws):
-        return found
+        return False
     found.checked.append("graph")
     found.findings += yield from _relations(ports, care, mend)
-    for name, table, projection in _projections(ports):
-        found.checked.append(name)
-        found.findings += yield from _compared(care, name, table, projection, mend)
-    return found
+    return True
 
 
 # --- the truth ---------------------------------------------------------------------------------------------------
@@ -234,10 +242,12 @@ def _projections(ports: Ports) -> Iterator[tuple[str, VectorTable, Any]]:
             yield f"graph: {ports.graph.index.name}", "edges", ports.graph.index
 
 
-def _compared(care: Care, name: str, table: VectorTable, projection: Any, mend: bool) -> Flow[list[Finding]]:
+def _compared(
+    ports: Ports, care: Care | None, name: str, table: VectorTable, projection: Any, mend: bool
+) -> Flow[list[Finding]]:
     if not isinstance(projection, Examined):
         return [Finding(name, "it cannot be compared with the truth")]
-    partitions, addresses = (yield from do(care.partitions, table)), (yield from do(care.addresses, table))
+    partitions, addresses = yield from _addresses(ports, care, table)
     try:
         unsound: list[Unsound] = yield from do(projection.examine, partitions, addresses)
     except StoreError as error:
@@ -250,3 +260,13 @@ def _compared(care: Care, name: str, table: VectorTable, projection: Any, mend: 
         except StoreError as error:
             found.append(Finding(name, one.what, action=f"cannot be mended now: {error}"))
     return found
+
+
+def _addresses(ports: Ports, care: Care | None, table: VectorTable) -> Flow[tuple[list[Scope], list[Scope]]]:
+    """The partitions and addresses of the truth, see `Care`; told from all memories where nothing else tells them."""
+    if care is not None:
+        return (yield from do(care.partitions, table)), (yield from do(care.addresses, table))
+    scopes = {item.scope for item in (yield from do(ports.store.find, None))}
+    addresses = {Scope(**{axis.value: value}) for scope in scopes for axis, value in scope.ids.items()}
+    partitions = {Scope(**{axis.value: value}) for axis, value in (scope.partition for scope in scopes)}
+    return sorted(partitions, key=str), sorted(addresses, key=str)

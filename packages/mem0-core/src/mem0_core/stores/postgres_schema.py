@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["MIGRATIONS", "PARTITIONS", "TABLES", "Layout", "migrate", "privileges", "script", "statements"]
 
-PARTITIONS = 8
-"""Of each table. It cannot be changed later; a few dozen are for many hundred million rows."""
+PARTITIONS = 4
+"""Of each table. It cannot be changed later. More are for many hundred million rows, and for a server with more room
+for locks (``max_locks_per_transaction``): to plan a statement takes one for each partition and each of its indexes."""
 
 Layout = Literal["postgres", "citus"]
 """``postgres``: hash partitions of one server. ``citus``: distributed tables, whose shards take their place."""
