@@ -17,7 +17,7 @@ from mem0_core.records import Merge, MergeKind, Scope, Triplet, entity_key, new_
 from mem0_core.stores.postgres_graph import bury_edges, bury_nodes, next_rows, stays_called
 from mem0_core.stores.postgres_rows import exact_of, ids_of, part_of, scope_of, scope_sql
 from mem0_core.stores.postgres_session import Database, Steps, ask, change, every, hold, next_seq, reads, within, writes
-from mem0_core.stores.taken import Taken, TakenEdge, becomes, left_of, refuse_built_on, take_out, typed_by
+from mem0_core.stores.taken import Taken, TakenEdge, becomes, left_of, rechained, refuse_built_on, take_out, typed_by
 from mem0_core.stores.truth import vector_of
 
 __all__ = ["PostgresMerges", "forget_merges", "forget_support"]
@@ -443,6 +443,10 @@ def forget_support(memory: int, scope: Scope) -> Steps[None]:
                 yield from change(lighter, (lost, seq, part, edge.into))
             if stays:
                 left.append(edge)
+        for into, told, since in rechained(taken.edges, left):
+            [seq] = yield from next_seq(1)
+            later = "UPDATE edges SET valid_from = %s, changed = %s WHERE part = %s AND row = %s AND valid_from = %s"
+            yield from change(later, (since, seq, part, into, told))
         if not left:
             yield from change("DELETE FROM merges WHERE part = %s AND row = %s", (part, row))
             continue

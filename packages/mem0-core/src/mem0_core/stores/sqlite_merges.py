@@ -28,7 +28,7 @@ from mem0_core.stores.sqlite_rows import (
     to_blob,
 )
 from mem0_core.stores.sqlite_vectors import Reader
-from mem0_core.stores.taken import Taken, TakenEdge, becomes, left_of, refuse_built_on, take_out, typed_by
+from mem0_core.stores.taken import Taken, TakenEdge, becomes, left_of, rechained, refuse_built_on, take_out, typed_by
 
 __all__ = ["SQLiteMerges", "forget_merges", "forget_support"]
 
@@ -391,6 +391,9 @@ def forget_support(db: sqlite3.Connection, memory: int, scope: Scope) -> None:
     for row, text in standing:
         taken = Taken.read(text)
         left = [edge for edge in taken.edges if _left(db, edge, memory, messages)]
+        for into, told, since in rechained(taken.edges, left):
+            later = "UPDATE edges SET valid_from = ?, changed = ? WHERE row = ? AND valid_from = ?"
+            db.execute(later, (since, next_seq(db, 1), into, told))
         if not left:
             db.execute("DELETE FROM merges WHERE row = ?", (row,))
             continue
