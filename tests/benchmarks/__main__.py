@@ -51,6 +51,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="small sizes, under a minute in all")
     sizes = "numbers of memories for cost, as in 0,1000,10000,100000, of others' for scale, of relations for graph"
     parser.add_argument("--sizes", type=_sizes, help=sizes)
+    parser.add_argument("--store", choices=FULL.stores, help="scale of this store only")
     parser.add_argument("--out", type=Path, default=ROOT / "bench-results", help="folder of the JSON files")
     return parser.parse_args(arguments)
 
@@ -61,6 +62,9 @@ def _plan(options: argparse.Namespace) -> Plan:
         plan = dataclasses.replace(plan, sizes=options.sizes, big=options.sizes[-1])
         some = tuple(filter(None, options.sizes))
         plan = dataclasses.replace(plan, relations=some or plan.relations, crowds=some or plan.crowds)
+        plan = dataclasses.replace(plan, server_crowds=some or plan.server_crowds)
+    if options.store:
+        plan = dataclasses.replace(plan, stores=(options.store,))
     return plan
 
 

@@ -20,7 +20,8 @@ class Plan:
         full_rounds: rounds with ``durability="full"``, which wait for the disk, and of some more adds of graph memory.
         queries: searches per size.
         own_memories, others: turns of a user, and how many of other users lie beside them, ascending.
-        crowds: memories of others around a user's, where a million of them are measured, ascending.
+        crowds, server_crowds: memories of others around a user's, where a million of them are measured, ascending: in
+            SQLite, and in PostgreSQL; `stores` says which of the two.
         big: memories of one user, for the HNSW graph; `exact_limit` is where it begins (None: the default).
         processes: fresh processes whose median is taken.
         crash_runs: writers that are killed.
@@ -46,6 +47,8 @@ class Plan:
     own_memories: int = 1_000
     others: tuple[int, ...] = (0, 9_000, 99_000)
     crowds: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+    server_crowds: tuple[int, ...] = (10_000, 100_000, 200_000)
+    stores: tuple[str, ...] = ("sqlite", "postgres")
     big: int = 100_000
     exact_limit: int | None = None
     processes: int = 7
@@ -89,6 +92,7 @@ QUICK = Plan(
     own_memories=200,
     others=(0, 800),
     crowds=(1_000, 3_000),
+    server_crowds=(1_000, 3_000),
     big=3_000,
     exact_limit=1_000,
     processes=2,

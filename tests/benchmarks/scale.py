@@ -1,12 +1,14 @@
 """One store of many users: does what one of them asks and adds depend on how many others there are?
 
 The user under measure remembers `Plan.own_memories`; around them are ever larger crowds of `EACH` memories a head,
-whose sessions come in turn, so that nobody's rows lie together. Stores are filled by `Memory.add_many`, with relations
-by rules, and each truth is measured alike: a `Site` says how it is opened and how large it is.
+whose sessions come in turn, so that nobody's rows lie together. SQLite is filled by `Memory.add_many`, with relations
+by rules; PostgreSQL by migrating such a file. Each truth is measured alike: a `Site` says how it is opened, and how
+large it is.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import shutil
 import sys
@@ -23,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core import Memory
+from mem0_core.migration import migrate, opened
 from mem0_core.ports import Embedder
 from mem0_core.recipes import HYBRID, MEM0
 from mem0_core.testing import HashEmbedder
@@ -31,6 +34,7 @@ from tests.benchmarks.fresh import in_fresh_process
 from tests.benchmarks.plan import Plan
 from tests.benchmarks.report import Bar, Report, median, percentile
 from tests.benchmarks.timed import Clocks, TimedEmbedder, clocks
+from tests.services.postgres_server import PostgresUnavailable, postgres_url
 
 __all__ = ["measure"]
 
@@ -54,12 +58,14 @@ class Site:
         config: what `Memory` is opened with.
         size: bytes on disk.
         remove: takes it away.
+        migrated_to: where it is for `migration.opened`, if it is filled by migrating a SQLite file.
     """
 
     others: int
     config: Mapping[str, Any]
     size: Callable[[], int]
     remove: Callable[[], None]
+    migrated_to: str | None = None
 
     def open(self, embedder: Embedder, **more: Any) -> Memory:
         return Memory({**self.config, "durability": "process", **more}, embedder=embedder)
@@ -71,7 +77,10 @@ def measure(plan: Plan) -> Report:
         f"invented sentences; {plan.own_memories} of one user, {EACH} of each of the others, in sessions of {_SESSION}"
     )
     with tempfile.TemporaryDirectory(prefix="mem0-scale-") as work:
-        _measure(report, plan, "SQLite", [_sqlite_site(Path(work), others) for others in plan.crowds])
+        if "sqlite" in plan.stores:
+            _measure(report, plan, "SQLite", [_sqlite_site(Path(work), others) for others in plan.crowds])
+        if "postgres" in plan.stores:
+            _measure_postgres(report, plan, Path(work))
     return report
 
 
@@ -83,6 +92,43 @@ def _sqlite_site(work: Path, others: int) -> Site:
         return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
 
     return Site(others, {"path": str(folder)}, size, lambda: shutil.rmtree(folder, ignore_errors=True))
+
+
+def _measure_postgres(report: Report, plan: Plan, work: Path) -> None:
+    try:
+        with postgres_url() as url:
+            sites = [_postgres_site(url, work / f"postgres-{others}", others) for others in plan.server_crowds]
+            report.details["PostgreSQL"] = "on this machine, over a Unix socket, fsync off, its default settings else"
+            _measure(report, dataclasses.replace(plan, queries=plan.queries // 5), "PostgreSQL", sites)
+    except PostgresUnavailable as error:
+        report.skip("PostgreSQL", str(error))
+
+
+def _postgres_site(url: str, folder: Path, others: int) -> Site:
+    schema = f"mem0_among_{others}"
+    folder.mkdir()
+
+    def size() -> int:
+        tables = (
+            "SELECT sum(pg_total_relation_size(c.oid))"
+            " FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE relkind = 'r' AND nspname = %s"
+        )
+        return int(_asked(url, tables, (schema,)))
+
+    def remove() -> None:
+        _asked(url, f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+
+    store = {"provider": "postgres", "config": {"url": url, "schema": schema}}
+    return Site(others, {"path": str(folder), "store": store}, size, remove, migrated_to=f"{url}#{schema}")
+
+
+def _asked(url: str, sql: str, values: Sequence[Any] = ()) -> Any:
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as db:
+        answer = db.execute(sql.encode(), values or None)
+        found = answer.fetchone() if answer.description else None
+    return found[0] if found else None
 
 
 def _measure(report: Report, plan: Plan, truth: str, sites: Sequence[Site]) -> None:
@@ -111,6 +157,38 @@ def _say(what: str) -> None:
 
 def _fill(report: Report, truth: str, site: Site, own: Sequence[Memo], embedder: Embedder) -> None:
     _say(f"{truth}: filling {len(own):,} among {site.others:,}")
+    if site.migrated_to is None:
+        _import(report, truth, site, own, embedder)
+    else:
+        with tempfile.TemporaryDirectory(prefix="mem0-scale-") as work:
+            file = _sqlite_site(Path(work), site.others)
+            _import(report, "SQLite, to be migrated", file, own, embedder)
+            _migrate(report, truth, str(file.config["path"]), site, len(own))
+    every = site.others + len(own)
+    section = f"{truth}: on disk, with history, messages, words and relations"
+    report.add(section, f"all of {every:,}", site.size() / 1e6, "MB")
+    report.add(section, f"a memory, at {every:,}", site.size() / every, "bytes")
+
+
+def _migrate(report: Report, truth: str, source: str, site: Site, own: int) -> None:
+    assert site.migrated_to is not None
+    _say(f"{truth}: migrating {site.others:,}")
+    started, every = time.perf_counter(), site.others + own
+    with opened(source) as one, opened(site.migrated_to, make=True) as other:
+        done = migrate(one, other)
+    seconds = time.perf_counter() - started
+    assert done.digests["memories"].count == every
+    note = f"{sum(done.loaded.values()):,} records, verified, in {seconds:.0f} s"
+    report.add(
+        f"{truth}: filling, by migrating a SQLite file",
+        f"a memory, at {every:,}",
+        1e6 * seconds / every,
+        "µs",
+        note=note,
+    )
+
+
+def _import(report: Report, truth: str, site: Site, own: Sequence[Memo], embedder: Embedder) -> None:
     before = clocks()
     with site.open(embedder) as memory:
         for done, (user, session) in enumerate(_sessions(own, site.others)):
@@ -122,9 +200,6 @@ def _fill(report: Report, truth: str, site: Site, own: Sequence[Memo], embedder:
     cpu = f"{1e6 * (after.cpu - before.cpu) / every:.0f} µs of CPU"
     report.add(section, f"a memory, at {every:,}", 1e6 * (after.wall - before.wall) / every, "µs", note=cpu)
     _say(f"{truth}: {every:,} in {after.wall - before.wall:.0f} s")
-    section = f"{truth}: on disk, with history, messages, words and relations"
-    report.add(section, f"all of {every:,}", site.size() / 1e6, "MB")
-    report.add(section, f"a memory, at {every:,}", site.size() / every, "bytes")
 
 
 def _sessions(own: Sequence[Memo], others: int) -> Iterator[tuple[str, list[Memo]]]:

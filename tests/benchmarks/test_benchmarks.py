@@ -51,6 +51,7 @@ TINY = Plan(
     own_memories=30,
     others=(0, 70),
     crowds=(100, 200),
+    server_crowds=(100, 200),
     big=300,
     exact_limit=100,
     processes=1,
@@ -465,8 +466,9 @@ def test_baselines_rank_by_vectors_by_words_and_by_both() -> None:
     assert len(plain.fused("Who barked?")) == 4
 
 
+@pytest.mark.parametrize("truth", ["sqlite", pytest.param("postgres", marks=pytest.mark.needs_server)])
 def test_scale_fills_stores_of_the_size_they_are_named_by_and_measures_each(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, truth: str
 ) -> None:
     held: list[tuple[int, int]] = []
     searches = scale._searches
@@ -481,12 +483,13 @@ def test_scale_fills_stores_of_the_size_they_are_named_by_and_measures_each(
 
     monkeypatch.setattr(scale, "_searches", looked_into)
     monkeypatch.setattr(scale, "_SEARCHES", 20)
-    report = scale.measure(TINY)
+    report = scale.measure(replace(TINY, stores=(truth,)))
     assert held == 2 * [(30, 100), (30, 200)]
     rows = {(row.section, row.name): row for row in report.rows}
     recalls = [row for (_, name), row in rows.items() if name.startswith("recall@10")]
     assert [row.verdict for row in recalls] == ["pass", "pass"]
-    assert sum(name.startswith("Memory() to the first result") for _, name in rows) == 2
+    opened = sum(name.startswith("Memory() to the first result") for _, name in rows)
+    assert opened == (2 if truth == "sqlite" else 0)
     assert all(row.value for row in report.rows), "everything was measured"
     assert json.loads(report.write(tmp_path).read_text(encoding="utf-8"))["rows"]
 

@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +91,13 @@ def source(tmp_path: Path, lived: Path) -> Path:
     return Path(shutil.copytree(lived, tmp_path / "one"))
 
 
+def at_both(every: Iterable[Any], *, server: Iterable[Any]) -> list[Any]:
+    """Each of `every` at a file, and some at a server, where all take minutes; they go the same way there."""
+    files = [pytest.param("sqlite", one, id=f"sqlite-{one}") for one in every]
+    marks = pytest.mark.needs_server
+    return files + [pytest.param("postgres", one, id=f"postgres-{one}", marks=marks) for one in server]
+
+
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.needs_server)])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """Where there is nothing yet."""
@@ -119,9 +126,6 @@ def store_at(place: str | Path) -> MemoryStore:
 @contextlib.contextmanager
 def memory_at(place: str | Path, tmp_path: Path) -> Iterator[Memory]:
     store = store_at(place)
-    if not hasattr(store.graph, "told"):
-        store.close()
-        pytest.xfail("the graph in PostgreSQL does not tell of days yet")
     with open_memory(tmp_path / "of the memory", store=store, config={"background": {"drain": 0}}) as memory:
         yield memory
 
@@ -138,7 +142,7 @@ def test_the_store_of_these_tests_has_something_of_everything(source: Path) -> N
     assert [name for name, digest in held.items() if not digest.count] == []
 
 
-@pytest.mark.parametrize("chunk", [1, 5, 1000])
+@pytest.mark.parametrize(("place", "chunk"), at_both([1, 5, 1000], server=[7, 1000]), indirect=["place"])
 def test_everything_comes_over_and_is_seen_as_before(tmp_path: Path, source: Path, place: str, chunk: int) -> None:
     with memory_at(source, tmp_path) as memory:
         before = seen(memory)
@@ -172,8 +176,6 @@ def test_there_and_back_again(tmp_path: Path, source: Path, postgres_server_url:
 @pytest.mark.needs_server
 def test_a_store_that_lived_in_postgresql_moves_into_a_file(tmp_path: Path, postgres_server_url: str) -> None:
     there = empty_schema(postgres_server_url, "mem0_there")
-    with memory_at(there, tmp_path):
-        pass
     live(tmp_path / "of the memory", store=store_at(there))
     with memory_at(there, tmp_path) as memory:
         before = seen(memory)
@@ -227,7 +229,9 @@ WRITES: dict[str, Callable[[Memory, str], Any]] = {
 }
 
 
-@pytest.mark.parametrize("verb", WRITES)
+@pytest.mark.parametrize(
+    ("place", "verb"), at_both(WRITES, server=["add", "delete", "pin", "reset"]), indirect=["place"]
+)
 def test_nothing_is_written_to_the_source_from_the_beginning_on(
     tmp_path: Path, source: Path, place: str, verb: str
 ) -> None:
@@ -303,7 +307,11 @@ def stop_at(name: str) -> Callable[[str, int], None]:
     return watch
 
 
-@pytest.mark.parametrize("section", [*(section.name for section in SECTIONS), "verify"])
+@pytest.mark.parametrize(
+    ("place", "section"),
+    at_both([section.name for section in SECTIONS] + ["verify"], server=["memories", "evidence", "aliases", "verify"]),
+    indirect=["place"],
+)
 def test_it_goes_on_from_wherever_it_stopped(source: Path, place: str, section: str) -> None:
     with both(source, place) as (one, other):
         with pytest.raises(Stopped):
@@ -399,7 +407,9 @@ def execute(place: str, sql: str) -> int:
         return server.execute(sql.encode()).rowcount
 
 
-@pytest.mark.parametrize("what", DAMAGE)
+@pytest.mark.parametrize(
+    ("place", "what"), at_both(DAMAGE, server=["vectors", "history", "evidence"]), indirect=["place"]
+)
 def test_what_was_copied_wrongly_is_found_and_the_target_does_not_serve(source: Path, place: str, what: str) -> None:
     def damage(section: str, count: int) -> None:
         if section == SECTIONS[-1].name:

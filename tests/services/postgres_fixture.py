@@ -30,7 +30,7 @@ def postgres_store(postgres_server_url: str) -> Iterator[PostgresStore]:
     """An empty store in the schema ``mem0_tests``, which tests share one after the other."""
     from mem0_core.stores.postgres import PostgresStore
 
-    store = PostgresStore(postgres_server_url, schema=SCHEMA)
+    store = PostgresStore(postgres_server_url, schema=SCHEMA, partitions=2)  # few: each is planned for in each test
     store.reset()
     yield store
     store.close()

@@ -159,6 +159,8 @@ class PostgresArchive:
         yield from change("UPDATE meta SET value = gen_random_uuid()::text WHERE key = 'epoch'")
         if label.space is not None:
             yield from _set_meta("space", json.dumps(label.space))
+        for table in (*_TABLES, "sketches"):
+            yield from change(f"ANALYZE {table}")  # else the planner takes for empty what was loaded at once
         yield from _set_progress(progress)
 
     finish, afinish = writes(_finish)
