@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from mem0_core.contracts import (
-    ALICE,
     AT,
     BOB,
     SPACE,
@@ -24,9 +23,11 @@ from mem0_core.contracts import (
 )
 from mem0_core.graph_contract import GraphIndexContract
 from mem0_core.ports import GraphIndex, MemoryStore, VectorIndex
+from mem0_core.records import Scope
 from mem0_core.stores.embedded_graph import EmbeddedGraph
 from mem0_core.stores.faiss import FaissIndex
 from mem0_core.stores.postgres import PostgresStore
+from mem0_core.stores.postgres_rows import part_of
 from mem0_core.stores.postgres_vectors import PgvectorIndex
 
 pytestmark = pytest.mark.needs_server
@@ -135,24 +136,24 @@ class TestFaissOverPostgres(VectorIndexContract):
 
 def test_a_graph_of_a_very_large_user_finds_what_comparing_finds(postgres_store: PostgresStore) -> None:
     """With every other user's vectors in the same table, and with more asked for than it is wide."""
-    vectors = {}
-    for seed, scope in enumerate((ALICE, BOB)):
+    vectors, alice = {}, Scope("100%s of 'Alice\\'")
+    for seed, scope in enumerate((alice, BOB)):
         items = [an_item(f"fact {seed} {number}", scope) for number in range(400)]
         vectors[scope] = unit_vectors(400, seed=seed)
         postgres_store.commit(changes_of(items, seed=seed), scope=scope, at=AT, space=SPACE)
     graphs = PgvectorIndex(postgres_store, exact_limit=300)._graphs
-    assert graphs.build("user_id=alice")
+    assert graphs.build(part_of(alice))
     index = PgvectorIndex(postgres_store, exact_limit=300)
     queries = unit_vectors(20, seed=9)
-    exact = PgvectorIndex(postgres_store, exact_limit=None).nearest(ALICE, queries, 10)
-    found = index.nearest(ALICE, queries, 10)
-    assert index._graphs._known["user_id=alice"][1] is not None, "searched by the graph"
+    exact = PgvectorIndex(postgres_store, exact_limit=None).nearest(alice, queries, 10)
+    found = index.nearest(alice, queries, 10)
+    assert index._graphs._known[part_of(alice)][1] is not None, "searched by the graph"
     shared = [len({row for row, _ in one} & {row for row, _ in other}) for one, other in zip(exact, found, strict=True)]
     assert sum(shared) >= 0.99 * 10 * len(queries)
     assert all(len(one) == 10 for one in found)
-    assert len(index.nearest(ALICE, queries[:1], 900)[0]) == 400
-    rows = postgres_store.rows(ALICE)
-    assert_nearest(index.nearest(ALICE, queries[:1], 10)[0], rows, vectors[ALICE], queries[0], 10)
-    postgres_store.erase_scope(ALICE, at=AT)
-    assert index.nearest(ALICE, queries[:1], 10) == [[]]
+    assert len(index.nearest(alice, queries[:1], 900)[0]) == 400
+    rows = postgres_store.rows(alice)
+    assert_nearest(index.nearest(alice, queries[:1], 10)[0], rows, vectors[alice], queries[0], 10)
+    postgres_store.erase_scope(alice, at=AT)
+    assert index.nearest(alice, queries[:1], 10) == [[]]
     index.close()

@@ -27,17 +27,23 @@ _EDGES = (
 _GRAPH = (
     "SELECT row, user_id, agent_id, run_id, name, key, type FROM nodes ORDER BY row",
     _EDGES,
-    "SELECT * FROM evidence ORDER BY edge, memory",
-    "SELECT * FROM edge_messages ORDER BY edge, message",
-    "SELECT * FROM node_vectors ORDER BY row",
-    "SELECT * FROM edge_vectors ORDER BY row",
+    "SELECT edge, memory, withdrawn, day_first, day_last FROM evidence ORDER BY edge, memory",
+    "SELECT edge, message FROM edge_messages ORDER BY edge, message",
+    "SELECT row, vector FROM node_vectors ORDER BY row",
+    "SELECT row, vector FROM edge_vectors ORDER BY row",
 )
 
 
 def graph_of(memory: Memory) -> list[Any]:
     """All that the truth holds of the graph, but the numbers by which projections follow it."""
-    store = memory.store
-    assert isinstance(store, SQLiteStore)
+    store: Any = memory.store
+    if not isinstance(store, SQLiteStore):
+        from mem0_core.stores.postgres_session import ask
+
+        found = [store._db.run(lambda sql=sql: ask(sql), "read") for sql in _GRAPH]
+        return [
+            [tuple(getattr(one, "to_list", lambda one=one: one)() for one in row) for row in rows] for rows in found
+        ]
     with store._read() as db:
         return [db.execute(sql).fetchall() for sql in _GRAPH]
 
@@ -59,9 +65,9 @@ def walked(memory: Memory, scope: Scope) -> dict[str, Any]:
 
 
 @pytest.fixture(params=MODES)
-def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driven]:
+def memory(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Iterator[Driven]:
     mode: Mode = request.param
-    with open_memory(tmp_path) as opened:
+    with open_memory(tmp_path, config=truth) as opened:
         yield Driven(opened, mode)
 
 

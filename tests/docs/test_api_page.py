@@ -37,6 +37,7 @@ def test_what_a_verb_takes_and_raises_is_told_in_its_docstring() -> None:
         "allow_no_answer",
     }
     plain |= {"metadata", "purge", "show_expired", "data", "pinned", "timeout"}
+    plain |= {"path", "overwrite", "on_progress", "format"}
     for verb in api_page.verbs():
         method = getattr(Memory, verb)
         assert method.__doc__, verb

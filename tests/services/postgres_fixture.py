@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -30,7 +30,7 @@ def postgres_store(postgres_server_url: str) -> Iterator[PostgresStore]:
     """An empty store in the schema ``mem0_tests``, which tests share one after the other."""
     from mem0_core.stores.postgres import PostgresStore
 
-    store = PostgresStore(postgres_server_url, schema=SCHEMA)
+    store = PostgresStore(postgres_server_url, schema=SCHEMA, partitions=2)  # few: each is planned for in each test
     store.reset()
     yield store
     store.close()
@@ -38,7 +38,7 @@ def postgres_store(postgres_server_url: str) -> Iterator[PostgresStore]:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.needs_server)])
 def truth(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What a configuration says of the truth, for a test that is to run on each: SQLite's file, or an empty PostgreSQL."""
+    """What a configuration says of the truth, for a test that runs on each: SQLite, or an empty PostgreSQL."""
     return truth_config(request, request.param)
 
 

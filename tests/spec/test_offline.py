@@ -218,6 +218,15 @@ class TestPart3Update:
         memory.update(told, "I like coffee.")
         assert sorted(held(memory)) == ["maya -- likes -- coffee", "maya -- likes -- tea"]
 
+    def test_by_query_what_is_meant_gets_a_new_text_and_new_edges(self, opened: Open) -> None:
+        memory = opened("MAYA - LIKES - TEA", "NONE", "MAYA - LIKES - COFFEE")
+        told = store(memory, "I like tea.")
+        store(memory, "The weather was fine all week.")
+        (done,) = memory.update_by_query("what do I drink? I like tea", "I like coffee.", **MAYA)["results"]
+        assert (done["id"], done["event"], done["previous_memory"]) == (told, "UPDATE", "I like tea.")
+        assert held(memory) == ["maya -- likes -- coffee"]
+        assert [row["event"] for row in memory.history(told)] == ["ADD", "UPDATE"]
+
 
 class TestPart4Delete:
     def test_a_memory_goes_with_its_edges_and_paths_and_history_tells(self, opened: Open) -> None:
@@ -231,6 +240,17 @@ class TestPart4Delete:
         query = "MATCH (a)-[r]->(b) WHERE SIMILAR(r, 'maya owns a teapot', 0.9) RETURN b.name AS name"
         assert memory.query(query, **MAYA)["rows"] == []
         assert [row["event"] for row in memory.history(told)] == ["ADD", "DELETE"]
+
+    def test_by_query_only_what_is_meant_goes(self, opened: Open) -> None:
+        memory = opened("MAYA - LIKES - TEA", "NONE")
+        told = store(memory, "I like tea.")
+        store(memory, "The weather was fine all week.")
+        planned = memory.delete_by_query("I like tea", **MAYA, threshold=0.8, dry_run=True)["results"]
+        assert [one["id"] for one in planned] == [told]
+        assert memory.get(told) is not None
+        memory.delete_by_query("I like tea", **MAYA, threshold=0.8)
+        assert [entry["memory"] for entry in memory.get_all(**MAYA)["results"]] == ["The weather was fine all week."]
+        assert held(memory) == []
 
     def test_a_purge_leaves_no_byte_of_it(self, opened: Open, tmp_path: Path) -> None:
         memory = opened()
@@ -479,6 +499,25 @@ class TestPart9Consistency:
         rows = memory.query("MATCH (a {name: 'maya'})-[r:sister]->(b) RETURN r", **MAYA)["rows"]
         assert sum(row["r"]["weight"] for row in rows) == 3
 
+    def test_names_that_mean_one_thing_are_merged_only_when_asked_for_and_can_be_taken_back(self, opened: Open) -> None:
+        lines = ("MAYA - WORKS AT - STANFORD UNIVERSITY", "BEN - STUDIES AT - STANFORD UNIV")
+        memory = opened(*lines, graph_store={"provider": "sqlite", "threshold": 1.0})
+        store(memory, "I work at Stanford University.")
+        store(memory, "Ben studies at Stanford Univ.")
+        apart = {"maya -- works_at -- Stanford University", "Ben -- studies_at -- Stanford Univ"}
+        names = {"names": ["Stanford University", "Stanford Univ"], "into": "Stanford University"}
+        planned = memory.merge("entities", **MAYA, **names)
+        assert planned["dry_run"]
+        assert set(held(memory)) == apart
+        (merge,) = memory.merge("entities", **MAYA, **names, dry_run=False)["merges"]
+        assert set(held(memory)) == {
+            "maya -- works_at -- Stanford University",
+            "Ben -- studies_at -- Stanford University",
+        }
+        assert memory.traverse("Ben's university", **MAYA)[0]["end"] == "Stanford University"
+        memory.unmerge(merge["id"])
+        assert set(held(memory)) == apart
+
 
 # --- 10, 11 ----------------------------------------------------------------------------------------------------------
 
@@ -521,12 +560,27 @@ class TestPart11Operations:
         ]
         assert {entry["id"] for entry in before} == set(told)
 
-    def test_a_copy_of_the_database_is_a_backup(self, opened: Open, tmp_path: Path, embedder: OnnxEmbedder) -> None:
+    def test_the_graph_is_exported_to_csv(self, opened: Open, tmp_path: Path) -> None:
         memory = opened()
         store(memory, "My sister is Anna.")
-        memory.memory.close()
-        (tmp_path / "copy").mkdir()
-        (tmp_path / "copy" / "history.db").write_bytes((tmp_path / "history.db").read_bytes())
+        memory.export(tmp_path / "csv", format="csv", **MAYA)
+        nodes, edges = ((tmp_path / "csv" / f"{name}.csv").read_text(encoding="utf-8") for name in ("nodes", "edges"))
+        assert "Anna" in nodes
+        assert "sister" in edges
+
+    @pytest.mark.parametrize("open_meanwhile", [False, True])
+    def test_a_copy_of_the_database_is_a_backup(
+        self, opened: Open, tmp_path: Path, embedder: OnnxEmbedder, open_meanwhile: bool
+    ) -> None:
+        memory = opened()
+        store(memory, "My sister is Anna.")
+        copy = tmp_path / "copy" / "history.db"
+        copy.parent.mkdir()
+        if open_meanwhile:
+            memory.backup(copy)
+        else:
+            memory.memory.close()
+            copy.write_bytes((tmp_path / "history.db").read_bytes())
         with open_memory(tmp_path / "copy", embedder=embedder, graph="sqlite") as restored:
             assert restored.search("who is my sister?", **MAYA)["results"][0]["memory"] == "My sister is Anna."
             assert restored.traverse("my sister", **MAYA)[0]["end"] == "Anna"

@@ -206,7 +206,7 @@ def migrate(config: MemoryConfig, options: Options) -> Any:
 
 
 def restore(config: MemoryConfig, options: Options) -> Any:
-    if config.store is not None:
+    if config.truth is not None:
         raise InputError("store: this one is no file of ours; its server's own tools restore it")
     with _bar("restore", options) as bar:
         return copies.restore(Path(options.file), config.database, overwrite=options.force, on_progress=bar)
@@ -227,7 +227,7 @@ def stats(memory: Memory, options: Options) -> Any:
 
 def doctor(config: MemoryConfig, options: Options) -> Any:
     """Look at the log before the store is opened, which would mend it without a word; then at everything else."""
-    if config.store is not None:
+    if config.truth is not None:
         with Memory(config) as memory:
             return memory.doctor(mend=not options.check)
     if not config.database.exists():

@@ -84,10 +84,10 @@ class Graphs:
         part, dims = part_of(scope), queries.shape[1]
         if k > _MOST // 2:
             return (yield from self._tables.compared(scope, queries, k, None))
-        column = f"(vector::halfvec({dims}))"
+        column, its = f"(vector::halfvec({dims}))", _literal(part).replace("%", "%%")
         sql = (
             f"SELECT row, -({column} <#> %s::vector::halfvec({dims})) AS score FROM {self._tables.vector_table}"
-            f" WHERE part = {_literal(part)} ORDER BY {column} <#> %s::vector::halfvec({dims}) LIMIT %s"
+            f" WHERE part = {its} ORDER BY {column} <#> %s::vector::halfvec({dims}) LIMIT %s"
         )
         searches = [Statement(sql, (query, query, k)) for query in queries]
         wide = Statement(f"SELECT set_config('hnsw.ef_search', '{max(_EF, 2 * k)}', true)")
@@ -174,4 +174,4 @@ _VALID = (
 
 def _literal(text: str) -> str:
     """A text as SQL has it: the predicate of a partial index is compared with constants, not with parameters."""
-    return "E'" + text.replace("\\", "\\\\").replace("'", "''").replace("%", "%%") + "'"
+    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -80,20 +80,19 @@ class PostgresMerges:
 
     listed, alisted = reads(_listed)
 
-    def _called(self, scope: Scope, kind: MergeKind) -> Steps[dict[bytes, str]]:
+    def _called(self, scope: Scope, kind: MergeKind, *, exact: bool = False) -> Steps[dict[bytes, str]]:
         yield from within(scope)
-        where, values = scope_sql(scope, "a")
+        where, values = ("a.part = %s AND a.exact = %s", [*_exact(scope)]) if exact else scope_sql(scope, "a")
+        gone = f"aliases AS a JOIN merges AS m ON m.part = a.part AND m.row = a.merge WHERE {where}"
+        sql = (
+            f"SELECT a.key, m.name, m.node, m.user_id, m.agent_id, m.run_id FROM {gone} AND a.kind = %s AND a.standing"
+        )
+        found = yield from ask(sql, (*values, kind))
         if kind == "entity":
-            named = yield from ask(
-                "SELECT a.key, n.name FROM aliases AS a JOIN merges AS m ON m.part = a.part AND m.row = a.merge"
-                " JOIN nodes AS n ON n.part = m.part AND n.row = m.node"
-                f" WHERE {where} AND a.kind = 'entity' AND a.standing",
-                values,
-            )
-            return {bytes(key): name for key, name in named}
-        sql = f"SELECT a.key, a.name, a.user_id, a.agent_id, a.run_id FROM aliases AS a WHERE {where}"
+            names = yield from _names({node for _, _, node, *_ in found})
+            return {bytes(key): names[node] for key, _, node, *_ in found if node in names}
         called: dict[bytes, str] = {}
-        for key, name, *ids in (yield from ask(f"{sql} AND a.kind = %s AND a.standing", (*values, kind))):
+        for key, name, _, *ids in found:
             called[bytes(key)] = (yield from stays_called(scope_of(*ids), [name]))[name]
         return called
 
@@ -213,6 +212,7 @@ class _Going:
             edge.into, edge.made = (yield from self._made(edge, ends)), True
         else:
             edge.into, edge.was = found[0]
+            edge.said = yield from _is_said(part, found[0][0])
             [seq] = yield from next_seq(1)
             yield from change(
                 "UPDATE edges SET weight = weight + %s, valid_from = least(valid_from, %s), changed = %s"
@@ -289,6 +289,14 @@ def _insert_edge(edge: TakenEdge, scope: Scope, vector: Any) -> Steps[None]:
     )
     sql = "INSERT INTO edge_vectors (part, row, vector) VALUES (%s, %s, %s)"
     yield from change(sql, (part_of(scope), edge.row, vector))
+
+
+def _is_said(part: str, edge: int) -> Steps[bool]:
+    sql = (
+        "SELECT 1 FROM evidence WHERE part = %s AND edge = %s UNION ALL"
+        " SELECT 1 FROM edge_messages WHERE part = %s AND edge = %s LIMIT 1"
+    )
+    return bool((yield from ask(sql, (part, edge, part, edge))))
 
 
 # --- taking it back ----------------------------------------------------------------------------------------------
@@ -371,7 +379,8 @@ class _Coming:
             ("DELETE FROM edge_messages WHERE part = %s AND edge = %s AND message = ANY(%s)", edge.spoken),
         ):
             yield from change(sql, (part, edge.into, rows))
-        if edge.made and left <= 0:
+        # what said it before may have been erased while the merge stood
+        if (edge.made and left <= 0) or (edge.said and not (yield from _is_said(part, edge.into))):
             yield from bury_edges([edge.into])
             return
         [seq] = yield from next_seq(1)

@@ -184,6 +184,7 @@ class _Going:
             edge.into, edge.made = self._made(edge, ends), True
         else:
             edge.into, edge.was = found
+            edge.said = _is_said(self.db, found[0])
             self.db.execute(
                 "UPDATE edges SET weight = weight + ?, valid_from = min(valid_from, ?), changed = ? WHERE row = ?",
                 (edge.weight, edge.valid_from, next_seq(self.db, 1), edge.into),
@@ -258,6 +259,11 @@ def _name(db: sqlite3.Connection, node: int) -> str:
     return str(db.execute("SELECT name FROM nodes WHERE row = ?", (node,)).fetchone()[0])
 
 
+def _is_said(db: sqlite3.Connection, edge: int) -> bool:
+    sql = "SELECT 1 FROM evidence WHERE edge = ?1 UNION ALL SELECT 1 FROM edge_messages WHERE edge = ?1 LIMIT 1"
+    return db.execute(sql, (edge,)).fetchone() is not None
+
+
 # --- taking it back ----------------------------------------------------------------------------------------------
 
 
@@ -319,7 +325,8 @@ class _Coming:
         said = self.db.execute("SELECT memory, withdrawn FROM evidence WHERE edge = ?", (edge.into,)).fetchall()
         left, before = take_out(edge, into, dict(said), at)
         self._give_back(edge)
-        if edge.made and left <= 0:
+        # what said it before may have been erased while the merge stood
+        if (edge.made and left <= 0) or (edge.said and not _is_said(self.db, edge.into)):
             bury(self.db, "edges", [edge.into])
             return
         self.db.execute(

@@ -23,7 +23,7 @@ class TakenEdge:
         evidence: (memory, withdrawn, first day, last day), by memory.
         into: the row that it went into; None for one that would have joined an entity to itself.
         made: whether that row was made for it.
-        was: since when that row held before.
+        was: since when that row held before; `said`, whether memories or messages said so.
         lent: memories that became evidence of it by this; `raised`, those that it had, but withdrawn.
         spoken: messages that it was said to come from by this.
     """
@@ -41,6 +41,7 @@ class TakenEdge:
     into: int | None = None
     made: bool = False
     was: str | None = None
+    said: bool = False
     lent: list[int] = field(default_factory=list)
     raised: list[int] = field(default_factory=list)
     spoken: list[int] = field(default_factory=list)
