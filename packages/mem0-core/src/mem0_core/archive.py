@@ -20,7 +20,6 @@ __all__ = [
     "FROZEN",
     "SECTIONS",
     "Archive",
-    "Archived",
     "Label",
     "Position",
     "Progress",
