@@ -12,7 +12,7 @@ from mem0_core.migration import migrate, opened
 
 def main(source: str, target: str) -> None:
     with opened(source) as one, opened(target, make=True) as other:
-        done = migrate(one, other, chunk=3, watch=tell)
+        done = migrate(one, other, chunk=6, watch=tell)
     print(f"done, resumed: {done.resumed}", flush=True)  # noqa: T201
 
 

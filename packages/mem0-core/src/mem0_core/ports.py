@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pydantic import BaseModel
 
+    from mem0_core.archive import Archive
     from mem0_core.filters import Filter
     from mem0_core.graph.adjacency import AdjacencyIndex
     from mem0_core.records import (
@@ -686,6 +687,8 @@ class MemoryStore(VectorSource, Protocol):
     def jobs(self) -> JobQueue: ...
     @property
     def lexicon(self) -> Lexicon: ...
+    @property
+    def archive(self) -> Archive: ...
 
     def commit(
         self,
