@@ -34,6 +34,7 @@ from tests.benchmarks import (
     replay,
     scale,
     scores,
+    together,
 )
 from tests.benchmarks.baselines import Baseline
 from tests.benchmarks.collection import Collection, Dataset, Occasion, Question, Unit
@@ -527,3 +528,12 @@ def test_the_command_writes_where_it_is_told(monkeypatch: pytest.MonkeyPatch, tm
     assert seen[0].relations == (200,), "a graph of none has no hub"
     assert (tmp_path / "cost.json").exists()
     assert "== cost ==" in capsys.readouterr().out
+
+
+@pytest.mark.needs_server
+def test_searches_at_once_are_measured_on_each_truth(monkeypatch: pytest.MonkeyPatch, postgres_server_url: str) -> None:
+    monkeypatch.setenv("POSTGRES_URL", postgres_server_url)
+    monkeypatch.setattr(together, "AT_ONCE", 4)
+    report = together.measure(TINY)
+    assert all(row.value is not None and row.value > 0 for row in report.rows)
+    assert [row.section.partition(":")[0] for row in report.rows] == ["SQLite"] * 4 + ["PostgreSQL"] * 4
