@@ -74,7 +74,8 @@ def tests_torch(session: nox.Session) -> None:
     session.install("-c", pins, "torch")  # alone and first: our own packages cannot pull in another build of it
     extras = "onnx,openai,yaml,sentence-transformers,transformers,openvino"
     install(session, (f"mem0-core[{extras}]", *ADAPTERS), "tests", pins=(pins,))
-    session.run("pytest", "-m", "torch", *session.posargs)
+    # The tests' models are tiny: threads that wait for one another make a busy machine twenty times slower.
+    session.run("pytest", "-m", "torch", *session.posargs, env={"OMP_NUM_THREADS": "1"})
 
 
 @nox.session

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from tests.benchmarks import chart, converse, cost, crash, graph, langgraph_store, paths, recall, scale
+from tests.benchmarks import chart, converse, cost, crash, graph, langgraph_store, paths, recall, scale, together
 from tests.benchmarks.plan import FULL, QUICK, ROOT, Plan
 from tests.benchmarks.report import Report
 
@@ -21,6 +21,7 @@ BENCHMARKS: dict[str, Callable[[Plan], Report]] = {
     "cost": cost.measure,
     "langgraph_store": langgraph_store.measure,
     "scale": scale.measure,
+    "together": together.measure,
 }
 LONG = {"scale"}
 """Those that fill a disk for an hour; they run when they are named."""

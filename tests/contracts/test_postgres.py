@@ -89,6 +89,17 @@ class TestPgvector(VectorIndexContract):
         return PgvectorIndex
 
 
+class TestPgvectorHalf(TestPgvector):
+    """Vectors in half precision."""
+
+    @pytest.fixture
+    def store(self, postgres_server_url: str) -> Iterator[MemoryStore]:
+        store = PostgresStore(postgres_server_url, schema="mem0_tests_half", partitions=2, halfvec=True)
+        store.reset()
+        yield store
+        store.close()
+
+
 class TestPgvectorGraph(VectorIndexContract):
     """Every user with more than four vectors gets an HNSW graph; such small ones it finds exactly."""
 

@@ -63,12 +63,25 @@ def test_no_relation_is_without_its_memory_and_no_memory_without_its_relation(
 @pytest.mark.parametrize("jobs", [100, pytest.param(1000, marks=pytest.mark.slow)])
 def test_what_was_put_off_is_learnt_once_and_in_order_whoever_is_killed(tmp_path: Path, jobs: int) -> None:
     """Two workers in two processes, one of them killed every 100 ms."""
+    assert worked(tmp_path, jobs, "3") == {}
+
+
+@needs_fork
+@pytest.mark.needs_server
+@pytest.mark.parametrize("half", [40, pytest.param(1000, marks=pytest.mark.slow)])
+def test_a_fleet_on_postgres_loses_and_doubles_nothing(tmp_path: Path, postgres_server_url: str, half: int) -> None:
+    """Four worker processes, as many adds as jobs, one of the four killed every second."""
+    assert worked(tmp_path, half, "3", "4", str(half), "1.0" if half > 100 else "0.5", postgres_server_url) == {}
+
+
+def worked(folder: Path, jobs: int, *more: str) -> dict[str, int]:
+    """What the nursery of workers found wrong, after it killed some."""
     done = subprocess.run(
-        [sys.executable, str(WORKERS), str(tmp_path), str(jobs), "3"], capture_output=True, text=True, timeout=300
+        [sys.executable, str(WORKERS), str(folder), str(jobs), *more], capture_output=True, text=True, timeout=1000
     )
     assert done.returncode == 0, done.stderr
-    report = json.loads(done.stdout)
+    report: dict[str, int] = json.loads(done.stdout)
     print(report)  # noqa: T201 - shown with -s, and when the test fails
     assert report.pop("jobs") == jobs
     assert report.pop("kills") > 0
-    assert {name: count for name, count in report.items() if count} == {}
+    return {name: count for name, count in report.items() if count}

@@ -8,6 +8,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import pytest
@@ -256,7 +257,7 @@ def test_a_snapshot_that_lacks_vectors_is_told_from_the_truth(tmp_path: Path) ->
 # --- the log -----------------------------------------------------------------------------------------------------
 
 
-def crashed(tmp_path: Path) -> Path:
+def crashed(tmp_path: Path, *, with_index: bool = False) -> Path:
     """A store whose process died: the last commits are in its log only."""
     alive = tmp_path / "alive"
     with open_memory(alive) as memory:
@@ -266,7 +267,7 @@ def crashed(tmp_path: Path) -> Path:
     memory.add("Anna likes tea.", user_id="ann")
     dead = tmp_path / "dead"
     dead.mkdir()
-    for name in ("history.db", "history.db-wal"):
+    for name in ("history.db", "history.db-wal", *(["history.db-shm"] if with_index else [])):
         (dead / name).write_bytes((alive / name).read_bytes())
     memory.close()
     return dead / "history.db"
@@ -306,6 +307,45 @@ def test_a_truncated_log_is_found_named_and_mended(
         assert memory.add("Anna likes tea.", user_id="ann")["skipped"] == []
 
 
+@pytest.mark.parametrize("left", [0, 1], ids=["nothing", "the first commit"])
+def test_a_log_that_was_cut_between_commits_is_told_by_its_index(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], left: int
+) -> None:
+    """It looks whole; but what a crashed process left beside it knows how long it was."""
+    database = crashed(tmp_path, with_index=True)
+    assert torn_log(database) is None
+    log = database.with_name("history.db-wal")
+    data, frame = log.read_bytes(), 24 + 4096
+    ends = [at + frame for at in range(32, len(data), frame) if data[at + 4 : at + 8] != bytes(4)]
+    os.truncate(log, ends[0] if left else 0)
+    assert doctor(database.parent) == 0
+    assert "mended: log: history.db-wal ends in the middle: it has" in capsys.readouterr().out
+    assert doctor(database.parent, "--check") == 0
+
+
+@pytest.mark.slow
+def test_a_store_that_is_being_written_is_not_called_torn(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        stop = Event()
+
+        def write() -> None:
+            number = 0
+            while not stop.is_set():
+                memory.add(f"I met person {number}.", user_id="ann")
+                number += 1
+                stop.wait(0.01)
+
+        writer = Thread(target=write)
+        writer.start()
+        try:
+            for _ in range(3):
+                assert torn_log(memory.config.database) is None
+                assert memory.doctor(mend=False)["findings"] == []
+        finally:
+            stop.set()
+            writer.join()
+
+
 def test_a_flipped_byte_in_the_log_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     database = crashed(tmp_path)
     log = database.with_name("history.db-wal")
@@ -313,7 +353,7 @@ def test_a_flipped_byte_in_the_log_is_found(tmp_path: Path, capsys: pytest.Captu
     data[-100] ^= 1
     log.write_bytes(data)
     assert doctor(database.parent) == 0
-    assert "is altered behind byte" in capsys.readouterr().out
+    assert "is altered behind page" in capsys.readouterr().out
 
 
 def test_projections_that_were_ahead_of_a_torn_log_start_anew(tmp_path: Path) -> None:
@@ -372,6 +412,32 @@ def test_an_edge_removed_from_ladybug_by_hand_comes_back(tmp_path: Path) -> None
         assert "lacks 1 (ann -- works_at -- Acme)" in told(looked)
         assert memory.doctor()["healthy"]
         assert memory.doctor()["findings"] == []
+
+
+def test_projections_are_compared_with_any_truth(tmp_path: Path) -> None:
+    """A truth that its own server looks after has projections all the same."""
+    config = {"vector_store": {"provider": "faiss", "config": {"exact_limit": 50}}}
+    with open_memory(tmp_path, config=config) as memory:
+        memory.store.care = None  # type: ignore[attr-defined]
+        memory.add_many([f"memory number {number} of things" for number in range(80)], user_id="ann")
+        memory.doctor()
+        assert memory.doctor()["findings"] == []
+        assert "truth" not in memory.doctor()["checked"]
+        flip_a_byte(tmp_path / "faiss" / "history")
+        assert "its checksum does not match" in told(memory.doctor())
+        assert memory.doctor()["findings"] == []
+
+
+def test_how_far_it_came_is_told(tmp_path: Path) -> None:
+    with open_memory(tmp_path) as memory:
+        memory.add("I live in Rome.", user_id="ann")
+        seen: list[tuple[int, int | None]] = []
+        memory.doctor(on_progress=lambda *at: seen.append(at))
+        assert seen[0] == (0, 4)
+        assert seen[-1] == (4, 4)
+        seen.clear()
+        memory.rebuild(on_progress=lambda *at: seen.append(at))
+        assert seen[-1] == (4, 4)  # a memory, two entities, their relation
 
 
 def test_a_store_that_is_no_file_of_ours_says_so(tmp_path: Path) -> None:

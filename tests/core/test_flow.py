@@ -267,3 +267,61 @@ def test_cancelling_what_only_computes_ends_its_call_and_closes_the_flow() -> No
     asyncio.run(main())
     assert closed.wait(10)
     assert len(port.threads) == 1
+
+
+# --- many on one event loop ----------------------------------------------------------------------------------------
+
+
+def test_one_flow_goes_on_in_each_round_of_the_loop() -> None:
+    """What 20 flows do between their calls does not add up to one long stop of the loop."""
+    rounds, went_on = 0, list[int]()
+
+    class Server:
+        async def aask(self) -> None:
+            await asyncio.sleep(0)
+
+        def ask(self) -> None: ...
+
+    def asking() -> Flow[None]:
+        for _ in range(5):
+            yield from do(Server().ask)
+            went_on.append(rounds)
+
+    async def main() -> None:
+        async def tick() -> None:
+            nonlocal rounds
+            while True:
+                await asyncio.sleep(0)
+                rounds += 1
+
+        ticker = asyncio.create_task(tick())
+        await asyncio.gather(*(arun(asking()) for _ in range(20)))
+        ticker.cancel()
+
+    asyncio.run(main())
+    assert len(went_on) == 100
+    assert max(went_on.count(each) for each in went_on) <= 2, "a flow's turn may begin before or after the ticker's"
+
+
+def test_a_flow_that_is_cancelled_in_its_turn_passes_it_on() -> None:
+    class Server:
+        async def aask(self) -> None:
+            await asyncio.sleep(0)
+
+        def ask(self) -> None: ...
+
+    def asking() -> Flow[str]:
+        for _ in range(10):
+            yield from do(Server().ask)
+        return "done"
+
+    async def main() -> list[object]:
+        flows = [asyncio.create_task(arun(asking())) for _ in range(12)]
+        for place, flow in enumerate(flows):
+            await asyncio.sleep(0)
+            if place % 2:
+                flow.cancel()
+        return await asyncio.wait_for(asyncio.gather(*flows, return_exceptions=True), 20)
+
+    ended = asyncio.run(main())
+    assert [one for one in ended if one == "done"] == ["done"] * 6

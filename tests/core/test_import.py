@@ -309,6 +309,7 @@ def test_ctrl_c_ends_the_command_with_130_and_a_consistent_store(tmp_path: Path)
 # --- the real file -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not locomo.PATH.exists(), reason="the evaluation data is not here (../shared/data)")
 def test_locomo_through_the_command_is_found_as_through_the_library(tmp_path: Path, run: Run) -> None:
     """The whole file through the command line, with a bar; then 20 of its questions, asked of both."""
@@ -455,6 +456,17 @@ def test_an_installation_of_mem0_is_taken_over(tmp_path: Path, run: Run, left: C
     assert run("doctor")["findings"] == []
 
 
+def test_an_installation_is_taken_over_where_it_lies(tmp_path: Path, run: Run) -> None:
+    """Its history file becomes the store: each change stays there once."""
+    with_faiss(tmp_path / "data")
+    v1_history(tmp_path / "data" / "history.db")
+    assert run("import", tmp_path / "data")["added"] == 3
+    (home, work) = sorted(memories(run), key=lambda one: str(one["created_at"]))
+    assert [row["id"] for row in run("history", home["id"])] == ["h0", "h9"]
+    assert [row["id"] for row in run("history", work["id"])] == ["h1"]
+    assert run("doctor")["findings"] == []
+
+
 def test_a_memory_of_nobody_needs_an_id(tmp_path: Path, run: Run) -> None:
     folder = tmp_path / "old" / "faiss"
     folder.mkdir(parents=True)
@@ -505,3 +517,22 @@ def test_adopting_under_both_drivers(tmp_path: Path, mode: Mode) -> None:
         for wrong, named in (({"memory": " "}, "m2' has no text"), ({"user_id": None}, "m2': give at least one")):
             with pytest.raises(ValueError, match=named):
                 driven.adopt([{**given[0], **wrong}])
+
+
+def test_a_policy_has_its_say_on_what_is_adopted(tmp_path: Path) -> None:
+    def policy(text: str, scope: object) -> str | None:
+        return None if "secret" in text else text.replace("0123", "****")
+
+    given = [
+        {"id": "m1", "memory": "The secret is out", "created_at": "2024-01-01", "user_id": "ann"},
+        {"id": "m2", "memory": "My number is 0123", "created_at": "2024-01-01", "user_id": "ann"},
+    ]
+    history = [
+        {"id": "h1", "memory_id": "m1", "event": "ADD", "new_memory": "The secret is out"},
+        {"id": "h2", "memory_id": "m2", "event": "ADD", "new_memory": "My number was 0123"},
+    ]
+    with open_memory(tmp_path, policy=policy) as memory:
+        assert memory.adopt(given, history=history)["added"] == 1
+        assert [one["memory"] for one in memory.get_all(user_id="ann")["results"]] == ["My number is ****"]
+        assert [row["new_memory"] for row in memory.history("m2")] == ["My number was ****"]
+        assert memory.history("m1") == []

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,10 +18,17 @@ from mem0_core.config import build
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.llama_cpp import LlamaCppChat, gguf_file
 from mem0_core.ports import ChatModel, Reply
+from tests.blocked_sockets import no_network
 from tests.support import MODES, Driven, Mode, open_memory
 from tests.tiny_models import ASKED, TOOLS, TinyFacts, check_calls, save_gguf
 
 HERE = all(importlib.util.find_spec(name) is not None for name in ("llama_cpp", "gguf"))
+
+
+@pytest.fixture(autouse=True)
+def _offline() -> Iterator[None]:
+    with no_network():
+        yield
 
 
 @pytest.fixture(scope="module")

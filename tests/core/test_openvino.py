@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,17 @@ from mem0_core.config import build
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.openvino import OpenVinoChat
 from mem0_core.ports import ChatModel
+from tests.blocked_sockets import no_network
 from tests.support import MODES, Driven, Mode, open_memory
 from tests.tiny_models import ASKED, TOOLS, TinyFacts, check_calls, save_openvino
 
 HERE = all(importlib.util.find_spec(name) is not None for name in ("openvino_genai", "transformers"))
+
+
+@pytest.fixture(autouse=True)
+def _offline() -> Iterator[None]:
+    with no_network():
+        yield
 
 
 @pytest.fixture(scope="module")

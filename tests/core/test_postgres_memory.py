@@ -489,3 +489,53 @@ def test_with_citus_tables_are_distributed_beside_one_another(capsys: pytest.Cap
     uniques = [line for line in ddl.splitlines() if "PRIMARY KEY (" in line or "UNIQUE INDEX" in line]
     assert len(uniques) > len(TABLES)
     assert [line for line in uniques if "part" not in line] == [], "the scope is in every key"
+
+
+# --- what a search costs -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_search_reads_what_the_user_has_and_not_what_others_have(
+    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In blocks of the server, which a busy machine does not change."""
+    from mem0_core.stores import postgres_session
+
+    asked: list[Any] = []
+    sent = postgres_session._sent
+
+    def record(db: Any, statement: Any) -> Any:
+        asked.append(statement)
+        return sent(db, statement)
+
+    monkeypatch.setattr(postgres_session, "_sent", record)
+    with Memory.from_config({**config, "graph_store": False}) as memory:
+        store = memory.store
+        assert isinstance(store, PostgresStore)
+
+        def fill(user: str, count: int) -> None:
+            turns = [{"role": "user", "content": f"{user} likes dish {number} with tea"} for number in range(count)]
+            memory.add_many(turns, user_id=user)
+
+        def blocks() -> int:
+            with store._db.connect() as db:
+                for table in ("memories", "vectors", "sketches"):
+                    db.execute(f"VACUUM ANALYZE {table}".encode())
+            asked.clear()
+            assert len(memory.search("tea with dish 7", user_id="alice", limit=5)["results"]) == 5
+            statements = [one for one in asked if one.sql.startswith("SELECT")]
+            with store._db._opened().connection() as db:
+                return sum(_blocks(db, one) for one in statements)
+
+        fill("alice", 200)
+        alone = blocks()
+        for number in range(12):
+            fill(f"user {number}", 400)
+        among = blocks()
+    assert among <= 1.3 * alone + 50, (alone, among)
+
+
+def _blocks(db: Any, statement: Any) -> int:
+    explained = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement.sql}"
+    [(plan,)] = db.execute(explained, statement.values or None).fetchall()
+    return int(plan[0]["Plan"]["Shared Hit Blocks"]) + int(plan[0]["Plan"]["Shared Read Blocks"])

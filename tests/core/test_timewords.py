@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mem0_core.timewords import TimeSpan, fit, is_about_time, spans
+from mem0_core.records import Days
+from mem0_core.timewords import TimeSpan, days_told, fit, fit_days, is_about_time, spans
 
 TODAY = date(2023, 10, 18)
 """A Wednesday, after summer and before winter."""
@@ -518,3 +519,49 @@ def test_what_asks_when_or_names_a_time_is_about_time(text: str) -> None:
 )
 def test_what_neither_asks_when_nor_names_a_time_is_not(text: str) -> None:
     assert not is_about_time(text)
+
+
+# ---- what a statement tells of -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("I moved to Porto in May", "2025-05-01", "2025-05-31"),
+        ("We meet on 7 May", "2025-05-07", "2025-05-07"),
+        ("In December we flew to Rome", "2024-12-01", "2024-12-31"),  # the nearest, said in March
+        ("In June and July 2022 I lived in Rome", "2022-06-01", "2022-07-31"),
+        ("I work at Galp since 2019", "2019-01-01", None),
+        ("Yesterday Anna left", "2025-03-07", "2025-03-07"),
+        ("I was there before 2021", None, "2020-12-31"),
+    ],
+)
+def test_the_days_that_a_statement_tells_of(text: str, first: str | None, last: str | None) -> None:
+    assert days_told(text, date(2025, 3, 8)) == Days(first, last)
+
+
+@pytest.mark.parametrize(
+    "text", ["I like tea", "My birthday is on 5 May", "We meet every Monday", "They march in line"]
+)
+def test_what_tells_of_no_day_or_of_all_years(text: str) -> None:
+    assert days_told(text, date(2025, 3, 8)) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "first", "last", "least", "most"),
+    [
+        ("in May 2021", "2021-05-01", "2021-05-31", 0.69, 0.71),
+        ("in May 2021", "2021-05-07", "2021-05-07", 0.69, 0.71),  # no more precise than what was asked
+        ("on 7 May 2021", "2021-05-01", "2021-05-31", 0.69, 0.71),  # nor than what was told
+        ("in 2021", "2021-05-07", "2021-05-07", 0.48, 0.5),
+        ("in May", "2021-05-07", "2021-05-07", 0.5, 0.7),
+        ("in May 2021", "2019-01-01", None, 0.25, 0.25),
+        ("in May 2021", "2022-01-01", None, 0.0, 0.0),
+        ("in May 2021", "2023-05-01", "2023-05-31", 0.0, 0.0),
+        ("in winter", "2021-05-07", "2021-05-07", 0.0, 0.0),
+    ],
+)
+def test_how_well_days_fit_what_is_asked(
+    asked: str, first: str | None, last: str | None, least: float, most: float
+) -> None:
+    assert least <= fit_days(spans(asked, date(2025, 3, 8)), Days(first, last)) <= most

@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,24 @@ from mem0_core.config import build
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.transformers import TransformersChat
 from mem0_core.ports import ChatModel
+from tests.blocked_sockets import no_network
 from tests.support import MODES, Driven, Mode, open_memory
 from tests.tiny_models import ASKED, TOOLS, TinyFacts, check_calls, save_llama
 
 HERE = all(importlib.util.find_spec(name) is not None for name in ("torch", "transformers", "llguidance"))
 
 
+@pytest.fixture(autouse=True)
+def _offline() -> Iterator[None]:
+    with no_network():
+        yield
+
+
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    import torch
+
+    torch.set_num_threads(1)  # for so small a model more of them only wait for one another
     return save_llama(tmp_path_factory.mktemp("models") / "tiny-llama")
 
 

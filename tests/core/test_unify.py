@@ -260,10 +260,11 @@ def test_taking_merges_back_brings_the_graph_back(
 
 @settings(max_examples=30, deadline=None)
 @given(said=st.lists(_SAID, min_size=3, max_size=8), gone=st.sets(st.integers(0, 7), max_size=3), data=st.data())
-def test_what_is_deleted_while_merged_is_as_if_deleted_before(
+def test_what_is_deleted_or_updated_while_merged_is_as_if_it_was_before(
     said: list[tuple[str, str, str]], gone: set[int], data: st.DataObject
 ) -> None:
-    """Merge, delete, take back: the same relations as without the merge."""
+    """Merge, delete or update, take back: the same relations hold as without the merge."""
+    deleting = data.draw(st.booleans())
     names = data.draw(st.permutations(_PEOPLE))[:2]
     shown = []
     for merging in (True, False):
@@ -283,10 +284,13 @@ def test_what_is_deleted_while_merged_is_as_if_deleted_before(
                 pass
             for place in sorted(gone):
                 if place < len(distinct):
-                    memory.delete(distinct[place])
+                    if deleting:
+                        memory.delete(distinct[place])
+                    else:
+                        memory.update(distinct[place], f"Nothing of it, number {place}")
             for merge_id in done:
                 if any(one["id"] == merge_id for one in memory.merges(user_id="u")):
                     memory.unmerge(merge_id)
-            held = memory.relations(user_id="u", ended=True)
+            held = memory.relations(user_id="u", ended=deleting)
             shown.append(sorted((arrow(one), one["weight"], one["valid_from"]) for one in held))
     assert shown[0] == shown[1]

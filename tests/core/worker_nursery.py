@@ -28,7 +28,7 @@ from mem0_core.stores.sqlite import SQLiteStore
 from mem0_core.testing import HashEmbedder, ScriptedChat
 
 USERS = 10
-PATIENCE = 240.0
+PATIENCE = 900.0
 SCHEMA = "mem0_nursery"
 BACKGROUND = {"lease": 0.4, "backoff": 0.01, "batch": 4, "workers": 2}
 
@@ -102,7 +102,9 @@ class Nursery:
                     continue
                 user = f"adder{number % USERS}"
                 memory.add(f"{user} says{number}", user_id=user, timestamp="2025-01-01", background=bool(number % 2))
-                told.write_text(str(number + 1))  # lost with the process at worst: then it is added once more
+                fresh = told.with_suffix(f".{os.getpid()}")
+                fresh.write_text(str(number + 1))
+                fresh.replace(told)  # lost with the process at worst: then it is added once more
             memory.flush()
             signal.pause()  # its part is done; its threads wait for work that another leaves behind
 

@@ -25,13 +25,23 @@ def postgres_server_url() -> Iterator[str]:
         pytest.skip(str(error))
 
 
-@pytest.fixture
-def postgres_store(postgres_server_url: str) -> Iterator[PostgresStore]:
-    """An empty store in the schema ``mem0_tests``, which tests share one after the other."""
+@pytest.fixture(scope="session")
+def postgres_janitor(postgres_server_url: str) -> Iterator[PostgresStore]:
+    """Empties the schema before each test: a store that stays open has planned that once."""
     from mem0_core.stores.postgres import PostgresStore
 
     store = PostgresStore(postgres_server_url, schema=SCHEMA, partitions=2)  # few: each is planned for in each test
-    store.reset()
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def postgres_store(postgres_server_url: str, postgres_janitor: PostgresStore) -> Iterator[PostgresStore]:
+    """An empty store in the schema ``mem0_tests``, which tests share one after the other."""
+    from mem0_core.stores.postgres import PostgresStore
+
+    postgres_janitor.reset()
+    store = PostgresStore(postgres_server_url, schema=SCHEMA)
     yield store
     store.close()
 

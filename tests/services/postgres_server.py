@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -30,6 +31,14 @@ from typing import Any
 
 # Tests kill the process, not the machine: what it has written, the machine keeps.
 SETTINGS = ("fsync = off", "full_page_writes = off", "max_connections = 60")
+
+
+GUARD = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+sys.stdin.read()
+os.kill(int(sys.argv[1]), signal.SIGINT)
+"""
 
 
 class PostgresUnavailable(Exception):
@@ -46,6 +55,7 @@ class PostgresServer:
     def __init__(self, folder: Path) -> None:
         self.folder = folder.absolute()
         self._server: Any = None
+        self._guard: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> PostgresServer:
         self.start()
@@ -87,6 +97,8 @@ class PostgresServer:
                 self._server.ensure_postgres_running()
         except (OSError, RuntimeError, subprocess.SubprocessError, AssertionError) as error:
             raise PostgresUnavailable(f"PostgreSQL does not start here: {error}") from error
+        # Its input ends with this process, however that ends, and the server with it.
+        self._guard = subprocess.Popen([sys.executable, "-c", GUARD, str(self.pid)], stdin=subprocess.PIPE)
 
     def stop(self) -> None:
         """An orderly end that cuts connections."""
@@ -99,6 +111,10 @@ class PostgresServer:
     def _end(self, how: signal.Signals) -> None:
         import psutil
 
+        if self._guard is not None:
+            self._guard.kill()
+            self._guard.wait()
+            self._guard = None
         try:
             process = psutil.Process(self.pid)
         except (FileNotFoundError, psutil.NoSuchProcess):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+import psutil
 import psycopg
 import pytest
 
@@ -30,6 +31,21 @@ def test_it_keeps_what_was_committed_when_it_is_killed() -> None:
             assert db.execute("SELECT v::text FROM kept").fetchone() == ("[1,2]",)
     with pytest.raises(psycopg.OperationalError):
         psycopg.connect(url)
+
+
+@pytest.mark.needs_server
+def test_it_ends_with_the_process_that_started_it() -> None:
+    with ExitStack() as stack:
+        try:
+            server = stack.enter_context(temporary_server())
+        except PostgresUnavailable as reason:
+            pytest.skip(str(reason))
+        process, guard = psutil.Process(server.pid), server._guard
+        assert guard is not None
+        assert guard.stdin is not None
+        guard.stdin.close()  # as the system does for a process that is gone
+        psutil.wait_procs([process], timeout=30)
+        assert not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
 
 
 def test_the_variable_names_a_server_to_use_instead(monkeypatch: pytest.MonkeyPatch) -> None:

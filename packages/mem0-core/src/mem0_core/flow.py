@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any, ParamSpec, TypeAlias, TypeGuard, TypeVar
+from weakref import WeakKeyDictionary
 
 __all__ = ["Both", "Call", "Flow", "Step", "StepRecord", "arun", "both", "do", "observe", "run"]
 
@@ -295,8 +296,14 @@ def _next(flow: Flow[Any], last: _Outcome) -> Step | _End:
 
 
 async def arun(flow: Flow[T]) -> T:
-    """Drive `flow` to its end on the running event loop."""
+    """Drive `flow` to its end on the running event loop.
+
+    What a flow does between calls that it awaits, it does on the loop. Of many flows one goes on in each round of the
+    loop, which is held up by what one does, then, and not by what all do.
+    """
+    turns = _turns_of(asyncio.get_running_loop())
     try:
+        await turns.take()
         step = _next(flow, _Outcome())
         while not isinstance(step, _End):
             if _computes(step):
@@ -306,6 +313,7 @@ async def arun(flow: Flow[T]) -> T:
                 last = _Outcome(await _aperform(step))
             except Exception as error:  # noqa: BLE001 - the flow decides, it is thrown in
                 last = _Outcome(error=error)
+            await turns.take()
             step = _next(flow, last)
         value: T = step.value
         return value
@@ -339,6 +347,46 @@ async def _stretch(flow: Flow[Any], call: Call) -> Step | _End:
     except asyncio.CancelledError:
         cancelled.set()
         raise
+
+
+class _Turns:
+    """Whose turn it is on one event loop: who asks first goes first, one in each round of the loop."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._taken = False
+
+    async def take(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._taken:
+            turn = loop.create_future()
+            self._waiting.append(turn)
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._pass_on()
+                raise
+        self._taken = True
+        loop.call_soon(self._pass_on)  # runs in the next round
+
+    def _pass_on(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._taken = False
+
+
+_of_loops: WeakKeyDictionary[asyncio.AbstractEventLoop, _Turns] = WeakKeyDictionary()
+
+
+def _turns_of(loop: asyncio.AbstractEventLoop) -> _Turns:
+    turns = _of_loops.get(loop)
+    if turns is None:
+        turns = _of_loops[loop] = _Turns()
+    return turns
 
 
 async def _aperform(step: Step) -> Any:

@@ -1100,12 +1100,15 @@ class Memory:
         """Empty the whole store, everybody's memories and history."""
         yield from upkeep.reset((yield from self._ports()))
 
-    def _rebuild(self) -> Flow[int]:
+    def _rebuild(self, *, on_progress: Callable[[int, int | None], object] | None = None) -> Flow[int]:
         """Embed everything anew with the embedder of this object, and return how many memories there are.
 
         This is how a store changes its embedder. The old vectors serve until the last new one is ready.
+
+        Args:
+            on_progress: called with how many texts are embedded, and how many there are.
         """
-        return (yield from upkeep.rebuild((yield from self._ports())))
+        return (yield from upkeep.rebuild((yield from self._ports()), on_progress))
 
     def _backup(
         self,
@@ -1131,12 +1134,19 @@ class Memory:
 
         return (yield from do(back_up, self._store, Path(path), overwrite=overwrite, on_progress=on_progress))
 
-    def _doctor(self, *, mend: bool = True, torn: str | None = None) -> Flow[dict[str, Any]]:
+    def _doctor(
+        self,
+        *,
+        mend: bool = True,
+        torn: str | None = None,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> Flow[dict[str, Any]]:
         """Check the truth, and every projection against it, and mend what can be mended.
 
         Args:
             mend: False only looks.
             torn: what `operations.doctor.torn_log` said of the log before the store was opened.
+            on_progress: called with how many of the checks are done, and how many there are.
 
         Returns:
             ``healthy``, what was ``checked``, and ``findings``: each ``where``, ``what``, ``mended``, ``action``. Where
@@ -1144,7 +1154,7 @@ class Memory:
         """
         from mem0_core.operations.doctor import examine
 
-        return (yield from examine((yield from self._ports()), mend=mend, torn=torn)).as_dict()
+        return (yield from examine((yield from self._ports()), mend=mend, torn=torn, on_progress=on_progress)).as_dict()
 
     def _stats(
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
@@ -1204,7 +1214,7 @@ class Memory:
         """Take memories over from another store, with their ids, times and metadata; what is here already stays.
 
         They are embedded anew, and without a model rules read their relations. A second call goes on where the first
-        was cut short.
+        was cut short. A policy has its say on each of them, and on their history.
 
         Args:
             memories: each with ``id``, ``memory``, ``created_at``, at least one of user_id, agent_id and run_id, and
@@ -1220,9 +1230,9 @@ class Memory:
             InputError, ScopeError: one of them cannot be stored, and which; nothing is written.
         """
         from mem0_core.care import care_of
-        from mem0_core.pipelines.adopt import adopt, history_of, items_of
+        from mem0_core.pipelines.adopt import adopt, allowed, history_of, items_of
 
-        items, rows = items_of(memories), history_of(history)
+        items, rows = allowed(items_of(memories), history_of(history), self._policy)
         adopted = yield from adopt((yield from self._ports()), care_of(self._store), items, rows, on_progress)
         return dict(adopted)
 

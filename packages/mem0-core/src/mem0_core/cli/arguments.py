@@ -187,6 +187,7 @@ def _moving(command: Command) -> None:
         "--layout", choices=("postgres", "citus"), default="postgres", help="partition, or distribute them"
     )
     ddl.add_argument("--partitions", type=int, default=4, help="of each table (4)")
+    ddl.add_argument("--halfvec", action="store_true", help="vectors in half precision: half the disk")
     ddl.add_argument("--role", metavar="NAME", help="with what this role needs to serve a memory, and no more")
     for writing in (export, backup, restore):
         writing.add_argument("--force", action="store_true", help="overwrite what is there")

@@ -151,7 +151,8 @@ def flush(memory: Memory, options: Options) -> Any:
 
 
 def rebuild(memory: Memory, options: Options) -> Any:
-    return {"message": f"{memory.rebuild()} memories embedded anew"}
+    with _bar("rebuild", options) as bar:
+        return {"message": f"{memory.rebuild(on_progress=bar)} memories embedded anew"}
 
 
 def import_file(memory: Memory, options: Options) -> Any:
@@ -213,11 +214,11 @@ def restore(config: MemoryConfig, options: Options) -> Any:
 
 
 def schema(config: MemoryConfig, options: Options) -> Any:
-    from mem0_core.stores.postgres_schema import privileges, script
+    from mem0_core.stores.postgres_schema import Shape, privileges, script
 
     if options.partitions < 1:
         raise InputError(f"--partitions: at least 1, not {options.partitions}")
-    made = script(options.schema, layout=options.layout, partitions=options.partitions)
+    made = script(options.schema, Shape(options.layout, options.partitions, options.halfvec))
     return {"message": made + (privileges(options.schema, options.role) if options.role else "")}
 
 
@@ -228,8 +229,8 @@ def stats(memory: Memory, options: Options) -> Any:
 def doctor(config: MemoryConfig, options: Options) -> Any:
     """Look at the log before the store is opened, which would mend it without a word; then at everything else."""
     if config.truth is not None:
-        with Memory(config) as memory:
-            return memory.doctor(mend=not options.check)
+        with Memory(config) as memory, _bar("doctor", options) as bar:
+            return memory.doctor(mend=not options.check, on_progress=bar)
     if not config.database.exists():
         raise InputError(f"there is no store at {config.database}")
     torn = diagnosis.torn_log(config.database)
@@ -239,8 +240,8 @@ def doctor(config: MemoryConfig, options: Options) -> Any:
         memory = Memory(config)
     except StoreError as error:
         return diagnosis.damaged(error).as_dict()
-    with memory:
-        return memory.doctor(mend=not options.check, torn=torn)
+    with memory, _bar("doctor", options) as bar:
+        return memory.doctor(mend=not options.check, torn=torn, on_progress=bar)
 
 
 def prompt(memory: Memory, options: Options) -> Any:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mem0_core.care import Care, Examined, Flaw, Lost, Unsound, VectorTable
+from mem0_core.care import Care, Examined, Flaw, Lost, Progress, Unsound, VectorTable
 from mem0_core.errors import ModelError, StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.pipelines.near import check_embedder, embed_texts
@@ -76,7 +76,9 @@ def damaged(error: StoreError) -> Diagnosis:
     return Diagnosis(["truth"], [Finding("truth", str(error), action=_FROM_BACKUP)])
 
 
-def examine(ports: Ports, *, mend: bool, torn: str | None = None) -> Flow[Diagnosis]:
+def examine(
+    ports: Ports, *, mend: bool, torn: str | None = None, on_progress: Progress | None = None
+) -> Flow[Diagnosis]:
     """Check everything, and mend what can be mended.
 
     Where the truth lies in a server, that server's tools look after it; projections are compared with it all the same.
@@ -88,12 +90,16 @@ def examine(ports: Ports, *, mend: bool, torn: str | None = None) -> Flow[Diagno
         ModelError: the embedder failed.
     """
     care: Care | None = getattr(ports.store, "care", None)
-    found = Diagnosis()
+    found, projections = Diagnosis(), list(_projections(ports))
+    tell = on_progress or (lambda done, total: None)
+    tell(0, len(projections) + 1)
     if care is not None and not (yield from _sound(ports, care, found, mend, torn)):
         return found
-    for name, table, projection in _projections(ports):
+    for done, (name, table, projection) in enumerate(projections, 1):
+        tell(done, len(projections) + 1)
         found.checked.append(name)
         found.findings += yield from _compared(ports, care, name, table, projection, mend)
+    tell(len(projections) + 1, len(projections) + 1)
     return found
 
 
@@ -250,6 +256,10 @@ def _compared(
     partitions, addresses = yield from _addresses(ports, care, table)
     try:
         unsound: list[Unsound] = yield from do(projection.examine, partitions, addresses)
+        if unsound:  # others may have been writing between two reads: what is wrong is wrong at the second look too
+            first = {(one.address, one.files) for one in unsound}
+            again = yield from do(projection.examine, partitions, addresses)
+            unsound = [one for one in again if (one.address, one.files) in first]
     except StoreError as error:
         return [Finding(name, f"cannot be reached: {error}", action="the next search catches up")]
     found = []

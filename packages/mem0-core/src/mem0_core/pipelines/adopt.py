@@ -11,6 +11,7 @@ from mem0_core.flow import Flow, do
 from mem0_core.pipelines.near import embed_texts, space_of
 from mem0_core.pipelines.relate import tell
 from mem0_core.pipelines.stated import stated
+from mem0_core.policy import Policy, judged
 from mem0_core.ports import Ports
 from mem0_core.records import (
     Change,
@@ -26,7 +27,7 @@ from mem0_core.text import check_metadata, parse_day, parse_time
 if TYPE_CHECKING:
     from mem0_core.care import Care
 
-__all__ = ["adopt", "history_of", "items_of"]
+__all__ = ["adopt", "allowed", "history_of", "items_of"]
 
 _BATCH = 256
 
@@ -84,6 +85,23 @@ def history_of(rows: Sequence[Mapping[str, Any]]) -> list[HistoryRow]:
         values: dict[str, Any] = {field.name: row.get(field.name) for field in dataclasses.fields(HistoryRow)}
         made.append(HistoryRow(**{**values, "is_deleted": bool(values["is_deleted"])}))
     return made
+
+
+def allowed(
+    items: Sequence[MemoryItem], history: Sequence[HistoryRow], policy: Policy | None
+) -> tuple[list[MemoryItem], list[HistoryRow]]:
+    """What a policy leaves of them. Of history it is asked for texts of memories that come along; others have none."""
+    if policy is None:
+        return list(items), list(history)
+    left = [(item, judged(policy, item.text, item.scope)) for item in items]
+    kept = [dataclasses.replace(item, text=text, hash=content_hash(text)) for item, text in left if text is not None]
+    scopes = {item.id: item.scope for item in kept}
+    rows = []
+    for row in history:
+        if row.memory_id in scopes:
+            texts = [text and judged(policy, text, scopes[row.memory_id]) for text in (row.old_memory, row.new_memory)]
+            rows.append(dataclasses.replace(row, old_memory=texts[0], new_memory=texts[1]))
+    return kept, rows
 
 
 def adopt(

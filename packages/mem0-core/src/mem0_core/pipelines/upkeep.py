@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -141,7 +141,7 @@ def reset(ports: Ports) -> Flow[None]:
     yield from _forget_graph(ports, None)
 
 
-def rebuild(ports: Ports) -> Flow[int]:
+def rebuild(ports: Ports, on_progress: Callable[[int, int | None], object] | None = None) -> Flow[int]:
     """Embed everything anew with the embedder at hand; returns how many memories there are.
 
     All old vectors serve until the last new one is ready: then they are exchanged at once.
@@ -154,6 +154,8 @@ def rebuild(ports: Ports) -> Flow[int]:
     for batch in _batches(parts):
         fresh = yield from embed_texts(ports, [part.text for part in batch])
         vectors += zip(batch, fresh, strict=True)
+        if on_progress is not None:
+            on_progress(len(vectors), len(parts))
     yield from do(ports.store.reembed, vectors, space=(ports.embedder.name, ports.embedder.dims))
     yield from tell(ports)
     return sum(part.kind == "memory" for part in parts)

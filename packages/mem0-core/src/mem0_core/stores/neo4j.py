@@ -6,9 +6,9 @@
     RETURN n.name, r.name, m.name, r.weight
 
 Entities have ``name, type, row, user_id, agent_id, run_id``; relations ``name, weight, valid_from, valid_to,
-invalidated_at, memories, row`` and the same ids. Vectors are named by their length (``n.embedding_384``, and the
-vector index ``mem0_entity_384``); that of a relation is of its sentence. What is written there by hand is not read
-back: the truth is elsewhere.
+invalidated_at, memories, day_first, day_last, row`` and the same ids. Vectors are named by their length
+(``n.embedding_384``, and the vector index ``mem0_entity_384``); that of a relation is of its sentence. What is written
+there by hand is not read back: the truth is elsewhere.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ from mem0_core.stores.postgres_jobs import PostgresJobs, erase_jobs, finish, put
 from mem0_core.stores.postgres_marks import marked, set_mark
 from mem0_core.stores.postgres_merges import PostgresMerges, forget_merges, forget_support
 from mem0_core.stores.postgres_rows import exact_of, integers, part_of, scope_sql, stack
-from mem0_core.stores.postgres_schema import PARTITIONS, TABLES, Layout, migrate
+from mem0_core.stores.postgres_schema import PARTITIONS, TABLES, Layout, Shape, migrate
 from mem0_core.stores.postgres_session import (
     Database,
     Steps,
@@ -133,7 +133,7 @@ class PostgresStore:
         timeout: seconds a call waits for a connection before StoreError.
         durability: with ``"process"`` a commit does not wait for the server's disk: what was acknowledged in the last
             half second may be lost if the server, not this process, dies. ``"full"`` leaves that to its settings.
-        partitions: of each table, when they are made; see `postgres_schema.PARTITIONS`.
+        partitions, halfvec: of the tables, when they are made; see `postgres_schema.Shape` and `PARTITIONS`.
         layout: ``"citus"`` distributes the tables instead.
         filling: open it even where a migration into it has not come to its end.
 
@@ -157,11 +157,12 @@ class PostgresStore:
         durability: Literal["full", "process"] = "full",
         layout: Layout = "postgres",
         partitions: int = PARTITIONS,
+        halfvec: bool = False,
         filling: bool = False,
     ) -> None:
         self._db = Database(url, schema=schema, pool_size=pool_size, timeout=timeout, wait=durability == "full")
         self.where = self._db.where
-        self._open(layout, partitions)
+        self._open(Shape(layout, partitions, halfvec))
         self.memory_vectors = TableVectors(self._db, "memories", "vectors", "tombstones")
         self.graph: GraphTruth = PostgresGraph(self._db)
         self.merges: MergeLedger = PostgresMerges(self._db)
@@ -178,7 +179,7 @@ class PostgresStore:
         if self.words_are_stale():
             self.refresh_words()
 
-    def _open(self, layout: Layout, partitions: int) -> None:
+    def _open(self, shape: Shape) -> None:
         with self._db.connect() as db:
             if db.info.server_version < _OLDEST:
                 raise ConfigError(
@@ -186,7 +187,7 @@ class PostgresStore:
                 )
             if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
                 raise ConfigError(f"store: {self._db.where} keeps text as {encoding}; UTF8 is needed")
-            migrate(db, self._db.schema, layout=layout, partitions=partitions)
+            migrate(db, self._db.schema, shape)
             self._db.know(db)
 
     # --- writing -------------------------------------------------------------------------------------------------
@@ -278,10 +279,7 @@ class PostgresStore:
     def _erase_scope(self, scope: Scope, *, at: str, purge: bool = False) -> Steps[int]:
         where, values = scope_sql(scope)
         yield from within(scope)
-        if scope.user_id is not None:
-            yield from hold(part_of(scope))
-        else:
-            yield from _hold_parts_of(where, values)
+        yield from _hold_parts_of(where, values, part_of(scope))
         rows = yield from _select(f"WHERE {where} ORDER BY row", values)
         past = yield from ask(f"SELECT DISTINCT id FROM past WHERE {where}", values)
         yield from _erase_past([memory_id for (memory_id,) in past], at)
@@ -667,20 +665,20 @@ def _insert_sources(part: str, memory: int, messages: Sequence[int]) -> Steps[No
         )
 
 
-def _hold_parts_of(where: str, values: Sequence[Any]) -> Steps[None]:
-    """Hold the parts in which there is something of these memories; again, if others came meanwhile."""
-    held: set[str] = set()
+def _hold_parts_of(where: str, values: Sequence[Any], *parts: str) -> Steps[None]:
+    """Hold these parts, and those in which there is something of these memories; again, if others came meanwhile."""
+    rows = f"SELECT row FROM memories WHERE {where} UNION SELECT memory FROM past WHERE {where}"
+    sql = (
+        f"SELECT part FROM memories WHERE {where} UNION SELECT part FROM past WHERE {where}"
+        f" UNION SELECT part FROM evidence WHERE memory IN ({rows})"
+    )
+    held, found = set[str](), set(parts)
     while True:
-        found = yield from ask(
-            f"SELECT part FROM memories WHERE {where} UNION SELECT part FROM past WHERE {where}", (*values, *values)
-        )
-        more = {part for (part,) in found} - held
-        if not more and held:
+        found |= {part for (part,) in (yield from ask(sql, [*values] * 4))}
+        if found <= held:
             return
-        yield from hold(*more)
-        held |= more
-        if not more:
-            return
+        yield from hold(*(found - held))
+        held |= found
 
 
 # --- meta --------------------------------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ from typing import Any
 from mem0_core.errors import NotFoundError
 from mem0_core.ports import MergePlan, check_space
 from mem0_core.records import Merge, MergeKind, Scope, Triplet, entity_key, new_id
-from mem0_core.stores.postgres_graph import bury_edges, bury_nodes, next_rows, stays_called
+from mem0_core.stores.postgres_graph import GraphWriter, bury_edges, bury_nodes, next_rows, stays_called
 from mem0_core.stores.postgres_rows import exact_of, ids_of, part_of, scope_of, scope_sql
 from mem0_core.stores.postgres_session import Database, Steps, ask, change, every, hold, next_seq, reads, within, writes
-from mem0_core.stores.taken import Taken, TakenEdge, becomes, left_of, refuse_built_on, take_out, typed_by
+from mem0_core.stores.taken import Taken, TakenEdge, becomes, left_of, rechained, refuse_built_on, take_out, typed_by
 from mem0_core.stores.truth import vector_of
 
 __all__ = ["PostgresMerges", "forget_merges", "forget_support"]
@@ -388,6 +388,9 @@ class _Coming:
             "UPDATE edges SET weight = %s, valid_from = %s, changed = %s WHERE part = %s AND row = %s",
             (max(1, left), before, seq, part, edge.into),
         )
+        own = yield from ask("SELECT withdrawn FROM evidence WHERE part = %s AND edge = %s", (part, edge.into))
+        if own and all(withdrawn for (withdrawn,) in own):  # its memories were updated while the merge stood
+            yield from GraphWriter(self.scope, at, 0, "invalidate").settle([edge.into])
 
     def _node(self, node: Sequence[Any], vector: Any) -> Steps[None]:
         row, name, type = node
@@ -443,6 +446,10 @@ def forget_support(memory: int, scope: Scope) -> Steps[None]:
                 yield from change(lighter, (lost, seq, part, edge.into))
             if stays:
                 left.append(edge)
+        for into, told, since in rechained(taken.edges, left):
+            [seq] = yield from next_seq(1)
+            later = "UPDATE edges SET valid_from = %s, changed = %s WHERE part = %s AND row = %s AND valid_from = %s"
+            yield from change(later, (since, seq, part, into, told))
         if not left:
             yield from change("DELETE FROM merges WHERE part = %s AND row = %s", (part, row))
             continue

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.errors import StoreError
@@ -22,7 +23,7 @@ from mem0_core.errors import StoreError
 if TYPE_CHECKING:
     from psycopg import Connection
 
-__all__ = ["MIGRATIONS", "PARTITIONS", "TABLES", "Layout", "migrate", "privileges", "script", "statements"]
+__all__ = ["MIGRATIONS", "PARTITIONS", "TABLES", "Layout", "Shape", "migrate", "privileges", "script", "statements"]
 
 PARTITIONS = 4
 """Of each table. It cannot be changed later. More are for many hundred million rows, and for a server with more room
@@ -30,6 +31,20 @@ for locks (``max_locks_per_transaction``): to plan a statement takes one for eac
 
 Layout = Literal["postgres", "citus"]
 """``postgres``: hash partitions of one server. ``citus``: distributed tables, whose shards take their place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How the tables are made, the first time; what is there stays as it is.
+
+    Attributes:
+        halfvec: vectors in half precision: half the disk, and a cosine that is off by 5e-4 at most.
+    """
+
+    layout: Layout = "postgres"
+    partitions: int = PARTITIONS
+    halfvec: bool = False
+
 
 TABLES = (
     *(
@@ -461,14 +476,14 @@ _TABLE = re.compile(r"CREATE TABLE (\w+) \((?:(?!CREATE TABLE).)*?\) PARTITIONED
 _COMMENT = re.compile(r"\s*--[^\n]*")
 
 
-def statements(*, since: int = 0, layout: Layout = "postgres", partitions: int = PARTITIONS) -> Iterator[str]:
+def statements(shape: Shape, *, since: int = 0) -> Iterator[str]:
     """What takes a store of version `since` to the newest, within one transaction."""
     for step, migration in enumerate(MIGRATIONS[since:], since + 1):
-        yield from _split(_expanded(migration, layout, partitions))
+        yield from _split(_expanded(migration, shape))
         yield (f"INSERT INTO meta VALUES ('schema', '{step}') ON CONFLICT (key) DO UPDATE SET value = excluded.value")
 
 
-def migrate(db: Connection[Any], schema: str, *, layout: Layout = "postgres", partitions: int = PARTITIONS) -> None:
+def migrate(db: Connection[Any], schema: str, shape: Shape) -> None:
     """Bring a store to the newest version, where it is not; whoever comes at the same time waits, and finds it done.
 
     Args:
@@ -487,7 +502,7 @@ def migrate(db: Connection[Any], schema: str, *, layout: Layout = "postgres", pa
             db.execute("CREATE EXTENSION IF NOT EXISTS vector")
             if _version(db, schema) is None:
                 db.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}".encode())
-            for statement in statements(since=_version(db, schema) or 0, layout=layout, partitions=partitions):
+            for statement in statements(shape, since=_version(db, schema) or 0):
                 db.execute(statement.encode())
     except psycopg.errors.InsufficientPrivilege as error:
         raise StoreError(
@@ -514,9 +529,9 @@ def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def script(schema: str, *, layout: Layout = "postgres", partitions: int = PARTITIONS) -> str:
+def script(schema: str, shape: Shape) -> str:
     """The whole DDL, for an operator to read and to run: `psql -f`."""
-    every = ";\n".join(_expanded(migration, layout, partitions).strip().rstrip(";") for migration in MIGRATIONS)
+    every = ";\n".join(_expanded(migration, shape).strip().rstrip(";") for migration in MIGRATIONS)
     return (
         "BEGIN;\n"
         "CREATE EXTENSION IF NOT EXISTS vector;\n"
@@ -541,21 +556,23 @@ def privileges(schema: str, role: str) -> str:
     )
 
 
-def _expanded(migration: str, layout: Layout, partitions: int) -> str:
+def _expanded(migration: str, shape: Shape) -> str:
     def table(found: re.Match[str]) -> str:
         name, text = found[1], found[0].removesuffix(" PARTITIONED;")
-        if layout == "citus":
+        if shape.layout == "citus":
             near = "" if name == "history" else ", colocate_with => 'history'"
             return f"{text};\nSELECT create_distributed_table('{name}', 'part'{near});"
         parts = "".join(
             f"\nCREATE TABLE {name}_{place} PARTITION OF {name} FOR VALUES WITH"
-            f" (MODULUS {partitions}, REMAINDER {place});"
-            for place in range(partitions)
+            f" (MODULUS {shape.partitions}, REMAINDER {place});"
+            for place in range(shape.partitions)
         )
         return f"{text} PARTITION BY HASH (part);{parts}"
 
     expanded = re.sub(r"\bTEXT\b", 'text COLLATE "C"', _TABLE.sub(table, migration))
-    if layout == "citus":
+    if shape.halfvec:
+        expanded = expanded.replace("vector vector NOT NULL", "vector halfvec NOT NULL")
+    if shape.layout == "citus":
         expanded = expanded.replace("INSERT INTO meta", "SELECT create_reference_table('meta');\nINSERT INTO meta", 1)
     return expanded
 

@@ -247,7 +247,8 @@ class Database:
         try:
             import psycopg
             import psycopg_pool
-            from pgvector.psycopg import vector as adapter
+            from pgvector.psycopg.halfvec import register_halfvec_info
+            from pgvector.psycopg.vector import register_vector_info
             from psycopg.conninfo import conninfo_to_dict
         except ModuleNotFoundError as error:
             raise MissingExtra("psycopg (with its pool) or pgvector", "postgres") from error
@@ -259,14 +260,15 @@ class Database:
             raise ConfigError(f"store: no URL of PostgreSQL: {str(error).replace(url, '...')}") from None
         self.where = shown(parameters)
         self.schema = schema
-        self._psycopg, self._pools, self._adapter = psycopg, psycopg_pool, adapter
+        self._psycopg, self._pools = psycopg, psycopg_pool
+        self._registers = {"vector": register_vector_info, "halfvec": register_halfvec_info}
         self._url, self._size, self._timeout = url, pool_size, timeout
         self._session = _SESSION if wait else f"{_SESSION}, set_config('synchronous_commit', 'off', false)"
         self._lock = threading.Lock()
         self._pool: ConnectionPool[Connection[Any]] | None = None
         self._of_loops: dict[asyncio.AbstractEventLoop, AsyncConnectionPool[AsyncConnection[Any]]] = {}
         self._closed = False
-        self._vector: Any = None  # pgvector's type as this database numbers it
+        self._types: dict[str, Any] = {}  # pgvector's, as this database numbers them
         self.row_security = False
         """Whether the server keeps this role within `mem0.scope`: each transaction then says what that is."""
 
@@ -354,11 +356,11 @@ class Database:
             return db
 
     def know(self, db: Connection[Any]) -> None:
-        """Learn from a connection how this database numbers pgvector's type, and whether the second wall is up."""
+        """Learn from a connection how this database numbers pgvector's types, and whether the second wall is up."""
         from psycopg.types import TypeInfo
 
-        self._vector = TypeInfo.fetch(db, "vector")
-        if self._vector is None:
+        self._types = {name: TypeInfo.fetch(db, name) for name in self._registers}
+        if None in self._types.values():
             raise StoreError(f"{self.where} has no extension vector: CREATE EXTENSION vector (pgvector 0.7 or newer)")
         self.row_security = bool(db.execute("SELECT row_security_active('memories')").fetchone()[0])  # type: ignore[index]
 
@@ -411,7 +413,8 @@ class Database:
         from mem0_core.stores.postgres_text import adapt_text
 
         adapt_text(db)
-        self._adapter.register_vector_info(db, self._vector)
+        for name, register in self._registers.items():
+            register(db, self._types[name])
 
     def close(self) -> None:
         with self._lock:

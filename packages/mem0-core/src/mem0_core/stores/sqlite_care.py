@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 import sys
+import time
 import uuid
 from array import array
 from collections.abc import Callable, Iterator, Sequence
@@ -47,7 +48,9 @@ _STRAYS = {
 }
 """Rows that refer to what is not there. (Evidence may: it outlives its memory.)"""
 
-_SEQ_TABLES = ("memories", "tombstones", "nodes", "edges", "node_tombstones", "edge_tombstones")
+_COUNTED = ("memories", "tombstones", "nodes", "edges", "node_tombstones", "edge_tombstones")
+_LAST_SEQ = f"SELECT max(seq) FROM ({' UNION ALL '.join(f'SELECT max(seq) AS seq FROM {table}' for table in _COUNTED)})"
+_LOOKS = 25  # at a log that somebody is writing
 
 
 class SQLiteCare:
@@ -78,7 +81,7 @@ class SQLiteCare:
                 refresh_words(db)
                 return "read the words of all memories anew"
             if flaw.kind == "counter":
-                db.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'seq'", (_last_seq(db),))
+                db.execute(f"UPDATE meta SET value = max(value, ({_LAST_SEQ})) WHERE key = 'seq'")
                 return "set to the last change"
             if flaw.kind == "stray":
                 db.execute(f"DELETE FROM {flaw.table} WHERE {_STRAYS[flaw.table]}")
@@ -283,9 +286,10 @@ class SQLiteCare:
         with self._write() as db:
             theirs = {row.id for row in rows}
             for memory_id in dict.fromkeys(row.memory_id for row in rows if row.event == "ADD"):
-                ours = db.execute("SELECT id, event FROM history WHERE memory_id = ?", (memory_id,)).fetchall()
-                if len(ours) == 1 and ours[0][1] == "ADD" and ours[0][0] not in theirs:
-                    db.execute("DELETE FROM history WHERE id = ?", (ours[0][0],))
+                ours = "SELECT id FROM history WHERE memory_id = ? AND event = 'ADD'"
+                for (row_id,) in db.execute(ours, (memory_id,)).fetchall():
+                    if row_id not in theirs:
+                        db.execute("DELETE FROM history WHERE id = ?", (row_id,))
             for row in rows:
                 values = [getattr(row, column) for column in HISTORY_COLUMNS]
                 sql = f"INSERT OR IGNORE INTO history ({columns}) VALUES ({marks(values)})"
@@ -328,14 +332,10 @@ def _unlisted(db: sqlite3.Connection, *, known: set[str]) -> Iterator[Flaw]:
                 yield Flaw("words", f"the words of {worst} memories are missing, or of memories that are gone")
         except sqlite3.DatabaseError as error:
             yield Flaw("words", f"the index of words is damaged ({error})")
-    counted = db.execute("SELECT value FROM meta WHERE key = 'seq'").fetchone()[0]
-    if (last := _last_seq(db)) > counted:
+    both = f"SELECT (SELECT value FROM meta WHERE key = 'seq'), ({_LAST_SEQ})"  # at once: others may be writing
+    counted, last = db.execute(both).fetchone()
+    if (last or 0) > counted:
         yield Flaw("counter", f"the counter of changes says {counted}, the last change is {last}")
-
-
-def _last_seq(db: sqlite3.Connection) -> int:
-    last = " UNION ALL ".join(f"SELECT max(seq) AS seq FROM {table}" for table in _SEQ_TABLES)
-    return db.execute(f"SELECT max(seq) FROM ({last})").fetchone()[0] or 0
 
 
 def _vectorless(db: sqlite3.Connection) -> Iterator[Flaw]:
@@ -369,46 +369,68 @@ def _begin_epoch(db: sqlite3.Connection) -> None:
 
 
 def torn_log(database: Path) -> str | None:
-    """What is wrong with the end of a store's write-ahead log; None where it ends with a commit.
+    """What is wrong with the end of a store's write-ahead log; None where it ends with the last commit.
 
-    To be asked before the store is opened: SQLite then drops what has no commit, without a word.
+    To be asked before the store is opened: SQLite then drops what has no commit, without a word. While somebody writes,
+    it looks until nothing moves between two looks.
     """
-    log = database.with_name(f"{database.name}-wal")
+    seen: tuple[str, int] | None = None
+    for _ in range(_LOOKS):
+        what = _looked(database)
+        log = database.with_name(f"{database.name}-wal")
+        state = None if what is None else (what, log.stat().st_mtime_ns if log.exists() else 0)
+        if state is None or state == seen:
+            return what
+        seen = state
+        time.sleep(0.2)
+    return None  # it is being written all the time
+
+
+def _looked(database: Path) -> str | None:
+    log, index = (database.with_name(f"{database.name}{end}") for end in ("-wal", "-shm"))
     try:
+        told = index.read_bytes()[:48] if index.exists() else b""
         with log.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             head = file.read(32)
-            if not size:
-                return None
-            if len(head) < 32 or head[:3] != b"\x37\x7f\x06":
+            if size and (len(head) < 32 or head[:3] != b"\x37\x7f\x06"):
                 return f"{log.name} ({size} bytes) has no head: nothing in it can be read"
-            return _torn(file.read, size, head, log.name)
+            torn, frames = _torn(file.read, size, head, log.name) if size else (None, 0)
     except FileNotFoundError:
         return None
     except OSError as error:
         return f"{log.name} cannot be read: {error}"
+    # What a process that crashed leaves beside the log: SQLite's wal-index, whose head says how long the log was.
+    of_this_log = len(told) == 48 and told[12] and (not size or told[32:40] == head[16:24])
+    if torn is None and of_this_log and (named := int.from_bytes(told[16:20], sys.byteorder)) > frames:
+        return f"{log.name} ends in the middle: it has {frames} pages, its index {index.name} names {named}"
+    return torn
 
 
-def _torn(read: Callable[[int], bytes], size: int, head: bytes, name: str) -> str | None:
+def _torn(read: Callable[[int], bytes], size: int, head: bytes, name: str) -> tuple[str | None, int]:
+    """What is wrong with the frames of a log, and how many of them there are up to the last commit."""
     page, salts = int.from_bytes(head[8:12]), head[16:24]
     order: Literal["big", "little"] = "big" if head[3] & 1 else "little"
     sums = _checksum(head[:24], (0, 0), order)
-    place, committed = 32, 32
+    frames, committed = 0, 0
     while frame := read(24):
         if len(frame) == 24 and frame[8:16] != salts:
             break  # what an earlier round of the log left behind
-        body = read(page)
+        body, last = read(page), 32 + committed * (24 + page)
         if len(frame) < 24 or len(body) < page:
-            return f"{name} ends in the middle of a page, at byte {size}; committed up to byte {committed}"
+            return f"{name} ends in the middle of a page, at byte {size}; committed up to byte {last}", committed
         sums = _checksum(frame[:8] + body, sums, order)
         if sums != (int.from_bytes(frame[16:20]), int.from_bytes(frame[20:24])):
-            return f"{name} is altered behind byte {place}; committed up to byte {committed}"
-        place += 24 + page
+            return f"{name} is altered behind page {frames}; committed up to byte {last}", committed
+        frames += 1
         if int.from_bytes(frame[4:8]):
-            committed = place
-    if place > committed:
-        return f"{name} ends in the middle of a transaction: {place - committed} bytes after its last commit"
-    return None
+            committed = frames
+    if frames > committed:
+        return (
+            f"{name} ends in the middle of a transaction: {frames - committed} pages after its last commit",
+            committed,
+        )
+    return None, committed
 
 
 def _checksum(data: bytes, sums: tuple[int, int], order: Literal["big", "little"]) -> tuple[int, int]:

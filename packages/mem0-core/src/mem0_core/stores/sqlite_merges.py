@@ -16,7 +16,7 @@ from typing import Any
 from mem0_core.errors import NotFoundError
 from mem0_core.ports import MergePlan, check_space
 from mem0_core.records import Merge, MergeKind, Scope, Triplet, entity_key, new_id
-from mem0_core.stores.sqlite_graph import bury, stays_called
+from mem0_core.stores.sqlite_graph import GraphWriter, bury, stays_called
 from mem0_core.stores.sqlite_rows import (
     SAME_SCOPE,
     exact_ids,
@@ -28,7 +28,7 @@ from mem0_core.stores.sqlite_rows import (
     to_blob,
 )
 from mem0_core.stores.sqlite_vectors import Reader
-from mem0_core.stores.taken import Taken, TakenEdge, becomes, left_of, refuse_built_on, take_out, typed_by
+from mem0_core.stores.taken import Taken, TakenEdge, becomes, left_of, rechained, refuse_built_on, take_out, typed_by
 
 __all__ = ["SQLiteMerges", "forget_merges", "forget_support"]
 
@@ -292,7 +292,7 @@ class _Coming:
     def come(self, scope: Scope, vectors: Mapping[str, Any], dims: int, at: str) -> None:
         alive = [edge for edge in self.taken.edges if self._lives(edge)]
         for edge in reversed(alive):
-            self._take_out(edge, at)
+            self._take_out(edge, scope, at)
         for node in self.taken.nodes:
             self._node(node, scope, to_blob(vectors[node[1]], dims))
         for edge in alive:
@@ -316,7 +316,7 @@ class _Coming:
         source, destination = (self.names.get(end) or _name(self.db, end) for end in (edge.source, edge.destination))
         return Triplet(source, edge.relationship, destination).sentence
 
-    def _take_out(self, edge: TakenEdge, at: str) -> None:
+    def _take_out(self, edge: TakenEdge, scope: Scope, at: str) -> None:
         """Take a relation out of the one that it went into; what became of that meanwhile, became of it as well."""
         if edge.into is None:
             return
@@ -333,6 +333,9 @@ class _Coming:
             "UPDATE edges SET weight = ?, valid_from = ?, changed = ? WHERE row = ?",
             (max(1, left), before, next_seq(self.db, 1), edge.into),
         )
+        own = self.db.execute("SELECT withdrawn FROM evidence WHERE edge = ?", (edge.into,)).fetchall()
+        if own and all(withdrawn for (withdrawn,) in own):  # its memories were updated while the merge stood
+            GraphWriter(self.db, scope, at, 0, "invalidate").settle([edge.into])
 
     def _give_back(self, edge: TakenEdge) -> None:
         db = self.db
@@ -391,6 +394,9 @@ def forget_support(db: sqlite3.Connection, memory: int, scope: Scope) -> None:
     for row, text in standing:
         taken = Taken.read(text)
         left = [edge for edge in taken.edges if _left(db, edge, memory, messages)]
+        for into, told, since in rechained(taken.edges, left):
+            later = "UPDATE edges SET valid_from = ?, changed = ? WHERE row = ? AND valid_from = ?"
+            db.execute(later, (since, next_seq(db, 1), into, told))
         if not left:
             db.execute("DELETE FROM merges WHERE row = ?", (row,))
             continue

@@ -12,7 +12,7 @@ from mem0_core.errors import InputError
 from mem0_core.ports import MergePlan
 from mem0_core.records import Merge
 
-__all__ = ["Taken", "TakenEdge", "becomes", "left_of", "refuse_built_on", "take_out", "typed_by"]
+__all__ = ["Taken", "TakenEdge", "becomes", "left_of", "rechained", "refuse_built_on", "take_out", "typed_by"]
 
 
 @dataclass(slots=True)
@@ -141,3 +141,24 @@ def left_of(edge: TakenEdge, memory: int, messages: set[int]) -> tuple[bool, int
     edge.spoken = [message for message in edge.spoken if message not in messages]
     edge.weight = max(1, edge.weight - lost)
     return stays, lost - own
+
+
+def rechained(edges: Sequence[TakenEdge], left: Sequence[TakenEdge]) -> list[tuple[int, str, str]]:
+    """Of relations that went into one, some are dropped: what the others remember of it is put right.
+
+    Returns:
+        the rows that hold since another time without what is dropped: the row, since when it was told, and since when.
+    """
+    kept = {edge.row for edge in left}
+    told: list[tuple[int, str, str]] = []
+    for into in dict.fromkeys(edge.into for edge in edges if edge.into is not None and edge.row not in kept):
+        chain = [edge for edge in edges if edge.into == into]
+        since = chain[0].was  # None for a row that was made
+        expected = min(one for one in (since, *(edge.valid_from for edge in chain)) if one is not None)
+        for edge in chain:
+            if edge.row in kept:
+                edge.made, edge.was = since is None, since
+                since = edge.valid_from if since is None else min(since, edge.valid_from)
+        if since is not None and since != expected:
+            told.append((into, expected, since))
+    return told
