@@ -1,0 +1,127 @@
+"""What verbs are given, read and checked, so that each says the same of the same mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from mem0_core.errors import InputError, ScopeError
+from mem0_core.filters import Filter, parse_filters
+from mem0_core.policy import REFUSED
+from mem0_core.records import (
+    Axis,
+    Message,
+    Messages,
+    Scope,
+)
+from mem0_core.text import parse_day, parse_messages, parse_time
+
+__all__ = [
+    "address_of",
+    "checked_id",
+    "checked_limit",
+    "checked_threshold",
+    "last_day",
+    "question_of",
+    "refuse",
+    "stamp",
+    "time_of",
+    "utc_now",
+    "utc_today",
+    "write_whole",
+]
+
+
+def address_of(
+    filters: Mapping[str, Any] | None, user_id: str | None, agent_id: str | None, run_id: str | None
+) -> tuple[Scope, Filter | None]:
+    ids, filter = parse_filters(filters)
+    given = {Axis.USER: user_id, Axis.AGENT: agent_id, Axis.RUN: run_id}
+    for axis, value in ids.items():
+        if given[axis] not in (None, value):
+            raise ScopeError(f"{axis} is given twice: {given[axis]!r} and {value!r}")
+        given[axis] = value
+    return Scope(given[Axis.USER], given[Axis.AGENT], given[Axis.RUN]), filter
+
+
+def checked_limit(limit: int | None, top_k: int | None, *, default: int) -> int:
+    if limit is not None and top_k is not None and limit != top_k:
+        raise InputError(f"limit={limit} and top_k={top_k} are two names for one thing")
+    chosen = limit if limit is not None else top_k if top_k is not None else default
+    if not isinstance(chosen, int) or isinstance(chosen, bool) or chosen < 1:
+        raise InputError(f"limit must be a positive whole number, not {chosen!r}")
+    return chosen
+
+
+def checked_id(memory_id: object) -> str:
+    if not isinstance(memory_id, str) or not memory_id:
+        raise InputError(f"a memory's id is a non-empty string, not {memory_id!r}")
+    return memory_id
+
+
+def utc_now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def time_of(timestamp: object, messages: Sequence[Message]) -> str:
+    """The time of an add: what the caller says, else its last message, else now."""
+    if timestamp is not None:
+        return parse_time(timestamp)
+    return next((message.timestamp for message in reversed(messages) if message.timestamp), None) or utc_now()
+
+
+def last_day(expiration_date: str | date | None, ttl: timedelta | float | None) -> str | None:
+    """The last day on which memories are recalled, by either way to say it."""
+    if expiration_date is not None and ttl is not None:
+        raise InputError("expiration_date and ttl are two ways to say one thing")
+    if ttl is not None:
+        span = ttl if isinstance(ttl, timedelta) else timedelta(seconds=ttl)
+        if span <= timedelta(0):
+            raise InputError(f"ttl must be positive, not {ttl!r}")
+        return (datetime.now(UTC) + span).date().isoformat()
+    return None if expiration_date is None else parse_day(expiration_date, "expiration_date")
+
+
+def question_of(query: Messages | None) -> str | None:
+    """What is asked: the text, or the user's last message."""
+    if query is None or isinstance(query, str):
+        return query
+    said = parse_messages(query).messages
+    return next((message.content for message in reversed(said) if message.role == "user"), None)
+
+
+def refuse(text: str) -> str:
+    raise InputError(f"{REFUSED}: {text[:40]!r}")
+
+
+def checked_threshold(threshold: object) -> float | None:
+    if threshold is None:
+        return None
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
+        raise InputError(f"threshold must lie in [0, 1], as scores do, not {threshold!r}")
+    return float(threshold)
+
+
+def stamp() -> str:
+    """The time as part of a file's name, to the microsecond."""
+    return datetime.now(UTC).strftime("%Y%m%d_%H%M%S_%f")
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file or leave what was there."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = file.with_name(f".{file.name}.{stamp()}")
+        try:
+            unfinished.write_text(text, encoding="utf-8")
+            unfinished.replace(file)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error}") from error
+
+
+def utc_today() -> str:
+    return datetime.now(UTC).date().isoformat()

@@ -1,0 +1,149 @@
+"""Looking after a store: copies, checks, counts, and memories of other stores.
+
+Each verb is a flow; `memory.Memory` makes its sync and async forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from mem0_core.errors import InputError
+from mem0_core.flow import Flow, do
+from mem0_core.records import (
+    Scope,
+)
+from mem0_core.verbs.wired import Wired
+
+__all__ = ["Keeping"]
+
+
+class Keeping(Wired):
+    """Looking after a store: copies, checks, counts, and memories of other stores."""
+
+    def _backup(
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> Flow[dict[str, Any]]:
+        """Write all that is committed into one file, while others write; `operations.backup.restore` goes back to it.
+
+        Args:
+            path: the new file.
+            overwrite: replace a file that is there.
+            on_progress: called with how many pages are copied, and how many there are.
+
+        Returns:
+            ``path``, ``bytes`` and ``memories`` of the copy.
+
+        Raises:
+            InputError: the file exists, and `overwrite` is not set. StoreError: the store is not a file of ours.
+        """
+        from mem0_core.operations.backup import back_up
+
+        return (yield from do(back_up, self._store, Path(path), overwrite=overwrite, on_progress=on_progress))
+
+    def _doctor(
+        self,
+        *,
+        mend: bool = True,
+        torn: str | None = None,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> Flow[dict[str, Any]]:
+        """Check the truth, and every projection against it, and mend what can be mended.
+
+        Args:
+            mend: False only looks.
+            torn: what `operations.doctor.torn_log` said of the log before the store was opened.
+            on_progress: called with how many of the checks are done, and how many there are.
+
+        Returns:
+            ``healthy``, what was ``checked``, and ``findings``: each ``where``, ``what``, ``mended``, ``action``. Where
+            the truth lies in a server, only its projections are checked.
+        """
+        from mem0_core.operations.doctor import examine
+
+        return (yield from examine((yield from self._ports()), mend=mend, torn=torn, on_progress=on_progress)).as_dict()
+
+    def _stats(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> Flow[dict[str, Any]]:
+        """How much a scope holds of what; without an id the whole store, with what it takes on disk."""
+        from mem0_core.care import care_of
+        from mem0_core.operations.statistics import statistics
+
+        given = any(value is not None for value in (user_id, agent_id, run_id))
+        scope = Scope(user_id, agent_id, run_id) if given else None
+        return (yield from do(statistics, care_of(self._store), self.config.database, scope))
+
+    def _export(
+        self,
+        path: str | Path,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        format: Literal["jsonl", "csv"] = "jsonl",
+        overwrite: bool = False,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> Flow[dict[str, Any]]:
+        """Write a scope out; without an id everybody's. See `interchange.exporting` for what is in the files.
+
+        Args:
+            path: a file of JSON Lines, or for ``"csv"`` a folder that gets ``nodes.csv`` and ``edges.csv``.
+            format: ``"jsonl"`` or ``"csv"``.
+            overwrite: replace files that are there.
+            on_progress: called with how many lines are written, and None.
+
+        Returns:
+            ``files``, and how much is ``written`` of each kind.
+
+        Raises:
+            InputError: a file exists and `overwrite` is not set, or cannot be written.
+        """
+        from mem0_core.care import care_of
+        from mem0_core.interchange.exporting import export_csv, export_jsonl
+
+        given = any(value is not None for value in (user_id, agent_id, run_id))
+        scope = Scope(user_id, agent_id, run_id) if given else None
+        care = care_of(self._store)
+        if format == "csv":
+            return (yield from do(export_csv, care, Path(path), scope, overwrite=overwrite))
+        if format != "jsonl":
+            raise InputError(f"unknown format {format!r}; there are 'jsonl' and 'csv'")
+        return (yield from do(export_jsonl, care, Path(path), scope, overwrite=overwrite, on_progress=on_progress))
+
+    def _adopt(
+        self,
+        memories: Iterable[Mapping[str, Any]],
+        *,
+        history: Sequence[Mapping[str, Any]] = (),
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> Flow[dict[str, Any]]:
+        """Take memories over from another store, with their ids, times and metadata; what is here already stays.
+
+        They are embedded anew, and without a model rules read their relations. A second call goes on where the first
+        was cut short. A policy has its say on each of them, and on their history.
+
+        Args:
+            memories: each with ``id``, ``memory``, ``created_at``, at least one of user_id, agent_id and run_id, and
+                where there are any ``updated_at``, ``metadata``, ``actor_id``, ``role``, ``expiration_date``.
+            history: rows of mem0's history table, kept under their own ids.
+            on_progress: called with how many memories are done, and how many there are.
+
+        Returns:
+            ``added``, ``known`` (by their id or their words), ``deleted`` (here, since they were taken over), and
+            ``history``, the rows that are new.
+
+        Raises:
+            InputError, ScopeError: one of them cannot be stored, and which; nothing is written.
+        """
+        from mem0_core.care import care_of
+        from mem0_core.pipelines.adopt import adopt, allowed, history_of, items_of
+
+        items, rows = allowed(items_of(memories), history_of(history), self._policy)
+        adopted = yield from adopt((yield from self._ports()), care_of(self._store), items, rows, on_progress)
+        return dict(adopted)
