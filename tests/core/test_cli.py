@@ -94,6 +94,20 @@ def test_the_backend_of_the_model_is_chosen_from_the_shell(
     assert stop.value.code == 2
 
 
+@pytest.mark.parametrize("configured", [True, False])
+def test_local_models_are_looked_for_where_the_configuration_says_else_beside_the_data(
+    configured: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = tmp_path / ("elsewhere" if configured else "data/models")
+    models.mkdir(parents=True)
+    config = tmp_path / "config.json"
+    llm = {"llm": {"provider": "local", "config": {"folder": str(models)}}} if configured else {}
+    config.write_text(json.dumps({**HASH, **llm}))
+    place = ["--path", str(tmp_path / "data"), "--config", str(config)]
+    assert main(["add", "I like tea", "--user", "ann", *place, "--llm-backend", "gguf"]) == 1
+    assert f"there is no model for 'gguf' in {str(models)!r}" in capsys.readouterr().err
+
+
 def test_by_query_merging_and_other_verbs(run: object) -> None:
     assert callable(run)
     assert run("add", "I like green tea", "--user", "ann")

@@ -54,14 +54,16 @@ def _config(options: argparse.Namespace) -> MemoryConfig:
     changes: dict[str, Any] = {"version": "v1.1"}  # the shape this command shows
     if options.path is not None:
         changes["path"] = Path(options.path)
-    config = load_config(options.config)
-    if options.llm_backend is not None:
-        changes["llm"] = _chat(options.llm_backend, config)
-    return config.model_copy(update=changes)
+    config = load_config(options.config).model_copy(update=changes)
+    if options.llm_backend is None:
+        return config
+    return config.model_copy(update={"llm": _chat(options.llm_backend, config)})
 
 
 def _chat(backend: str, config: MemoryConfig) -> Any:
     """The chat model that ``--llm-backend`` names: a configured one of OpenAI's protocol is kept with its keys.
+
+    Local ones are looked for in the configured folder, else in ``models`` beside the data, else in `models_folder`.
 
     Raises:
         ConfigError: there is no model for it. MissingExtra: its library is not installed.
@@ -70,7 +72,9 @@ def _chat(backend: str, config: MemoryConfig) -> Any:
     provider = given.get("provider") if isinstance(given, dict) else str(given or "").partition(":")[0]
     if backend == "openai" and provider in ("openai", "ollama", "vllm", "lmstudio"):
         return given
-    return resolve(backend)
+    folder = given.get("config", {}).get("folder") if isinstance(given, dict) else None
+    beside = config.database.parent / "models"
+    return resolve(backend, folder or (beside if beside.is_dir() else None))
 
 
 def _complain(error: Mem0Error, *, as_json: bool) -> None:

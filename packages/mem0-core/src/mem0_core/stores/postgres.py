@@ -421,7 +421,7 @@ class PostgresStore:
         where, values = _where(scope, filter)
         if as_of is not None:
             where, values = f"{where} AND valid_from <= %s", [*values, as_of]
-        return numbers((yield from ask(f"SELECT row FROM memories WHERE {where}", values)))
+        return numbers((yield from ask(f"SELECT row FROM memories WHERE {where} ORDER BY row", values)))
 
     rows, arows = reads(_rows)
 
@@ -442,7 +442,8 @@ class PostgresStore:
     def _by_rows(self, rows: Sequence[int], *, scope: Scope) -> Steps[dict[int, MemoryItem]]:
         yield from within(scope)
         where, values = scope_sql(scope)
-        return dict((yield from _select(f"WHERE row = ANY (%s::bigint[]) AND {where}", (integers(rows), *values))))
+        tail = f"WHERE row = ANY (%s::bigint[]) AND {where} ORDER BY row"
+        return dict((yield from _select(tail, (integers(rows), *values))))
 
     by_rows, aby_rows = reads(_by_rows)
 

@@ -83,7 +83,8 @@ class TableVectors:
     def _rows(self, scope: Scope) -> Steps[NDArray[np.int64]]:
         yield from within(scope)
         where, values = scope_sql(scope)
-        return numbers((yield from ask(f"SELECT row FROM {self.table} WHERE {where} AND {self.living}", values)))
+        sql = f"SELECT row FROM {self.table} WHERE {where} AND {self.living} ORDER BY row"
+        return numbers((yield from ask(sql, values)))
 
     rows, arows = reads(_rows)
 

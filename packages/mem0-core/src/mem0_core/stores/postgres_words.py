@@ -52,7 +52,7 @@ class PostgresLexicon:
         where = "".join(f" AND m.{other.value} = %s" for other in others)
         part = " AND s.part = %s" if scope.user_id is not None else ""
         found = yield from ask(
-            "SELECT key, (array_agg(s.row))[1:%s] FROM sketches AS s"
+            "SELECT key, (array_agg(s.row ORDER BY s.row))[1:%s] FROM sketches AS s"
             f" CROSS JOIN LATERAL unnest(s.keys) AS key{joined}"
             f" WHERE s.keys && %s::bigint[] AND key = ANY (%s::bigint[]){part}{where} GROUP BY key",
             (most, list(wanted), list(wanted), *([part_of(scope)] if part else []), *others.values()),
