@@ -446,12 +446,6 @@ def forget_support(memory: int, scope: Scope) -> Steps[None]:
                 yield from change(lighter, (lost, seq, part, edge.into))
             if stays:
                 left.append(edge)
-            elif edge.was is not None and edge.was > edge.valid_from:  # only this said that it held so early
-                [seq] = yield from next_seq(1)
-                yield from change(
-                    "UPDATE edges SET valid_from = %s, changed = %s WHERE part = %s AND row = %s AND valid_from = %s",
-                    (edge.was, seq, part, edge.into, edge.valid_from),
-                )
         for into, told, since in rechained(taken.edges, left):
             [seq] = yield from next_seq(1)
             later = "UPDATE edges SET valid_from = %s, changed = %s WHERE part = %s AND row = %s AND valid_from = %s"

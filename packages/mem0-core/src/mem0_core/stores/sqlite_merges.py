@@ -413,7 +413,4 @@ def _left(db: sqlite3.Connection, edge: TakenEdge, memory: int, messages: set[in
     if edge.into is not None and lost > 0:
         sql = "UPDATE edges SET weight = max(1, weight - ?), changed = ? WHERE row = ?"
         db.execute(sql, (lost, next_seq(db, 1), edge.into))
-    if not stays and edge.was is not None and edge.was > edge.valid_from:  # only this said that it held so early
-        sql = "UPDATE edges SET valid_from = ?, changed = ? WHERE row = ? AND valid_from = ?"
-        db.execute(sql, (edge.was, next_seq(db, 1), edge.into, edge.valid_from))
     return stays
