@@ -1,9 +1,9 @@
 """One store of many users: does what one of them asks and adds depend on how many others there are?
 
 The user under measure remembers `Plan.own_memories`; around them are ever larger crowds of `EACH` memories a head,
-whose sessions come in turn, so that nobody's rows lie together. SQLite is filled by `Memory.add_many`, with relations
-by rules; PostgreSQL by migrating such a file. Each truth is measured alike: a `Site` says how it is opened, and how
-large it is.
+whose sessions come in turn, so that nobody's rows lie together. SQLite is filled by `Memory.add_many` (rules find no
+relations in such sentences), PostgreSQL by migrating such a file. Each truth is measured alike: a `Site` says how it is
+opened, and how large it is.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def _fill(report: Report, truth: str, site: Site, own: Sequence[Memo], embedder:
             _import(report, "SQLite, to be migrated", file, own, embedder)
             _migrate(report, truth, str(file.config["path"]), site, len(own))
     every = site.others + len(own)
-    section = f"{truth}: on disk, with history, messages, words and relations"
+    section = f"{truth}: on disk, with history, messages and words"
     report.add(section, f"all of {every:,}", site.size() / 1e6, "MB")
     report.add(section, f"a memory, at {every:,}", site.size() / every, "bytes")
 
