@@ -29,6 +29,10 @@ class TimedEmbedder:
     def name(self) -> str:
         return self._inner.name
 
+    @property
+    def inline(self) -> bool:
+        return bool(getattr(self._inner, "inline", False))
+
     def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
         started = clocks()
         vectors = self._inner.embed(texts, kind=kind)
