@@ -9,9 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-import psycopg
 import pytest
-from psycopg.conninfo import conninfo_to_dict
 
 from mem0_core import Memory
 from mem0_core.cli import main
@@ -24,6 +22,9 @@ from mem0_core.stores.postgres_session import Steps, ask, hold, horizon, next_se
 from mem0_core.stores.postgres_vectors import PgvectorIndex
 from tests.services.postgres_server import PostgresServer, PostgresUnavailable, temporary_server
 from tests.support import MODES, Driven, Mode, texts
+
+psycopg = pytest.importorskip("psycopg")
+conninfo_to_dict = psycopg.conninfo.conninfo_to_dict
 
 pytestmark = pytest.mark.needs_server
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 import psutil
-import psycopg
 import pytest
 
 from tests.services.postgres_server import PostgresUnavailable, postgres_url, temporary_server
+
+psycopg = pytest.importorskip("psycopg")
 
 
 @pytest.mark.needs_server
