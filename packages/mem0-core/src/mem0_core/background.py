@@ -26,9 +26,7 @@ __all__ = ["Background", "Settings"]
 _log = logging.getLogger(__name__)
 
 _LOOK = 0.5  # seconds after which an idle worker looks by itself: other processes put jobs too
-_BREATH = (
-    0.02  # seconds in which whoever woke a worker goes on alone: they share an interpreter, and a reply comes first
-)
+_BREATH = 0.02  # seconds in which whoever woke a worker goes on alone: they share an interpreter, replies come first
 _SETTLED = 2.0  # seconds after which a call that outlives its event loop is over
 _LONGEST = 300.0  # seconds between two tries, at most
 _HOPELESS = 4  # times the tries after which a job is parked even where nothing else went well meanwhile

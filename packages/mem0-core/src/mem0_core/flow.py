@@ -211,11 +211,11 @@ class _Lanes:
         """Let a flow go on with what its last step came to, until it has to wait, or ends."""
         while True:
             try:
-                step = lane.flow.send(last.value) if last.error is None else lane.flow.throw(last.error)
-            except StopIteration as stop:
-                return self._end(lane, _Outcome(stop.value))
+                step = _next(lane.flow, last)
             except BaseException as error:  # noqa: BLE001 - raised where the `both` stands
                 return self._end(lane, _Outcome(error=error))
+            if isinstance(step, _End):
+                return self._end(lane, _Outcome(step.value))
             if isinstance(step, Both):
                 self._fork(step, lane)
                 return None

@@ -18,14 +18,7 @@ from mem0_core.config import MemoryConfig, load_config
 from mem0_core.errors import ConfigError
 from mem0_core.flow import Flow, StepRecord, arun, run
 from mem0_core.policy import Policy
-from mem0_core.ports import (
-    ChatModel,
-    Embedder,
-    GraphIndex,
-    MemoryStore,
-    Reranker,
-    VectorIndex,
-)
+from mem0_core.ports import ChatModel, Embedder, GraphIndex, MemoryStore, Reranker, VectorIndex
 from mem0_core.verbs.changing import Changing
 from mem0_core.verbs.exploring import Exploring
 from mem0_core.verbs.keeping import Keeping

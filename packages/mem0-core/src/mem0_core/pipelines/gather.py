@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Pool", "cut", "outsider", "rank"]
+__all__ = ["Pool", "cut", "outsider", "rank", "within"]
 
 
 class Pool:
@@ -109,17 +109,18 @@ def rank(
     ranking = Ranking(recipe, asked)
     first = yield from pool.read([*pool.near, *brought])
     ranking.add([*(pool.candidate(sketch, related) for sketch in first), *beside])
-    beside_them = _within(ranking.beside(), only)
+    beside_them = within(ranking.beside(), only)
     ranking.add([pool.candidate(sketch, related) for sketch in (yield from pool.read(beside_them))])
     seeds = ranking.seeds()
     names = list(dict.fromkeys([*asked.names, *(name for seed in seeds for name in seed.sketch.words.names)]))[:NAMES]
     named = (yield from pool.named(names)) if seeds else {}
-    reached = _within({row for rows in named.values() if len(rows) <= CROWD for row in rows.tolist()}, only)
+    reached = within({row for rows in named.values() if len(rows) <= CROWD for row in rows.tolist()}, only)
     ranking.add([pool.candidate(sketch, related) for sketch in (yield from pool.read(sorted(reached)))])
     return ranking.best(named)
 
 
-def _within(rows: Iterable[int], only: NDArray[np.int64] | None) -> list[int]:
+def within(rows: Iterable[int], only: NDArray[np.int64] | None) -> list[int]:
+    """Those of `rows` that may be found; None for any."""
     if only is None:
         return list(rows)
     allowed = set(only.tolist())

@@ -11,7 +11,7 @@ what memories said then and no longer say is ranked beside what they say still.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from itertools import islice
@@ -21,7 +21,7 @@ from mem0_core import words
 from mem0_core.errors import ConfigError, QueryError
 from mem0_core.filters import Filter
 from mem0_core.flow import Flow, do
-from mem0_core.pipelines.gather import Pool, cut, outsider, rank
+from mem0_core.pipelines.gather import Pool, cut, outsider, rank, within
 from mem0_core.pipelines.near import check_embedder, embed_texts
 from mem0_core.pipelines.related import Related, recall_relations
 from mem0_core.pipelines.rerank import rerank
@@ -248,7 +248,7 @@ def ranked(ports: Ports, query: Query, reading: Reading, size: int) -> Flow[tupl
     if recipe.is_dense_only:
         return _by_vector(near, reading.beside), len(near) < size
     pool = Pool(ports, query.scope, query.today, reading.asked, reading.vectors, near)
-    brought = _within(reading.related.memories, only)
+    brought = within(reading.related.memories, only)
     if "lexical" in recipe.sources:
         brought += best_by_words(reading.matches, reading.asked.weights, size, only)
     return (yield from rank(pool, recipe, brought, reading.related, reading.beside, only)), len(near) < size
@@ -260,13 +260,6 @@ def _by_vector(near: Sequence[tuple[int, float]], beside: Sequence[Candidate]) -
     found = [Ranked(row, None, False, cut(cosine), {"dense": cut(cosine)}, weights) for row, cosine in near]
     found += [Ranked(None, one.item, one.pending, one.own.dense, {"dense": one.own.dense}, weights) for one in beside]
     return iter(sorted(found, key=lambda each: -each.score))
-
-
-def _within(rows: Iterable[int], only: NDArray[np.int64] | None) -> list[int]:
-    if only is None:
-        return list(rows)
-    allowed = set(only.tolist())
-    return [row for row in rows if row in allowed]
 
 
 def _fetch(ports: Ports, query: Query, ranked: Iterator[Ranked], most: int) -> Flow[list[Hit]]:

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.ports import EdgeRow, GraphChanges, GraphRows, NodeRow, OnConflict, Position, VectorSource
-from mem0_core.records import Days, Entity, Event, Node, Relation, RelationChange, Scope, Triplet, entity_key, unsays
-from mem0_core.stores.postgres_rows import exact_of, ids_of, integers, numbers, part_of, scope_of, scope_sql, stack
+from mem0_core.records import Days, Event, Node, Relation, RelationChange, Scope, entity_key, unsays
+from mem0_core.stores.postgres_rows import exact_of, ids_of, integers, numbers, part_of, scope_sql, stack
 from mem0_core.stores.postgres_session import (
     Database,
     Statement,
@@ -27,7 +27,7 @@ from mem0_core.stores.postgres_session import (
     within,
 )
 from mem0_core.stores.postgres_vectors import TableVectors
-from mem0_core.stores.truth import vector_of
+from mem0_core.stores.truth import node_of, relation_of, vector_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -103,7 +103,7 @@ class PostgresGraph:
         yield from within(scope)
         where, values = scope_sql(scope, "n")
         sql = f"SELECT {_NODE} FROM nodes AS n WHERE n.row = ANY(%s) AND {where}"
-        return {row[0]: _node(row) for row in (yield from ask(sql, (integers(rows), *values)))}
+        return {row[0]: node_of(row) for row in (yield from ask(sql, (integers(rows), *values)))}
 
     nodes_by_rows, anodes_by_rows = reads(_nodes_by_rows)
 
@@ -124,7 +124,7 @@ class PostgresGraph:
         named, merged = yield from together(Statement(sql, asked), Statement(renamed, asked))
         found = [*named.rows, *merged.rows]
         vectors = stack([row[-1] for row in found])
-        return {bytes(row[-2]): (_node(row), vectors[place]) for place, row in enumerate(found)}
+        return {bytes(row[-2]): (node_of(row), vectors[place]) for place, row in enumerate(found)}
 
     nodes_named, anodes_named = reads(_nodes_named)
 
@@ -266,7 +266,7 @@ class PostgresGraph:
         )
         named, said = stack([row[-2] for row in nodes]), stack([row[-2] for row in edges])
         return GraphChanges(
-            nodes=tuple((_node(row), named[place]) for place, row in enumerate(nodes)),
+            nodes=tuple((node_of(row), named[place]) for place, row in enumerate(nodes)),
             relations=tuple((found[row[0]], said[place]) for place, row in enumerate(edges)),
             removed_nodes=tuple(row for (row,) in gone_nodes.rows),
             removed_relations=tuple(row for (row,) in gone_edges.rows),
@@ -292,32 +292,13 @@ def _held(as_of: str | None) -> tuple[str, list[Any]]:
     return "e.valid_from <= %s AND (e.valid_to IS NULL OR e.valid_to > %s)", [as_of, as_of]
 
 
-def _node(row: tuple[Any, ...]) -> Node:
-    return Node(row[0], Entity(row[4], row[5]), scope_of(row[1], row[2], row[3]))
-
-
 def _select(tail: str, values: Sequence[Any], *, evidence: bool = True) -> Steps[list[Relation]]:
     rows = yield from ask(f"SELECT {_RELATION} FROM {_JOINED} {tail}", values)
     memories: dict[int, list[str]] = {}
     days: dict[int, Days] = {}
     if evidence and rows:
         memories, days = yield from _evidence([row[0] for row in rows])
-    return [
-        Relation(
-            row=row[0],
-            scope=scope_of(row[1], row[2], row[3]),
-            triplet=Triplet(row[4], row[5], row[6]),
-            weight=row[7],
-            valid_from=row[8],
-            valid_to=row[9],
-            invalidated_at=row[10],
-            source=row[11],
-            destination=row[12],
-            memories=tuple(memories.get(row[0], ())),
-            days=days.get(row[0]),
-        )
-        for row in rows
-    ]
+    return [relation_of(row, memories.get(row[0], ()), days.get(row[0])) for row in rows]
 
 
 def _among(edges: Sequence[int]) -> Steps[list[Relation]]:

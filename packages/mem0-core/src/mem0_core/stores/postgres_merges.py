@@ -17,7 +17,17 @@ from mem0_core.records import Merge, MergeKind, Scope, Triplet, entity_key, new_
 from mem0_core.stores.postgres_graph import GraphWriter, bury_edges, bury_nodes, next_rows, stays_called
 from mem0_core.stores.postgres_rows import exact_of, ids_of, part_of, scope_of, scope_sql
 from mem0_core.stores.postgres_session import Database, Steps, ask, change, every, hold, next_seq, reads, within, writes
-from mem0_core.stores.taken import Taken, TakenEdge, becomes, left_of, rechained, refuse_built_on, take_out, typed_by
+from mem0_core.stores.taken import (
+    Taken,
+    TakenEdge,
+    becomes,
+    left_of,
+    merge_of,
+    rechained,
+    refuse_built_on,
+    take_out,
+    typed_by,
+)
 from mem0_core.stores.truth import vector_of
 
 __all__ = ["PostgresMerges", "forget_merges", "forget_support"]
@@ -76,7 +86,7 @@ class PostgresMerges:
         yield from within(scope)
         where, values = scope_sql(scope, "m")
         rows = yield from ask(f"SELECT {_MERGE} FROM merges AS m WHERE {where} ORDER BY m.row", values)
-        return [_merge(row) for row in rows]
+        return [merge_of(row, row[-1]) for row in rows]
 
     listed, alisted = reads(_listed)
 
@@ -102,22 +112,6 @@ class PostgresMerges:
 def _check_space(space: tuple[str, int]) -> Steps[None]:
     held = yield from ask("SELECT value FROM meta WHERE key = 'space'")
     check_space(tuple(json.loads(held[0][0])) if held else None, space)
-
-
-def _merge(row: Sequence[Any]) -> Merge:
-    _, id, user, agent, run, kind, name, score, reasons, at, undone, taken, merged = row
-    return Merge(
-        kind=kind,
-        scope=scope_of(user, agent, run),
-        name=name,
-        merged=tuple(merged),
-        score=score,
-        reasons=tuple(json.loads(reasons)),
-        relations=json.loads(taken)["relations"],
-        id=id,
-        at=at,
-        undone=undone,
-    )
 
 
 def _names(nodes: set[int]) -> Steps[dict[int, str]]:
@@ -307,7 +301,7 @@ def _standing(merge_id: str) -> Steps[tuple[int, Merge, Taken]]:
     found = yield from ask(f"SELECT {_MERGE} FROM merges AS m WHERE m.id = %s AND m.undone IS NULL", (merge_id,))
     if not found:
         raise NotFoundError(merge_id)
-    row, merge, taken = found[0][0], _merge(found[0]), Taken.read(found[0][11])
+    row, merge, taken = found[0][0], merge_of(found[0], found[0][-1]), Taken.read(found[0][11])
     sql = f"SELECT taken FROM merges WHERE {_EXACT} AND row > %s AND undone IS NULL"
     later = yield from ask(sql, (*_exact(merge.scope), row))
     refuse_built_on(row, merge, taken, [Taken.read(text) for (text,) in later])

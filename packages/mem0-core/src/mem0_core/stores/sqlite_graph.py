@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.ports import GraphChanges, GraphRows, OnConflict, Position, VectorSource
-from mem0_core.records import Days, Entity, Event, Node, Relation, RelationChange, Scope, Triplet, entity_key, unsays
+from mem0_core.records import Days, Event, Node, Relation, RelationChange, Scope, entity_key, unsays
 from mem0_core.stores.sqlite_rows import (
     SAME_SCOPE,
     chunks,
@@ -21,13 +21,13 @@ from mem0_core.stores.sqlite_rows import (
     marks,
     next_seq,
     numbers,
-    scope_of,
     scope_sql,
     scope_sql_unindexed,
     stack,
     to_blob,
 )
 from mem0_core.stores.sqlite_vectors import Reader, TableVectors
+from mem0_core.stores.truth import node_of, relation_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +86,7 @@ class SQLiteGraph:
         with self._read() as db:
             for chunk in chunks(rows):
                 sql = f"SELECT {_NODE} FROM nodes WHERE row IN ({marks(chunk)}) AND {scope_sql_unindexed(scope)}"
-                found |= {row[0]: _node(row) for row in db.execute(sql, (*chunk, *scope.ids.values()))}
+                found |= {row[0]: node_of(row) for row in db.execute(sql, (*chunk, *scope.ids.values()))}
         return found
 
     def nodes_named(self, scope: Scope, names: Sequence[str]) -> dict[bytes, tuple[Node, NDArray[np.float32]]]:
@@ -99,7 +99,7 @@ class SQLiteGraph:
                     f" WHERE {SAME_SCOPE} AND key IN ({marks(chunk)})"
                 )
                 for row in db.execute(sql, (*exact_ids(scope), *chunk)):
-                    found[row[-2]] = _node(row), from_blob(row[-1])
+                    found[row[-2]] = node_of(row), from_blob(row[-1])
                 gone = f"kind = 'entity' AND standing AND key IN ({marks(chunk)})"
                 renamed = (
                     "SELECT n.row, n.user_id, n.agent_id, n.run_id, n.name, n.type, a.key, vector"
@@ -108,7 +108,7 @@ class SQLiteGraph:
                     " JOIN node_vectors AS v ON v.row = n.row"
                 )
                 for row in db.execute(renamed, (*exact_ids(scope), *chunk)):
-                    found[row[-2]] = _node(row), from_blob(row[-1])
+                    found[row[-2]] = node_of(row), from_blob(row[-1])
         return found
 
     def touching(
@@ -219,7 +219,7 @@ class SQLiteGraph:
                 )
             ]
         return GraphChanges(
-            nodes=tuple((_node(row), from_blob(row[-1])) for row in nodes),
+            nodes=tuple((node_of(row), from_blob(row[-1])) for row in nodes),
             relations=tuple((found[row], from_blob(blob)) for row, _, blob in edges),
             removed_nodes=gone[0],
             removed_relations=gone[1],
@@ -253,30 +253,11 @@ def _held(as_of: str | None) -> tuple[str, list[Any]]:
     return "e.valid_from <= ? AND (e.valid_to IS NULL OR e.valid_to > ?)", [as_of, as_of]
 
 
-def _node(row: tuple[Any, ...]) -> Node:
-    return Node(row[0], Entity(row[4], row[5]), scope_of(row[1], row[2], row[3]))
-
-
 def _relations(db: sqlite3.Connection, tail: str, values: Sequence[Any], *, evidence: bool = True) -> list[Relation]:
     rows = db.execute(f"SELECT {_RELATION} FROM {_JOINED} {tail}", values).fetchall()
     edges = [row[0] for row in rows]
     memories, days = (_memories(db, edges), _days(db, edges)) if evidence else ({}, {})
-    return [
-        Relation(
-            row=row[0],
-            scope=scope_of(row[1], row[2], row[3]),
-            triplet=Triplet(row[4], row[5], row[6]),
-            weight=row[7],
-            valid_from=row[8],
-            valid_to=row[9],
-            invalidated_at=row[10],
-            source=row[11],
-            destination=row[12],
-            memories=tuple(memories.get(row[0], ())),
-            days=days.get(row[0]),
-        )
-        for row in rows
-    ]
+    return [relation_of(row, memories.get(row[0], ()), days.get(row[0])) for row in rows]
 
 
 def _among(db: sqlite3.Connection, edges: Sequence[int]) -> list[Relation]:

@@ -28,7 +28,17 @@ from mem0_core.stores.sqlite_rows import (
     to_blob,
 )
 from mem0_core.stores.sqlite_vectors import Reader
-from mem0_core.stores.taken import Taken, TakenEdge, becomes, left_of, rechained, refuse_built_on, take_out, typed_by
+from mem0_core.stores.taken import (
+    Taken,
+    TakenEdge,
+    becomes,
+    left_of,
+    merge_of,
+    rechained,
+    refuse_built_on,
+    take_out,
+    typed_by,
+)
 
 __all__ = ["SQLiteMerges", "forget_merges", "forget_support"]
 
@@ -76,7 +86,7 @@ class SQLiteMerges:
         where, values = scope_sql(scope)
         with self._read() as db:
             rows = db.execute(f"SELECT {_MERGE} FROM merges AS m WHERE {where} ORDER BY m.row", values).fetchall()
-        return [_merge(row) for row in rows]
+        return [merge_of(row, json.loads(row[-1])) for row in rows]
 
     def called(self, scope: Scope, kind: MergeKind, *, exact: bool = False) -> dict[bytes, str]:
         where, values = (SAME_SCOPE, list(exact_ids(scope))) if exact else scope_sql(scope)
@@ -93,22 +103,6 @@ class SQLiteMerges:
 def _check_space(db: sqlite3.Connection, space: tuple[str, int]) -> None:
     held = db.execute("SELECT value FROM meta WHERE key = 'space'").fetchone()
     check_space(tuple(json.loads(held[0])) if held else None, space)
-
-
-def _merge(row: tuple[Any, ...]) -> Merge:
-    _, id, user, agent, run, kind, name, score, reasons, at, undone, taken, merged = row
-    return Merge(
-        kind=kind,
-        scope=scope_of(user, agent, run),
-        name=name,
-        merged=tuple(json.loads(merged)),
-        score=score,
-        reasons=tuple(json.loads(reasons)),
-        relations=json.loads(taken)["relations"],
-        id=id,
-        at=at,
-        undone=undone,
-    )
 
 
 # --- doing it ----------------------------------------------------------------------------------------------------
@@ -272,7 +266,7 @@ def _standing(db: sqlite3.Connection, merge_id: str) -> tuple[int, Merge, Taken,
     found = db.execute(f"SELECT {_MERGE} FROM merges AS m WHERE id = ? AND undone IS NULL", (merge_id,)).fetchone()
     if found is None:
         raise NotFoundError(merge_id)
-    merge = _merge(found)
+    merge = merge_of(found, json.loads(found[-1]))
     sql = f"SELECT taken FROM merges WHERE {SAME_SCOPE} AND row > ? AND undone IS NULL"
     later = db.execute(sql, (*exact_ids(merge.scope), found[0])).fetchall()
     return found[0], merge, Taken.read(found[11]), [Taken.read(text) for (text,) in later]

@@ -11,8 +11,19 @@ from typing import Any
 from mem0_core.errors import InputError
 from mem0_core.ports import MergePlan
 from mem0_core.records import Merge
+from mem0_core.stores.truth import scope_of
 
-__all__ = ["Taken", "TakenEdge", "becomes", "left_of", "rechained", "refuse_built_on", "take_out", "typed_by"]
+__all__ = [
+    "Taken",
+    "TakenEdge",
+    "becomes",
+    "left_of",
+    "merge_of",
+    "rechained",
+    "refuse_built_on",
+    "take_out",
+    "typed_by",
+]
 
 
 @dataclass(slots=True)
@@ -78,6 +89,23 @@ def becomes(plan: MergePlan, edge: TakenEdge) -> tuple[int, str, int] | None:
 def typed_by(nodes: Sequence[Sequence[Any]]) -> str:
     """The type that those which go bring to the one that stays."""
     return next((type for _, _, type in nodes if type), "")
+
+
+def merge_of(row: Sequence[Any], merged: Sequence[str]) -> Merge:
+    """The merge in a row; what was `merged`, which each store keeps in its own way, stands at the row's end."""
+    _, id, user, agent, run, kind, name, score, reasons, at, undone, taken, _ = row
+    return Merge(
+        kind=kind,
+        scope=scope_of(user, agent, run),
+        name=name,
+        merged=tuple(merged),
+        score=score,
+        reasons=tuple(json.loads(reasons)),
+        relations=json.loads(taken)["relations"],
+        id=id,
+        at=at,
+        undone=undone,
+    )
 
 
 def refuse_built_on(row: int, merge: Merge, taken: Taken, later: Iterable[Taken]) -> None:

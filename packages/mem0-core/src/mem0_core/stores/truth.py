@@ -10,7 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 from mem0_core.errors import StoreError
 from mem0_core.ports import Job, Sketch
-from mem0_core.records import Axis, Change, Event, MemoryItem, Message, Scope, new_id, outlives
+from mem0_core.records import (
+    Axis,
+    Change,
+    Days,
+    Entity,
+    Event,
+    MemoryItem,
+    Message,
+    Node,
+    Relation,
+    Scope,
+    Triplet,
+    new_id,
+    outlives,
+)
 from mem0_core.words import Words, plain
 
 if TYPE_CHECKING:
@@ -96,6 +110,28 @@ def said_of(item: MemoryItem, to_json: Callable[[Any], str], seq: int) -> tuple[
 
 
 # --- a plan ------------------------------------------------------------------------------------------------------
+
+
+def node_of(row: Sequence[Any]) -> Node:
+    """The node in a row: its number, its scope's ids, name, type."""
+    return Node(row[0], Entity(row[4], row[5]), scope_of(row[1], row[2], row[3]))
+
+
+def relation_of(row: Sequence[Any], memories: Sequence[str], days: Days | None) -> Relation:
+    """The relation in a row: its number, its scope's ids, the triplet, weight, three times, its nodes' numbers."""
+    return Relation(
+        row=row[0],
+        scope=scope_of(row[1], row[2], row[3]),
+        triplet=Triplet(row[4], row[5], row[6]),
+        weight=row[7],
+        valid_from=row[8],
+        valid_to=row[9],
+        invalidated_at=row[10],
+        source=row[11],
+        destination=row[12],
+        memories=tuple(memories),
+        days=days,
+    )
 
 
 def aims_at(change: Change, found: MemoryItem | None) -> bool:

@@ -10,12 +10,7 @@ from typing import Any
 from mem0_core.errors import InputError, ScopeError
 from mem0_core.filters import Filter, parse_filters
 from mem0_core.policy import REFUSED
-from mem0_core.records import (
-    Axis,
-    Message,
-    Messages,
-    Scope,
-)
+from mem0_core.records import Axis, Message, Messages, Scope
 from mem0_core.text import parse_day, parse_messages, parse_time
 
 __all__ = [

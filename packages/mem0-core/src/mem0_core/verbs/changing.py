@@ -12,19 +12,9 @@ from mem0_core.flow import Flow, do
 from mem0_core.pipelines import upkeep
 from mem0_core.pipelines.by_query import Match, delete_matches, matches, update_matches
 from mem0_core.policy import judged
-from mem0_core.ports import (
-    Ports,
-)
-from mem0_core.records import (
-    ByQueryResult,
-    MemoryDict,
-    Scope,
-)
-from mem0_core.shapes import (
-    by_query_dict,
-    done_dict,
-    memory_dict,
-)
+from mem0_core.ports import Ports
+from mem0_core.records import ByQueryResult, MemoryDict, Scope
+from mem0_core.shapes import by_query_dict, done_dict, memory_dict
 from mem0_core.text import check_metadata
 from mem0_core.verbs.arguments import (
     address_of,

@@ -12,21 +12,8 @@ from typing import Literal
 
 from mem0_core.errors import InputError
 from mem0_core.flow import Flow, do
-from mem0_core.records import (
-    MergeDict,
-    MergeResult,
-    PathDict,
-    QueryResult,
-    RelationDict,
-    Scope,
-)
-from mem0_core.shapes import (
-    merge_dict,
-    merge_result,
-    path_dict,
-    query_dict,
-    relation_dict,
-)
+from mem0_core.records import MergeDict, MergeResult, PathDict, QueryResult, RelationDict, Scope
+from mem0_core.shapes import merge_dict, merge_result, path_dict, query_dict, relation_dict
 from mem0_core.text import parse_time
 from mem0_core.verbs.arguments import checked_id, checked_limit, checked_threshold, stamp, utc_now, write_whole
 from mem0_core.verbs.wired import Wired

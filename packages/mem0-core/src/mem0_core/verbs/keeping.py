@@ -11,9 +11,7 @@ from typing import Any, Literal
 
 from mem0_core.errors import InputError
 from mem0_core.flow import Flow, do
-from mem0_core.records import (
-    Scope,
-)
+from mem0_core.records import Scope
 from mem0_core.verbs.wired import Wired
 
 __all__ = ["Keeping"]
@@ -75,8 +73,7 @@ class Keeping(Wired):
         from mem0_core.care import care_of
         from mem0_core.operations.statistics import statistics
 
-        given = any(value is not None for value in (user_id, agent_id, run_id))
-        scope = Scope(user_id, agent_id, run_id) if given else None
+        scope = _scope_or_all(user_id, agent_id, run_id)
         return (yield from do(statistics, care_of(self._store), self.config.database, scope))
 
     def _export(
@@ -107,8 +104,7 @@ class Keeping(Wired):
         from mem0_core.care import care_of
         from mem0_core.interchange.exporting import export_csv, export_jsonl
 
-        given = any(value is not None for value in (user_id, agent_id, run_id))
-        scope = Scope(user_id, agent_id, run_id) if given else None
+        scope = _scope_or_all(user_id, agent_id, run_id)
         care = care_of(self._store)
         if format == "csv":
             return (yield from do(export_csv, care, Path(path), scope, overwrite=overwrite))
@@ -147,3 +143,9 @@ class Keeping(Wired):
         items, rows = allowed(items_of(memories), history_of(history), self._policy)
         adopted = yield from adopt((yield from self._ports()), care_of(self._store), items, rows, on_progress)
         return dict(adopted)
+
+
+def _scope_or_all(user_id: str | None, agent_id: str | None, run_id: str | None) -> Scope | None:
+    """The scope of the ids that are given; None, which is everybody, where there are none."""
+    given = any(value is not None for value in (user_id, agent_id, run_id))
+    return Scope(user_id, agent_id, run_id) if given else None

@@ -18,10 +18,7 @@ from mem0_core.pipelines.converse import summarise
 from mem0_core.pipelines.remember import remember
 from mem0_core.pipelines.request import PROCEDURAL, Prompts, Request, heard, options_of, request_of
 from mem0_core.policy import check_sizes, governed
-from mem0_core.ports import (
-    Job,
-    Lease,
-)
+from mem0_core.ports import Job, Lease
 from mem0_core.records import (
     AddManyResult,
     AddResult,
@@ -31,12 +28,7 @@ from mem0_core.records import (
     Scope,
     is_valid_text,
 )
-from mem0_core.shapes import (
-    UsageCounter,
-    added_dict,
-    job_dict,
-    relations_dict,
-)
+from mem0_core.shapes import UsageCounter, added_dict, job_dict, relations_dict
 from mem0_core.text import check_metadata, parse_messages
 from mem0_core.verbs.arguments import checked_limit, last_day, time_of, utc_now, utc_today
 from mem0_core.verbs.wired import Wired

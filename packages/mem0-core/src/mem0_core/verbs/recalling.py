@@ -27,13 +27,7 @@ from mem0_core.records import (
     Scope,
     SearchResult,
 )
-from mem0_core.shapes import (
-    found_dict,
-    memory_dict,
-    message_dict,
-    missing_dict,
-    relation_dict,
-)
+from mem0_core.shapes import found_dict, memory_dict, message_dict, missing_dict, relation_dict
 from mem0_core.text import parse_day, parse_time
 from mem0_core.tokens import estimated_tokens
 from mem0_core.verbs.arguments import address_of, checked_id, checked_limit, checked_threshold, question_of, utc_today

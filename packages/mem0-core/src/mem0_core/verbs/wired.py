@@ -10,12 +10,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from mem0_core.background import Background
-from mem0_core.config import (
-    MemoryConfig,
-    check_provider,
-    load_config,
-    open_log,
-)
+from mem0_core.config import MemoryConfig, check_provider, load_config, open_log
 from mem0_core.errors import StoreError
 from mem0_core.flow import Flow, StepRecord, do, observe
 from mem0_core.policy import Limits, Policy, Rates
@@ -32,10 +27,7 @@ from mem0_core.ports import (
     VectorIndex,
 )
 from mem0_core.recipes import recipe_of
-from mem0_core.records import (
-    AddResult,
-    SearchResult,
-)
+from mem0_core.records import AddResult, SearchResult
 from mem0_core.wiring import (
     Foreign,
     component,
