@@ -231,7 +231,7 @@ def assert_whole(store: MemoryStore) -> set[str]:
     rows = [item.row for item in items if item.row is not None]
     said = {item.text for item in items}
     assert len(store.vectors(rows)[0]) == len(items)
-    assert len(store.lexicon.sketches(ALICE, rows, today="2025-01-01")) == len(items)
+    assert len(store.lexicon.sketches(ALICE, rows, today="2025-01-01").found) == len(items)
     assert {message.content for message in store.talk.messages(ALICE)} == said
     assert all([row.event for row in store.history(item.id)] == ["ADD"] for item in items)
     return said

@@ -930,7 +930,7 @@ class MemoryStoreContract:
     def sketch(self, store: MemoryStore, item: MemoryItem, scope: Scope | None = None) -> Sketch | None:
         row = store.row(item.id)
         found = store.lexicon.sketches(scope or item.scope, [] if row is None else [row], today="2024-01-01")
-        return found.get(row) if row is not None else None
+        return next(iter(found.found), None)
 
     def test_a_memory_is_found_by_its_words_its_names_and_its_speaker(self, store: MemoryStore) -> None:
         self.add(store, "We went running with Anna Smith", actor_id="Bob Marley")
@@ -988,8 +988,9 @@ class MemoryStoreContract:
         (item,) = self.add(store, "Did Anna buy the red car?", actor_id="Bob", role="user")
         sketch = self.sketch(store, item)
         assert sketch is not None
-        assert sketch.words == read_words("Did Anna buy the red car?", "Bob")
-        assert (sketch.words.length, sketch.words.asks, sketch.words.names) == (6, True, ("anna",))
+        words = read_words("Did Anna buy the red car?", "Bob")
+        assert (sketch.terms, sketch.names) == (" ".join(words.terms), "\n".join(words.names))
+        assert (sketch.length, sketch.asks, sketch.names) == (6, True, "anna")
         assert (sketch.actor_id, sketch.role, sketch.at) == ("Bob", "user", AT)
         assert (sketch.before, sketch.after) == (None, None)
         assert self.sketch(store, item, BOB) is None
@@ -1007,10 +1008,12 @@ class MemoryStoreContract:
         middle = self.sketch(store, two)
         assert middle is not None
         assert (middle.before, middle.after) == (store.row(one.id), store.row(three.id))
-        assert list(store.lexicon.neighbours([middle.before or 0, middle.after or 0]).values()) == [
-            ["tea", "first"],
-            ["tea", "last"],
-        ]
+        rows = [store.row(item.id) or 0 for item in (one, two, three)]
+        beside = {rows[0]: "tea first", rows[2]: "tea last"}
+        for asked in ([rows[1]], rows[:2], rows):
+            found = store.lexicon.sketches(ALICE, asked, today="2024-01-01")
+            assert sorted(sketch.row or 0 for sketch in found.found) == asked
+            assert found.beside == {row: terms for row, terms in beside.items() if row not in asked}
         last = self.sketch(store, three)
         assert last is not None
         assert last.after is None

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         Scope,
         Usage,
     )
-    from mem0_core.words import Words
 
 __all__ = [
     "Around",
@@ -64,6 +63,7 @@ __all__ = [
     "Reply",
     "Reranker",
     "Sketch",
+    "Sketches",
     "Summary",
     "Talk",
     "Task",
@@ -266,21 +266,40 @@ class Sketch(NamedTuple):
     """What ranking needs to know of a memory.
 
     Attributes:
-        at: ISO 8601 time the memory is from.
-        row: its number in the store; None for what is not in the store as it is ranked (a message that waits to be
+        row: its number in the store; 0 for what is not in the store as it is ranked (a message that waits to be
             remembered, what a memory said before).
         session: the number of what it was said with, a run or one add; None for said by itself.
+        length: how many words it has, those that say nothing included.
+        asks: whether it ends with a question.
+        terms: `words.Words.terms`, between spaces.
+        names: `words.Words.names`, between newlines.
+        at: ISO 8601 time the memory is from.
         before, after: rows of the memories said just before and after it in its session.
     """
 
-    words: Words
+    row: int
+    session: int | None
+    length: int
+    asks: bool
+    terms: str
+    names: str
     actor_id: str | None
     role: str | None
     at: str
-    row: int | None = None
-    session: int | None = None
     before: int | None = None
     after: int | None = None
+
+
+class Sketches(NamedTuple):
+    """Memories as ranking sees them.
+
+    Attributes:
+        found: each of them.
+        beside: the terms, between spaces, of those said just before or after one of them, where they are not found.
+    """
+
+    found: list[Sketch]
+    beside: dict[int, str]
 
 
 class Lexicon(Protocol):
@@ -296,12 +315,8 @@ class Lexicon(Protocol):
         """
         ...
 
-    def sketches(self, scope: Scope, rows: Sequence[int], *, today: str) -> dict[int, Sketch]:
+    def sketches(self, scope: Scope, rows: Sequence[int], *, today: str) -> Sketches:
         """The living memories among `rows` that lie in `scope` and have not expired before `today`."""
-        ...
-
-    def neighbours(self, rows: Sequence[int]) -> dict[int, Sequence[str]]:
-        """The terms of memories that sketches name as said before or after them."""
         ...
 
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from mem0_core.recipes import Recipe, shortness
@@ -30,14 +31,14 @@ __all__ = [
     "CROWD",
     "NAMES",
     "Asked",
+    "Bearing",
     "Candidate",
+    "Matches",
     "Ranked",
     "Ranking",
-    "Said",
     "best_by_words",
     "bm25",
     "informative",
-    "said",
 ]
 
 _TOKEN = re.compile(r"[^\W_]+")  # works_at is two words
@@ -110,23 +111,55 @@ def best_by_words(
     return [int(row) for row in rows[best]]
 
 
-def lexical(weights: Mapping[str, float], counts: Mapping[str, int], length: int, typical: float = _TYPICAL) -> float:
-    """BM25 of a text that has the words of a query so often, as a number in [0, 1)."""
-    if not counts:
-        return 0.0
-    norm = _K1 * (1 - _B + _B * length / typical)
-    total = sum([weights[word] * count * (_K1 + 1) / (count + norm) for word, count in counts.items()])
-    return total / (total + _HALF)
+class Matches:
+    """How texts match a query, a place in each array for a text: what scoring does over and over, NumPy does at once.
 
+    Place 0 is that of no text, which has no words and no cosine.
 
-def said(terms: Sequence[str], weights: Mapping[str, float], dense: float) -> Said:
-    """How a memory with these terms, and this cosine, matches a query whose words weigh so much."""
-    if weights.keys().isdisjoint(terms):  # as of most memories
-        return Said({}, len(terms), dense)
-    counts: dict[str, int] = {}
-    for term in [term for term in terms if term in weights]:  # few of many are: a comprehension passes them fastest
-        counts[term] = counts.get(term, 0) + 1
-    return Said(counts, len(terms), dense, lexical(weights, counts, len(terms)))
+    Args:
+        weights: what each word of the query weighs, see `informative`.
+
+    Attributes:
+        dense: the cosine of each text to the query, in [0, 1], (n,).
+    """
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        import numpy as np
+
+        self._columns = {word: column for column, word in enumerate(weights)}
+        self._weights = np.array(list(weights.values()), dtype=np.float64)
+        self._counts = np.zeros((1, len(weights)))  # how often a text has each of the query's words
+        self._lengths = np.zeros(1)  # how many terms it has
+        self.dense = np.zeros(1)
+
+    def add(self, texts: Sequence[str], cosines: Sequence[float]) -> int:
+        """Add texts, the terms of each between spaces; returns the place of the first."""
+        import numpy as np
+
+        first, columns = len(self.dense), len(self._weights)
+        terms = [text.split(" ") if text else () for text in texts]
+        lengths = np.fromiter(map(len, terms), np.int64, len(terms))
+        found = np.fromiter(map(self._columns.get, chain.from_iterable(terms), repeat(-1)), np.int64, lengths.sum())
+        cells = np.repeat(np.arange(len(texts)) * columns, lengths) + found
+        counts = np.bincount(cells[found >= 0], minlength=len(texts) * columns).reshape(len(texts), columns)
+        self._counts = np.concatenate([self._counts, counts])
+        self._lengths = np.concatenate([self._lengths, lengths])
+        self.dense = np.concatenate([self.dense, np.clip(np.array(cosines, dtype=np.float64), 0.0, 1.0)])
+        return first
+
+    def lexical(self, *places: NDArray[np.int64]) -> NDArray[np.float64]:
+        """BM25 of each text, as a number in [0, 1); of several places, of the texts in them together."""
+        import numpy as np
+
+        counts, lengths = self._counts[places[0]], self._lengths[places[0]]
+        typical = np.full(len(counts), _TYPICAL)
+        for more in places[1:]:
+            counts, lengths = counts + self._counts[more], lengths + self._lengths[more]
+            typical[more > 0] = len(places) * _TYPICAL
+        norm = _K1 * (1 - _B + _B * lengths / typical)
+        total = (counts * (_K1 + 1) / (counts + norm[:, None])) @ self._weights
+        scores: NDArray[np.float64] = total / (total + _HALF)
+        return scores
 
 
 # --- candidates --------------------------------------------------------------------------------------------------
@@ -151,44 +184,36 @@ class Asked:
     dates: tuple[TimeSpan, ...] = ()
 
 
-class Said(NamedTuple):
-    """How a memory matches the query by itself.
-
-    Attributes:
-        counts: how often it has each of the query's words.
-        length: how many terms it has.
-        dense: its cosine to the query, in [0, 1].
-        lexical: what that comes to, see `lexical`.
-    """
-
-    counts: Mapping[str, int]
-    length: int
-    dense: float
-    lexical: float = 0.0
-
-
 class Candidate(NamedTuple):
     """A memory that a source brought.
 
     Attributes:
-        beside: those said just before and after it.
-        graph: the relevance of the nearest relation it supports.
-        said: how often the relations it supports were said.
-        path: how well a traversal of the graph reached it.
-        told: the days that the relations it supports are told of.
+        place: its place in the `Matches`.
+        before, after: those of what was said just before and after it; 0 for nothing.
         item: the memory itself, where it is not in the store as it is ranked.
         pending: it is a message that waits to be remembered.
     """
 
     sketch: Sketch
-    own: Said
-    beside: tuple[Said, ...] = ()
-    graph: float = 0.0
-    said: int = 0
-    path: float = 0.0
-    told: Sequence[Days] = ()
+    place: int
+    before: int = 0
+    after: int = 0
     item: MemoryItem | None = None
     pending: bool = False
+
+
+class Bearing(NamedTuple):
+    """What relations say of memories, by their rows.
+
+    Attributes:
+        support: the relevance of the nearest relation it supports, and how often those it supports were said.
+        paths: how well a traversal of the graph reached it.
+        told: the days that the relations it supports are told of.
+    """
+
+    support: Mapping[int, tuple[float, int]]
+    paths: Mapping[int, float]
+    told: Mapping[int, Sequence[Days]]
 
 
 class Ranked(NamedTuple):
@@ -206,16 +231,39 @@ class Ranked(NamedTuple):
     weights: Mapping[str, float]
 
 
+class _Batch(NamedTuple):
+    """Candidates by columns."""
+
+    sketches: list[Sketch]
+    rows: list[int]
+    own: NDArray[np.int64]
+    before: NDArray[np.int64]
+    after: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate]) -> _Batch:
+        import numpy as np
+
+        sketches = [candidate.sketch for candidate in candidates]
+        places = np.array([candidate[1:4] for candidate in candidates], dtype=np.int64).reshape(-1, 3)
+        return cls(sketches, [sketch.row for sketch in sketches], *places.T)
+
+
 class Ranking:
     """Scores candidates, in the order: `add` what the sources brought -> `seeds` of the walk -> `add` -> `best`.
 
     What kind of text it is, and who is named, is told by the first that are added.
     """
 
-    def __init__(self, recipe: Recipe, asked: Asked) -> None:
+    def __init__(self, recipe: Recipe, asked: Asked, matches: Matches, bearing: Bearing) -> None:
+        import numpy as np
+
         self._recipe = recipe
         self._asked = asked
+        self._matches = matches
+        self._bearing = bearing
         self._candidates: list[Candidate] = []
+        self._rows = np.zeros(0, dtype=np.int64)  # of the candidates, 0 for what is not in the store
         self._signals: dict[str, NDArray[np.float64]] = {}
         self._weights: dict[str, float] = {}
         self._named: str | None = None
@@ -226,13 +274,15 @@ class Ranking:
         if self._weights and not candidates:
             return
         if not self._weights:
-            lengths = sorted(candidate.sketch.words.length for candidate in candidates)
+            lengths = sorted(candidate.sketch.length for candidate in candidates)
             self._weights = self._recipe.weights(shortness(lengths[len(lengths) // 2] if lengths else 0))
             self._named = _the_one(self._asked.speakers, candidates)
+        batch = _Batch.of(candidates)
         for name in self._weights.keys() - _LATER:
-            values = np.array(getattr(self, f"_{name}")(candidates), dtype=np.float64)
+            values = np.asarray(getattr(self, f"_{name}")(batch), dtype=np.float64)
             self._signals[name] = np.concatenate([self._signals[name], values]) if self._candidates else values
         self._candidates += candidates
+        self._rows = np.concatenate([self._rows, np.array(batch.rows, dtype=np.int64)])
 
     def beside(self) -> list[int]:
         """Rows of what was said just before and after the best so far, where that counts: answers follow questions."""
@@ -258,7 +308,9 @@ class Ranking:
         for place in self._first(len(self._candidates)):
             one = self._candidates[place]
             signals = dict(zip(names, (values[place] for values in columns), strict=True))
-            yield Ranked(one.sketch.row, one.item, one.pending, max(0.0, scale(sums[place])), signals, self._weights)
+            yield Ranked(
+                one.sketch.row or None, one.item, one.pending, max(0.0, scale(sums[place])), signals, self._weights
+            )
 
     def _sums(self) -> NDArray[np.float64]:
         import numpy as np
@@ -272,73 +324,60 @@ class Ranking:
         """Places of the best so far; the newer of equals first."""
         import numpy as np
 
-        rows = np.array([candidate.sketch.row or 0 for candidate in self._candidates])
-        found: list[int] = np.lexsort((-rows, -self._sums()))[:most].tolist()
+        found: list[int] = np.lexsort((-self._rows, -self._sums()))[:most].tolist()
         return found
 
-    # --- signals: a method for each, over all candidates -----------------------------------------------------------
+    # --- signals: a method for each, over some candidates ----------------------------------------------------------
 
-    def _dense(self, candidates: Sequence[Candidate]) -> list[float]:
-        return [candidate.own.dense for candidate in candidates]
+    def _dense(self, batch: _Batch) -> NDArray[np.float64]:
+        return self._matches.dense[batch.own]
 
-    def _context_dense(self, candidates: Sequence[Candidate]) -> list[float]:
-        return [
-            (candidate.own.dense + sum([said.dense for said in candidate.beside])) / (1 + len(candidate.beside))
-            if candidate.beside
-            else candidate.own.dense
-            for candidate in candidates
-        ]
+    def _context_dense(self, batch: _Batch) -> NDArray[np.float64]:
+        dense, before, after = self._matches.dense, batch.before, batch.after
+        mean: NDArray[np.float64] = (dense[batch.own] + dense[before] + dense[after]) / (1 + (before > 0) + (after > 0))
+        return mean
 
-    def _bm25(self, candidates: Sequence[Candidate]) -> list[float]:
-        return [candidate.own.lexical for candidate in candidates]
+    def _bm25(self, batch: _Batch) -> NDArray[np.float64]:
+        return self._matches.lexical(batch.own)
 
-    def _context_bm25(self, candidates: Sequence[Candidate]) -> list[float]:
-        return [self._in_context(candidate.own, candidate.beside) for candidate in candidates]
+    def _context_bm25(self, batch: _Batch) -> NDArray[np.float64]:
+        return self._matches.lexical(batch.own, batch.before, batch.after)
 
-    def _speaker(self, candidates: Sequence[Candidate]) -> list[float]:
+    def _speaker(self, batch: _Batch) -> list[bool]:
         named = self._named
-        return [float(named is not None and candidate.sketch.actor_id == named) for candidate in candidates]
+        return [named is not None and sketch.actor_id == named for sketch in batch.sketches]
 
-    def _role(self, candidates: Sequence[Candidate]) -> list[float]:
-        sketches = (candidate.sketch for candidate in candidates)
-        return [float(sketch.actor_id is None and sketch.role == "user") for sketch in sketches]
+    def _role(self, batch: _Batch) -> list[bool]:
+        return [sketch.actor_id is None and sketch.role == "user" for sketch in batch.sketches]
 
-    def _question(self, candidates: Sequence[Candidate]) -> list[float]:
-        return [float(candidate.sketch.words.asks) for candidate in candidates]
+    def _question(self, batch: _Batch) -> list[bool]:
+        return [sketch.asks for sketch in batch.sketches]
 
-    def _date(self, candidates: Sequence[Candidate]) -> list[float]:
+    def _date(self, batch: _Batch) -> list[float]:
         dates = self._asked.dates
         if not dates:
-            return [0.0] * len(candidates)
-        days = [candidate.sketch.at[:10] for candidate in candidates]
+            return [0.0] * len(batch.sketches)
+        days = [sketch.at[:10] for sketch in batch.sketches]
         fits = {day: fit(dates, date.fromisoformat(day)) for day in set(days)}
-        told = [max((fit_days(dates, days) for days in candidate.told), default=0.0) for candidate in candidates]
-        return [max(fits[day], fitting) for day, fitting in zip(days, told, strict=True)]
+        told = [self._bearing.told.get(row, ()) for row in batch.rows]
+        told_of = [max((fit_days(dates, some) for some in its), default=0.0) for its in told]
+        return [max(fits[day], fitting) for day, fitting in zip(days, told_of, strict=True)]
 
-    def _graph(self, candidates: Sequence[Candidate]) -> list[float]:
-        return [candidate.graph for candidate in candidates]
+    def _graph(self, batch: _Batch) -> list[float]:
+        support = self._bearing.support
+        return [support.get(row, (0.0, 0))[0] for row in batch.rows]
 
-    def _evidence(self, candidates: Sequence[Candidate]) -> list[float]:
-        return [candidate.said / (candidate.said + _SAID_OFTEN) for candidate in candidates]
+    def _evidence(self, batch: _Batch) -> list[float]:
+        often = [self._bearing.support.get(row, (0.0, 0))[1] for row in batch.rows]
+        return [said / (said + _SAID_OFTEN) for said in often]
 
-    def _path(self, candidates: Sequence[Candidate]) -> list[float]:
-        return [candidate.path for candidate in candidates]
+    def _path(self, batch: _Batch) -> list[float]:
+        return [self._bearing.paths.get(row, 0.0) for row in batch.rows]
 
-    def _recency(self, candidates: Sequence[Candidate]) -> list[float]:
+    def _recency(self, batch: _Batch) -> list[float]:
         now = self._asked.now
-        ages = (now - datetime.fromisoformat(candidate.sketch.at) for candidate in candidates)
+        ages = (now - datetime.fromisoformat(sketch.at) for sketch in batch.sketches)
         return [0.5 ** (max(0.0, age.total_seconds()) / 86_400 / _MONTH) for age in ages]
-
-    def _in_context(self, own: Said, beside: Sequence[Said]) -> float:
-        """BM25 of a memory together with those said before and after it."""
-        if not beside:
-            return own.lexical
-        counts, length = dict(own.counts), own.length
-        for said in beside:
-            length += said.length
-            for word, count in said.counts.items():
-                counts[word] = counts.get(word, 0) + count
-        return lexical(self._asked.weights, counts, length, typical=3 * _TYPICAL)
 
     def _session(self) -> list[float]:
         """For each candidate a third of the sum of the best three of its session: how much of it is to the point."""
@@ -364,7 +403,7 @@ class Ranking:
         crowds = {name: rows.tolist() for name, rows in named.items() if 0 < len(rows) <= CROWD}
         sums = self._sums()
         best = [(self._candidates[place].sketch.row, float(sums[place])) for place in self._first(SEEDS)]
-        start = _shares({row: max(0.0, total) ** 2 for row, total in best if row is not None})
+        start = _shares({row: max(0.0, total) ** 2 for row, total in best if row})
         asked = [name for name in self._asked.names if name in crowds]
         for name in asked:
             for row in crowds[name]:
@@ -376,7 +415,7 @@ class Ranking:
                 names_of.setdefault(row, []).append(name)
         for _ in range(_WALKS):
             ranks = _step(ranks, start, names_of, crowds)
-        found = (ranks.get(candidate.sketch.row or 0, 0.0) for candidate in self._candidates)
+        found = (ranks.get(candidate.sketch.row, 0.0) for candidate in self._candidates)
         return [rank / (rank + _HALF_RANK) for rank in found]
 
 

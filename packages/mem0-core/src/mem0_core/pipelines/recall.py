@@ -21,12 +21,12 @@ from mem0_core import words
 from mem0_core.errors import ConfigError, QueryError
 from mem0_core.filters import Filter
 from mem0_core.flow import Flow, do
-from mem0_core.pipelines.gather import Pool, cut, outsider, rank, within
+from mem0_core.pipelines.gather import Outsider, Pool, cut, rank, within
 from mem0_core.pipelines.near import check_embedder, embed_texts
 from mem0_core.pipelines.related import Related, recall_relations
 from mem0_core.pipelines.rerank import rerank
 from mem0_core.ports import Graph, Job, Ports
-from mem0_core.ranking import COMMON, Asked, Candidate, Ranked, best_by_words, informative
+from mem0_core.ranking import COMMON, Asked, Ranked, best_by_words, informative
 from mem0_core.recipes import HYBRID, Recipe
 from mem0_core.records import Hit, MemoryItem, Message, Relation, Scope, content_hash, is_expired, is_valid_text
 from mem0_core.text import SPEAKERS
@@ -148,7 +148,7 @@ class Reading:
         vectors: the query's, (1, dims).
         matches: for each word of the query the rows of the memories that have it.
         only: the rows that may be found; None for all of the scope.
-        beside: candidates that are not in the store as they are ranked.
+        beside: memories that are not in the store as they are ranked.
     """
 
     asked: Asked
@@ -156,7 +156,7 @@ class Reading:
     matches: Mapping[str, NDArray[np.int64]]
     related: Related
     only: NDArray[np.int64] | None
-    beside: list[Candidate]
+    beside: list[Outsider]
 
 
 def read(ports: Ports, query: Query) -> Flow[Reading]:
@@ -187,7 +187,7 @@ def read(ports: Ports, query: Query) -> Flow[Reading]:
     only = None
     if query.filter is not None or query.as_of is not None:
         only = yield from do(ports.store.rows, query.scope, filter=query.filter, as_of=query.as_of)
-    beside = yield from (_past if query.as_of is not None else _unlearnt)(ports, query, vectors, asked)
+    beside = yield from (_past if query.as_of is not None else _unlearnt)(ports, query, vectors)
     return Reading(asked, vectors, matches, related, only, beside)
 
 
@@ -254,11 +254,12 @@ def ranked(ports: Ports, query: Query, reading: Reading, size: int) -> Flow[tupl
     return (yield from rank(pool, recipe, brought, reading.related, reading.beside, only)), len(near) < size
 
 
-def _by_vector(near: Sequence[tuple[int, float]], beside: Sequence[Candidate]) -> Iterator[Ranked]:
+def _by_vector(near: Sequence[tuple[int, float]], beside: Sequence[Outsider]) -> Iterator[Ranked]:
     """`rank` for recipes that count nothing but the cosine, and need to read nothing for it."""
     weights = {"dense": 1.0}
     found = [Ranked(row, None, False, cut(cosine), {"dense": cut(cosine)}, weights) for row, cosine in near]
-    found += [Ranked(None, one.item, one.pending, one.own.dense, {"dense": one.own.dense}, weights) for one in beside]
+    for item, cosine, pending in beside:
+        found.append(Ranked(None, item, pending, cut(cosine), {"dense": cut(cosine)}, weights))
     return iter(sorted(found, key=lambda each: -each.score))
 
 
@@ -284,7 +285,7 @@ def _aged(hit: Hit, query: Query) -> Hit:
     return replace(hit, score=hit.score * 0.5 ** (days / query.half_life))
 
 
-def _unlearnt(ports: Ports, query: Query, vectors: NDArray[np.float32], asked: Asked) -> Flow[list[Candidate]]:
+def _unlearnt(ports: Ports, query: Query, vectors: NDArray[np.float32]) -> Flow[list[Outsider]]:
     """The last messages that were put off and are not remembered yet: an agent must not forget the last turn."""
     if query.filter is not None or not query.unlearnt:
         return []
@@ -295,7 +296,7 @@ def _unlearnt(ports: Ports, query: Query, vectors: NDArray[np.float32], asked: A
     theirs = yield from embed_texts(ports, [message.content for _, message in messages])
     cosines = (theirs @ vectors[0]).tolist()
     return [
-        outsider(_as_item(job, message), cosine, asked, pending=True)
+        Outsider(_as_item(job, message), cosine, pending=True)
         for (job, message), cosine in zip(messages, cosines, strict=True)
     ]
 
@@ -313,7 +314,7 @@ def _as_item(job: Job, message: Message) -> MemoryItem:
     )
 
 
-def _past(ports: Ports, query: Query, vectors: NDArray[np.float32], asked: Asked) -> Flow[list[Candidate]]:
+def _past(ports: Ports, query: Query, vectors: NDArray[np.float32]) -> Flow[list[Outsider]]:
     """What memories said then and say no longer. There is little of it: it is scanned."""
     assert query.as_of is not None
     items, theirs = yield from do(ports.store.past, query.scope, as_of=query.as_of, filter=query.filter)
@@ -321,9 +322,7 @@ def _past(ports: Ports, query: Query, vectors: NDArray[np.float32], asked: Asked
         return []
     cosines = (theirs @ vectors[0]).tolist()
     return [
-        outsider(item, cosine, asked)
-        for item, cosine in zip(items, cosines, strict=True)
-        if not is_expired(item, query.today)
+        Outsider(item, cosine) for item, cosine in zip(items, cosines, strict=True) if not is_expired(item, query.today)
     ]
 
 

@@ -10,11 +10,11 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from mem0_core.ports import Sketch
+from mem0_core.ports import Sketch, Sketches
 from mem0_core.records import Axis, MemoryItem, Scope
 from mem0_core.stores.postgres_rows import ids_of, integers, part_of, scope_of, scope_sql
 from mem0_core.stores.postgres_session import Database, Steps, ask, change, every, reads, within
-from mem0_core.stores.truth import narrowest, session_of, sketch_of, words_said
+from mem0_core.stores.truth import narrowest, session_of, words_said
 from mem0_core.words import read, reading
 
 if TYPE_CHECKING:
@@ -28,7 +28,8 @@ SKETCH_COLUMNS = "session, length, asks, terms, names, keys"
 
 # In the order of one index, or a search for what stands alone would read all sketches that there are.
 _BESIDE = (
-    "SELECT o.session, o.row FROM sketches AS o WHERE o.part = {0} AND (o.session, o.row) {1} (s.session, s.row)"
+    "SELECT o.session, o.row, o.terms FROM sketches AS o"
+    " WHERE o.part = {0} AND (o.session, o.row) {1} (s.session, s.row)"
     " ORDER BY o.part {2}, o.session {2}, o.row {2} LIMIT 1"
 )
 
@@ -51,40 +52,38 @@ class PostgresLexicon:
         joined = " JOIN memories AS m ON m.part = s.part AND m.row = s.row" if others else ""
         where = "".join(f" AND m.{other.value} = %s" for other in others)
         part = " AND s.part = %s" if scope.user_id is not None else ""
+        # Word by word, each to its limit: all in one scan would take every row's keys apart, seven times as long.
         found = yield from ask(
-            "SELECT key, (array_agg(s.row ORDER BY s.row))[1:%s] FROM sketches AS s"
-            f" CROSS JOIN LATERAL unnest(s.keys) AS key{joined}"
-            f" WHERE s.keys && %s::bigint[] AND key = ANY (%s::bigint[]){part}{where} GROUP BY key",
-            (most, list(wanted), list(wanted), *([part_of(scope)] if part else []), *others.values()),
+            f"SELECT k.key, array(SELECT s.row FROM sketches AS s{joined}"
+            f" WHERE s.keys @> ARRAY[k.key]{part}{where} LIMIT %s) FROM unnest(%s::bigint[]) AS k (key)",
+            (*([part_of(scope)] if part else []), *others.values(), most, list(wanted)),
         )
-        return {wanted[key]: np.array(rows, dtype=np.int64) for key, rows in found}
+        return {wanted[key]: np.array(rows, dtype=np.int64) for key, rows in found if rows}
 
     postings, apostings = reads(_postings)
 
-    def _sketches(self, scope: Scope, rows: Sequence[int], *, today: str) -> Steps[dict[int, Sketch]]:
+    def _sketches(self, scope: Scope, rows: Sequence[int], *, today: str) -> Steps[Sketches]:
         yield from within(scope)
         where, values = scope_sql(scope, "m")
         one = scope.user_id is not None  # part, told to each table that is read: so only that partition is looked at
         where, part = (f"s.part = %s AND {where}", "%s") if one else (where, "s.part")
         its = [part_of(scope)] if one else []
-        found = yield from ask(
+        rows_found = yield from ask(
             "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at,"
-            " CASE b.session WHEN s.session THEN b.row END, CASE a.session WHEN s.session THEN a.row END"
+            " CASE b.session WHEN s.session THEN b.row END, CASE a.session WHEN s.session THEN a.row END,"
+            " CASE b.session WHEN s.session THEN b.terms END, CASE a.session WHEN s.session THEN a.terms END"
             " FROM sketches AS s JOIN memories AS m ON m.part = s.part AND m.row = s.row"
             f" LEFT JOIN LATERAL ({_BESIDE.format(part, '<', 'DESC')}) AS b ON true"
             f" LEFT JOIN LATERAL ({_BESIDE.format(part, '>', 'ASC')}) AS a ON true"
             f" WHERE s.row = ANY (%s::bigint[]) AND {where} AND (m.expiration_date IS NULL OR m.expiration_date >= %s)",
             (*its, *its, integers(rows), *its, *values, today),
         )
-        return {row[0]: sketch_of(row) for row in found}
+        beside = {row[9]: row[11] for row in rows_found} | {row[10]: row[12] for row in rows_found}
+        for row in (None, *(row[0] for row in rows_found)):
+            beside.pop(row, None)
+        return Sketches([Sketch(*row[:11]) for row in rows_found], beside)
 
     sketches, asketches = reads(_sketches)
-
-    def _neighbours(self, rows: Sequence[int]) -> Steps[dict[int, Sequence[str]]]:
-        sql = "SELECT row, terms FROM sketches WHERE row = ANY (%s::bigint[])"
-        return {row: terms.split() for row, terms in (yield from ask(sql, (integers(rows),)))}
-
-    neighbours, aneighbours = reads(_neighbours)
 
 
 def sketch_row(item: MemoryItem, session: int) -> tuple[Any, ...]:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.errors import StoreError
-from mem0_core.ports import Job, Sketch
+from mem0_core.ports import Job
 from mem0_core.records import (
     Axis,
     Change,
@@ -25,7 +25,7 @@ from mem0_core.records import (
     new_id,
     outlives,
 )
-from mem0_core.words import Words, plain
+from mem0_core.words import plain
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,7 +46,6 @@ __all__ = [
     "said_of",
     "scope_of",
     "session_of",
-    "sketch_of",
     "vector_of",
     "what_goes_first",
     "words_said",
@@ -213,13 +212,6 @@ def words_said(terms: Iterable[str], names: Iterable[str], speaker: str | None) 
 def narrowest(scope: Scope) -> Axis:
     """The id of a scope that the fewest memories share."""
     return Axis.RUN if scope.run_id else Axis.USER if scope.user_id else Axis.AGENT
-
-
-def sketch_of(row: Sequence[Any]) -> Sketch:
-    """Of ``(row, session, length, asks, terms, names, actor_id, role, created_at, before, after)``."""
-    number, session, length, asks, terms, names, actor_id, role, at, before, after = row
-    words = Words(tuple(terms.split()), tuple(names.split("\n")) if names else (), length, bool(asks))
-    return Sketch(words, actor_id, role, at, number, session, before, after)
 
 
 # --- vectors -----------------------------------------------------------------------------------------------------
