@@ -7,12 +7,12 @@ import contextlib
 import contextvars
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import pytest
 
-from mem0_core.flow import Both, Call, Flow, StepRecord, arun, both, do, observe, run
+from mem0_core.flow import Both, Call, Flow, StepRecord, arun, both, do, each, later, observe, run
 
 
 class Calculator:
@@ -325,3 +325,82 @@ def test_a_flow_that_is_cancelled_in_its_turn_passes_it_on() -> None:
 
     ended = asyncio.run(main())
     assert [one for one in ended if one == "done"] == ["done"] * 6
+
+
+# --- calls in one go ---------------------------------------------------------------------------------------------
+
+
+class Batching:
+    """An object that makes several calls in one go."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[str, int]] = []
+
+    def half(self, value: int) -> int:
+        raise AssertionError("made by itself")
+
+    def third(self, value: int) -> int:
+        raise AssertionError("made by itself")
+
+
+def _in_one_go(calls: Sequence[Call], kind: str = "sync") -> list[int]:
+    owner = cast(Any, calls[0].method).__self__
+    owner.made.append((kind, len(calls)))
+    return [call.args[0] // (2 if call.method.__name__ == "half" else 3) for call in calls]
+
+
+async def _in_one_go_awaited(calls: Sequence[Call]) -> list[int]:
+    return _in_one_go(calls, "async")
+
+
+for method in (Batching.half, Batching.third):
+    vars(method).update(together=_in_one_go, atogether=_in_one_go_awaited)
+
+
+def test_each_gives_the_results_of_its_calls_in_their_order(drive: Drive) -> None:
+    calculator = Calculator()
+    assert drive(each(later(calculator.double, 1), later(len, "abc"), later(calculator.double, 2, plus=1))) == [2, 3, 5]
+    assert drive(each()) == []
+
+
+def test_each_makes_calls_in_one_go_where_their_object_can(drive: Drive) -> None:
+    batching = Batching()
+    assert drive(each(later(batching.half, 6), later(batching.third, 6))) == [3, 2]
+    assert batching.made in ([("sync", 2)], [("async", 2)])
+    with pytest.raises(AssertionError, match="made by itself"):
+        drive(each(later(batching.half, 6), later(len, "abc")))
+
+
+def test_the_first_error_of_each_is_thrown_in(drive: Drive) -> None:
+    calculator = Calculator()
+
+    def flow() -> Flow[str]:
+        try:
+            yield from each(later(calculator.double, 1), later(calculator.fail), later(calculator.double, 2))
+        except ValueError as error:
+            return str(error)
+        return "no error"
+
+    assert drive(flow()) == "no"
+    assert len(calculator.made) == 1
+
+
+def test_what_only_computes_does_so_in_each_too(drive: Drive) -> None:
+    computing = Computing()
+
+    def flow() -> Flow[None]:
+        yield from each(later(computing.compute), later(computing.compute))
+        yield from do(computing.compute)
+
+    drive(flow())
+    assert len(computing.threads) == 3
+    assert len(set(computing.threads)) == 1
+
+
+def test_observe_is_told_of_every_call_of_each(drive: Drive) -> None:
+    calculator, seen = Calculator(), list[StepRecord]()
+    assert drive(observe(each(later(calculator.double, 1), later(len, "ab")), seen.append)) == [2, 2]
+    assert [(record.call.name, record.result) for record in seen] == [("Calculator.double", 2), ("len", 2)]
+    with pytest.raises(ValueError, match="no"):
+        drive(observe(each(later(calculator.fail), later(len, "ab")), seen.append))
+    assert isinstance(seen[-1].error, ValueError)

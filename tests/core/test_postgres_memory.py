@@ -13,8 +13,9 @@ import pytest
 
 from mem0_core import Memory
 from mem0_core.cli import main
-from mem0_core.contracts import AT, SPACE, an_item, changes_of, in_threads
+from mem0_core.contracts import AT, SPACE, an_item, changes_of, in_threads, unit_vectors
 from mem0_core.errors import ConfigError, StoreError
+from mem0_core.flow import each, later, run
 from mem0_core.ports import MemoryStore
 from mem0_core.records import Message, Scope
 from mem0_core.stores.postgres import PostgresStore
@@ -231,7 +232,8 @@ def assert_whole(store: MemoryStore) -> set[str]:
     rows = [item.row for item in items if item.row is not None]
     said = {item.text for item in items}
     assert len(store.vectors(rows)[0]) == len(items)
-    assert len(store.lexicon.sketches(ALICE, rows, today="2025-01-01").found) == len(items)
+    sketches = store.lexicon.sketches(ALICE, rows, today="2025-01-01", vector=unit_vectors(1)[0])
+    assert len(sketches.found) == len(items)
     assert {message.content for message in store.talk.messages(ALICE)} == said
     assert all([row.event for row in store.history(item.id)] == ["ADD"] for item in items)
     return said
@@ -411,6 +413,10 @@ def test_a_role_of_few_rights_serves_a_memory_and_sees_one_scope_at_a_time(
         assert [item.text for item in store.find(Scope(agent_id="agent"))] == ["bob's"]
         index = PgvectorIndex(store)
         assert len(index.nearest(ALICE, changes_of([an_item("x")])[0].vector.reshape(1, -1), 5)[0]) == 2
+        space, places = run(each(later(store.space), later(store.memory_vectors.position, ALICE)))
+        assert (space, places) == (SPACE, store.memory_vectors.position(ALICE))
+        with pytest.raises(AssertionError, match="one scope"):
+            run(each(*(later(store.memory_vectors.position, scope) for scope in (ALICE, bob))))
         assert store.erase_scope(ALICE, at=AT, purge=True) == 2
         forgetful = _Forgetful(store)
         assert forgetful.texts_in(bob) == ["bob's"]
@@ -493,6 +499,36 @@ def test_with_citus_tables_are_distributed_beside_one_another(capsys: pytest.Cap
 
 
 # --- what a search costs -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("recipe", "most"), [("hybrid", 6), ("mem0", 3)])
+def test_a_search_asks_the_server_a_few_times(
+    config: dict[str, Any], mode: Mode, recipe: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a network each time is a round trip: what needs nothing of one another's results is asked for in one go."""
+    from mem0_core.stores import postgres_session
+
+    asked: list[Any] = []
+
+    def recording(do: Any) -> Any:
+        def record(db: Any, step: Any, database: Any) -> Any:
+            if not isinstance(step, postgres_session._Within):
+                asked.append(step)
+            return do(db, step, database)
+
+        return record
+
+    for name in ("_do", "_ado"):
+        monkeypatch.setattr(postgres_session, name, recording(getattr(postgres_session, name)))
+    turns = [{"role": "user", "content": f"I had dish {number} with tea"} for number in range(20)]
+    driven = Driven(Memory.from_config({**config, "recipe": recipe}), mode)
+    driven.add_many(turns, user_id="alice")
+    driven.search("which dish?", user_id="alice")
+    asked.clear()
+    assert len(driven.search("which dish did I have with tea?", user_id="alice")["results"]) == 10
+    assert len(asked) <= most
+    driven.close()
 
 
 @pytest.mark.slow

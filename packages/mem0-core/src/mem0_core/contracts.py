@@ -929,7 +929,8 @@ class MemoryStoreContract:
 
     def sketch(self, store: MemoryStore, item: MemoryItem, scope: Scope | None = None) -> Sketch | None:
         row = store.row(item.id)
-        found = store.lexicon.sketches(scope or item.scope, [] if row is None else [row], today="2024-01-01")
+        rows = [] if row is None else [row]
+        found = store.lexicon.sketches(scope or item.scope, rows, today="2024-01-01", vector=unit_vectors(1)[0])
         return next(iter(found.found), None)
 
     def test_a_memory_is_found_by_its_words_its_names_and_its_speaker(self, store: MemoryStore) -> None:
@@ -1008,12 +1009,18 @@ class MemoryStoreContract:
         middle = self.sketch(store, two)
         assert middle is not None
         assert (middle.before, middle.after) == (store.row(one.id), store.row(three.id))
-        rows = [store.row(item.id) or 0 for item in (one, two, three)]
+        rows, query = [store.row(item.id) or 0 for item in (one, two, three)], unit_vectors(1, seed=5)[0]
+        stored, vectors = store.vectors(rows)
+        cosines = dict(zip(stored.tolist(), (vectors @ query).tolist(), strict=True))
         beside = {rows[0]: "tea first", rows[2]: "tea last"}
         for asked in ([rows[1]], rows[:2], rows):
-            found = store.lexicon.sketches(ALICE, asked, today="2024-01-01")
-            assert sorted(sketch.row or 0 for sketch in found.found) == asked
+            found = store.lexicon.sketches(ALICE, asked, today="2024-01-01", vector=query)
+            assert sorted(sketch.row for sketch in found.found) == asked
             assert found.beside == {row: terms for row, terms in beside.items() if row not in asked}
+            assert found.cosines in (
+                {},
+                {row: pytest.approx(cosines[row], abs=1e-3) for row in {*asked, *found.beside}},
+            )
         last = self.sketch(store, three)
         assert last is not None
         assert last.after is None

@@ -4,7 +4,8 @@ A pipeline is a generator that yields calls it has not made: ``reply = yield fro
 `run` makes the calls; `arun` awaits each call's ``a<method>`` twin where its object has one, and runs it in a
 thread where it has none; those that only compute follow one another in the same thread. Errors are thrown *into* the
 flow, so ``try/except`` around a ``yield from`` works.
-Two flows run side by side with `both`; `observe` wraps a flow so that a hook sees every step.
+Two flows run side by side with `both`, calls that need nothing of one another are made in one go with `each`; `observe`
+wraps a flow so that a hook sees every step.
 
 The form is that of psycopg 3's generators and httpx's ``auth_flow``.
 """
@@ -23,7 +24,7 @@ from threading import Event, Thread
 from typing import Any, ParamSpec, TypeAlias, TypeGuard, TypeVar
 from weakref import WeakKeyDictionary
 
-__all__ = ["Both", "Call", "Flow", "Step", "StepRecord", "arun", "both", "do", "observe", "run"]
+__all__ = ["Both", "Call", "Flow", "Step", "StepRecord", "arun", "both", "do", "each", "later", "observe", "run"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -81,6 +82,48 @@ def do(method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> Flow[T]:
     return result
 
 
+def later(method: Callable[P, Any], *args: P.args, **kwargs: P.kwargs) -> Call:
+    """A call for `each`."""
+    return Call(method, args, kwargs)
+
+
+def each(*calls: Call) -> Flow[list[Any]]:
+    """Ask the driver for calls that need nothing of one another; their results in this order, or the first error.
+
+    They are made one after the other, unless all of their methods have one attribute ``together``, a function of such
+    calls that makes them in one go (and ``atogether``, its twin): a database answers them in one round trip.
+    """
+    owner = _Each(calls) if all(call.inline for call in calls) else _EachAwaited(calls)
+    return (yield from do(owner.make))
+
+
+class _Each:
+    """Calls that are made as one."""
+
+    def __init__(self, calls: tuple[Call, ...]) -> None:
+        self.calls = calls
+        self.inline = all(call.inline for call in calls)
+
+    def make(self) -> list[Any]:
+        together = self._shared("together")
+        return [call.make() for call in self.calls] if together is None else together(self.calls)
+
+    def _shared(self, name: str) -> Callable[[tuple[Call, ...]], Any] | None:
+        """The attribute that all the methods have, if it is one and the same."""
+        found = {getattr(call.method, name, None) for call in self.calls}
+        return found.pop() if len(found) == 1 else None
+
+
+class _EachAwaited(_Each):
+    """Calls of which some wait."""
+
+    async def amake(self) -> list[Any]:
+        together = self._shared("atogether")
+        if together is not None:
+            return list(await together(self.calls))
+        return [await _acall(call) for call in self.calls]
+
+
 def both(first: Flow[A], second: Flow[B]) -> Flow[tuple[A, B]]:
     """Run two flows at once and return both results; the first error (in this order) is raised when both ended."""
     results: tuple[A, B] = yield Both(first, second)
@@ -92,20 +135,34 @@ def observe(flow: Flow[T], hook: Callable[[StepRecord], None]) -> Flow[T]:
     try:
         step = next(flow)
         while True:
-            started = time.perf_counter()
             try:
-                result = yield _observed(step, hook)
+                result = yield from _watched(step, hook)
             except Exception as error:  # noqa: BLE001 - the flow decides, it is thrown in
-                _tell(hook, step, started, error=error)
                 step = flow.throw(error)
             else:
-                _tell(hook, step, started, result=result)
                 step = flow.send(result)
     except StopIteration as stop:
         value: T = stop.value
         return value
     finally:
         flow.close()
+
+
+def _watched(step: Step, hook: Callable[[StepRecord], None]) -> Flow[Any]:
+    """What a step comes to, of which `hook` is told; the calls of an `each` one by one, so that it is told of each."""
+    if isinstance(step, Call) and isinstance(owner := getattr(step.method, "__self__", None), _Each):
+        results = []
+        for call in owner.calls:
+            results.append((yield from _watched(call, hook)))  # noqa: PERF401 - a comprehension cannot yield
+        return results
+    started = time.perf_counter()
+    try:
+        result = yield _observed(step, hook)
+    except Exception as error:
+        _tell(hook, step, started, error=error)
+        raise
+    _tell(hook, step, started, result=result)
+    return result
 
 
 def _observed(step: Step, hook: Callable[[StepRecord], None]) -> Step:

@@ -296,10 +296,13 @@ class Sketches(NamedTuple):
     Attributes:
         found: each of them.
         beside: the terms, between spaces, of those said just before or after one of them, where they are not found.
+        cosines: of all these, by row, to the vector that was asked with; empty where the store would have to read all
+            the vectors for it, as an index has them at hand.
     """
 
     found: list[Sketch]
     beside: dict[int, str]
+    cosines: Mapping[int, float]
 
 
 class Lexicon(Protocol):
@@ -315,8 +318,12 @@ class Lexicon(Protocol):
         """
         ...
 
-    def sketches(self, scope: Scope, rows: Sequence[int], *, today: str) -> Sketches:
-        """The living memories among `rows` that lie in `scope` and have not expired before `today`."""
+    def sketches(self, scope: Scope, rows: Sequence[int], *, today: str, vector: NDArray[np.float32]) -> Sketches:
+        """The living memories among `rows` that lie in `scope` and have not expired before `today`.
+
+        Args:
+            vector: the query's, (dims,).
+        """
         ...
 
 

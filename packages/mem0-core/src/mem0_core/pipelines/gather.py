@@ -64,7 +64,9 @@ class Pool:
         fresh = [row for row in dict.fromkeys(rows) if row not in self._read]
         if not fresh:
             return []
-        sketches, beside = yield from do(self._ports.store.lexicon.sketches, self._scope, fresh, today=self._today)
+        read = self._ports.store.lexicon.sketches
+        sketches, beside, cosines = yield from do(read, self._scope, fresh, today=self._today, vector=self._vectors[0])
+        self._cosines |= cosines
         self._read.update([sketch.row for sketch in sketches])
         if self.asked.dates and self._ports.graph is not None:
             self.told |= yield from do(self._ports.store.graph.told, [sketch.row for sketch in sketches])

@@ -15,17 +15,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mem0_core import words
 from mem0_core.errors import ConfigError, QueryError
 from mem0_core.filters import Filter
-from mem0_core.flow import Flow, do
+from mem0_core.flow import Flow, do, each, later
 from mem0_core.pipelines.gather import Outsider, Pool, cut, rank, within
-from mem0_core.pipelines.near import check_embedder, embed_texts
+from mem0_core.pipelines.near import embed_texts
 from mem0_core.pipelines.related import Related, recall_relations
 from mem0_core.pipelines.rerank import rerank
-from mem0_core.ports import Graph, Job, Ports
+from mem0_core.ports import Graph, Job, Ports, check_space
 from mem0_core.ranking import COMMON, Asked, Ranked, best_by_words, informative
 from mem0_core.recipes import HYBRID, Recipe
 from mem0_core.records import Hit, MemoryItem, Message, Relation, Scope, content_hash, is_expired, is_valid_text
@@ -166,15 +166,11 @@ def read(ports: Ports, query: Query) -> Flow[Reading]:
     about, and vectors know nobody. ("What did Maya buy?" lies nearer to all that names Maya than to what she bought.)
     """
     _check(ports, query)
-    yield from check_embedder(ports)
-    text, lexicon, recipe = query.text[:_READ], ports.store.lexicon, query.recipe
-    telling = [word for word in dict.fromkeys(words.plain(text)) if not words.is_stop_word(word)][:_TERMS]
-    speakers = frozenset((yield from do(lexicon.postings, query.scope, telling, kind="speaker", most=1)))
+    text, recipe = query.text[:_READ], query.recipe
+    known = yield from _looked_up(ports, query, text)
+    check_space(known["space"], (ports.embedder.name, ports.embedder.dims))
+    speakers, matches = frozenset(known.get("speakers", ())), known.get("matches", {})
     vectors = yield from embed_texts(ports, [_without(query.text, speakers)], kind="query")
-    matches: Mapping[str, NDArray[np.int64]] = {}
-    if "lexical" in recipe.sources or not recipe.signals.isdisjoint({"bm25", "context_bm25"}):
-        terms = list(dict.fromkeys(words.terms(text)))[:_TERMS]
-        matches = yield from do(lexicon.postings, query.scope, terms, kind="term", most=COMMON)
     now = datetime.fromisoformat(query.as_of) if query.as_of else datetime.now(UTC)
     asked = Asked(
         now=now,
@@ -183,12 +179,34 @@ def read(ports: Ports, query: Query) -> Flow[Reading]:
         names=_names(text, speakers) if "pagerank" in recipe.signals else (),
         dates=spans(text, query.reference or now.date()) if "date" in recipe.signals else (),
     )
-    related = (yield from _related(ports, ports.graph, query, vectors)) if ports.graph else Related()
+    related = Related()
+    if ports.graph is not None and known["relations"].seq:  # there was never any: most users of a store without a model
+        related = yield from _related(ports, ports.graph, query, vectors)
     only = None
     if query.filter is not None or query.as_of is not None:
         only = yield from do(ports.store.rows, query.scope, filter=query.filter, as_of=query.as_of)
-    beside = yield from (_past if query.as_of is not None else _unlearnt)(ports, query, vectors)
+    if query.as_of is not None:
+        beside = yield from _past(ports, query, vectors)
+    else:
+        beside = yield from _pending(ports, known.get("unlearnt", ()), vectors)
     return Reading(asked, vectors, matches, related, only, beside)
+
+
+def _looked_up(ports: Ports, query: Query, text: str) -> Flow[dict[str, Any]]:
+    """What the store knows of a query that nothing has to be computed for, in one go."""
+    store, recipe, scope = ports.store, query.recipe, query.scope
+    telling = [word for word in dict.fromkeys(words.plain(text)) if not words.is_stop_word(word)][:_TERMS]
+    terms = list(dict.fromkeys(words.terms(text)))[:_TERMS]
+    calls = {"space": later(store.space)}
+    if telling:
+        calls["speakers"] = later(store.lexicon.postings, scope, telling, kind="speaker", most=1)
+    if terms and ("lexical" in recipe.sources or not recipe.signals.isdisjoint({"bm25", "context_bm25"})):
+        calls["matches"] = later(store.lexicon.postings, scope, terms, kind="term", most=COMMON)
+    if ports.graph is not None:
+        calls["relations"] = later(store.graph.relation_vectors.position, scope)
+    if query.as_of is None and query.filter is None and query.unlearnt:
+        calls["unlearnt"] = later(store.jobs.unlearnt, scope, limit=_UNLEARNT)
+    return dict(zip(calls, (yield from each(*calls.values())), strict=True))
 
 
 def _names(text: str, speakers: frozenset[str]) -> tuple[str, ...]:
@@ -285,11 +303,10 @@ def _aged(hit: Hit, query: Query) -> Hit:
     return replace(hit, score=hit.score * 0.5 ** (days / query.half_life))
 
 
-def _unlearnt(ports: Ports, query: Query, vectors: NDArray[np.float32]) -> Flow[list[Outsider]]:
+def _pending(
+    ports: Ports, waiting: Sequence[tuple[Job, Message]], vectors: NDArray[np.float32]
+) -> Flow[list[Outsider]]:
     """The last messages that were put off and are not remembered yet: an agent must not forget the last turn."""
-    if query.filter is not None or not query.unlearnt:
-        return []
-    waiting = yield from do(ports.store.jobs.unlearnt, query.scope, limit=_UNLEARNT)
     messages = [(job, said) for job, said in waiting if said.role in SPEAKERS and said.content.strip()]
     if not messages:
         return []

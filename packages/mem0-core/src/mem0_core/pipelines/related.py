@@ -72,8 +72,6 @@ def recall_relations(
         routed: follow the query through the graph where it is one to follow, see `_led_to`.
     """
     options, truth = graph.options, ports.store.graph
-    if not (yield from do(truth.relation_vectors.position, scope)).seq:
-        return Related()  # there was never any: most users of a store without a model, say
     paths = (yield from _led_to(ports, text, scope, as_of)) if routed else {}
     (near,) = yield from look(
         graph, "triplets", scope, vectors, _POOL, threshold=options.triplet_threshold, as_of=as_of

@@ -28,12 +28,14 @@ import asyncio
 import functools
 import threading
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from mem0_core.errors import ConfigError, InputError, MissingExtra, StoreError
+from mem0_core.flow import Call
 from mem0_core.records import Scope
 from mem0_core.stores.postgres_rows import part_of
 
@@ -209,12 +211,69 @@ def _twins(steps: Callable[Concatenate[S, P], Steps[T]], kind: _Kind) -> tuple[M
     async def twin(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self._db.arun(lambda: steps(self, *args, **kwargs), kind)
 
+    if kind == "read":
+        vars(method).update(steps=steps, together=_together, atogether=_atogether)  # see `flow.each`
     name = steps.__name__.removeprefix("_")
     owner = steps.__qualname__.rpartition(".")[0]
     for made, its_name in ((method, name), (twin, f"a{name}")):
         functools.update_wrapper(made, steps)
         made.__name__, made.__qualname__ = its_name, f"{owner}.{its_name}"
     return method, twin
+
+
+# --- calls in one go ---------------------------------------------------------------------------------------------
+
+
+def _together(calls: Sequence[Call]) -> list[Any]:
+    """Make calls of methods that `reads` made, which are of one scope, in as many round trips as one of them takes."""
+    return _database_of(calls).run(lambda: _abreast([_steps_of(call) for call in calls]), "read")
+
+
+async def _atogether(calls: Sequence[Call]) -> list[Any]:
+    return await _database_of(calls).arun(lambda: _abreast([_steps_of(call) for call in calls]), "read")
+
+
+def _database_of(calls: Sequence[Call]) -> Database:
+    (database,) = {call.method.__self__._db for call in calls}  # type: ignore[attr-defined]
+    assert isinstance(database, Database)
+    return database
+
+
+def _steps_of(call: Call) -> Steps[Any]:
+    method: Any = call.method
+    steps: Steps[Any] = method.steps(method.__self__, *call.args, **call.kwargs)
+    return steps
+
+
+def _abreast(all_steps: Sequence[Steps[Any]]) -> Steps[list[Any]]:
+    """Let several steps go on abreast: what they ask for next crosses the wire together."""
+    results: list[Any] = [None] * len(all_steps)
+    answers: dict[int, Any] = dict.fromkeys(range(len(all_steps)))
+    part: str | None = None
+    while answers:
+        asked: dict[int, Statement | Batch] = {}
+        for place, answer in answers.items():
+            try:
+                step = all_steps[place].send(answer)
+                while isinstance(step, _Within):
+                    assert part in (None, step.part), "calls that are made in one go have to be of one scope"
+                    part = step.part
+                    step = all_steps[place].send((yield step))
+                asked[place] = step
+            except StopIteration as stop:
+                results[place] = stop.value
+        answers = yield from _answered(asked)
+    return results
+
+
+def _answered(asked: Mapping[int, Statement | Batch]) -> Steps[dict[int, Any]]:
+    """The answers to what each has asked for."""
+    statements = [one for step in asked.values() for one in (step.statements if isinstance(step, Batch) else (step,))]
+    answers = iter((yield from together(*statements)) if statements else ())
+    return {
+        place: list(islice(answers, len(step.statements))) if isinstance(step, Batch) else next(answers)
+        for place, step in asked.items()
+    }
 
 
 # --- connections -------------------------------------------------------------------------------------------------

@@ -26,9 +26,11 @@ __all__ = ["SKETCH_COLUMNS", "PostgresLexicon", "is_stale", "refresh_words", "sk
 SKETCH_COLUMNS = "session, length, asks, terms, names, keys"
 
 
+# With the cosine of each: the index would have to be asked for it afterwards, by a statement more.
+_COSINE = "(SELECT -(v.vector <#> q.vector) FROM vectors AS v WHERE v.part = {0} AND v.row = {1}.row)"
 # In the order of one index, or a search for what stands alone would read all sketches that there are.
 _BESIDE = (
-    "SELECT o.session, o.row, o.terms FROM sketches AS o"
+    "SELECT o.session, o.row, o.terms, " + _COSINE.format("{0}", "o") + " AS cosine FROM sketches AS o"
     " WHERE o.part = {0} AND (o.session, o.row) {1} (s.session, s.row)"
     " ORDER BY o.part {2}, o.session {2}, o.row {2} LIMIT 1"
 )
@@ -62,28 +64,44 @@ class PostgresLexicon:
 
     postings, apostings = reads(_postings)
 
-    def _sketches(self, scope: Scope, rows: Sequence[int], *, today: str) -> Steps[Sketches]:
+    def _sketches(
+        self, scope: Scope, rows: Sequence[int], *, today: str, vector: NDArray[np.float32]
+    ) -> Steps[Sketches]:
         yield from within(scope)
         where, values = scope_sql(scope, "m")
         one = scope.user_id is not None  # part, told to each table that is read: so only that partition is looked at
         where, part = (f"s.part = %s AND {where}", "%s") if one else (where, "s.part")
         its = [part_of(scope)] if one else []
-        rows_found = yield from ask(
+        both = f"{_COSINE.format(part, 's')}, b.session = s.session, b.row, b.terms, b.cosine"
+        found = yield from ask(
             "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at,"
-            " CASE b.session WHEN s.session THEN b.row END, CASE a.session WHEN s.session THEN a.row END,"
-            " CASE b.session WHEN s.session THEN b.terms END, CASE a.session WHEN s.session THEN a.terms END"
-            " FROM sketches AS s JOIN memories AS m ON m.part = s.part AND m.row = s.row"
+            f" {both}, a.session = s.session, a.row, a.terms, a.cosine"
+            " FROM (SELECT %s::vector AS vector) AS q CROSS JOIN sketches AS s"
+            " JOIN memories AS m ON m.part = s.part AND m.row = s.row"
             f" LEFT JOIN LATERAL ({_BESIDE.format(part, '<', 'DESC')}) AS b ON true"
             f" LEFT JOIN LATERAL ({_BESIDE.format(part, '>', 'ASC')}) AS a ON true"
             f" WHERE s.row = ANY (%s::bigint[]) AND {where} AND (m.expiration_date IS NULL OR m.expiration_date >= %s)",
-            (*its, *its, integers(rows), *its, *values, today),
+            (*its, vector, *its * 4, integers(rows), *its, *values, today),
         )
-        beside = {row[9]: row[11] for row in rows_found} | {row[10]: row[12] for row in rows_found}
-        for row in (None, *(row[0] for row in rows_found)):
-            beside.pop(row, None)
-        return Sketches([Sketch(*row[:11]) for row in rows_found], beside)
+        return _read(found)
 
     sketches, asketches = reads(_sketches)
+
+
+def _read(found: Sequence[Sequence[Any]]) -> Sketches:
+    """Of rows as `_sketches` asks for them: a sketch, its cosine, and what lies before and after it, with its own."""
+    sketches, beside, cosines = list[Sketch](), dict[int, str](), dict[int, float]()
+    for row in found:
+        cosines[row[0]] = row[9]
+        ends: list[int | None] = []
+        for in_session, other, terms, cosine in (row[10:14], row[14:18]):
+            ends.append(other if in_session else None)
+            if in_session:
+                beside[other], cosines[other] = terms, cosine
+        sketches.append(Sketch(*row[:9], *ends))
+    for sketch in sketches:
+        beside.pop(sketch.row, None)
+    return Sketches(sketches, beside, cosines)
 
 
 def sketch_row(item: MemoryItem, session: int) -> tuple[Any, ...]:

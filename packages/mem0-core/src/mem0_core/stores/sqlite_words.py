@@ -76,14 +76,14 @@ class SQLiteLexicon:
                         found[word] = np.fromstring(rows, dtype=np.int64, sep=",")
         return found
 
-    def sketches(self, scope: Scope, rows: Sequence[int], *, today: str) -> Sketches:
+    def sketches(self, scope: Scope, rows: Sequence[int], *, today: str, vector: NDArray[np.float32]) -> Sketches:
         where = scope_sql_unindexed(scope).replace("+", "+m.")
         with self._read() as db:
             values = (_listed(rows), *scope.ids.values(), today)
             found = [Sketch(*row) for row in db.execute(f"{_SKETCHES} WHERE {where} AND {_LIVING}", values)]
             # Two columns of each, in one set: a step in Python for each would take as long as the statement.
             beside = {*map(_BEFORE, found), *map(_AFTER, found)} - {None, *map(_ROW, found)}
-            return Sketches(found, dict(db.execute(_TERMS, (_listed(beside),)).fetchall()) if beside else {})
+            return Sketches(found, dict(db.execute(_TERMS, (_listed(beside),)).fetchall()) if beside else {}, {})
 
 
 _BEFORE, _AFTER, _ROW = attrgetter("before"), attrgetter("after"), attrgetter("row")
