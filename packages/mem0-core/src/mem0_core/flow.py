@@ -2,7 +2,7 @@
 
 A pipeline is a generator that yields calls it has not made: ``reply = yield from do(chat.complete, messages)``.
 `run` makes the calls; `arun` awaits each call's ``a<method>`` twin where its object has one, and runs it in a
-thread where it has none; such calls follow one another in the same thread. Errors are thrown *into* the
+thread where it has none; those that only compute follow one another in the same thread. Errors are thrown *into* the
 flow, so ``try/except`` around a ``yield from`` works.
 Two flows run side by side with `both`, calls that need nothing of one another are made in one go with `each`; `observe`
 wraps a flow so that a hook sees every step.
@@ -363,7 +363,7 @@ async def arun(flow: Flow[T]) -> T:
         await turns.take()
         step = _next(flow, _Outcome())
         while not isinstance(step, _End):
-            if _needs_thread(step):
+            if _computes(step):
                 step = await _stretch(flow, step)
                 continue
             try:
@@ -379,13 +379,13 @@ async def arun(flow: Flow[T]) -> T:
             flow.close()  # a cancellation is not thrown in: the flow's own `finally` blocks run here
 
 
-def _needs_thread(step: Step | _End) -> TypeGuard[Call]:
-    """Whether a step is a call that nobody can await."""
-    return isinstance(step, Call) and _twin(step) is None
+def _computes(step: Step | _End) -> TypeGuard[Call]:
+    """Whether a step is a call that only computes, and that nobody can await."""
+    return isinstance(step, Call) and step.inline and _twin(step) is None
 
 
 async def _stretch(flow: Flow[Any], call: Call) -> Step | _End:
-    """Drive a flow in one thread for as long as it awaits nothing; a thread for every call would take half the time.
+    """Drive a flow in one thread for as long as it only computes; a thread for every call would take half the time.
 
     When this is cancelled the thread ends its call, and closes the flow.
     """
@@ -393,7 +393,7 @@ async def _stretch(flow: Flow[Any], call: Call) -> Step | _End:
 
     def work() -> Step | _End:
         step: Step | _End = call
-        while _needs_thread(step) and not cancelled.is_set():
+        while _computes(step) and not cancelled.is_set():
             step = _next(flow, _made(step))
         if cancelled.is_set():
             flow.close()
