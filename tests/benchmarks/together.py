@@ -6,12 +6,15 @@ Each is of another user. The truth is a SQLite file, whose calls go to threads, 
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any
+
+import psutil
 
 from mem0_core import AsyncMemory, Memory
 from mem0_core.errors import MissingExtra
@@ -71,14 +74,14 @@ def _measure(report: Report, plan: Plan, truth: str, config: Mapping[str, Any]) 
 async def _searched(
     report: Report, plan: Plan, truth: str, config: Mapping[str, Any], told: Mapping[str, Sequence[Memo]]
 ) -> None:
-    one_by_one, at_once, lags = list[float](), list[float](), list[float]()
+    one_by_one, at_once, busy, lags = list[float](), list[float](), list[float](), list[float]()
     async with AsyncMemory({**config, "durability": "process"}, embedder=HashEmbedder()) as memory:
         for turn in range(plan.rounds + 1):  # the first is not counted: indexes are read, connections opened
             asked = [(user, theirs[turn % _EACH].question) for user, theirs in told.items()]
-            started = time.perf_counter()
+            started, worked = time.perf_counter(), _worked()
             for user, question in asked:
                 await memory.search(question, user_id=user)
-            between = time.perf_counter()
+            between, worked = time.perf_counter(), _worked() - worked
             held: list[float] = []
             ticker = asyncio.create_task(_tick(held))
             await asyncio.gather(*(memory.search(question, user_id=user) for user, question in asked))
@@ -89,14 +92,24 @@ async def _searched(
             if turn:
                 one_by_one.append(between - started)
                 at_once.append(ended - between)
+                busy.append(worked)
                 lags += held
     section = f"{truth}: {AT_ONCE} searches on one event loop, recipe {config['recipe']}"
     note = f"{AT_ONCE / median(one_by_one):.0f}/s one after the other, {AT_ONCE / median(at_once):.0f}/s at once"
     ratios = [alone / together for alone, together in zip(one_by_one, at_once, strict=True)]
     bar = Bar(">=", 3) if truth == "PostgreSQL" else None
     report.add(section, "throughput at once / one after the other", median(ratios), "x", bar, note)
+    cores = os.cpu_count() or 1
+    bound = median([cores * alone / worked for alone, worked in zip(one_by_one, busy, strict=True)])
+    report.add(section, f"the same, were all {cores} processors busy", bound, "x", note="the most this machine allows")
     worst = f"median {1e3 * median(lags):.1f} ms, longest {1e3 * max(lags):.1f} ms"
     report.add(section, "the loop held up, p99", 1e3 * percentile(lags, 0.99), "ms", Bar("<=", 5), worst)
+
+
+def _worked() -> float:
+    """Seconds of CPU that all processors have spent, whoever had them: the server's too."""
+    times = psutil.cpu_times()
+    return float(times.user + times.system)
 
 
 async def _tick(held: list[float]) -> None:

@@ -269,6 +269,36 @@ def test_cancelling_what_only_computes_ends_its_call_and_closes_the_flow() -> No
     assert len(port.threads) == 1
 
 
+def test_few_compute_side_by_side_beside_one_event_loop() -> None:
+    """Threads that all compute fight for the interpreter, and so hold up the loop; calls that wait do not."""
+    waiting, computing, let_go = list[int](), list[int](), threading.Event()
+
+    class Store:
+        inline = True
+
+        def compute(self) -> None:
+            computing.append(threading.get_ident())
+            assert let_go.wait(10)
+
+    class Model:
+        def ask(self) -> None:
+            waiting.append(threading.get_ident())
+            assert let_go.wait(10)
+
+    async def main() -> None:
+        flows = [arun(do(Store().compute)) for _ in range(5)] + [arun(do(Model().ask)) for _ in range(3)]
+        tasks = [asyncio.create_task(flow) for flow in flows]
+        while len(computing) < 2 or len(waiting) < 3:
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        assert (len(computing), len(waiting)) == (2, 3)
+        let_go.set()
+        await asyncio.gather(*tasks)
+        assert len(computing) == 5
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
 # --- many on one event loop ----------------------------------------------------------------------------------------
 
 

@@ -399,11 +399,23 @@ async def _stretch(flow: Flow[Any], call: Call) -> Step | _End:
             flow.close()
         return step
 
-    try:
-        return await asyncio.to_thread(work)
-    except asyncio.CancelledError:
-        cancelled.set()
-        raise
+    async with _room_beside(asyncio.get_running_loop()):
+        try:
+            return await asyncio.to_thread(work)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+
+_COMPUTING = 2  # threads beside an event loop: more of them fight for the interpreter, and hold up the loop
+_rooms: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+
+
+def _room_beside(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
+    room = _rooms.get(loop)
+    if room is None:
+        room = _rooms[loop] = asyncio.Semaphore(_COMPUTING)
+    return room
 
 
 class _Turns:
