@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -15,6 +16,7 @@ from mem0_core import Memory
 from mem0_core.cli import main
 from mem0_core.contracts import AT, SPACE, an_item, changes_of, in_threads
 from mem0_core.errors import ConfigError, StoreError
+from mem0_core.migration import digests
 from mem0_core.ports import MemoryStore
 from mem0_core.records import Message, Scope
 from mem0_core.stores.postgres import PostgresStore
@@ -128,6 +130,33 @@ def test_a_server_that_is_not_there_is_an_error_without_the_password(tmp_path: P
     with pytest.raises(StoreError, match=r"PostgreSQL at 127\.0\.0\.1:1/d") as raised:
         Memory.from_config({"store": store, "embedder": {"provider": "hash"}, "path": str(tmp_path)})
     assert "secret" not in str(raised.value)
+
+
+def test_the_command_looks_after_a_store_in_a_server(
+    config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "server.json"
+    file.write_text(json.dumps(config))
+
+    def run(*arguments: str) -> Any:
+        assert main([arguments[0], "--config", str(file), "--json", *arguments[1:]]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    run("add", "I moved to Porto", "--user", "ann")
+    assert run("stats")["bytes"]["path"].startswith("PostgreSQL at")
+    assert run("doctor")["healthy"]
+    assert run("export", str(tmp_path / "all.jsonl"))["written"] == {
+        "memory": 1,
+        "message": 1,
+        "entity": 2,
+        "relation": 1,
+    }
+    copy = str(tmp_path / "monday.db")
+    assert run("backup", copy)["memories"] == 1
+    run("add", "I like tea", "--user", "ann")
+    assert run("restore", copy, "--force")["restored"] == 1
+    assert [one["memory"] for one in run("list", "--user", "ann")["results"]] == ["I moved to Porto"]
+    assert run("import", str(tmp_path / "all.jsonl"))["known"] == 1
 
 
 # --- the order of concurrent writers -----------------------------------------------------------------------------
@@ -411,6 +440,11 @@ def test_a_role_of_few_rights_serves_a_memory_and_sees_one_scope_at_a_time(
         assert [item.text for item in store.find(Scope(agent_id="agent"))] == ["bob's"]
         index = PgvectorIndex(store)
         assert len(index.nearest(ALICE, changes_of([an_item("x")])[0].vector.reshape(1, -1), 5)[0]) == 2
+        exported = [one["memory"] for one in store.care.records(None) if one["kind"] == "memory"]
+        assert sorted(exported) == ["alice's", "bob's", "more of alice's"], "it may look after everybody's"
+        assert (store.care.sums(None)["users"], store.care.flaws()) == (2, [])
+        with store.archive.at_one_moment() as records:
+            assert digests(records)["memories"].count == 3
         assert store.erase_scope(ALICE, at=AT, purge=True) == 2
         forgetful = _Forgetful(store)
         assert forgetful.texts_in(bob) == ["bob's"]
