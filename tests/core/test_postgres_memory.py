@@ -132,14 +132,17 @@ def test_a_server_that_is_not_there_is_an_error_without_the_password(tmp_path: P
     assert "secret" not in str(raised.value)
 
 
+@pytest.mark.parametrize("named_by", ["--config", "--store"])
 def test_the_command_looks_after_a_store_in_a_server(
-    config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], named_by: str
 ) -> None:
     file = tmp_path / "server.json"
-    file.write_text(json.dumps(config))
+    store = config["store"]["config"]
+    place = ["--store", f"{store['url']}#{store['schema']}"] if named_by == "--store" else []
+    file.write_text(json.dumps({**config, "store": None} if place else config))
 
     def run(*arguments: str) -> Any:
-        assert main([arguments[0], "--config", str(file), "--json", *arguments[1:]]) == 0
+        assert main([arguments[0], "--config", str(file), *place, "--json", *arguments[1:]]) == 0
         return json.loads(capsys.readouterr().out)
 
     run("add", "I moved to Porto", "--user", "ann")
@@ -157,6 +160,8 @@ def test_the_command_looks_after_a_store_in_a_server(
     assert run("restore", copy, "--force")["restored"] == 1
     assert [one["memory"] for one in run("list", "--user", "ann")["results"]] == ["I moved to Porto"]
     assert run("import", str(tmp_path / "all.jsonl"))["known"] == 1
+    assert main(["stats", "--store", "mysql://here"]) == 1
+    assert "begins with postgresql://" in capsys.readouterr().err
 
 
 # --- the order of concurrent writers -----------------------------------------------------------------------------

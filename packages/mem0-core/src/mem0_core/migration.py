@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mem0_core.archive import SECTIONS, Archive, Position, Progress, Record, Records, Section
+from mem0_core.config import POSTGRES_SCHEMES, postgres_at
 from mem0_core.errors import StoreError
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Digest", "Migrated", "compare", "copy", "digests", "migrate", "opened"]
 
 _CHUNK = 1_000
-_SCHEMES = ("postgresql://", "postgres://")
 _JSON = frozenset({"metadata", "options", "reasons", "taken"})
 _WHOLE = 1 << 128
 
@@ -120,7 +120,7 @@ def opened(where: str, *, make: bool = False) -> Iterator[Archive]:
             (``postgresql://host/database#mem0``).
         make: whether a file that is not there is made; else it is a StoreError.
     """
-    store = _postgres(where) if where.startswith(_SCHEMES) else _sqlite(Path(where).expanduser(), make)
+    store = _postgres(where) if where.startswith(POSTGRES_SCHEMES) else _sqlite(Path(where).expanduser(), make)
     try:
         yield store.archive
     finally:
@@ -130,8 +130,7 @@ def opened(where: str, *, make: bool = False) -> Iterator[Archive]:
 def _postgres(url: str) -> PostgresStore:
     from mem0_core.stores.postgres import PostgresStore
 
-    url, _, schema = url.partition("#")
-    return PostgresStore(url, schema=schema or "mem0", filling=True)
+    return PostgresStore(**postgres_at(url).config, filling=True)
 
 
 def _sqlite(path: Path, make: bool) -> SQLiteStore:
