@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -34,7 +35,10 @@ pytestmark = pytest.mark.needs_server
 
 
 class Awaited:
-    """A part of a store whose methods are awaited on one event loop; any thread may call."""
+    """A part of a store whose methods are awaited on one event loop; any thread may call.
+
+    What has no twin has a thread there, as `flow.arun` gives it one.
+    """
 
     def __init__(self, part: Any, loop: asyncio.AbstractEventLoop) -> None:
         self._part, self._loop = part, loop
@@ -44,9 +48,14 @@ class Awaited:
         twin = getattr(self._part, f"a{name}", None)
         if name == "close":  # of the store, with the connections of every loop
             return found
-        if twin is None:
+        if twin is None and not inspect.ismethod(found):
             return Awaited(found, self._loop)
-        return lambda *args, **kwargs: asyncio.run_coroutine_threadsafe(twin(*args, **kwargs), self._loop).result(60)
+
+        async def in_a_thread(*args: Any, **kwargs: Any) -> Any:
+            return await asyncio.to_thread(found, *args, **kwargs)
+
+        awaited = twin if twin is not None else in_a_thread
+        return lambda *args, **kwargs: asyncio.run_coroutine_threadsafe(awaited(*args, **kwargs), self._loop).result(60)
 
 
 class TestPostgres(MemoryStoreContract):

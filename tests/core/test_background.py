@@ -16,7 +16,7 @@ import pytest
 from mem0_core import InputError, Memory, ModelError, NotFoundError, Scope
 from mem0_core.records import Message
 from mem0_core.testing import HashEmbedder, ScriptedChat
-from tests.support import MODES, Mode, open_memory, texts
+from tests.support import MODES, open_memory, texts
 
 QUICK = {"backoff": 0.02, "lease": 2.0}
 
@@ -48,35 +48,46 @@ class Gate:
 
 
 Use = Callable[..., Any]
+Session = Callable[..., Any]
 
 
 @pytest.fixture(params=MODES)
-def mode(request: pytest.FixtureRequest) -> Mode:
-    chosen: Mode = request.param
-    return chosen
+def session(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Session:
+    """Runs a story with a memory whose verbs are awaited or not, in one event loop; a story awaits what it is given."""
+
+    def run(story: Callable[[Any, Memory], Any], model: Any = echo, **config: Any) -> Any:
+        background = {**QUICK, **config.pop("background", {})}
+        llm = model if isinstance(model, ScriptedChat) else ScriptedChat(model)
+        memory = open_memory(tmp_path, config={**truth, "background": background, **config}, llm=llm)
+
+        async def call(verb: str, *args: Any, **kwargs: Any) -> Any:
+            if request.param == "async":
+                return await getattr(memory, f"a{verb}")(*args, **kwargs)
+            return getattr(memory, verb)(*args, **kwargs)
+
+        async def main() -> Any:
+            try:
+                return await story(call, memory)
+            finally:
+                await call("close")
+
+        return asyncio.run(main())
+
+    return run
 
 
-def session(mode: Mode, folder: Path, story: Callable[[Any, Memory], Any], model: Any = echo, **config: Any) -> Any:
-    """Run a story with a memory whose verbs are awaited or not, in one event loop; a story awaits what it is given."""
-    background = {**QUICK, **config.pop("background", {})}
-    llm = model if isinstance(model, ScriptedChat) else ScriptedChat(model)
-    memory = open_memory(folder, config={"background": background, **config}, llm=llm)
-
-    async def call(verb: str, *args: Any, **kwargs: Any) -> Any:
-        if mode == "async":
-            return await getattr(memory, f"a{verb}")(*args, **kwargs)
-        return getattr(memory, verb)(*args, **kwargs)
-
-    async def main() -> Any:
-        try:
-            return await story(call, memory)
-        finally:
-            await call("close")
-
-    return asyncio.run(main())
+def by_hand(memory: Memory, statement: str) -> None:
+    """Run a statement on the tables."""
+    store: Any = memory.store
+    if store.care.file is not None:
+        with sqlite3.connect(store.care.file) as db:
+            db.execute(statement)
+    else:
+        with store._db.connect() as server:
+            server.execute(statement)
 
 
-def test_the_call_returns_before_the_model_is_asked(tmp_path: Path, mode: Mode) -> None:
+def test_the_call_returns_before_the_model_is_asked(session: Session) -> None:
     gate = Gate()
 
     async def story(call: Use, memory: Memory) -> None:
@@ -91,10 +102,10 @@ def test_the_call_returns_before_the_model_is_asked(tmp_path: Path, mode: Mode) 
         assert await call("pending") == []
         assert texts(await call("get_all", user_id="u")) == ["I like tea"]
 
-    session(mode, tmp_path, story, gate.chat)
+    session(story, gate.chat)
 
 
-def test_a_search_sees_what_is_not_remembered_yet(tmp_path: Path, mode: Mode) -> None:
+def test_a_search_sees_what_is_not_remembered_yet(session: Session) -> None:
     """An agent must not forget the last turn."""
     gate = Gate()
 
@@ -111,10 +122,10 @@ def test_a_search_sees_what_is_not_remembered_yet(tmp_path: Path, mode: Mode) ->
         (hit,) = (await call("search", "Who likes tea?", user_id="u"))["results"]
         assert "pending" not in hit
 
-    session(mode, tmp_path, story, gate.chat)
+    session(story, gate.chat)
 
 
-def test_a_job_carries_all_the_add_was_given(tmp_path: Path, mode: Mode) -> None:
+def test_a_job_carries_all_the_add_was_given(session: Session) -> None:
     async def story(call: Use, memory: Memory) -> None:
         await call(
             "add",
@@ -137,10 +148,10 @@ def test_a_job_carries_all_the_add_was_given(tmp_path: Path, mode: Mode) -> None
         assert isinstance(chat, ScriptedChat)
         assert "Only drinks." in chat.calls[0].messages[0]["content"]
 
-    session(mode, tmp_path, story)
+    session(story)
 
 
-def test_turns_that_queue_up_are_read_in_one_go(tmp_path: Path, mode: Mode) -> None:
+def test_turns_that_queue_up_are_read_in_one_go(session: Session) -> None:
     gate = Gate()
 
     async def story(call: Use, memory: Memory) -> None:
@@ -155,10 +166,10 @@ def test_turns_that_queue_up_are_read_in_one_go(tmp_path: Path, mode: Mode) -> N
         assert len(memory._store.talk.messages(Scope("u"))) == 9, "no message is kept twice"
         assert sum(each.task == "facts" for each in gate.chat.calls) == 2
 
-    session(mode, tmp_path, story, gate.chat, background={"workers": 1})
+    session(story, gate.chat, background={"workers": 1})
 
 
-def test_one_users_turns_are_learnt_in_order_and_several_users_at_once(tmp_path: Path, mode: Mode) -> None:
+def test_one_users_turns_are_learnt_in_order_and_several_users_at_once(session: Session) -> None:
     seen: list[str] = []
     most: list[int] = [0, 0]
     lock = threading.Lock()
@@ -180,13 +191,13 @@ def test_one_users_turns_are_learnt_in_order_and_several_users_at_once(tmp_path:
                 await call("add", f"{user} {number}", user_id=user, background=True)
         assert await call("flush", timeout=20)
 
-    session(mode, tmp_path, story, model, background={"batch": 1})
+    session(story, model, background={"batch": 1})
     for user in ("u", "v"):
         assert [said for said in seen if said.startswith(user)] == [f"{user} {number}" for number in range(6)]
     assert most[1] == 2
 
 
-def test_a_model_that_comes_back_finds_everything_waiting(tmp_path: Path, mode: Mode) -> None:
+def test_a_model_that_comes_back_finds_everything_waiting(session: Session) -> None:
     """The model is down for a while: nothing is lost, nothing is parked."""
     failures = [20]
 
@@ -203,10 +214,10 @@ def test_a_model_that_comes_back_finds_everything_waiting(tmp_path: Path, mode: 
         for number in range(4):
             assert texts(await call("get_all", user_id=f"u{number}")) == [f"number {number}"]
 
-    session(mode, tmp_path, story, model, background={"tries": 2, "backoff": 0.005})
+    session(story, model, background={"tries": 2, "backoff": 0.005})
 
 
-def test_a_job_that_always_fails_is_parked_and_the_others_are_done(tmp_path: Path, mode: Mode) -> None:
+def test_a_job_that_always_fails_is_parked_and_the_others_are_done(session: Session) -> None:
     healed = threading.Event()
 
     def model(task: str, messages: Any) -> Any:
@@ -232,10 +243,10 @@ def test_a_job_that_always_fails_is_parked_and_the_others_are_done(tmp_path: Pat
         assert await call("flush", timeout=20)
         assert sorted(texts(await call("get_all", user_id="u"))) == ["after it", "poison"]
 
-    session(mode, tmp_path, story, model, background={"tries": 3, "backoff": 0.01})
+    session(story, model, background={"tries": 3, "backoff": 0.01})
 
 
-def test_what_is_not_done_at_close_is_done_at_the_next_start(tmp_path: Path, mode: Mode) -> None:
+def test_what_is_not_done_at_close_is_done_at_the_next_start(session: Session) -> None:
     async def put(call: Use, memory: Memory) -> None:
         await call("add", "I like tea", user_id="u", background=True)
 
@@ -246,21 +257,21 @@ def test_what_is_not_done_at_close_is_done_at_the_next_start(tmp_path: Path, mod
         assert await call("flush", timeout=20)
         assert texts(await call("get_all", user_id="u")) == ["I like tea"]
 
-    session(mode, tmp_path, put, down, background={"drain": 0.0, "backoff": 0.01})
-    session(mode, tmp_path, look)
+    session(put, down, background={"drain": 0.0, "backoff": 0.01})
+    session(look)
 
 
-def test_close_waits_for_what_was_put_off(tmp_path: Path, mode: Mode) -> None:
+def test_close_waits_for_what_was_put_off(session: Session, tmp_path: Path, truth: dict[str, Any]) -> None:
     async def put(call: Use, memory: Memory) -> None:
         await call("add", "I like tea", user_id="u", background=True)
 
-    session(mode, tmp_path, put)
-    with open_memory(tmp_path, echo) as memory:
+    session(put)
+    with open_memory(tmp_path, echo, config=truth) as memory:
         assert memory.pending() == []
         assert texts(memory.get_all(user_id="u")) == ["I like tea"]
 
 
-def test_deleting_everything_reaches_what_was_put_off(tmp_path: Path, mode: Mode) -> None:
+def test_deleting_everything_reaches_what_was_put_off(session: Session) -> None:
     gate = Gate()
 
     async def story(call: Use, memory: Memory) -> None:
@@ -273,10 +284,10 @@ def test_deleting_everything_reaches_what_was_put_off(tmp_path: Path, mode: Mode
         assert texts(await call("get_all", user_id="u")) == []
         assert texts(await call("search", "tea", user_id="u")) == []
 
-    session(mode, tmp_path, story, gate.chat)
+    session(story, gate.chat)
 
 
-def test_a_worker_that_lost_its_job_writes_nothing(tmp_path: Path, mode: Mode) -> None:
+def test_a_worker_that_lost_its_job_writes_nothing(session: Session) -> None:
     """Its lease ran out, and another took the job: the fact is there once."""
     gate = Gate()
 
@@ -284,21 +295,19 @@ def test_a_worker_that_lost_its_job_writes_nothing(tmp_path: Path, mode: Mode) -
         await call("add", "I like tea", user_id="u", background=True)
         while not gate.waiting.is_set():
             await asyncio.sleep(0.01)
-        with sqlite3.connect(tmp_path / "history.db") as db:
-            db.execute("UPDATE jobs SET leased_by = 'somebody else'")
+        by_hand(memory, "UPDATE jobs SET leased_by = 'somebody else'")
         gate.open.set()
         await asyncio.sleep(0.3)
         assert texts(await call("get_all", user_id="u")) == []
-        with sqlite3.connect(tmp_path / "history.db") as db:
-            db.execute("UPDATE jobs SET leased_until = 0")
+        by_hand(memory, "UPDATE jobs SET leased_until = 0")
         assert await call("flush", timeout=20)
         assert texts(await call("get_all", user_id="u")) == ["I like tea"]
         assert len(await call("history", (await call("get_all", user_id="u"))["results"][0]["id"])) == 1
 
-    session(mode, tmp_path, story, gate.chat)
+    session(story, gate.chat)
 
 
-def test_close_does_not_wait_for_what_failed(tmp_path: Path, mode: Mode) -> None:
+def test_close_does_not_wait_for_what_failed(session: Session) -> None:
     """The next try may be minutes away: it is made at the next start."""
 
     def down(task: str, messages: Any) -> Any:
@@ -310,7 +319,7 @@ def test_close_does_not_wait_for_what_failed(tmp_path: Path, mode: Mode) -> None
             await asyncio.sleep(0.01)
         return time.monotonic()
 
-    since = session(mode, tmp_path, put, down, background={"drain": 60.0, "backoff": 100.0})
+    since = session(put, down, background={"drain": 60.0, "backoff": 100.0})
     assert time.monotonic() - since < 30
 
 
@@ -325,8 +334,8 @@ def test_two_speakers_facts_are_nobodys(tmp_path: Path) -> None:
         assert memory.add(said[0], user_id="v")["results"][0]["actor_id"] == "Ann"
 
 
-def test_a_long_backlog_costs_a_search_nothing(tmp_path: Path) -> None:
-    with open_memory(tmp_path, graph=False) as memory:
+def test_a_long_backlog_costs_a_search_nothing(tmp_path: Path, truth: dict[str, Any]) -> None:
+    with open_memory(tmp_path, graph=False, config=truth) as memory:
         store = memory._store
         for number in range(300):
             message = Message("user", f"number {number}")
@@ -357,11 +366,11 @@ def test_a_dry_run_cannot_be_put_off(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def talker(tmp_path: Path) -> Iterator[tuple[Memory, ScriptedChat]]:
+def talker(tmp_path: Path, truth: dict[str, Any]) -> Iterator[tuple[Memory, ScriptedChat]]:
     chat = ScriptedChat(echo)
     config = {"background": QUICK, "summary_every": 4, "window": 2}
     with Memory(
-        {"path": str(tmp_path), "durability": "process", **config}, embedder=HashEmbedder(), llm=chat
+        {"path": str(tmp_path), "durability": "process", **truth, **config}, embedder=HashEmbedder(), llm=chat
     ) as memory:
         yield memory, chat
 
@@ -416,7 +425,7 @@ def test_a_conversation_is_one_scope_exactly(talker: tuple[Memory, ScriptedChat]
 
 
 @pytest.mark.parametrize("steps", range(4))
-def test_an_event_loop_ends_whatever_its_workers_are_at(tmp_path: Path, steps: int) -> None:
+def test_an_event_loop_ends_whatever_its_workers_are_at(tmp_path: Path, steps: int, truth: dict[str, Any]) -> None:
     """A worker that is woken in the moment in which the loop cancels it must not take this for another turn."""
 
     async def main() -> None:
@@ -427,7 +436,7 @@ def test_an_event_loop_ends_whatever_its_workers_are_at(tmp_path: Path, steps: i
         for _ in range(steps):
             await asyncio.sleep(0)
 
-    with Memory({"path": str(tmp_path), "background": QUICK}, embedder=HashEmbedder()) as memory:
+    with Memory({"path": str(tmp_path), "background": QUICK, **truth}, embedder=HashEmbedder()) as memory:
         thread = threading.Thread(target=asyncio.run, args=(main(),), daemon=True)
         thread.start()
         thread.join(20)

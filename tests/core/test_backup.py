@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
@@ -14,23 +15,25 @@ import pytest
 
 from mem0_core.errors import InputError, StoreError
 from mem0_core.interchange.importing import import_export
-from mem0_core.operations.backup import restore
+from mem0_core.operations.backup import restore, restore_into
+from mem0_core.records import Scope
+from mem0_core.stores.postgres import PostgresStore
 from mem0_core.stores.sqlite_care import check_file
 from tests.support import MODES, Driven, Mode, open_memory
 
 SAID = ("I live in Rome.", "I work at Acme.", "I moved to Oslo.")
 
 
-def filled(folder: Path, user: str = "ann") -> Any:
-    memory = open_memory(folder)
+def filled(folder: Path, truth: Mapping[str, Any] | None = None) -> Any:
+    memory = open_memory(folder, config=truth)
     for text in SAID:
-        memory.add(text, user_id=user)
+        memory.add(text, user_id="ann")
     return memory
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_backup_is_one_file_that_opens_as_a_store(tmp_path: Path, mode: Mode) -> None:
-    with filled(tmp_path / "data") as memory:
+def test_a_backup_is_one_file_that_opens_as_a_store(tmp_path: Path, mode: Mode, truth: dict[str, Any]) -> None:
+    with filled(tmp_path / "data", truth) as memory:
         driven: Any = Driven(memory, mode)
         copy = tmp_path / "copy" / "history.db"
         copy.parent.mkdir()
@@ -48,10 +51,10 @@ def test_a_backup_is_one_file_that_opens_as_a_store(tmp_path: Path, mode: Mode) 
         assert memory.doctor()["findings"] == []
 
 
-def test_a_backup_of_a_live_store_is_of_one_moment(tmp_path: Path) -> None:
+def test_a_backup_of_a_live_store_is_of_one_moment(tmp_path: Path, truth: dict[str, Any]) -> None:
     """While another thread writes: memories, vectors and history of every copy agree, and the writer is not refused."""
-    with open_memory(tmp_path / "data") as memory:
-        memory.add_many([f"ballast {number}" for number in range(3000)], user_id="ann")
+    with open_memory(tmp_path / "data", config=truth) as memory:
+        memory.add_many([f"ballast {number}" for number in range(300 if truth else 3000)], user_id="ann")
         stop, failed = Event(), list[BaseException]()
 
         def write() -> None:
@@ -99,6 +102,53 @@ def test_restoring_goes_back_for_whoever_has_it_open_too(tmp_path: Path) -> None
     assert restore(copy, tmp_path / "elsewhere" / "history.db")["restored"] == 3
 
 
+@pytest.mark.needs_server
+def test_a_backup_restores_a_store_in_a_server_from_whatever_store_it_is_of(
+    tmp_path: Path, postgres_store: PostgresStore
+) -> None:
+    with filled(tmp_path / "data") as memory:
+        memory.pin(memory.get_all(user_id="ann")["results"][0]["id"])
+        memory.backup(tmp_path / "file.db")
+        before = memory.relations(user_id="ann", ended=True), memory.get_all(user_id="ann")
+    with open_memory(tmp_path / "of the server", store=postgres_store) as memory:
+        memory.add("I like tea.", user_id="bob")
+        memory.backup(tmp_path / "server.db")
+        with pytest.raises(InputError, match="not empty"):
+            restore_into(tmp_path / "file.db", postgres_store)
+        (tmp_path / "text").write_text("no database")
+        with pytest.raises(StoreError, match="is no store"):
+            restore_into(tmp_path / "text", postgres_store, overwrite=True)
+        assert len(memory.get_all(user_id="bob")["results"]) == 1, "nothing has changed"
+        assert restore_into(tmp_path / "file.db", postgres_store, overwrite=True)["restored"] == 3
+        assert (memory.relations(user_id="ann", ended=True), memory.get_all(user_id="ann")) == before
+        assert memory.get_all(user_id="bob")["results"] == []
+        assert memory.search("Where do I live?", user_id="ann")["relations"][0]["destination"] == "Oslo"
+        memory.add("I like milk.", user_id="ann")
+        assert memory.doctor()["findings"] == []
+        assert restore_into(tmp_path / "server.db", postgres_store, overwrite=True)["restored"] == 1
+        assert [one["memory"] for one in memory.get_all(user_id="bob")["results"]] == ["I like tea."]
+
+
+@pytest.mark.needs_server
+@pytest.mark.parametrize("truth", ["postgres"], indirect=True)
+def test_a_restore_that_was_cut_short_is_not_taken_for_a_store_and_is_done_again(
+    tmp_path: Path, postgres_store: PostgresStore, truth: dict[str, Any]
+) -> None:
+    with filled(tmp_path / "data") as memory:
+        memory.backup(tmp_path / "file.db")
+
+    def stop(done: int, total: int | None) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        restore_into(tmp_path / "file.db", postgres_store, on_progress=stop)
+    with pytest.raises(StoreError, match="not come to its end"):
+        open_memory(tmp_path / "of the server", config=truth)
+    assert restore_into(tmp_path / "file.db", postgres_store, overwrite=True)["restored"] == 3
+    with open_memory(tmp_path / "of the server", config=truth) as memory:
+        assert len(memory.get_all(user_id="ann")["results"]) == 3
+
+
 def test_a_copy_is_checked_before_anything_is_touched(tmp_path: Path) -> None:
     with filled(tmp_path / "data") as memory:
         database, copy = memory.config.database, tmp_path / "copy.db"
@@ -121,15 +171,15 @@ def test_a_copy_is_checked_before_anything_is_touched(tmp_path: Path) -> None:
     assert database.read_bytes() == before
 
 
-def test_a_backup_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
-    with filled(tmp_path / "data") as memory:
+def test_a_backup_that_cannot_be_written_leaves_nothing(tmp_path: Path, truth: dict[str, Any]) -> None:
+    with filled(tmp_path / "data", truth) as memory:
         with pytest.raises(StoreError):
             memory.backup(tmp_path / "no" / "such" / "folder.db")
         with pytest.raises(InputError, match="is a folder"):
             memory.backup(tmp_path, overwrite=True)
         memory.backup(tmp_path / "copy.db")
     assert check_file(tmp_path / "copy.db") == 3
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["copy.db", "data"]
+    assert [path.name for path in tmp_path.iterdir() if path.name != "data"] == ["copy.db"]
 
 
 # --- exports -----------------------------------------------------------------------------------------------------
@@ -140,8 +190,8 @@ def records(file: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_an_export_has_all_that_belongs_to_memories(tmp_path: Path, mode: Mode) -> None:
-    with filled(tmp_path / "data") as memory:
+def test_an_export_has_all_that_belongs_to_memories(tmp_path: Path, mode: Mode, truth: dict[str, Any]) -> None:
+    with filled(tmp_path / "data", truth) as memory:
         memory.add("I like milk.", user_id="bob")
         (rome, *_) = [one for one in memory.get_all(user_id="ann")["results"] if "Rome" in one["memory"]]
         memory.update(rome["id"], "I lived in Rome.")
@@ -172,8 +222,8 @@ def test_an_export_has_all_that_belongs_to_memories(tmp_path: Path, mode: Mode) 
             driven.export(tmp_path / "x", format="xml")
 
 
-def test_the_graph_as_two_tables(tmp_path: Path) -> None:
-    with filled(tmp_path / "data") as memory:
+def test_the_graph_as_two_tables(tmp_path: Path, truth: dict[str, Any]) -> None:
+    with filled(tmp_path / "data", truth) as memory:
         memory.export(tmp_path / "graph", format="csv")
         relations = memory.relations(user_id="ann", ended=True)
     with (tmp_path / "graph" / "nodes.csv").open(newline="") as file:
@@ -187,16 +237,17 @@ def test_the_graph_as_two_tables(tmp_path: Path) -> None:
     assert sum(row["valid_to"] == "" for row in edges) == 2
 
 
-def test_an_export_is_taken_over_with_ids_history_and_pins(tmp_path: Path) -> None:
-    with filled(tmp_path / "one") as memory:
+def test_an_export_is_taken_over_with_ids_history_messages_and_pins(tmp_path: Path, truth: dict[str, Any]) -> None:
+    with filled(tmp_path / "one", truth) as memory:
         (rome, *_) = [one for one in memory.get_all(user_id="ann")["results"] if "Rome" in one["memory"]]
         memory.pin(rome["id"])
         memory.export(tmp_path / "all.jsonl")
         before, told = memory.get_all(user_id="ann")["results"], memory.history(rome["id"])
         related = {(one["source"], one["relationship"], one["destination"]) for one in memory.relations(user_id="ann")}
-    with open_memory(tmp_path / "other") as memory:
+        memory.reset()
+        memory.add("What was here first.", user_id="zoe")
         result = import_export(memory, tmp_path / "all.jsonl")
-        assert (result["added"], result["history"]) == (3, 3)
+        assert (result["added"], result["history"], result["heard"]) == (3, 3, 3)
         after = memory.get_all(user_id="ann")["results"]
         assert [(one["id"], one["memory"], one["created_at"]) for one in after] == [
             (one["id"], one["memory"], one["created_at"]) for one in before
@@ -207,6 +258,43 @@ def test_an_export_is_taken_over_with_ids_history_and_pins(tmp_path: Path) -> No
             (one["source"], one["relationship"], one["destination"]) for one in memory.relations(user_id="ann")
         }
         assert import_export(memory, tmp_path / "all.jsonl")["known"] == 3
+        assert said(memory) == list(SAID), "and none of them twice"
+
+
+def said(memory: Any) -> list[str]:
+    return [message.content for message in memory.store.talk.messages(Scope("ann"))]
+
+
+def test_an_export_taken_over_where_it_is_from_changes_nothing(tmp_path: Path, truth: dict[str, Any]) -> None:
+    with filled(tmp_path / "one", truth) as memory:
+        memory.export(tmp_path / "all.jsonl")
+        assert import_export(memory, tmp_path / "all.jsonl")["known"] == 3
+        memory.export(tmp_path / "again.jsonl")
+    assert records(tmp_path / "again.jsonl") == records(tmp_path / "all.jsonl")
+
+
+def test_messages_that_came_over_go_with_their_memory_and_stay_gone(tmp_path: Path, truth: dict[str, Any]) -> None:
+    with filled(tmp_path / "one", truth) as memory:
+        memory.export(tmp_path / "all.jsonl")
+        memory.reset()
+        import_export(memory, tmp_path / "all.jsonl")
+        (acme, *_) = [one for one in memory.get_all(user_id="ann")["results"] if "Acme" in one["memory"]]
+        memory.delete(acme["id"])
+        assert said(memory) == [SAID[0], SAID[2]]
+        assert import_export(memory, tmp_path / "all.jsonl")["deleted"] == 1
+        assert said(memory) == [SAID[0], SAID[2]]
+
+
+def test_what_a_policy_refuses_is_in_no_message_that_comes_over(tmp_path: Path) -> None:
+    with filled(tmp_path / "one") as memory:
+        memory.export(tmp_path / "all.jsonl")
+
+    def policy(text: str, scope: object) -> str | None:
+        return None if "Acme" in text else text.replace("Rome", "****")
+
+    with open_memory(tmp_path / "other", policy=policy) as memory:
+        import_export(memory, tmp_path / "all.jsonl")
+        assert said(memory) == ["I live in ****.", "I moved to Oslo."]
 
 
 def test_a_broken_export_names_its_line(tmp_path: Path) -> None:
@@ -219,8 +307,8 @@ def test_a_broken_export_names_its_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_how_much_there_is(tmp_path: Path, mode: Mode) -> None:
-    with filled(tmp_path / "data") as memory:
+def test_how_much_there_is(tmp_path: Path, mode: Mode, truth: dict[str, Any]) -> None:
+    with filled(tmp_path / "data", truth) as memory:
         memory.add("I like milk.", user_id="bob", run_id="r1")
         driven: Any = Driven(memory, mode)
         whole = driven.stats()

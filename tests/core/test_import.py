@@ -510,7 +510,7 @@ def test_adopting_under_both_drivers(tmp_path: Path, mode: Mode) -> None:
             {"id": "m2", "memory": "I moved to Oslo.", "created_at": "2024-02-01", "user_id": "ann"},
             {"id": "m1", "memory": "I live in Rome.", "created_at": "2024-01-01", "user_id": "ann"},
         ]
-        assert driven.adopt(given) == {"added": 2, "known": 0, "deleted": 0, "history": 0}
+        assert driven.adopt(given) == {"added": 2, "known": 0, "deleted": 0, "history": 0, "heard": 0}
         (held,) = driven.relations(user_id="ann")
         assert (held["destination"], held["valid_from"][:10], held["memories"]) == ("Oslo", "2024-02-01", ["m2"])
         assert driven.adopt([{**given[0], "id": "m3"}])["known"] == 1

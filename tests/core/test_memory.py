@@ -6,7 +6,6 @@ import asyncio
 import base64
 import inspect
 import json
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,17 +27,22 @@ from mem0_core import (
     ScopeError,
     StoreError,
 )
+from mem0_core.archive import SECTIONS
 from mem0_core.flow import StepRecord
+from mem0_core.migration import digests
 from mem0_core.ports import Reply
 from mem0_core.records import Usage
 from mem0_core.testing import HashEmbedder, ScriptedChat
 from tests.support import MODES, Driven, events, open_memory, texts
 
+on_a_file = pytest.mark.parametrize("truth", ["sqlite"], indirect=True)
+"""For what is decided before any store is asked, and what is about a file."""
+
 
 @pytest.fixture(params=MODES)
-def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driven]:
+def memory(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Iterator[Driven]:
     """A memory without a model."""
-    with open_memory(tmp_path) as opened:
+    with open_memory(tmp_path, config=truth) as opened:
         yield Driven(opened, request.param)
 
 
@@ -86,6 +90,7 @@ def test_without_a_model_messages_are_kept_as_said(memory: Driven) -> None:
     assert (first["user_id"], first["updated_at"]) == ("maya", None)
 
 
+@on_a_file
 def test_infer_false_asks_no_model(memory: Driven) -> None:
     script(memory)
     assert events(memory.add("I ski.", user_id="u", infer=False)) == [("ADD", "I ski.")]
@@ -99,18 +104,13 @@ def test_repeats_are_none_and_nothing_else_is_dropped(memory: Driven) -> None:
         assert events(memory.add(other, user_id="u")) == [("ADD", other)]
 
 
-def test_running_an_add_again_changes_nothing(memory: Driven, tmp_path: Path) -> None:
+def test_running_an_add_again_changes_nothing(memory: Driven) -> None:
     turn = [{"role": "user", "content": "I ski."}, {"role": "assistant", "content": "Nice."}]
     first = memory.add(turn, user_id="u", timestamp=1_700_000_000)
-    before = _dump(tmp_path)
+    before = digests(memory.memory.store.archive)
     again = memory.add(turn, user_id="u", timestamp=1_700_000_000)
     assert [entry["id"] for entry in again["results"]] == [entry["id"] for entry in first["results"]]
-    assert _dump(tmp_path) == before
-
-
-def _dump(folder: Path) -> list[str]:
-    with sqlite3.connect(folder / "history.db") as db:
-        return [line for line in db.iterdump() if "'seq'" not in line and "sqlite_sequence" not in line]
+    assert digests(memory.memory.store.archive) == before
 
 
 def test_a_dry_run_tells_and_changes_nothing(memory: Driven) -> None:
@@ -134,6 +134,7 @@ def _scope(user: str) -> Any:
 # --- with a model -----------------------------------------------------------------------------------------------------
 
 
+@on_a_file
 def test_usage_counts_calls_and_tokens(memory: Driven) -> None:
     facts, operations = added("Skis")
     script(
@@ -146,6 +147,7 @@ def test_usage_counts_calls_and_tokens(memory: Driven) -> None:
     assert usage["seconds"] > 0
 
 
+@on_a_file
 def test_system_messages_and_tools_are_not_shown_to_extraction(memory: Driven) -> None:
     chat = script(memory, {"facts": []})
     memory.add(
@@ -162,6 +164,7 @@ def test_system_messages_and_tools_are_not_shown_to_extraction(memory: Driven) -
     assert call.messages[-1]["content"] == "Input:\nuser: Hi\nassistant: Hello"
 
 
+@on_a_file
 def test_timestamp_is_the_day_prompts_call_today(memory: Driven) -> None:
     chat = script(memory, *added("Met John on 2023-05-07"))
     memory.add("I met John yesterday", user_id="u", timestamp=datetime(2023, 5, 8, tzinfo=UTC))
@@ -169,6 +172,7 @@ def test_timestamp_is_the_day_prompts_call_today(memory: Driven) -> None:
     assert memory.get_all(user_id="u")["results"][0]["created_at"].startswith("2023-05-08")
 
 
+@on_a_file
 def test_an_agents_own_scope_uses_the_agent_prompt(memory: Driven) -> None:
     turn = [{"role": "user", "content": "Who are you?"}, {"role": "assistant", "content": "I answer in rhymes."}]
     systems = []
@@ -212,6 +216,7 @@ def test_procedural_memory_is_one_summary(memory: Driven) -> None:
     assert memory.get_all(agent_id="scout")["results"][0]["memory_type"] == "procedural_memory"
 
 
+@on_a_file
 def test_procedural_memory_needs_a_model(memory: Driven) -> None:
     with pytest.raises(ConfigError, match="llm"):
         memory.add("x", agent_id="a", memory_type="procedural_memory")
@@ -329,12 +334,12 @@ def test_the_same_question_gets_the_same_answer(memory: Driven) -> None:
     assert memory.search("fact", user_id="u") == first
 
 
-def test_a_reranker_orders_the_hits(tmp_path: Path) -> None:
+def test_a_reranker_orders_the_hits(tmp_path: Path, truth: dict[str, Any]) -> None:
     class ByLength:
         def score(self, query: str, texts: list[str]) -> list[float]:
             return [len(text) / 100 for text in texts]
 
-    with open_memory(tmp_path, reranker=ByLength()) as memory:
+    with open_memory(tmp_path, reranker=ByLength(), config=truth) as memory:
         for text in ("tea", "tea with milk", "tea with milk and sugar"):
             memory.add(text, user_id="u")
         # In this recipe it has the last word.
@@ -367,6 +372,7 @@ def test_expired_memories_are_not_recalled(memory: Driven) -> None:
         ("tea", {"user_id": "u", "filters": {"a": {"near": 1}}}, QueryError),
     ],
 )
+@on_a_file
 def test_a_search_that_makes_no_sense_says_why(
     memory: Driven, query: Any, options: dict[str, Any], error: type[Exception]
 ) -> None:
@@ -437,19 +443,20 @@ def test_unknown_ids(memory: Driven) -> None:
             memory.get(bad)
 
 
-def test_delete_leaves_only_the_history(memory: Driven, tmp_path: Path) -> None:
+def test_delete_leaves_only_the_history(memory: Driven) -> None:
     (entry,) = memory.add("The safe code is Xq77", user_id="u")["results"]
     memory.search("code", user_id="u")
     memory.delete(entry["id"])
     assert memory.get(entry["id"]) is None
     assert memory.search("code", user_id="u")["results"] == []
     assert memory.memory._store.talk.messages(_scope("u")) == []
-    with sqlite3.connect(tmp_path / "history.db") as db:
-        lines = [line for line in db.iterdump() if "Xq77" in line]
-    assert all(line.startswith('INSERT INTO "history"') for line in lines)
+    archive = memory.memory.store.archive
+    held = [section.name for section in SECTIONS if "Xq77" in repr(archive.records(section, limit=100))]
+    assert held == ["history"]
     assert [row["event"] for row in memory.history(entry["id"])] == ["ADD", "DELETE"]
 
 
+@on_a_file
 def test_purging_leaves_no_byte(memory: Driven, tmp_path: Path) -> None:
     for user in ("u", "v"):
         for index in range(50):
@@ -541,6 +548,7 @@ BAD_METADATA: list[Any] = [
 
 
 @pytest.mark.parametrize("ids", BAD_SCOPES, ids=repr)
+@on_a_file
 def test_bad_ids_are_refused(memory: Driven, ids: dict[str, Any]) -> None:
     with pytest.raises(ScopeError):
         memory.add("x", **ids)
@@ -548,6 +556,7 @@ def test_bad_ids_are_refused(memory: Driven, ids: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("messages", BAD_MESSAGES, ids=repr)
+@on_a_file
 def test_bad_messages_are_refused_whole(memory: Driven, messages: Any) -> None:
     with pytest.raises(InputError):
         memory.add(messages, user_id="u")
@@ -555,6 +564,7 @@ def test_bad_messages_are_refused_whole(memory: Driven, messages: Any) -> None:
 
 
 @pytest.mark.parametrize("metadata", BAD_METADATA, ids=repr)
+@on_a_file
 def test_metadata_that_is_no_json_is_refused(memory: Driven, metadata: Any) -> None:
     with pytest.raises(InputError, match="metadata"):
         memory.add("x", user_id="u", metadata=metadata)
@@ -564,6 +574,7 @@ def test_metadata_that_is_no_json_is_refused(memory: Driven, metadata: Any) -> N
 @pytest.mark.parametrize(
     "options", [{"timestamp": "soon"}, {"timestamp": True}, {"timestamp": 1e20}, {"expiration_date": "never"}], ids=repr
 )
+@on_a_file
 def test_times_that_are_none_are_refused(memory: Driven, options: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         memory.add("x", user_id="u", **options)
@@ -587,32 +598,32 @@ def test_unusual_texts_are_stored_exactly(memory: Driven, text: str) -> None:
 # --- life of the object -----------------------------------------------------------------------------------------------
 
 
-def test_memories_survive_reopening(tmp_path: Path) -> None:
-    with open_memory(tmp_path) as memory:
+def test_memories_survive_reopening(tmp_path: Path, truth: dict[str, Any]) -> None:
+    with open_memory(tmp_path, config=truth) as memory:
         memory.add("I like tea", user_id="u")
-    with open_memory(tmp_path) as memory:
+    with open_memory(tmp_path, config=truth) as memory:
         assert texts(memory.search("tea", user_id="u")) == ["I like tea"]
 
 
-def test_a_closed_memory_says_so_and_closes_twice(tmp_path: Path) -> None:
-    memory = open_memory(tmp_path)
+def test_a_closed_memory_says_so_and_closes_twice(tmp_path: Path, truth: dict[str, Any]) -> None:
+    memory = open_memory(tmp_path, config=truth)
     memory.close()
     memory.close()
     with pytest.raises(StoreError, match="closed"):
         memory.add("x", user_id="u")
 
 
-def test_another_embedder_is_refused_until_rebuilt(tmp_path: Path) -> None:
-    with open_memory(tmp_path) as memory:
+def test_another_embedder_is_refused_until_rebuilt(tmp_path: Path, truth: dict[str, Any]) -> None:
+    with open_memory(tmp_path, config=truth) as memory:
         memory.add("I like tea", user_id="u")
-    with open_memory(tmp_path, embedder=HashEmbedder(dims=64)) as other:
+    with open_memory(tmp_path, embedder=HashEmbedder(dims=64), config=truth) as other:
         for act in (lambda: other.search("tea", user_id="u"), lambda: other.add("cake", user_id="u")):
             with pytest.raises(ConfigError, match="rebuild"):
                 act()
         assert texts(other.get_all(user_id="u")) == ["I like tea"]
         assert other.rebuild() == 1
         assert texts(other.search("tea", user_id="u")) == ["I like tea"]
-    with open_memory(tmp_path) as old, pytest.raises(ConfigError, match="rebuild"):
+    with open_memory(tmp_path, config=truth) as old, pytest.raises(ConfigError, match="rebuild"):
         old.search("tea", user_id="u")
 
 
@@ -627,9 +638,9 @@ def test_version_one_returns_bare_lists(tmp_path: Path) -> None:
             assert isinstance(memory.get_all(user_id="u"), list)
 
 
-def test_async_memory_has_the_same_verbs(tmp_path: Path) -> None:
+def test_async_memory_has_the_same_verbs(tmp_path: Path, truth: dict[str, Any]) -> None:
     async def main() -> None:
-        async with AsyncMemory({"path": str(tmp_path)}, embedder=HashEmbedder()) as memory:
+        async with AsyncMemory({"path": str(tmp_path), **truth}, embedder=HashEmbedder()) as memory:
             (entry,) = (await memory.add("I like tea", user_id="u"))["results"]
             assert texts(await memory.search("tea", user_id="u")) == ["I like tea"]
             await memory.update(entry["id"], "I like green tea")
@@ -771,6 +782,7 @@ def test_a_message_the_model_found_nothing_new_in_goes_with_the_memory_it_repeat
     assert memory.memory._store.talk.messages(_scope("u")) == []
 
 
+@on_a_file
 def test_deleted_text_does_not_wait_in_the_log(memory: Driven, tmp_path: Path) -> None:
     script(memory, *added("Loves pizza"))
     memory.add("my card is 4111-SECRETX and I love pizza", user_id="u")
@@ -795,26 +807,30 @@ def test_memories_are_listed_and_filtered_by_when_they_were_made(memory: Driven)
 
 
 @pytest.mark.parametrize("threshold", ["x", 5, -0.1, True])
+@on_a_file
 def test_a_threshold_is_a_score(memory: Driven, threshold: Any) -> None:
     with pytest.raises(InputError, match="threshold"):
         memory.search("tea", user_id="u", threshold=threshold)
 
 
 @pytest.mark.parametrize("metadata", [{"s": "a\0b"}, {"n": 2**63}, {"deep": [{"n": -(2**70)}]}], ids=repr)
+@on_a_file
 def test_metadata_no_database_takes_is_refused(memory: Driven, metadata: Any) -> None:
     with pytest.raises(InputError, match="metadata"):
         memory.add("x", user_id="u", metadata=metadata)
 
 
-def test_the_first_call_leaves_the_event_loop_free_and_asks_no_idle_embedder(tmp_path: Path) -> None:
+def test_the_first_call_leaves_the_event_loop_free_and_asks_no_idle_embedder(
+    tmp_path: Path, truth: dict[str, Any]
+) -> None:
     class Shy(HashEmbedder):
         @property
         def dims(self) -> int:
             raise AssertionError("nobody needs to know")
 
-    with open_memory(tmp_path) as memory:
+    with open_memory(tmp_path, config=truth) as memory:
         memory.add("tea, again", user_id="u")
-    with open_memory(tmp_path, embedder=Shy()) as memory:
+    with open_memory(tmp_path, embedder=Shy(), config=truth) as memory:
         assert events(asyncio.run(memory.aadd("TEA, again!", user_id="u"))) == [("NONE", "tea, again")]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ from mem0_core.cli import main
 from mem0_core.contracts import AT, SPACE, an_item, changes_of, in_threads, unit_vectors
 from mem0_core.errors import ConfigError, StoreError
 from mem0_core.flow import each, later, run
+from mem0_core.migration import digests
 from mem0_core.ports import MemoryStore
 from mem0_core.records import Message, Scope
 from mem0_core.stores.postgres import PostgresStore
@@ -129,6 +131,38 @@ def test_a_server_that_is_not_there_is_an_error_without_the_password(tmp_path: P
     with pytest.raises(StoreError, match=r"PostgreSQL at 127\.0\.0\.1:1/d") as raised:
         Memory.from_config({"store": store, "embedder": {"provider": "hash"}, "path": str(tmp_path)})
     assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("named_by", ["--config", "--store"])
+def test_the_command_looks_after_a_store_in_a_server(
+    config: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str], named_by: str
+) -> None:
+    file = tmp_path / "server.json"
+    store = config["store"]["config"]
+    place = ["--store", f"{store['url']}#{store['schema']}"] if named_by == "--store" else []
+    file.write_text(json.dumps({**config, "store": None} if place else config))
+
+    def run(*arguments: str) -> Any:
+        assert main([arguments[0], "--config", str(file), *place, "--json", *arguments[1:]]) == 0
+        return json.loads(capsys.readouterr().out)
+
+    run("add", "I moved to Porto", "--user", "ann")
+    assert run("stats")["bytes"]["path"].startswith("PostgreSQL at")
+    assert run("doctor")["healthy"]
+    assert run("export", str(tmp_path / "all.jsonl"))["written"] == {
+        "memory": 1,
+        "message": 1,
+        "entity": 2,
+        "relation": 1,
+    }
+    copy = str(tmp_path / "monday.db")
+    assert run("backup", copy)["memories"] == 1
+    run("add", "I like tea", "--user", "ann")
+    assert run("restore", copy, "--force")["restored"] == 1
+    assert [one["memory"] for one in run("list", "--user", "ann")["results"]] == ["I moved to Porto"]
+    assert run("import", str(tmp_path / "all.jsonl"))["known"] == 1
+    assert main(["stats", "--store", "mysql://here"]) == 1
+    assert "begins with postgresql://" in capsys.readouterr().err
 
 
 # --- the order of concurrent writers -----------------------------------------------------------------------------
@@ -417,6 +451,11 @@ def test_a_role_of_few_rights_serves_a_memory_and_sees_one_scope_at_a_time(
         assert (space, places) == (SPACE, store.memory_vectors.position(ALICE))
         with pytest.raises(AssertionError, match="one scope"):
             run(each(*(later(store.memory_vectors.position, scope) for scope in (ALICE, bob))))
+        exported = [one["memory"] for one in store.care.records(None) if one["kind"] == "memory"]
+        assert sorted(exported) == ["alice's", "bob's", "more of alice's"], "it may look after everybody's"
+        assert (store.care.sums(None)["users"], store.care.flaws()) == (2, [])
+        with store.archive.at_one_moment() as records:
+            assert digests(records)["memories"].count == 3
         assert store.erase_scope(ALICE, at=AT, purge=True) == 2
         forgetful = _Forgetful(store)
         assert forgetful.texts_in(bob) == ["bob's"]

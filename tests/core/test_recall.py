@@ -21,14 +21,14 @@ JUNE = "2023-06-10T12:00:00"
 
 
 @pytest.fixture(params=MODES)
-def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driven]:
-    with open_memory(tmp_path) as opened:
+def memory(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Iterator[Driven]:
+    with open_memory(tmp_path, config=truth) as opened:
         yield Driven(opened, request.param)
 
 
 @pytest.fixture
-def plain(tmp_path: Path) -> Iterator[Memory]:
-    with open_memory(tmp_path) as opened:
+def plain(tmp_path: Path, truth: dict[str, Any]) -> Iterator[Memory]:
+    with open_memory(tmp_path, config=truth) as opened:
         yield opened
 
 
@@ -62,9 +62,9 @@ def signals(memory: Any, query: str, **options: Any) -> dict[str, dict[str, floa
 # --- sources ----------------------------------------------------------------------------------------------------------
 
 
-def test_what_only_words_know_is_found(tmp_path: Path) -> None:
+def test_what_only_words_know_is_found(tmp_path: Path, truth: dict[str, Any]) -> None:
     """A rare word among hundreds of memories that all look alike to the embedder."""
-    with open_memory(tmp_path, embedder=Blind()) as memory:
+    with open_memory(tmp_path, embedder=Blind(), config=truth) as memory:
         fill(memory, 300)
         memory.add("The wifi password is xyzzy", user_id="u", infer=False)
         fill(memory, 300, user="other")
@@ -72,8 +72,8 @@ def test_what_only_words_know_is_found(tmp_path: Path) -> None:
         assert "The wifi password is xyzzy" not in texts(memory.search("xyzzy", user_id="u", limit=1, recipe="mem0"))
 
 
-def test_what_only_the_graph_knows_is_found(tmp_path: Path) -> None:
-    with open_memory(tmp_path) as memory:
+def test_what_only_the_graph_knows_is_found(tmp_path: Path, truth: dict[str, Any]) -> None:
+    with open_memory(tmp_path, config=truth) as memory:
         fill(memory, 100)
         memory.add("I work at Initech", user_id="u")
         recipe = Recipe("graph", Weights(graph=1.0), sources=("graph",))
@@ -93,8 +93,8 @@ def test_a_chain_of_relations_leads_to_what_is_asked(memory: Driven, recipe: str
     assert all(one["path"] == 0 for text, one in found.items() if text.startswith("note"))
 
 
-def test_a_source_that_a_recipe_does_not_name_brings_nothing(tmp_path: Path) -> None:
-    with open_memory(tmp_path, graph=False) as memory:
+def test_a_source_that_a_recipe_does_not_name_brings_nothing(tmp_path: Path, truth: dict[str, Any]) -> None:
+    with open_memory(tmp_path, graph=False, config=truth) as memory:
         fill(memory, 100)
         memory.add("tea with xyzzy", user_id="u", infer=False)
         lexical = Recipe("words", Weights(bm25=1.0), sources=("lexical",))
@@ -102,19 +102,19 @@ def test_a_source_that_a_recipe_does_not_name_brings_nothing(tmp_path: Path) -> 
         assert memory.search("plugh", user_id="u", recipe=lexical)["results"] == []
 
 
-def test_the_answer_beside_the_question_is_found_by_what_was_asked(tmp_path: Path) -> None:
+def test_the_answer_beside_the_question_is_found_by_what_was_asked(tmp_path: Path, truth: dict[str, Any]) -> None:
     """ "A green one" shares nothing with the query; the turn before it does."""
-    with open_memory(tmp_path, embedder=Blind(), graph=False) as memory:
+    with open_memory(tmp_path, embedder=Blind(), graph=False, config=truth) as memory:
         said(memory, ("Ann", "Which bicycle did you buy in the end?"), ("Bob", "A green one"))
         fill(memory, 200)
         found = memory.search("which bicycle was bought", user_id="u", limit=2)
         assert set(texts(found)) == {"Which bicycle did you buy in the end?", "A green one"}
 
 
-def test_names_lead_from_one_page_to_the_next(tmp_path: Path) -> None:
+def test_names_lead_from_one_page_to_the_next(tmp_path: Path, truth: dict[str, Any]) -> None:
     """A question of two hops: the second page shares a name with the first, and no word with the query."""
     page = "It is told here at some length, in many words and with all of the details that one may want to have. " * 4
-    with open_memory(tmp_path, embedder=Blind(), graph=False) as memory:
+    with open_memory(tmp_path, embedder=Blind(), graph=False, config=truth) as memory:
         for number in range(120):
             memory.add(f"{page} Nothing of note happened in the year {number}.", user_id="u", infer=False)
         first = f"{page} The Quarterly of Things is published by Initech Press."

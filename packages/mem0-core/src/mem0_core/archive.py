@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -24,6 +25,7 @@ __all__ = [
     "Position",
     "Progress",
     "Record",
+    "Records",
     "Section",
     "check_filled",
 ]
@@ -154,13 +156,21 @@ def check_filled(progress: Progress | None) -> None:
         raise StoreError("a migration into this store has not come to its end: run it again, or remove the store")
 
 
-class Archive(Protocol):
-    """A store as a whole. Every method raises StoreError when the database fails."""
+class Records(Protocol):
+    """What a store has in it. Every method raises StoreError when the database fails."""
 
     def label(self) -> Label: ...
 
     def records(self, section: Section, *, after: Position = (), limit: int) -> tuple[list[Record], Position]:
         """Up to `limit` records of a section behind `after`, and the position of the last of them."""
+        ...
+
+
+class Archive(Records, Protocol):
+    """A store as a whole, to be read and filled."""
+
+    def at_one_moment(self) -> AbstractContextManager[Records]:
+        """What is in it now, while others write, for as long as the block lasts."""
         ...
 
     def holds(self) -> str | None:

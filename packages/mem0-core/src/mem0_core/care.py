@@ -1,7 +1,4 @@
-"""What looking after a store needs of the truth, beside its port: whether it is sound, a copy of it, its sums.
-
-A truth that is a file of ours has it (`stores.sqlite_care`); one in a server is looked after by the server's own tools.
-"""
+"""What looking after a store needs of the truth: whether it is sound, all it holds, how much, and taking more in."""
 
 from __future__ import annotations
 
@@ -10,13 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
-from mem0_core.errors import StoreError
-
 if TYPE_CHECKING:
-    from mem0_core.ports import MemoryStore
-    from mem0_core.records import HistoryRow, RelationChange, Scope
+    from mem0_core.records import HistoryRow, Message, RelationChange, Scope
 
-__all__ = ["Care", "Examined", "Flaw", "Lost", "Progress", "Unsound", "VectorTable", "care_of"]
+__all__ = ["Care", "Examined", "Flaw", "Lost", "Progress", "Unsound", "VectorTable"]
 
 Progress = Callable[[int, int | None], object]
 VectorTable = Literal["memories", "nodes", "edges"]
@@ -80,7 +74,16 @@ class Examined(Protocol):
 
 
 class Care(Protocol):
-    """Every method raises StoreError when the database fails."""
+    """How a truth is looked after. Every method raises StoreError when the database fails."""
+
+    @property
+    def file(self) -> Path | None:
+        """The file that the truth is, None where it is none."""
+        ...
+
+    def size(self) -> dict[str, Any]:
+        """Where it lies (``path``), and the bytes it takes there (``store``, and ``log`` where that is apart)."""
+        ...
 
     def flaws(self) -> list[Flaw]:
         """What is wrong with the truth by itself."""
@@ -107,7 +110,7 @@ class Care(Protocol):
         ...
 
     def holes(self) -> int:
-        """How many relations are gone without a trace: removed by hand, or purged."""
+        """How many relations are gone without a trace, removed by hand or purged; 0 where nothing tells."""
         ...
 
     def has_relation(self, scope: Scope, relation: RelationChange) -> bool:
@@ -134,10 +137,6 @@ class Care(Protocol):
         """Every id there is, by itself: what a partition may be of, where searches name no other."""
         ...
 
-    def copy(self, path: Path, *, on_progress: Progress | None = None) -> None:
-        """Write all that is committed into a new file, and check it."""
-        ...
-
     def sums(self, scope: Scope | None) -> dict[str, Any]:
         """How much there is of what."""
         ...
@@ -150,14 +149,9 @@ class Care(Protocol):
         """Take in the history of another store, in place of our own ADD of each memory; returns how many are new."""
         ...
 
+    def adopt_messages(self, scope: Scope, messages: Sequence[tuple[bytes, Message]]) -> list[int]:
+        """Take in messages of another store, each by its digest (`archive.SECTIONS`); returns the rows they have here.
 
-def care_of(store: MemoryStore) -> Care:
-    """What looks after this store.
-
-    Raises:
-        StoreError: it is not a file of ours.
-    """
-    care: Care | None = getattr(store, "care", None)
-    if care is None:
-        raise StoreError(f"{type(store).__name__} is no file of ours: its server's own tools look after it")
-    return care
+        One that is here already, by its digest, stays.
+        """
+        ...

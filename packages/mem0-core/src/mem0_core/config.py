@@ -306,7 +306,7 @@ class MemoryConfig(BaseModel):
     def _store_url(cls, value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        if not value.startswith(("postgresql://", "postgres://")):
+        if not value.startswith(POSTGRES_SCHEMES):
             raise ValueError('a URL that begins with postgresql://, or {"provider": ..., "config": {...}}')
         return {"provider": "postgres", "config": {"url": value}}
 
@@ -333,6 +333,8 @@ class MemoryConfig(BaseModel):
         return (self.history_db_path or self.folder / "history.db").expanduser()
 
 
+POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+
 _PGVECTOR_KEYS = ("dbname", "user", "password", "host", "port", "sslmode")
 PGVECTOR_ONLY = (*_PGVECTOR_KEYS, "connection_string", "connection_pool", "minconn", "maxconn", "diskann", "hnsw")
 """mem0's keys of pgvector that say where the store is, or nothing here."""
@@ -345,6 +347,18 @@ def _pgvector_url(chosen: ComponentConfig) -> str | None:
         return str(keys["connection_string"])
     given = {key: str(keys[key]) for key in _PGVECTOR_KEYS if keys.get(key)}
     return f"postgresql://?{urlencode(given, quote_via=quote)}" if given else None
+
+
+def postgres_at(place: str) -> ComponentConfig:
+    """The truth that a URL names, whose fragment names the schema: ``postgresql://host/database#mem0``.
+
+    Raises:
+        ConfigError: it is no such URL.
+    """
+    url, _, schema = place.partition("#")
+    if not url.startswith(POSTGRES_SCHEMES):
+        raise ConfigError(f"store: a URL that begins with postgresql://, not {place!r}")
+    return ComponentConfig(provider="postgres", config={"url": url, **({"schema": schema} if schema else {})})
 
 
 def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) -> MemoryConfig:

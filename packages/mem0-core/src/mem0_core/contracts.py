@@ -29,6 +29,7 @@ from mem0_core.ports import Commit, Lease, MemoryStore, MergePlan, Sketch, Turn,
 from mem0_core.records import (
     Change,
     Event,
+    HistoryRow,
     MemoryItem,
     Merge,
     Message,
@@ -1178,6 +1179,82 @@ class MemoryStoreContract:
         follow()
         assert store.graph.rows_since(ALICE, after=after).edges == []
         assert store.graph.rows_since(Scope("nobody")).edges == []
+
+    # --- looking after it -------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("name", HOSTILE_NAMES, ids=lambda name: name[:20])
+    def test_all_it_holds_can_be_taken_out(self, store: MemoryStore, name: str) -> None:
+        said = Message("user", name, name=name, metadata={name: name}, timestamp=LATER)
+        item = an_item(name, Scope("u", "a"), metadata={"said": name}, actor_id=name)
+        relation = adds_of(Triplet("a", "knows", name), memories=(0,), messages=(0,))
+        options: dict[str, Any] = {"scope": item.scope, "at": AT, "space": SPACE}
+        store.commit(changes_of([item], sources=(0,)), messages=[said], relations=relation, **options)
+        self.add(store, "another's", scope=BOB)
+        memory, message, *entities, knows = store.care.records(Scope("u"))
+        assert (memory["id"], memory["memory"], memory["metadata"]) == (item.id, name, {"said": name})
+        assert [row["new_memory"] for row in memory["history"]] == [name]
+        assert (message["content"], message["name"], message["metadata"]) == (name, name, {name: name})
+        assert {entity["name"] for entity in entities} == {"a", name}
+        assert (knows["source"], knows["destination"], knows["evidence"]) == ("a", name, [item.id])
+        assert memory["messages"] == knows["messages"] == [message["id"]]
+        assert store.care.sums(item.scope)["relations"] == 1
+        assert [record["memory"] for record in store.care.records(None) if record["kind"] == "memory"] == [
+            name,
+            "another's",
+        ]
+
+    def test_more_than_is_read_at_once_comes_out_whole_and_in_order(self, store: MemoryStore) -> None:
+        texts = [f"memory {number}" for number in range(1100)]
+        added = self.add(store, *texts)
+        store.erase([item.id for item in added[:600]], at=LATER)
+        records = list(store.care.records(ALICE))
+        assert [record["memory"] for record in records if record["kind"] == "memory"] == texts[600:]
+        gone = [record["memory_id"] for record in records if record["kind"] == "history"]
+        assert sorted(gone) == sorted(item.id for item in added[:600] for _ in range(2))
+        assert gone[::2] == gone[1::2], "what happened to one memory stands together"
+
+    def test_nothing_is_wrong_with_it_whatever_was_done(self, store: MemoryStore) -> None:
+        assert store.care.flaws() == []
+        tea, _, last = self.add(store, "Likes tea", "Likes milk", "Likes cake")
+        self.relate(store, LIKES_TEA)
+        self.end(store, LIKES_TEA)
+        self.change(store, Event.UPDATE, tea, "Likes green tea")
+        store.erase([last.id], at=LATER, purge=True)
+        assert store.care.flaws() == []
+        assert store.care.lost() == []
+        summed = store.care.sums(None)
+        assert (summed["memories"], summed["users"], summed["ended_relations"]) == (2, 1, 1)
+        assert summed["history"] == {"ADD": 2, "UPDATE": 1}
+        assert summed["embedder"] == {"name": SPACE[0], "dims": DIMS}
+        assert store.care.size()["store"] >= 0
+
+    def test_partitions_and_addresses_name_everybody(self, store: MemoryStore) -> None:
+        for scope in (ALICE, Scope("alice", "a"), Scope(None, "a", "r"), Scope(run_id="r")):
+            self.add(store, "Likes tea", scope=scope)
+        assert {*store.care.partitions("memories")} == {ALICE, Scope(agent_id="a"), Scope(run_id="r")}
+        assert {*store.care.addresses("memories")} == {ALICE, Scope(agent_id="a"), Scope(run_id="r")}
+        assert store.care.partitions("nodes") == []
+
+    def test_messages_of_another_store_are_taken_in_once(self, store: MemoryStore) -> None:
+        theirs = [(bytes([number]) * 16, Message("user", f"said {number}", timestamp=AT)) for number in range(3)]
+        rows = store.care.adopt_messages(ALICE, theirs[:2])
+        assert store.care.adopt_messages(ALICE, theirs)[:2] == rows
+        assert [message.content for message in store.talk.messages(ALICE)] == ["said 0", "said 1", "said 2"]
+        assert store.talk.messages(BOB) == []
+
+    def test_history_of_another_store_takes_the_place_of_our_own_beginning(self, store: MemoryStore) -> None:
+        (item,) = self.add(store, "Likes tea")
+        told: dict[str, Any] = {"memory_id": item.id, "updated_at": None, "is_deleted": False}
+        told |= {"actor_id": None, "role": None}
+        rows = [
+            HistoryRow("h1", old_memory=None, new_memory="Likes milk", event="ADD", created_at=None, **told),
+            HistoryRow("h2", old_memory="Likes milk", new_memory="Likes tea", event="UPDATE", created_at=AT, **told),
+            HistoryRow("h3", old_memory=None, new_memory="x", event="ADD", created_at=AT, **{**told, "memory_id": "?"}),
+        ]
+        assert store.care.adopt_history(rows) == 3
+        assert store.care.adopt_history(rows) == 0
+        assert store.history(item.id) == rows[:2]
+        assert [record["id"] for record in store.care.records(None) if record["kind"] == "history"] == ["h3"]
 
 
 class VectorIndexContract:

@@ -17,17 +17,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mem0_core.archive import SECTIONS, Archive, Position, Progress, Record, Section
+from mem0_core.archive import SECTIONS, Archive, Position, Progress, Record, Records, Section
+from mem0_core.config import POSTGRES_SCHEMES, postgres_at
 from mem0_core.errors import StoreError
 
 if TYPE_CHECKING:
     from mem0_core.stores.postgres import PostgresStore
     from mem0_core.stores.sqlite import SQLiteStore
 
-__all__ = ["Digest", "Migrated", "compare", "digests", "migrate", "opened"]
+__all__ = ["Digest", "Migrated", "compare", "copy", "digests", "migrate", "opened"]
 
 _CHUNK = 1_000
-_SCHEMES = ("postgresql://", "postgres://")
 _JSON = frozenset({"metadata", "options", "reasons", "taken"})
 _WHOLE = 1 << 128
 
@@ -93,16 +93,22 @@ def migrate(
             "the source was released after this migration had begun, so what was copied may be outdated; empty the"
             " target and begin again"
         )
-    label = source.label()
-    progress = begun or Progress(label.identity, seal, SECTIONS[0].name)
-    loaded = _copy(source, target, progress, chunk, tell)
-    found = digests(target, chunk=chunk, watch=lambda count: tell("verify", count))
-    if differing := compare(digests(source, chunk=chunk), found):
-        raise StoreError(f"what was copied differs from the source in {', '.join(differing)}; empty the target")
-    target.finish(label, progress=dataclasses.replace(progress, section=SECTIONS[-1].name, after=(), done=True))
+    loaded, found = _fill(source, target, begun or _beginning(source, seal), chunk, tell)
     if release:
         source.thaw()
     return Migrated(loaded, found, resumed=begun is not None)
+
+
+def copy(source: Records, target: Archive, *, chunk: int = _CHUNK, watch: Watch | None = None) -> Migrated:
+    """`migrate` from what stands still by itself (`Archive.at_one_moment`, a backup) to an empty store, in one go.
+
+    Raises:
+        StoreError: the target is not empty, a database failed, or the digests differ. The target is then not usable.
+        InputError: the target's database cannot hold a text of the source's.
+    """
+    if (held := target.holds()) is not None:
+        raise StoreError(f"the target is not empty (it has {held})")
+    return Migrated(*_fill(source, target, _beginning(source, ""), chunk, watch or (lambda section, count: None)))
 
 
 @contextmanager
@@ -114,7 +120,7 @@ def opened(where: str, *, make: bool = False) -> Iterator[Archive]:
             (``postgresql://host/database#mem0``).
         make: whether a file that is not there is made; else it is a StoreError.
     """
-    store = _postgres(where) if where.startswith(_SCHEMES) else _sqlite(Path(where).expanduser(), make)
+    store = _postgres(where) if where.startswith(POSTGRES_SCHEMES) else _sqlite(Path(where).expanduser(), make)
     try:
         yield store.archive
     finally:
@@ -124,8 +130,7 @@ def opened(where: str, *, make: bool = False) -> Iterator[Archive]:
 def _postgres(url: str) -> PostgresStore:
     from mem0_core.stores.postgres import PostgresStore
 
-    url, _, schema = url.partition("#")
-    return PostgresStore(url, schema=schema or "mem0", filling=True)
+    return PostgresStore(**postgres_at(url).config, filling=True)
 
 
 def _sqlite(path: Path, make: bool) -> SQLiteStore:
@@ -138,7 +143,7 @@ def _sqlite(path: Path, make: bool) -> SQLiteStore:
 
 
 def digests(
-    archive: Archive, *, chunk: int = _CHUNK, watch: Callable[[int], object] | None = None
+    archive: Records, *, chunk: int = _CHUNK, watch: Callable[[int], object] | None = None
 ) -> dict[str, Digest]:
     """What everything in a store comes to, by section; "vectors" are those of all sections, and in no other digest.
 
@@ -188,7 +193,28 @@ def _begun(source: Archive, target: Archive) -> Progress | None:
     return progress
 
 
-def _copy(source: Archive, target: Archive, begun: Progress, chunk: int, tell: Watch) -> dict[str, int]:
+def _beginning(source: Records, seal: str) -> Progress:
+    return Progress(source.label().identity, seal, SECTIONS[0].name)
+
+
+def _fill(
+    source: Records, target: Archive, progress: Progress, chunk: int, tell: Watch
+) -> tuple[dict[str, int], dict[str, Digest]]:
+    """Copy what comes behind `progress`, compare all, and let the target serve; how much was loaded, and what is there.
+
+    Raises:
+        StoreError: they differ.
+    """
+    label = source.label()
+    loaded = _load(source, target, progress, chunk, tell)
+    found = digests(target, chunk=chunk, watch=lambda count: tell("verify", count))
+    if differing := compare(digests(source, chunk=chunk), found):
+        raise StoreError(f"what was copied differs from the source in {', '.join(differing)}; empty the target")
+    target.finish(label, progress=dataclasses.replace(progress, section=SECTIONS[-1].name, after=(), done=True))
+    return loaded, found
+
+
+def _load(source: Records, target: Archive, begun: Progress, chunk: int, tell: Watch) -> dict[str, int]:
     """Copy what comes behind `begun`; returns how many records, by section."""
     names = [section.name for section in SECTIONS]
     loaded: dict[str, int] = {}
@@ -206,7 +232,7 @@ def _copy(source: Archive, target: Archive, begun: Progress, chunk: int, tell: W
 
 
 def _chunks(
-    archive: Archive, section: Section, after: Position, limit: int
+    archive: Records, section: Section, after: Position, limit: int
 ) -> Iterator[tuple[Sequence[Record], Position]]:
     while True:
         records, after = archive.records(section, after=after, limit=limit)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from mem0_core.archive import Archive
+    from mem0_core.care import Care
     from mem0_core.filters import Filter
     from mem0_core.graph.adjacency import AdjacencyIndex
     from mem0_core.records import (
@@ -711,6 +712,8 @@ class MemoryStore(VectorSource, Protocol):
     def lexicon(self) -> Lexicon: ...
     @property
     def archive(self) -> Archive: ...
+    @property
+    def care(self) -> Care: ...
 
     def commit(
         self,

@@ -34,6 +34,7 @@ __all__ = [
     "llm_reranker",
     "open_store",
     "rerank_model",
+    "snapshots_folder",
     "vector_index",
     "worker_settings",
 ]
@@ -101,11 +102,16 @@ def llm_reranker(
     return LLMReranker(component("llm", "complete", llm), custom_prompt=custom_prompt, max_chars=max_chars)
 
 
-def open_store(config: MemoryConfig) -> MemoryStore:
-    """The truth that `config` names: a SQLite file, unless it names another."""
+def open_store(config: MemoryConfig, **more: Any) -> MemoryStore:
+    """The truth that `config` names: a SQLite file, unless it names another. `more` is for its provider."""
     chosen = config.truth or ComponentConfig(provider="sqlite", config={"path": config.database})
-    store: MemoryStore = build("store", chosen, durability=config.durability)
+    store: MemoryStore = build("store", chosen, durability=config.durability, **more)
     return store
+
+
+def snapshots_folder(config: MemoryConfig) -> Path:
+    """Where vector indexes keep their snapshots on this machine, unless `vector_store` names another place."""
+    return config.database.parent / "faiss" / config.database.stem
 
 
 def vector_index(config: MemoryConfig, source: VectorSource, part: str = "") -> VectorIndex:
@@ -119,8 +125,7 @@ def vector_index(config: MemoryConfig, source: VectorSource, part: str = "") -> 
     if "vector_store" not in config.model_fields_set or (part and chosen.provider not in PROVIDERS["vector_store"]):
         chosen = ComponentConfig(provider=getattr(source, "searched_by", "faiss"))
     keys = dict(chosen.config)
-    database = config.database
-    folder = Path(keys.pop("path", None) or database.parent / "faiss" / database.stem)
+    folder = Path(keys.pop("path", None) or snapshots_folder(config))
     folder = folder / part if part else folder
     mem0s = ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2")
     for mem0_only in (*mem0s, *(PGVECTOR_ONLY if chosen.provider == "pgvector" else ())):

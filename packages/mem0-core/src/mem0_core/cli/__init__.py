@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core.cli.arguments import parser
-from mem0_core.config import MemoryConfig, load_config
+from mem0_core.config import MemoryConfig, load_config, postgres_at
 from mem0_core.errors import Mem0Error
 from mem0_core.memory import Memory
 from mem0_core.models.local import resolve
@@ -54,6 +54,8 @@ def _config(options: argparse.Namespace) -> MemoryConfig:
     changes: dict[str, Any] = {"version": "v1.1"}  # the shape this command shows
     if options.path is not None:
         changes["path"] = Path(options.path)
+    if options.store_url is not None:
+        changes["store"] = postgres_at(options.store_url)
     config = load_config(options.config).model_copy(update=changes)
     if options.llm_backend is None:
         return config

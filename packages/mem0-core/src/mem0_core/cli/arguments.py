@@ -39,8 +39,11 @@ def parser() -> argparse.ArgumentParser:
         aliases: Sequence[str] = (),
         on_files: bool = False,
         code: Callable[[Any], int] = lambda result: 0,
+        conflict_handler: str = "error",
     ) -> argparse.ArgumentParser:
-        one = commands.add_parser(name, help=help, description=help, aliases=list(aliases))
+        one = commands.add_parser(
+            name, help=help, description=help, aliases=list(aliases), conflict_handler=conflict_handler
+        )
         one.set_defaults(act=act, show=show, on_files=on_files, code=code)
         _common(one, top=False)
         return one
@@ -70,6 +73,12 @@ def _common(parser: argparse.ArgumentParser, *, top: bool) -> None:
 
     add("--path", help="folder of the data (default: $MEM0_DIR, else ~/.mem0)")
     add("--config", help="a YAML or JSON file of configuration keys")
+    add(
+        "--store",
+        dest="store_url",
+        metavar="URL",
+        help="a store in PostgreSQL, postgresql://host/database#schema (default: the configuration's, else a file)",
+    )
     add("--llm-backend", choices=BACKENDS, help="the chat model (default: the configuration's; none: without one)")
     add("--json", action="store_true", help="print the result as JSON")
     add("--progress", action=argparse.BooleanOptionalAction, help="show bars (default: where standard error is a tty)")
@@ -180,7 +189,14 @@ def _moving(command: Command) -> None:
     migrate.add_argument("--from", dest="source", metavar="STORE", required=True, help=place)
     migrate.add_argument("--to", dest="target", metavar="STORE", help="the same; if it was begun, it goes on")
     migrate.add_argument("--release", action="store_true", help="let the source be written again: at the end, or now")
-    ddl = command("schema", "print the SQL that makes a store's tables", verbs.schema, show.message, on_files=True)
+    ddl = command(
+        "schema",
+        "print the SQL that makes a store's tables",
+        verbs.schema,
+        show.message,
+        on_files=True,
+        conflict_handler="resolve",  # its --store is a kind of store, and no place of one
+    )
     ddl.add_argument("--store", choices=("postgres",), default="postgres", help="the database it is for (postgres)")
     ddl.add_argument("--schema", default="mem0", metavar="NAME", help="where the tables are to be (mem0)")
     ddl.add_argument(

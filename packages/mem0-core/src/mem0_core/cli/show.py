@@ -132,6 +132,8 @@ def imported(result: Any) -> list[str]:
         counts += f", {result['resumed']} done before"
     if "history" in result:
         counts += f", {result['history']} rows of history, {result['deleted']} deleted here since"
+        if result["heard"]:
+            counts += f", with {result['heard']} messages"
         memories = f"{result['messages']} memories in {result['conversations']} collections"
         return [f"{result['format']}: {memories}: {counts}"]
     head = f"{result['format']}: {result['messages']} messages in {result['conversations']} conversations: {counts}"

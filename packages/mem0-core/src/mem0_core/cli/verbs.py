@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import getpass
 import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from mem0_core.interchange.importing import import_chats, import_export, import_
 from mem0_core.memory import Memory
 from mem0_core.operations import backup as copies
 from mem0_core.operations import doctor as diagnosis
+from mem0_core.wiring import open_store
 
 __all__ = [
     "add",
@@ -207,10 +209,12 @@ def migrate(config: MemoryConfig, options: Options) -> Any:
 
 
 def restore(config: MemoryConfig, options: Options) -> Any:
-    if config.truth is not None:
-        raise InputError("store: this one is no file of ours; its server's own tools restore it")
+    file, overwrite = Path(options.file), options.force
     with _bar("restore", options) as bar:
-        return copies.restore(Path(options.file), config.database, overwrite=options.force, on_progress=bar)
+        if config.truth is None:
+            return copies.restore(file, config.database, overwrite=overwrite, on_progress=bar)
+        with closing(open_store(config, filling=True)) as store:
+            return copies.restore_into(file, store, overwrite=overwrite, on_progress=bar)
 
 
 def schema(config: MemoryConfig, options: Options) -> Any:

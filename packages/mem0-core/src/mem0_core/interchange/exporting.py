@@ -4,7 +4,8 @@ Each line of the JSON Lines is an object with a ``kind``:
 
 - ``header``: ``format``, ``version``, ``scope``;
 - ``memory``: as `Memory.get` shows it, with its ``history`` and the ids of the ``messages`` it came from;
-- ``message``: ``id``, ``role``, ``content``, ``name``, ``metadata``, ``created_at`` and its scope;
+- ``message``: ``id``, ``role``, ``content``, ``name``, ``metadata``, ``created_at``, its scope and its ``digest``, by
+  which it is known where it is imported again;
 - ``entity``: ``id``, ``name``, ``type`` and its scope;
 - ``relation``: ends, ``weight``, the time it held, the memories that say it (``evidence``), those that once did
   (``withdrawn``), and its ``messages``;
@@ -19,6 +20,7 @@ import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -26,7 +28,7 @@ from mem0_core.care import Care
 from mem0_core.errors import InputError
 from mem0_core.records import Scope
 
-__all__ = ["FORMAT", "VERSION", "export_csv", "export_jsonl", "is_export", "lines", "read_export"]
+__all__ = ["FORMAT", "VERSION", "Exported", "export_csv", "export_jsonl", "is_export", "lines", "read_export"]
 
 FORMAT, VERSION = "mem0-core", 1
 
@@ -78,14 +80,22 @@ def is_export(path: Path) -> bool:
     return isinstance(held, dict) and held.get("kind") == "header" and held.get("format") == FORMAT
 
 
-def read_export(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The memories of an export, and all rows of history in it.
+@dataclass(slots=True)
+class Exported:
+    """The records of an export that another store takes in: memories, messages, and all rows of history."""
+
+    memories: list[dict[str, Any]] = field(default_factory=list)
+    messages: list[dict[str, Any]] = field(default_factory=list)
+    history: list[dict[str, Any]] = field(default_factory=list)
+
+
+def read_export(path: Path) -> Exported:
+    """What is in an export.
 
     Raises:
         InputError: a line is no JSON, or the file is of a later version; it names the line.
     """
-    memories: list[dict[str, Any]] = []
-    history: list[dict[str, Any]] = []
+    found = Exported()
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
@@ -93,13 +103,15 @@ def read_export(path: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]
                 if record["kind"] == "header" and record.get("version") != VERSION:
                     raise InputError(f"{path} is of the version {record.get('version')!r}; known: {VERSION}")
                 if record["kind"] == "memory":
-                    history += record.pop("history", [])
-                    memories.append(record)
+                    found.history += record.pop("history", [])
+                    found.memories.append(record)
+                elif record["kind"] == "message":
+                    found.messages.append(record)
                 elif record["kind"] == "history":
-                    history.append(record)
+                    found.history.append(record)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}") from error
-    return memories, history
+    return found
 
 
 def _record(line: str, place: str) -> dict[str, Any]:

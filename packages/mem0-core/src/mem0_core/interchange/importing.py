@@ -142,21 +142,21 @@ def import_mem0_v1(
 def import_export(
     memory: Memory, path: str | Path, *, on_progress: Callable[[int, int | None], object] | None = None
 ) -> dict[str, Any]:
-    """Take over what `Memory.export` wrote: memories with their ids, times, metadata, history and pins.
+    """Take over what `Memory.export` wrote: memories with their ids, times, metadata, history and pins, and messages.
 
-    They are embedded anew, and rules read their relations again, where there is no model; messages are not taken over.
+    They are embedded anew, and rules read their relations again, where there is no model.
 
     Returns:
         as `import_mem0_v1` does.
     """
-    memories, history = read_export(Path(path))
-    adopted = memory.adopt(memories, history=history, on_progress=on_progress)
-    for one in memories:
+    found = read_export(Path(path))
+    adopted = memory.adopt(found.memories, history=found.history, messages=found.messages, on_progress=on_progress)
+    for one in found.memories:
         if one.get("pinned") and memory.get(one["id"]) is not None:
             memory.pin(one["id"])
     return {
         "format": EXPORT,
-        "messages": len(memories),
+        "messages": len(found.memories),
         "conversations": 1,
         "resumed": 0,
         "jobs": 0,

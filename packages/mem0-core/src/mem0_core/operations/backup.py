@@ -1,16 +1,30 @@
-"""Copies of a store: one consistent file, made while others write; and going back to one."""
+"""Copies of a store: one consistent file, made while others write; and going back to one.
+
+A copy is a SQLite file, whatever database the store lies in: it is read by any SQLite, and opens as a store. One in a
+file is copied by SQLite itself. Of one in a server everything is read at one moment, as `mem0-core migrate` does, and
+compared with what was written.
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from mem0_core.care import Progress, care_of
-from mem0_core.errors import InputError
+from mem0_core import migration
+from mem0_core.archive import Records
+from mem0_core.care import Progress
+from mem0_core.errors import InputError, StoreError
 from mem0_core.ports import MemoryStore
-from mem0_core.stores.sqlite_care import check_file, restore_file
+from mem0_core.stores.sqlite import SQLiteStore
+from mem0_core.stores.sqlite_care import as_one_file, check_file, copy_file, restore_file
 
-__all__ = ["back_up", "restore"]
+__all__ = ["back_up", "restore", "restore_into"]
 
 
 def back_up(
@@ -25,8 +39,14 @@ def back_up(
         StoreError: it cannot be written.
     """
     path = _target(path, overwrite)
-    care_of(store).copy(path, on_progress=on_progress)
-    return {"path": str(path), "bytes": path.stat().st_size, "memories": check_file(path)}
+    with _unfinished(path) as file:
+        if store.care.file is not None:
+            copy_file(store.care.file, file, on_progress=on_progress)
+        else:
+            with store.archive.at_one_moment() as records:
+                _write_records(records, file, on_progress)
+        memories = check_file(file)
+    return {"path": str(path), "bytes": path.stat().st_size, "memories": memories}
 
 
 def restore(
@@ -40,12 +60,54 @@ def restore(
         InputError: there is no such copy; or there is a store already, and `overwrite` is not set.
         StoreError: the copy is damaged, or no store; nothing has changed.
     """
-    if not source.is_file():
-        raise InputError(f"there is no file {source}")
-    memories = check_file(source)
+    memories = _checked(source)
     _target(database, overwrite)
     restore_file(source, database, on_progress=on_progress)
     return {"path": str(database), "memories": memories, "restored": check_file(database)}
+
+
+def restore_into(
+    source: Path, store: MemoryStore, *, overwrite: bool = False, on_progress: Progress | None = None
+) -> dict[str, Any]:
+    """`restore` for a store in a server, which nobody else may have open: it is emptied, filled, and compared.
+
+    One that this was interrupted in refuses to open, until it is done again.
+
+    Raises:
+        InputError: there is no such copy; or the store is not empty, and `overwrite` is not set.
+        StoreError: the copy is damaged, or no store, and nothing has changed; or the database failed.
+    """
+    memories = _checked(source)
+    held = store.archive.holds()
+    if held is not None and not overwrite:
+        raise InputError(f"the store is not empty (it has {held}); say that it may be overwritten")
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copyfile(source, file := Path(folder) / "copy.db")  # opening it may bring its tables up to date
+        with closing(SQLiteStore(file)) as copy:
+            if held is not None:
+                store.reset()
+            done = migration.copy(copy.archive, store.archive, watch=_told(on_progress))
+    return {
+        "path": str(store.care.size()["path"]),
+        "memories": memories,
+        "restored": done.digests["memories"].count,
+    }
+
+
+def _write_records(records: Records, file: Path, on_progress: Progress | None) -> None:
+    with closing(SQLiteStore(file, durability="process", filling=True)) as target:
+        migration.copy(records, target.archive, watch=_told(on_progress))
+    as_one_file(file)
+
+
+def _told(on_progress: Progress | None) -> Callable[[str, int], object] | None:
+    return None if on_progress is None else lambda section, count: on_progress(count, None)
+
+
+def _checked(source: Path) -> int:
+    if not source.is_file():
+        raise InputError(f"there is no file {source}")
+    return check_file(source)
 
 
 def _target(path: Path, overwrite: bool) -> Path:
@@ -54,3 +116,22 @@ def _target(path: Path, overwrite: bool) -> Path:
     if path.is_dir():
         raise InputError(f"{path} is a folder")
     return path
+
+
+@contextmanager
+def _unfinished(path: Path) -> Iterator[Path]:
+    """A file that takes its place when all of it is written, and is one file: no log lies beside it."""
+    if not path.parent.is_dir():
+        raise StoreError(f"cannot write {path}: there is no folder {path.parent}")
+    file = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
+    try:
+        yield file
+        with file.open("rb+") as written:
+            os.fsync(written.fileno())
+        file.replace(path)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error}") from error
+    finally:
+        for left in path.parent.glob(f"{file.name}*"):
+            with suppress(OSError):
+                left.unlink()

@@ -16,7 +16,7 @@ from mem0_core.errors import ModelError, StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.pipelines.near import check_embedder, embed_texts
 from mem0_core.pipelines.stated import stated
-from mem0_core.records import Event, MemoryItem, RelationChange, Scope
+from mem0_core.records import Event, MemoryItem, RelationChange
 from mem0_core.stores.sqlite_care import torn_log
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def examine(
 ) -> Flow[Diagnosis]:
     """Check everything, and mend what can be mended.
 
-    Where the truth lies in a server, that server's tools look after it; projections are compared with it all the same.
+    Of a truth in a server, pages and log are the server's business; what is in its tables is checked all the same.
 
     Args:
         torn: what `torn_log` said before the store was opened.
@@ -89,23 +89,23 @@ def examine(
     Raises:
         ModelError: the embedder failed.
     """
-    care: Care | None = getattr(ports.store, "care", None)
+    care = ports.store.care
     found, projections = Diagnosis(), list(_projections(ports))
     tell = on_progress or (lambda done, total: None)
     tell(0, len(projections) + 1)
-    if care is not None and not (yield from _sound(ports, care, found, mend, torn)):
+    if not (yield from _sound(ports, care, found, mend, torn)):
         return found
     for done, (name, table, projection) in enumerate(projections, 1):
         tell(done, len(projections) + 1)
         found.checked.append(name)
-        found.findings += yield from _compared(ports, care, name, table, projection, mend)
+        found.findings += yield from _compared(care, name, table, projection, mend)
     tell(len(projections) + 1, len(projections) + 1)
     return found
 
 
 def _sound(ports: Ports, care: Care, found: Diagnosis, mend: bool, torn: str | None) -> Flow[bool]:
     """Check the truth by itself; False where it is too damaged for anything to be compared with it."""
-    found.checked += ["log", "truth"]
+    found.checked += ["truth"] if care.file is None else ["log", "truth"]
     if torn is not None:
         yield from do(care.begin_epoch)  # projections may hold what is gone, under numbers that are given again
         action = "dropped what has no commit; projections start anew. What was added last may be missing: add it again"
@@ -248,12 +248,10 @@ def _projections(ports: Ports) -> Iterator[tuple[str, VectorTable, Any]]:
             yield f"graph: {ports.graph.index.name}", "edges", ports.graph.index
 
 
-def _compared(
-    ports: Ports, care: Care | None, name: str, table: VectorTable, projection: Any, mend: bool
-) -> Flow[list[Finding]]:
+def _compared(care: Care, name: str, table: VectorTable, projection: Any, mend: bool) -> Flow[list[Finding]]:
     if not isinstance(projection, Examined):
         return [Finding(name, "it cannot be compared with the truth")]
-    partitions, addresses = yield from _addresses(ports, care, table)
+    partitions, addresses = (yield from do(care.partitions, table)), (yield from do(care.addresses, table))
     try:
         unsound: list[Unsound] = yield from do(projection.examine, partitions, addresses)
         if unsound:  # others may have been writing between two reads: what is wrong is wrong at the second look too
@@ -270,13 +268,3 @@ def _compared(
         except StoreError as error:
             found.append(Finding(name, one.what, action=f"cannot be mended now: {error}"))
     return found
-
-
-def _addresses(ports: Ports, care: Care | None, table: VectorTable) -> Flow[tuple[list[Scope], list[Scope]]]:
-    """The partitions and addresses of the truth, see `Care`; told from all memories where nothing else tells them."""
-    if care is not None:
-        return (yield from do(care.partitions, table)), (yield from do(care.addresses, table))
-    scopes = {item.scope for item in (yield from do(ports.store.find, None))}
-    addresses = {Scope(**{axis.value: value}) for scope in scopes for axis, value in scope.ids.items()}
-    partitions = {Scope(**{axis.value: value}) for axis, value in (scope.partition for scope in scopes)}
-    return sorted(partitions, key=str), sorted(addresses, key=str)

@@ -11,23 +11,14 @@ from mem0_core.records import Scope
 __all__ = ["statistics"]
 
 
-def statistics(care: Care, database: Path, scope: Scope | None) -> dict[str, Any]:
-    """How much of everything there is in a scope; of the whole store, with its files, where it is None."""
+def statistics(care: Care, snapshots: Path, scope: Scope | None) -> dict[str, Any]:
+    """How much of everything there is in a scope; of the whole store, with the bytes it takes, where it is None.
+
+    Args:
+        snapshots: the folder of those of vector indexes, on this machine.
+    """
     summed = care.sums(scope)
     if scope is not None:
         return summed
-    snapshots = database.parent / "faiss" / database.stem
-    files = {
-        "path": str(database),
-        "store": _size(database),
-        "log": _size(database.with_name(f"{database.name}-wal")),
-        "snapshots": sum(_size(path) for path in snapshots.rglob("*") if path.is_file()),
-    }
-    return {**summed, "bytes": files}
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+    taken = sum(path.stat().st_size for path in snapshots.rglob("*") if path.is_file())
+    return {**summed, "bytes": {**care.size(), "snapshots": taken}}

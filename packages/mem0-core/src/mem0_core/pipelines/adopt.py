@@ -1,10 +1,15 @@
-"""Taking memories over from another store, one by one in the order of their times, under their own ids."""
+"""Taking memories over from another store, one by one in the order of their times, under their own ids.
+
+The messages that they came from go before them, so that each is kept with its own, and deleted with them.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from mem0_core.errors import InputError, ScopeError
 from mem0_core.flow import Flow, do
@@ -18,30 +23,68 @@ from mem0_core.records import (
     Event,
     HistoryRow,
     MemoryItem,
+    Message,
     Scope,
     content_hash,
     is_valid_text,
 )
 from mem0_core.text import check_metadata, parse_day, parse_time
 
-if TYPE_CHECKING:
-    from mem0_core.care import Care
-
-__all__ = ["adopt", "allowed", "history_of", "items_of"]
+__all__ = ["Adoptable", "Heard", "adopt", "adoptable", "allowed"]
 
 _BATCH = 256
 
 Progress = Callable[[int, int | None], object]
 
 
-def items_of(memories: Iterable[Mapping[str, Any]]) -> list[MemoryItem]:
-    """Memories as they come from elsewhere, checked; oldest first.
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A message of another store.
+
+    Attributes:
+        id: its number there.
+        digest: what it is known by, wherever it is kept (`archive.SECTIONS`).
+    """
+
+    id: int
+    scope: Scope
+    digest: bytes
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Adoptable:
+    """What another store had, checked.
+
+    Attributes:
+        items: memories, oldest first.
+        messages: in the order in which they were said.
+        sources: for the id of a memory the numbers of the messages it came from.
+    """
+
+    items: Sequence[MemoryItem]
+    history: Sequence[HistoryRow]
+    messages: Sequence[Heard]
+    sources: Mapping[str, Sequence[int]]
+
+
+def adoptable(
+    memories: Sequence[Mapping[str, Any]],
+    history: Sequence[Mapping[str, Any]] = (),
+    messages: Sequence[Mapping[str, Any]] = (),
+) -> Adoptable:
+    """What comes from elsewhere, checked; see `Memory.adopt`.
 
     Raises:
-        InputError, ScopeError: naming the memory, and what is wrong with it.
+        InputError, ScopeError: naming the memory, the row or the message, and what is wrong with it.
     """
-    items = [_item(memory, place) for place, memory in enumerate(memories)]
-    return sorted(items, key=lambda item: item.created_at)
+    items = sorted((_item(memory, place) for place, memory in enumerate(memories)), key=lambda item: item.created_at)
+    return Adoptable(
+        items=items,
+        history=[_history_row(row, place) for place, row in enumerate(history)],
+        messages=[_heard(message, place) for place, message in enumerate(messages)],
+        sources={memory["id"]: list(memory.get("messages") or ()) for memory in memories},
+    )
 
 
 def _item(memory: Mapping[str, Any], place: int) -> MemoryItem:
@@ -72,69 +115,98 @@ def _item(memory: Mapping[str, Any], place: int) -> MemoryItem:
     )
 
 
-def history_of(rows: Sequence[Mapping[str, Any]]) -> list[HistoryRow]:
-    """Rows of mem0's history table.
-
-    Raises:
-        InputError: a row without id, memory or event.
-    """
-    made = []
-    for place, row in enumerate(rows):
-        if not all(isinstance(row.get(key), str) for key in ("id", "memory_id", "event")):
-            raise InputError(f"history[{place}] has no id, memory_id or event")
-        values: dict[str, Any] = {field.name: row.get(field.name) for field in dataclasses.fields(HistoryRow)}
-        made.append(HistoryRow(**{**values, "is_deleted": bool(values["is_deleted"])}))
-    return made
+def _history_row(row: Mapping[str, Any], place: int) -> HistoryRow:
+    """A row of mem0's history table."""
+    if not all(isinstance(row.get(key), str) for key in ("id", "memory_id", "event")):
+        raise InputError(f"history[{place}] has no id, memory_id or event")
+    values: dict[str, Any] = {field.name: row.get(field.name) for field in dataclasses.fields(HistoryRow)}
+    return HistoryRow(**{**values, "is_deleted": bool(values["is_deleted"])})
 
 
-def allowed(
-    items: Sequence[MemoryItem], history: Sequence[HistoryRow], policy: Policy | None
-) -> tuple[list[MemoryItem], list[HistoryRow]]:
-    """What a policy leaves of them. Of history it is asked for texts of memories that come along; others have none."""
+def _heard(message: Mapping[str, Any], place: int) -> Heard:
+    what = f"messages[{place}]"
+    content, role, name = message.get("content"), message.get("role"), message.get("name")
+    if not isinstance(content, str) or not is_valid_text(content) or not isinstance(role, str):
+        raise InputError(f"{what} has no role or content")
+    try:
+        scope = Scope(message.get("user_id"), message.get("agent_id"), message.get("run_id"))
+        digest = bytes.fromhex(message["digest"])
+        number = int(message["id"])
+    except ScopeError as error:
+        raise ScopeError(f"{what}: {error}") from error
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{what} has no id or digest: {error}") from error
+    at = parse_time(message.get("created_at"), f"{what}.created_at")
+    metadata = check_metadata(message.get("metadata"), what)
+    return Heard(number, scope, digest, Message(role, content, name=name, metadata=metadata, timestamp=at))
+
+
+def allowed(given: Adoptable, policy: Policy | None) -> Adoptable:
+    """What a policy leaves of it. Of history it is asked for texts of memories that come along; others have none."""
     if policy is None:
-        return list(items), list(history)
-    left = [(item, judged(policy, item.text, item.scope)) for item in items]
+        return given
+    left = [(item, judged(policy, item.text, item.scope)) for item in given.items]
     kept = [dataclasses.replace(item, text=text, hash=content_hash(text)) for item, text in left if text is not None]
     scopes = {item.id: item.scope for item in kept}
     rows = []
-    for row in history:
+    for row in given.history:
         if row.memory_id in scopes:
             texts = [text and judged(policy, text, scopes[row.memory_id]) for text in (row.old_memory, row.new_memory)]
             rows.append(dataclasses.replace(row, old_memory=texts[0], new_memory=texts[1]))
-    return kept, rows
+    said = [(one, judged(policy, one.message.content, one.scope)) for one in given.messages]
+    messages = [
+        dataclasses.replace(one, message=dataclasses.replace(one.message, content=text))
+        for one, text in said
+        if text is not None
+    ]
+    return dataclasses.replace(given, items=kept, history=rows, messages=messages)
 
 
-def adopt(
-    ports: Ports,
-    care: Care,
-    items: Sequence[MemoryItem],
-    history: Sequence[HistoryRow],
-    on_progress: Progress | None = None,
-) -> Flow[dict[str, int]]:
-    """Commit each memory that is not here yet, with its relations; then its history.
+def adopt(ports: Ports, given: Adoptable, on_progress: Progress | None = None) -> Flow[dict[str, int]]:
+    """Take in the messages, commit each memory that is not here yet, with its relations; then take in the history.
 
     Each is a commit of its own, so that a later one can end what an earlier one says, as if they had been added so.
     """
     counts = {"added": 0, "known": 0, "deleted": 0}
-    done = 0
-    for start in range(0, len(items), _BATCH):
-        batch = items[start : start + _BATCH]
-        fresh = []
-        for item in batch:
-            fate = yield from _fate(ports, item)
-            if fate is None:
-                fresh.append(item)
-            else:
-                counts[fate] += 1
-        vectors = (yield from embed_texts(ports, [item.text for item in fresh])) if fresh else ()
-        for item, vector in zip(fresh, vectors, strict=True):
-            counts["added" if (yield from _committed(ports, item, vector)) else "known"] += 1
+    fresh: list[MemoryItem] = []
+    unwanted: set[int] = set()
+    for item in given.items:
+        fate = yield from _fate(ports, item)
+        if fate is None:
+            fresh.append(item)
+        else:
+            counts[fate] += 1
+        if fate == "deleted":
+            unwanted.update(given.sources.get(item.id, ()))  # they were deleted with it
+    heard = yield from _taken_in(ports, [one for one in given.messages if one.id not in unwanted])
+    done = len(given.items) - len(fresh)
+    report = on_progress or (lambda done, total: None)
+    report(done, len(given.items))
+    for start in range(0, len(fresh), _BATCH):
+        batch = fresh[start : start + _BATCH]
+        vectors = yield from embed_texts(ports, [item.text for item in batch])
+        for item, vector in zip(batch, vectors, strict=True):
+            came_from = [heard[number] for number in given.sources.get(item.id, ()) if number in heard]
+            counts["added" if (yield from _committed(ports, item, vector, came_from)) else "known"] += 1
         done += len(batch)
-        if on_progress is not None:
-            on_progress(done, len(items))
+        report(done, len(given.items))
     yield from tell(ports)
-    new = (yield from do(care.adopt_history, history)) if history else 0
-    return {**counts, "history": new}
+    new = (yield from do(ports.store.care.adopt_history, given.history)) if given.history else 0
+    return {**counts, "history": new, "heard": len(heard)}
+
+
+def _taken_in(ports: Ports, messages: Sequence[Heard]) -> Flow[dict[int, Heard]]:
+    """Keep messages, those said in one scope one after the other at once; returns them by their numbers elsewhere,
+    with the rows they have here."""
+    heard: dict[int, Heard] = {}
+    for scope, group in itertools.groupby(messages, key=lambda one: one.scope):
+        said = list(group)
+        for start in range(0, len(said), _BATCH):
+            batch = said[start : start + _BATCH]
+            rows = yield from do(ports.store.care.adopt_messages, scope, [(one.digest, one.message) for one in batch])
+            for one, row in zip(batch, rows, strict=True):
+                heard[one.id] = dataclasses.replace(one, message=dataclasses.replace(one.message, row=row))
+    return heard
 
 
 def _fate(ports: Ports, item: MemoryItem) -> Flow[str | None]:
@@ -145,15 +217,17 @@ def _fate(ports: Ports, item: MemoryItem) -> Flow[str | None]:
     return "deleted" if past and past[-1].event == Event.DELETE else None
 
 
-def _committed(ports: Ports, item: MemoryItem, vector: Any) -> Flow[bool]:
+def _committed(ports: Ports, item: MemoryItem, vector: Any, heard: Sequence[Heard]) -> Flow[bool]:
     """Whether the scope did not say it yet."""
-    change = Change(Event.ADD, item, vector=vector)
+    messages = [one.message for one in heard if one.scope.partition == item.scope.partition]
+    change = Change(Event.ADD, item, vector=vector, sources=tuple(range(len(messages))))
     by_rules = ports.graph is not None and ports.graph.chat is None  # a model is not asked, as in other imports
     relations = (yield from stated(ports, item)) if by_rules else ()
     commit = yield from do(
         ports.store.commit,
         [change],
         scope=item.scope,
+        messages=messages,
         at=item.updated_at or item.created_at,
         space=space_of(ports, [change], relations),
         relations=relations,

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence, Set
 from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.archive import Archive, check_filled
+from mem0_core.care import Care
 from mem0_core.errors import ConfigError, InputError, StoreError
 from mem0_core.filters import Filter
 from mem0_core.ports import (
@@ -39,6 +40,7 @@ from mem0_core.records import (
     same_fact_key,
 )
 from mem0_core.stores.postgres_archive import PostgresArchive
+from mem0_core.stores.postgres_care import PostgresCare
 from mem0_core.stores.postgres_filters import filter_sql
 from mem0_core.stores.postgres_graph import GraphWriter, PostgresGraph, erase_graph, erase_support, parts_of
 from mem0_core.stores.postgres_hnsw import drop_graphs
@@ -170,6 +172,7 @@ class PostgresStore:
         self.jobs: JobQueue = PostgresJobs(self._db)
         self.lexicon: Lexicon = PostgresLexicon(self._db)
         self.archive: Archive = PostgresArchive(self._db)
+        self.care: Care = PostgresCare(self._db)
         self.position, self.aposition = self.memory_vectors.position, self.memory_vectors.aposition
         self.vectors, self.avectors = self.memory_vectors.vectors, self.memory_vectors.avectors
         self.vector_changes = self.memory_vectors.vector_changes

@@ -6,18 +6,30 @@ It is for the owner of the tables: freezing makes triggers, and who is held back
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from mem0_core.archive import FROZEN, SECTIONS, Label, Position, Progress, Record, Section
 from mem0_core.records import Scope, new_id
 from mem0_core.stores.postgres_rows import exact_of, part_of
-from mem0_core.stores.postgres_session import Database, Steps, ask, change, every, hold_all, reads, within, writes
+from mem0_core.stores.postgres_session import (
+    Database,
+    Moment,
+    Steps,
+    ask,
+    change,
+    every,
+    hold_all,
+    reads,
+    within,
+    writes,
+)
 from mem0_core.stores.postgres_text import from_json, to_json
 from mem0_core.stores.postgres_words import SKETCH_COLUMNS, sketch_values
 from mem0_core.stores.truth import scope_of, session_of
 
-__all__ = ["PostgresArchive"]
+__all__ = ["PART_OF_MEMORY", "PostgresArchive"]
 
 _FROM = {
     "memories": "memories AS t LEFT JOIN vectors AS v ON v.part = t.part AND v.row = t.row"
@@ -57,7 +69,7 @@ _OF = {
 }
 """Whose part a record lies in that has no ids of its own: of which section's row, and the column that names it."""
 
-_OF_MEMORY = (
+PART_OF_MEMORY = (
     "coalesce((SELECT part FROM memories WHERE id = %s LIMIT 1), (SELECT part FROM past WHERE id = %s LIMIT 1),"
     " (SELECT part FROM tombstones WHERE memory_id = %s LIMIT 1), '')"
 )
@@ -69,8 +81,16 @@ _TABLES = (*(section.name for section in SECTIONS), "vectors", "node_vectors", "
 class PostgresArchive:
     """An `Archive`. Each method has its ``a<method>`` twin."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database | Moment) -> None:
         self._db = db
+
+    @contextmanager
+    def at_one_moment(self) -> Iterator[PostgresArchive]:
+        if isinstance(self._db, Moment):
+            yield self
+            return
+        with self._db.at_one_moment() as moment:
+            yield PostgresArchive(moment)
 
     def _label(self) -> Steps[Label]:
         meta = dict((yield from ask("SELECT key, value FROM meta")))
@@ -207,7 +227,7 @@ def _insert(section: Section, records: Sequence[Record]) -> Steps[None]:
         )
         return
     if section.name == "history":
-        part, leading = _OF_MEMORY, [[row["memory_id"]] * 3 for row in rows]
+        part, leading = PART_OF_MEMORY, [[row["memory_id"]] * 3 for row in rows]
     else:
         part, leading = "%s", [[part_of(_scope(row))] for row in rows]
     if section.name in _EXACT:

@@ -398,6 +398,49 @@ class GraphWriter:
         yield from together(_withdrawn(memory, rows), _lighter(rows, seqs, least=1))
         return (yield from self._end_unsaid(unsaid))
 
+    def put_back(self, edge: int, change: RelationChange) -> Steps[None]:
+        """Write a relation that was removed by hand, or lost an end, under its number again, to the evidence it has."""
+        [(source, destination)] = yield from self._nodes([change])
+        part, relationship, at = part_of(self.scope), change.triplet.relationship, change.at or self.at
+        [seq] = yield from next_seq(1)
+        twin = yield from ask(
+            "SELECT row FROM edges WHERE part = %s AND source = %s AND destination = %s AND relationship = %s"
+            " AND valid_to IS NULL AND row <> %s",
+            (part, source, destination, relationship, edge),
+        )
+        if twin:  # it was said again meanwhile
+            held = "SELECT memory FROM evidence WHERE edge = %s"
+            yield from ask(
+                f"UPDATE evidence SET edge = %s WHERE edge = %s AND memory NOT IN ({held})",
+                (twin[0][0], edge, twin[0][0]),
+            )
+            for table, column in (("evidence", "edge"), ("edge_vectors", "row"), ("edges", "row")):
+                yield from ask(f"DELETE FROM {table} WHERE {column} = %s", (edge,))
+            yield from ask("UPDATE edges SET changed = %s WHERE part = %s AND row = %s", (seq, part, twin[0][0]))
+            return
+        [(ended, weight)] = yield from ask(
+            "SELECT CASE WHEN EXISTS (SELECT 1 FROM edge_tombstones WHERE part = %s AND row = %s AND NOT erased)"
+            " THEN coalesce((SELECT min(valid_from) FROM edges WHERE part = %s AND source = %s AND relationship = %s"
+            " AND valid_from > %s), %s) END,"
+            " (SELECT greatest(1, count(*)) FROM evidence WHERE edge = %s AND NOT withdrawn)",
+            (part, edge, part, source, relationship, at, self.at, edge),
+        )
+        yield from ask(
+            "INSERT INTO edges (part, exact, row, user_id, agent_id, run_id, source, relationship, destination, weight,"
+            " valid_from, valid_to, seq, changed) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)"
+            " ON CONFLICT (part, row) DO UPDATE SET source = excluded.source, destination = excluded.destination,"
+            " seq = excluded.seq, changed = excluded.changed",
+            (
+                *(part, exact_of(self.scope), edge, *ids_of(self.scope), source, relationship, destination, weight),
+                *(at, ended, seq, seq),
+            ),
+        )
+        yield from ask(
+            "INSERT INTO edge_vectors (part, row, vector) VALUES (%s, %s, %s)"
+            " ON CONFLICT (part, row) DO UPDATE SET vector = excluded.vector",
+            (part, edge, vector_of(change.vectors[2], self.dims)),
+        )
+
     def retract(self, memory: int) -> Steps[list[int]]:
         """Take back all that a memory says of what holds, to be said anew by `apply`; returns the rows for `settle`."""
         sql = (

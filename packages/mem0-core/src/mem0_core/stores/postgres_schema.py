@@ -106,7 +106,7 @@ CREATE TABLE history (
     old_memory   TEXT,
     new_memory   TEXT,
     event        TEXT NOT NULL,
-    created_at   TEXT NOT NULL,
+    created_at   TEXT,                                   -- mem0 1.x knows it of some only
     updated_at   TEXT,
     is_deleted   integer NOT NULL,
     actor_id     TEXT,

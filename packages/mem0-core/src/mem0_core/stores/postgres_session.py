@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Batch",
     "Database",
+    "Moment",
     "Statement",
     "Steps",
     "ask",
@@ -178,9 +179,14 @@ def horizon() -> Steps[int]:
 # --- methods and their twins -------------------------------------------------------------------------------------
 
 
+class _Runs(Protocol):
+    def run(self, make: Callable[[], Steps[T]], kind: _Kind) -> T: ...
+    async def arun(self, make: Callable[[], Steps[T]], kind: _Kind) -> T: ...
+
+
 class _HasDatabase(Protocol):
     @property
-    def _db(self) -> Database: ...
+    def _db(self) -> _Runs: ...
 
 
 S = TypeVar("S", bound=_HasDatabase)
@@ -405,6 +411,16 @@ class Database:
             " same once more is safe"
         ) from lost.cause
 
+    @contextmanager
+    def at_one_moment(self) -> Iterator[Moment]:
+        """This database as it is now, for reading as long as one likes: over a connection that is not of the pools."""
+        with self._as_store_error("read"), self.connect() as db:
+            self._adapt(db)
+            db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            db.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")  # who reads may be slow
+            db.execute("SELECT set_config('mem0.scope', '*', true)")
+            yield Moment(self, db)
+
     # --- pools -----------------------------------------------------------------------------------------------------
 
     def connect(self) -> Connection[Any]:
@@ -505,6 +521,23 @@ class Database:
         except self._psycopg.Error as error:
             doing = {"write": "write to", "open": "open"}.get(kind, "read")
             raise StoreError(f"cannot {doing} {self.where}: {error}") from error
+
+
+class Moment:
+    """A `Database` that stands still: what is read of it is as it was when this was made, see `at_one_moment`."""
+
+    def __init__(self, database: Database, db: Connection[Any]) -> None:
+        self._database = database
+        self._connection = db
+
+    def run(self, make: Callable[[], Steps[T]], kind: _Kind) -> T:
+        """Drive steps that read; there is no frame around them, for the moment is one transaction."""
+        if kind == "write":
+            raise StoreError("a moment that has gone by cannot be written to")
+        return _drive(self._connection, make(), self._database)
+
+    async def arun(self, make: Callable[[], Steps[T]], kind: _Kind) -> T:
+        return await asyncio.to_thread(self.run, make, kind)
 
 
 # One plan of a statement serves all its values: whose rows are asked for changes nothing in how they are found, and

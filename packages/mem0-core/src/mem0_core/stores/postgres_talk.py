@@ -12,7 +12,15 @@ from mem0_core.stores.postgres_session import Database, Statement, Steps, ask, c
 from mem0_core.stores.postgres_text import from_json, to_json
 from mem0_core.stores.truth import digests_of
 
-__all__ = ["MESSAGE", "PostgresTalk", "erase_summaries", "insert_messages", "message_of", "write_summary"]
+__all__ = [
+    "MESSAGE",
+    "PostgresTalk",
+    "erase_summaries",
+    "insert_digested",
+    "insert_messages",
+    "message_of",
+    "write_summary",
+]
 
 MESSAGE = "m.row, m.role, m.content, m.name, m.metadata, m.created_at"
 
@@ -83,41 +91,36 @@ def message_of(row: Sequence[Any]) -> Message:
 
 def insert_messages(messages: Sequence[Message], scope: Scope, at: str) -> Steps[list[int]]:
     """Store the messages of one add and return their rows; those kept already, by row or an identical add, stay."""
-    part, exact, ids = part_of(scope), exact_of(scope), ids_of(scope)
     digests = digests_of(messages, scope, to_json)
-    new = [(message, digest) for message, digest in zip(messages, digests, strict=True) if message.row is None]
-    known: dict[bytes, int] = {}
-    if new:
-        _, found = yield from together(
-            Statement(
-                "INSERT INTO messages (part, exact, digest, user_id, agent_id, run_id, role, content, name, metadata,"
-                " created_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
-                [
-                    (
-                        part,
-                        exact,
-                        digest,
-                        *ids,
-                        message.role,
-                        message.content,
-                        message.name,
-                        to_json(message.metadata),
-                        message.timestamp or at,
-                    )
-                    for message, digest in new
-                ],
-                many=True,
-            ),
-            Statement(
-                "SELECT digest, row FROM messages WHERE part = %s AND digest = ANY(%s)",
-                (part, [digest for _, digest in new]),
-            ),
-        )
-        known = {bytes(digest): row for digest, row in found.rows}
-    return [
-        message.row if message.row is not None else known[digest]
-        for message, digest in zip(messages, digests, strict=True)
-    ]
+    new = [(digest, message) for message, digest in zip(messages, digests, strict=True) if message.row is None]
+    rows = iter((yield from insert_digested(new, scope, at)))
+    return [message.row if message.row is not None else next(rows) for message in messages]
+
+
+def insert_digested(messages: Sequence[tuple[bytes, Message]], scope: Scope, at: str) -> Steps[list[int]]:
+    """Store messages, unless those of their digests are kept already; returns the rows of the ones or the others."""
+    if not messages:
+        return []
+    _, found = yield from together(
+        Statement(
+            "INSERT INTO messages (part, exact, digest, user_id, agent_id, run_id, role, content, name, metadata,"
+            " created_at) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING",
+            [
+                (
+                    *(*_exact(scope), digest, *ids_of(scope), message.role, message.content, message.name),
+                    *(to_json(message.metadata), message.timestamp or at),
+                )
+                for digest, message in messages
+            ],
+            many=True,
+        ),
+        Statement(
+            "SELECT digest, row FROM messages WHERE part = %s AND digest = ANY(%s)",
+            (part_of(scope), [digest for digest, _ in messages]),
+        ),
+    )
+    known = {bytes(digest): row for digest, row in found.rows}
+    return [known[digest] for digest, _ in messages]
 
 
 def write_summary(scope: Scope, summary: Summary) -> Steps[None]:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from mem0_core.care import Unsound
 from mem0_core.errors import ConfigError
 from mem0_core.ports import Position, VectorChanges
 from mem0_core.records import Axis, Scope
@@ -159,6 +160,14 @@ class PgvectorIndex:
 
     def forget(self, scope: Scope | None) -> None:
         """Nothing: what is deleted is deleted here."""
+
+    def examine(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[Unsound]:
+        """Nothing: it searches the truth itself, which cannot differ from it; see `care.Examined`."""
+        return []
+
+    def renew(self, unsound: Unsound) -> str:
+        """Nothing, as nothing is found."""
+        return ""
 
     def close(self) -> None:
         self._graphs.close()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from mem0_core.archive import FROZEN, SECTIONS, Label, Position, Progress, Record, Section
 from mem0_core.records import Axis, new_id
 from mem0_core.stores.sqlite_rows import marks
-from mem0_core.stores.sqlite_vectors import Reader
+from mem0_core.stores.sqlite_vectors import Reader, at_one_moment
 from mem0_core.stores.sqlite_words import put_words, session_of
 
 __all__ = ["SQLiteArchive"]
@@ -68,6 +68,11 @@ class SQLiteArchive:
             found = db.execute(sql, (*after, limit)).fetchall()
         width = len(columns)
         return [row[:width] for row in found], found[-1][width:] if found else after
+
+    @contextmanager
+    def at_one_moment(self) -> Iterator[SQLiteArchive]:
+        with at_one_moment(self._read) as db:
+            yield SQLiteArchive(lambda: nullcontext(db), self._write)
 
     def holds(self) -> str | None:
         with self._read() as db:

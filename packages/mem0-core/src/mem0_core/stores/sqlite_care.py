@@ -1,4 +1,4 @@
-"""Looking after the SQLite truth: whether it is sound, what was taken from it by hand, copies and sums of it."""
+"""Looking after the SQLite truth: whether its file is sound, putting right what is not, and copies of it."""
 
 from __future__ import annotations
 
@@ -7,60 +7,97 @@ import os
 import sqlite3
 import sys
 import time
-import uuid
 from array import array
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.care import Flaw, Lost, Progress, VectorTable
 from mem0_core.errors import StoreError
-from mem0_core.records import Axis, HistoryRow, RelationChange, Scope, Triplet, entity_key
+from mem0_core.records import HistoryRow, Message, RelationChange, Scope
 from mem0_core.stores.schema import HISTORY_COLUMNS, MIGRATIONS
 from mem0_core.stores.sqlite_graph import GraphWriter
+from mem0_core.stores.sqlite_messages import insert_message
 from mem0_core.stores.sqlite_rows import (
     SAME_SCOPE,
-    chunks,
     exact_ids,
     from_blob,
+    ids_of,
     marks,
     next_seq,
     scope_of,
     scope_sql,
     to_blob,
 )
-from mem0_core.stores.sqlite_vectors import Reader
+from mem0_core.stores.sqlite_vectors import Reader, at_one_moment
 from mem0_core.stores.sqlite_words import refresh_words
+from mem0_core.stores.table_care import LAST_SEQ, STRAYS, VECTORS, TableCare
 
-__all__ = ["SQLiteCare", "check_file", "restore_file", "torn_log"]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["SQLiteCare", "as_one_file", "check_file", "copy_file", "restore_file", "torn_log"]
 
 _PAGES = 2_000  # copied at once, between two looks at who is watching
-_VECTORS: dict[VectorTable, str] = {"memories": "vectors", "nodes": "node_vectors", "edges": "edge_vectors"}
-_JOINED = "edges AS e JOIN nodes AS s ON s.row = e.source JOIN nodes AS d ON d.row = e.destination"
-_LIVING_MEMORIES = "SELECT row FROM memories"
-_STRAYS = {
-    "vectors": f"row NOT IN ({_LIVING_MEMORIES})",
-    "node_vectors": "row NOT IN (SELECT row FROM nodes)",
-    "sources": "message NOT IN (SELECT row FROM messages)",
-    "edge_messages": "message NOT IN (SELECT row FROM messages)",
-    "job_messages": "job NOT IN (SELECT row FROM jobs) OR message NOT IN (SELECT row FROM messages)",
-}
-"""Rows that refer to what is not there. (Evidence may: it outlives its memory.)"""
-
-_COUNTED = ("memories", "tombstones", "nodes", "edges", "node_tombstones", "edge_tombstones")
-_LAST_SEQ = f"SELECT max(seq) FROM ({' UNION ALL '.join(f'SELECT max(seq) AS seq FROM {table}' for table in _COUNTED)})"
+_ONE_FILE = "PRAGMA journal_mode = DELETE"  # whatever the store's own mode is
 _LOOKS = 25  # at a log that somebody is writing
 
 
-class SQLiteCare:
+class SQLiteTables:
+    """The `Tables` of a connection."""
+
+    place = "rowid"
+    counter = "(SELECT value FROM meta WHERE key = 'seq')"
+    version = "(SELECT user_version FROM pragma_user_version)"
+    misshapen = "length(v.vector) <> 4 * ?"
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    def ask(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        return self._db.execute(sql, values).fetchall()
+
+    def inside(self, scope: Scope, table: str) -> tuple[str, list[Any]]:
+        return scope_sql(scope, table)
+
+    def exactly(self, scope: Scope, table: str) -> tuple[str, list[Any]]:
+        return SAME_SCOPE.replace("ifnull(", f"ifnull({table}."), list(exact_ids(scope))
+
+    def beside(self, one: str, other: str) -> str:
+        return ""  # a row is known by its number
+
+    def read_json(self, text: str) -> dict[str, Any]:
+        read: dict[str, Any] = json.loads(text)
+        return read
+
+    def vector(self, stored: bytes) -> NDArray[np.float32]:
+        return from_blob(stored)
+
+
+class SQLiteCare(TableCare):
     """A `Care`."""
 
     inline = True  # see `flow`
 
     def __init__(self, read: Reader, write: Callable[[], AbstractContextManager[sqlite3.Connection]]) -> None:
+        super().__init__(lambda: _tables(read), lambda: _tables(partial(at_one_moment, read)))
         self._read = read
         self._write = write
+
+    @property
+    def file(self) -> Path | None:
+        with self._read() as db:
+            path: str = db.execute("PRAGMA database_list").fetchone()[2]
+        return Path(path) if path else None
+
+    def size(self) -> dict[str, Any]:
+        if self.file is None:
+            return {"path": None, "store": 0, "log": 0}
+        log = self.file.with_name(f"{self.file.name}-wal")
+        return {"path": str(self.file), "store": _bytes(self.file), "log": _bytes(log)}
 
     # --- soundness ---------------------------------------------------------------------------------------------------
 
@@ -69,7 +106,8 @@ class SQLiteCare:
             damage = _damage(db)
             if any(flaw.kind == "damaged" for flaw in damage):
                 return damage  # what else is counted in such a file means nothing
-            return [*damage, *_unlisted(db, known={flaw.kind for flaw in damage}), *_vectorless(db), *_strays(db)]
+            unread = list(_unread(db, known={flaw.kind for flaw in damage}))
+        return [*damage, *unread, *super().flaws()]
 
     def mend(self, flaw: Flaw) -> str:
         with self._write() as db:
@@ -81,31 +119,18 @@ class SQLiteCare:
                 refresh_words(db)
                 return "read the words of all memories anew"
             if flaw.kind == "counter":
-                db.execute(f"UPDATE meta SET value = max(value, ({_LAST_SEQ})) WHERE key = 'seq'")
+                db.execute(f"UPDATE meta SET value = max(value, ({LAST_SEQ})) WHERE key = 'seq'")
                 return "set to the last change"
             if flaw.kind == "stray":
-                db.execute(f"DELETE FROM {flaw.table} WHERE {_STRAYS[flaw.table]}")
+                db.execute(f"DELETE FROM {flaw.table} WHERE {STRAYS[flaw.table]}")
                 return "removed"
         raise StoreError(f"{flaw.what}: not the truth's own to mend")
-
-    def texts(self, table: VectorTable, rows: Sequence[int]) -> list[tuple[int, str]]:
-        found: list[tuple[int, str]] = []
-        with self._read() as db:
-            for chunk in chunks(rows):
-                among = f"row IN ({marks(chunk)})"
-                if table == "edges":
-                    sql = f"SELECT e.row, s.name, e.relationship, d.name FROM {_JOINED} WHERE e.{among}"
-                    found += [(row, Triplet(*parts).sentence) for row, *parts in db.execute(sql, chunk)]
-                else:
-                    column = "text" if table == "memories" else "name"
-                    found += db.execute(f"SELECT row, {column} FROM {table} WHERE {among}", chunk).fetchall()
-        return found
 
     def set_vectors(self, table: VectorTable, vectors: Sequence[tuple[int, Any]]) -> None:
         with self._write() as db:
             dims = _dims(db)
             for row, vector in vectors:
-                put = f"INSERT OR REPLACE INTO {_VECTORS[table]} VALUES (?, ?)"
+                put = f"INSERT OR REPLACE INTO {VECTORS[table]} VALUES (?, ?)"
                 db.execute(put, (row, to_blob(vector, dims)))
                 seq = next_seq(db, 1)
                 db.execute(f"UPDATE {table} SET seq = ? WHERE row = ?", (seq, row))
@@ -118,27 +143,6 @@ class SQLiteCare:
 
     # --- relations removed by hand -----------------------------------------------------------------------------------
 
-    def lost(self) -> list[Lost]:
-        ends = "SELECT row FROM nodes"
-        gone = (
-            "SELECT row FROM edge_vectors WHERE row NOT IN (SELECT row FROM edges)"
-            " UNION SELECT edge FROM evidence WHERE edge NOT IN (SELECT row FROM edges)"
-            " UNION SELECT edge FROM edge_messages WHERE edge NOT IN (SELECT row FROM edges)"
-            f" UNION SELECT row FROM edges WHERE source NOT IN ({ends}) OR destination NOT IN ({ends}) ORDER BY 1"
-        )
-        says = "SELECT id FROM evidence JOIN memories ON memories.row = memory WHERE edge = ? AND NOT withdrawn"
-        found = []
-        with self._read() as db:
-            for (row,) in db.execute(gone).fetchall():
-                blob = db.execute("SELECT vector FROM edge_vectors WHERE row = ?", (row,)).fetchone()
-                memories = tuple(memory_id for (memory_id,) in db.execute(says, (row,)))
-                found.append(Lost(row, None if blob is None else from_blob(blob[0]), memories))
-        return found
-
-    def merged(self) -> bool:
-        with self._read() as db:
-            return db.execute("SELECT 1 FROM aliases WHERE standing LIMIT 1").fetchone() is not None
-
     def holes(self) -> int:
         with self._read() as db:
             given = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'edges'").fetchone()
@@ -148,21 +152,6 @@ class SQLiteCare:
             )
             held: int = db.execute(accounted).fetchone()[0]
         return max(0, (given or (0,))[0] - held)
-
-    def has_relation(self, scope: Scope, relation: RelationChange) -> bool:
-        triplet = relation.triplet
-        sql = (
-            f"SELECT 1 FROM {_JOINED} WHERE {SAME_SCOPE.replace('ifnull(', 'ifnull(e.')} AND e.relationship = ?"
-            " AND (s.row = ? OR s.key = ?) AND (d.row = ? OR d.key = ?)"
-        )
-        ends = (
-            relation.source,
-            entity_key(triplet.source),
-            relation.destination,
-            entity_key(triplet.destination),
-        )
-        with self._read() as db:
-            return db.execute(sql, (*exact_ids(scope), triplet.relationship, *ends)).fetchone() is not None
 
     def regain(self, lost: Lost | None, memory_id: str, relation: RelationChange) -> None:
         with self._write() as db:
@@ -181,104 +170,7 @@ class SQLiteCare:
                 db.execute(f"DELETE FROM {table} WHERE {column} = ?", (lost.row,))
             _begin_epoch(db)  # projections may have it, and no tombstone tells them
 
-    # --- copies ------------------------------------------------------------------------------------------------------
-
-    def copy(self, path: Path, *, on_progress: Progress | None = None) -> None:
-        unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
-        try:
-            with self._read() as db, closing(sqlite3.connect(unfinished)) as target:
-                db.execute("BEGIN")  # what others commit meanwhile does not make the copy begin anew
-                try:
-                    db.execute("SELECT count(*) FROM meta").fetchone()
-                    db.backup(target, pages=_PAGES, progress=_watched(on_progress))
-                finally:
-                    db.execute("COMMIT")
-                target.execute("PRAGMA journal_mode = DELETE")  # one file, whatever the store's own mode
-            check_file(unfinished)
-            with unfinished.open("rb+") as file:
-                os.fsync(file.fileno())
-            unfinished.replace(path)
-        except OSError as error:
-            raise StoreError(f"cannot write {path}: {error}") from error
-        finally:
-            with suppress(OSError):
-                unfinished.unlink(missing_ok=True)
-
-    # --- sums --------------------------------------------------------------------------------------------------------
-
-    def partitions(self, table: VectorTable) -> list[Scope]:
-        sql = (
-            f"SELECT DISTINCT user_id, NULL, NULL FROM {table} WHERE user_id IS NOT NULL"
-            f" UNION ALL SELECT DISTINCT NULL, agent_id, NULL FROM {table}"
-            " WHERE user_id IS NULL AND agent_id IS NOT NULL"
-            f" UNION ALL SELECT DISTINCT NULL, NULL, run_id FROM {table} WHERE user_id IS NULL AND agent_id IS NULL"
-        )
-        with self._read() as db:
-            return [Scope(*row) for row in db.execute(sql)]
-
-    def addresses(self, table: VectorTable) -> list[Scope]:
-        with self._read() as db:
-            return [
-                Scope(**{axis.value: value})
-                for axis in Axis
-                for (value,) in db.execute(f"SELECT DISTINCT {axis.value} FROM {table} WHERE {axis.value} IS NOT NULL")
-            ]
-
-    def sums(self, scope: Scope | None) -> dict[str, Any]:
-        where, values = scope_sql(scope) if scope else ("1", [])
-        with self._read() as db:
-
-            def count(table: str, condition: str = "1") -> int:
-                sql = f"SELECT count(*) FROM {table} WHERE {where} AND {condition}"
-                return int(db.execute(sql, values).fetchone()[0])
-
-            def ids(axis: Axis) -> int:
-                sql = f"SELECT count(DISTINCT {axis.value}) FROM memories WHERE {where}"
-                return int(db.execute(sql, values).fetchone()[0])
-
-            span = f"SELECT min(created_at), max(created_at) FROM memories WHERE {where}"
-            first, last = db.execute(span, values).fetchone()
-            changes = "SELECT event, count(*) FROM history"
-            if scope:
-                changes += f" WHERE memory_id IN (SELECT id FROM memories WHERE {where})"
-            history = dict(db.execute(f"{changes} GROUP BY event ORDER BY event", values).fetchall())
-            summed: dict[str, Any] = {
-                "memories": count("memories"),
-                "pinned": count("memories", "pinned"),
-                "users": ids(Axis.USER),
-                "agents": ids(Axis.AGENT),
-                "runs": ids(Axis.RUN),
-                "oldest": first,
-                "newest": last,
-                "history": history,
-                "messages": count("messages"),
-                "entities": count("nodes"),
-                "relations": count("edges", "valid_to IS NULL"),
-                "ended_relations": count("edges", "valid_to IS NOT NULL"),
-                "jobs": {"waiting": count("jobs", "state = 'waiting'"), "parked": count("jobs", "state = 'parked'")},
-            }
-            if scope is None:
-                meta = dict(db.execute("SELECT key, value FROM meta").fetchall())
-                name, dims = json.loads(meta["space"]) if "space" in meta else (None, None)
-                summed["embedder"] = {"name": name, "dims": dims}
-                summed["changes"] = meta["seq"]
-                summed["schema"] = db.execute("PRAGMA user_version").fetchone()[0]
-        return summed
-
-    # --- everything --------------------------------------------------------------------------------------------------
-
-    def records(self, scope: Scope | None) -> Iterator[dict[str, Any]]:
-        where, values = scope_sql(scope) if scope else ("1", [])
-        with self._read() as db:
-            db.execute("BEGIN")
-            try:
-                yield from _memories(db, where, values)
-                yield from _messages(db, where, values)
-                yield from _nodes(db, where, values)
-                yield from _relations(db, where, values)
-                yield from _bygone(db, scope, where, values)
-            finally:
-                db.execute("COMMIT")
+    # --- taking in ---------------------------------------------------------------------------------------------------
 
     def adopt_history(self, rows: Sequence[HistoryRow]) -> int:
         columns = ", ".join(HISTORY_COLUMNS)
@@ -295,6 +187,20 @@ class SQLiteCare:
                 sql = f"INSERT OR IGNORE INTO history ({columns}) VALUES ({marks(values)})"
                 added += db.execute(sql, values).rowcount
         return added
+
+    def adopt_messages(self, scope: Scope, messages: Sequence[tuple[bytes, Message]]) -> list[int]:
+        with self._write() as db:
+            return [insert_message(db, message, ids_of(scope), "", digest) for digest, message in messages]
+
+
+@contextmanager
+def _tables(read: Reader) -> Iterator[SQLiteTables]:
+    with read() as db:
+        yield SQLiteTables(db)
+
+
+def _bytes(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 # --- what is wrong -----------------------------------------------------------------------------------------------
@@ -316,8 +222,8 @@ def _damage(db: sqlite3.Connection) -> list[Flaw]:
     return flaws
 
 
-def _unlisted(db: sqlite3.Connection, *, known: set[str]) -> Iterator[Flaw]:
-    """The index of words against the memories; the counter against what it counted."""
+def _unread(db: sqlite3.Connection, *, known: set[str]) -> Iterator[Flaw]:
+    """The index of words against the memories."""
     if "words" not in known:
         try:
             db.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 0)")
@@ -332,28 +238,6 @@ def _unlisted(db: sqlite3.Connection, *, known: set[str]) -> Iterator[Flaw]:
                 yield Flaw("words", f"the words of {worst} memories are missing, or of memories that are gone")
         except sqlite3.DatabaseError as error:
             yield Flaw("words", f"the index of words is damaged ({error})")
-    both = f"SELECT (SELECT value FROM meta WHERE key = 'seq'), ({_LAST_SEQ})"  # at once: others may be writing
-    counted, last = db.execute(both).fetchone()
-    if (last or 0) > counted:
-        yield Flaw("counter", f"the counter of changes says {counted}, the last change is {last}")
-
-
-def _vectorless(db: sqlite3.Connection) -> Iterator[Flaw]:
-    dims = _dims(db)
-    for table, vectors in _VECTORS.items():
-        sql = (
-            f"SELECT row FROM {table} LEFT JOIN {vectors} AS v USING (row)"
-            " WHERE v.vector IS NULL OR length(v.vector) <> ? ORDER BY row"
-        )
-        if rows := tuple(row for (row,) in db.execute(sql, (4 * dims,))):
-            yield Flaw("vectorless", f"{len(rows)} {table} have no vector, or one of another length", table, rows)
-
-
-def _strays(db: sqlite3.Connection) -> Iterator[Flaw]:
-    for table, condition in _STRAYS.items():
-        count: int = db.execute(f"SELECT count(*) FROM {table} WHERE {condition}").fetchone()[0]
-        if count:
-            yield Flaw("stray", f"{count} rows of {table} refer to what is not there", table)
 
 
 def _dims(db: sqlite3.Connection) -> int:
@@ -468,6 +352,30 @@ def check_file(path: Path) -> int:
         raise StoreError(f"{path} is no store: {error}") from error
 
 
+def copy_file(database: Path, path: Path, *, on_progress: Progress | None = None) -> None:
+    """Write all that is committed into a new file, while others write."""
+    try:
+        with (
+            closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as db,
+            closing(sqlite3.connect(path)) as target,
+        ):
+            db.execute("BEGIN")  # what others commit meanwhile does not make the copy begin anew
+            db.execute("SELECT count(*) FROM meta").fetchone()
+            db.backup(target, pages=_PAGES, progress=_watched(on_progress))
+            target.execute(_ONE_FILE)
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot copy {database} to {path}: {error}") from error
+
+
+def as_one_file(path: Path) -> None:
+    """Let all of a store that nobody has open lie in its file, wherever it is copied."""
+    try:
+        with closing(sqlite3.connect(path)) as db:
+            db.execute(_ONE_FILE)
+    except sqlite3.Error as error:
+        raise StoreError(f"cannot write {path}: {error}") from error
+
+
 def restore_file(source: Path, database: Path, *, on_progress: Progress | None = None) -> None:
     """Make the store what a copy of it is, for whoever has it open too, in one transaction.
 
@@ -489,76 +397,3 @@ def _watched(on_progress: Progress | None) -> Callable[[int, int, int], object] 
     if on_progress is None:
         return None
     return lambda status, remaining, total: on_progress(total - remaining, total)
-
-
-# --- everything, as JSON -----------------------------------------------------------------------------------------
-
-
-def _rows(db: sqlite3.Connection, sql: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    cursor = db.execute(sql, values)
-    names = [column[0] for column in cursor.description]
-    for row in cursor:
-        yield {name: value for name, value in zip(names, row, strict=True) if value is not None}
-
-
-def _memories(db: sqlite3.Connection, where: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    sql = (
-        "SELECT row, id, text AS memory, user_id, agent_id, run_id, hash, metadata, actor_id, role, memory_type,"
-        " created_at, updated_at, valid_from, expiration_date, pinned FROM memories"
-        f" WHERE {where} ORDER BY row"
-    )
-    history = f"SELECT {', '.join(HISTORY_COLUMNS)} FROM history WHERE memory_id = ? ORDER BY rowid"
-    for one in _rows(db, sql, values):
-        row = one.pop("row")
-        one |= {"metadata": json.loads(one["metadata"]), "pinned": bool(one["pinned"])}
-        one["history"] = [_history(entry) for entry in _rows(db, history, (one["id"],))]
-        heard = "SELECT message FROM sources WHERE memory = ? ORDER BY message"
-        one["messages"] = [message for (message,) in db.execute(heard, (row,))]
-        yield {"kind": "memory", **one}
-
-
-def _history(entry: dict[str, Any]) -> dict[str, Any]:
-    return {**entry, "is_deleted": bool(entry.get("is_deleted"))}
-
-
-def _messages(db: sqlite3.Connection, where: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    sql = (
-        "SELECT row AS id, user_id, agent_id, run_id, role, content, name, metadata, created_at FROM messages"
-        f" WHERE {where} ORDER BY row"
-    )
-    for one in _rows(db, sql, values):
-        yield {"kind": "message", **one, "metadata": json.loads(one["metadata"])}
-
-
-def _nodes(db: sqlite3.Connection, where: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    sql = f"SELECT row AS id, user_id, agent_id, run_id, name, type FROM nodes WHERE {where} ORDER BY row"
-    for one in _rows(db, sql, values):
-        yield {"kind": "entity", **one}
-
-
-def _relations(db: sqlite3.Connection, where: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    scoped = " AND ".join(condition if condition == "1" else f"e.{condition}" for condition in where.split(" AND "))
-    sql = (
-        "SELECT e.row AS id, e.user_id, e.agent_id, e.run_id, s.name AS source, e.relationship, d.name AS destination,"
-        " e.source AS source_id, e.destination AS destination_id, e.weight, e.valid_from, e.valid_to, e.invalidated_at"
-        f" FROM {_JOINED} WHERE {scoped} ORDER BY e.row"
-    )
-    evidence = (
-        "SELECT id, withdrawn FROM evidence JOIN memories ON memories.row = memory WHERE edge = ? ORDER BY memory"
-    )
-    for one in _rows(db, sql, values):
-        said = db.execute(evidence, (one["id"],)).fetchall()
-        heard = db.execute("SELECT message FROM edge_messages WHERE edge = ? ORDER BY message", (one["id"],)).fetchall()
-        one["evidence"] = [memory for memory, withdrawn in said if not withdrawn]
-        one["withdrawn"] = [memory for memory, withdrawn in said if withdrawn]
-        yield {"kind": "relation", **one, "messages": [message for (message,) in heard]}
-
-
-def _bygone(db: sqlite3.Connection, scope: Scope | None, where: str, values: Sequence[Any]) -> Iterator[dict[str, Any]]:
-    """The history of memories that are gone; within a scope, of those that have a tombstone there."""
-    gone = "memory_id NOT IN (SELECT id FROM memories)"
-    if scope:
-        gone += f" AND memory_id IN (SELECT memory_id FROM tombstones WHERE {where})"
-    sql = f"SELECT {', '.join(HISTORY_COLUMNS)} FROM history WHERE {gone} ORDER BY rowid"
-    for one in _rows(db, sql, values if scope else ()):
-        yield {"kind": "history", **_history(one)}

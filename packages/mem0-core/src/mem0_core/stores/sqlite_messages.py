@@ -13,7 +13,15 @@ from mem0_core.stores.sqlite_rows import SAME_SCOPE, exact_ids, ids_of, limit_sq
 from mem0_core.stores.sqlite_vectors import Reader
 from mem0_core.stores.truth import digests_of
 
-__all__ = ["MESSAGE", "SQLiteTalk", "erase_summaries", "insert_messages", "message_of", "write_summary"]
+__all__ = [
+    "MESSAGE",
+    "SQLiteTalk",
+    "erase_summaries",
+    "insert_message",
+    "insert_messages",
+    "message_of",
+    "write_summary",
+]
 
 MESSAGE = "messages.row, messages.role, messages.content, messages.name, messages.metadata, messages.created_at"
 
@@ -74,12 +82,15 @@ def insert_messages(db: sqlite3.Connection, messages: Sequence[Message], scope: 
         return []
     ids = ids_of(scope)
     return [
-        message.row if message.row is not None else _insert(db, message, ids, at, digest)
+        message.row if message.row is not None else insert_message(db, message, ids, at, digest)
         for message, digest in zip(messages, digests_of(messages, scope, to_json), strict=True)
     ]
 
 
-def _insert(db: sqlite3.Connection, message: Message, ids: tuple[str | None, ...], at: str, digest: bytes) -> int:
+def insert_message(
+    db: sqlite3.Connection, message: Message, ids: tuple[str | None, ...], at: str, digest: bytes
+) -> int:
+    """Store a message, unless one of its digest is kept already; returns the row of the one or the other."""
     inserted = db.execute(
         "INSERT INTO messages (digest, user_id, agent_id, run_id, role, content, name, metadata, created_at)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING row",

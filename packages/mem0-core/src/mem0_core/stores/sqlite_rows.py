@@ -43,8 +43,10 @@ def exact_ids(scope: Scope) -> tuple[str, str, str]:
     return scope.user_id or "", scope.agent_id or "", scope.run_id or ""
 
 
-def scope_sql(scope: Scope) -> tuple[str, list[Any]]:
-    return " AND ".join(f"{axis.value} = ?" for axis in scope.ids), list(scope.ids.values())
+def scope_sql(scope: Scope, table: str = "") -> tuple[str, list[Any]]:
+    """What is true of the rows of a scope, narrower ones included; `table` is the name they go by in the statement."""
+    dot = f"{table}." if table else ""
+    return " AND ".join(f"{dot}{axis.value} = ?" for axis in scope.ids), list(scope.ids.values())
 
 
 def scope_sql_unindexed(scope: Scope) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -16,9 +16,20 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Reader", "TableVectors"]
+__all__ = ["Reader", "TableVectors", "at_one_moment"]
 
 Reader = Callable[[], AbstractContextManager[sqlite3.Connection]]
+
+
+@contextmanager
+def at_one_moment(read: Reader) -> Iterator[sqlite3.Connection]:
+    """A connection all of whose statements see one state of the file, whatever is committed meanwhile."""
+    with read() as db:
+        db.execute("BEGIN")
+        try:
+            yield db
+        finally:
+            db.execute("COMMIT")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from mem0_core.errors import InputError
 from mem0_core.flow import Flow, do
 from mem0_core.records import Scope
 from mem0_core.verbs.wired import Wired
+from mem0_core.wiring import snapshots_folder
 
 __all__ = ["Keeping"]
 
@@ -30,15 +31,16 @@ class Keeping(Wired):
         """Write all that is committed into one file, while others write; `operations.backup.restore` goes back to it.
 
         Args:
-            path: the new file.
+            path: the new file, which is one of SQLite wherever the store lies.
             overwrite: replace a file that is there.
-            on_progress: called with how many pages are copied, and how many there are.
+            on_progress: called with how many pages are copied, and how many there are; of a store in a server with
+                how many records, and None.
 
         Returns:
             ``path``, ``bytes`` and ``memories`` of the copy.
 
         Raises:
-            InputError: the file exists, and `overwrite` is not set. StoreError: the store is not a file of ours.
+            InputError: the file exists, and `overwrite` is not set. StoreError: it cannot be written.
         """
         from mem0_core.operations.backup import back_up
 
@@ -59,8 +61,7 @@ class Keeping(Wired):
             on_progress: called with how many of the checks are done, and how many there are.
 
         Returns:
-            ``healthy``, what was ``checked``, and ``findings``: each ``where``, ``what``, ``mended``, ``action``. Where
-            the truth lies in a server, only its projections are checked.
+            ``healthy``, what was ``checked``, and ``findings``: each ``where``, ``what``, ``mended``, ``action``.
         """
         from mem0_core.operations.doctor import examine
 
@@ -70,11 +71,10 @@ class Keeping(Wired):
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
     ) -> Flow[dict[str, Any]]:
         """How much a scope holds of what; without an id the whole store, with what it takes on disk."""
-        from mem0_core.care import care_of
         from mem0_core.operations.statistics import statistics
 
         scope = _scope_or_all(user_id, agent_id, run_id)
-        return (yield from do(statistics, care_of(self._store), self.config.database, scope))
+        return (yield from do(statistics, self._store.care, snapshots_folder(self.config), scope))
 
     def _export(
         self,
@@ -101,11 +101,10 @@ class Keeping(Wired):
         Raises:
             InputError: a file exists and `overwrite` is not set, or cannot be written.
         """
-        from mem0_core.care import care_of
         from mem0_core.interchange.exporting import export_csv, export_jsonl
 
         scope = _scope_or_all(user_id, agent_id, run_id)
-        care = care_of(self._store)
+        care = self._store.care
         if format == "csv":
             return (yield from do(export_csv, care, Path(path), scope, overwrite=overwrite))
         if format != "jsonl":
@@ -117,32 +116,35 @@ class Keeping(Wired):
         memories: Iterable[Mapping[str, Any]],
         *,
         history: Sequence[Mapping[str, Any]] = (),
+        messages: Sequence[Mapping[str, Any]] = (),
         on_progress: Callable[[int, int | None], object] | None = None,
     ) -> Flow[dict[str, Any]]:
         """Take memories over from another store, with their ids, times and metadata; what is here already stays.
 
         They are embedded anew, and without a model rules read their relations. A second call goes on where the first
-        was cut short. A policy has its say on each of them, and on their history.
+        was cut short. A policy has its say on each of them, on their history, and on messages.
 
         Args:
             memories: each with ``id``, ``memory``, ``created_at``, at least one of user_id, agent_id and run_id, and
-                where there are any ``updated_at``, ``metadata``, ``actor_id``, ``role``, ``expiration_date``.
+                where there are any ``updated_at``, ``metadata``, ``actor_id``, ``role``, ``expiration_date``, and the
+                ids of the ``messages`` it came from.
             history: rows of mem0's history table, kept under their own ids.
+            messages: each with ``id``, ``digest`` (by which it is known where it comes a second time), ``role``,
+                ``content``, ``created_at``, its ids, and where there are any ``name`` and ``metadata``. Those that only
+                memories deleted here came from stay away.
             on_progress: called with how many memories are done, and how many there are.
 
         Returns:
-            ``added``, ``known`` (by their id or their words), ``deleted`` (here, since they were taken over), and
-            ``history``, the rows that are new.
+            ``added``, ``known`` (by their id or their words), ``deleted`` (here, since they were taken over),
+            ``history``, the rows that are new, and how many ``messages`` were taken.
 
         Raises:
             InputError, ScopeError: one of them cannot be stored, and which; nothing is written.
         """
-        from mem0_core.care import care_of
-        from mem0_core.pipelines.adopt import adopt, allowed, history_of, items_of
+        from mem0_core.pipelines.adopt import adopt, adoptable, allowed
 
-        items, rows = allowed(items_of(memories), history_of(history), self._policy)
-        adopted = yield from adopt((yield from self._ports()), care_of(self._store), items, rows, on_progress)
-        return dict(adopted)
+        given = allowed(adoptable(list(memories), history, messages), self._policy)
+        return dict((yield from adopt((yield from self._ports()), given, on_progress)))
 
 
 def _scope_or_all(user_id: str | None, agent_id: str | None, run_id: str | None) -> Scope | None:
