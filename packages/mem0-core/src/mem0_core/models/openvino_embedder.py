@@ -1,7 +1,7 @@
 """`OpenVinoEmbedder`: the folders of `OnnxEmbedder` on OpenVINO, several times as fast where bfloat16 is native.
 
-Processors of recent servers (Intel's from Sapphire Rapids on, by AMX; AMD's from Zen 4 on, by AVX-512) multiply in
-bfloat16, which has the range of float32 and 8 bits of precision. onnxruntime computes a BERT in float32 on any CPU.
+Processors of recent servers (Intel's from Sapphire Rapids on, by AMX) multiply in bfloat16, which has the range of
+float32 and 8 bits of precision. onnxruntime computes a BERT in float32 on any CPU.
 
 The library is imported, and the model loaded, on the first use.
 """
