@@ -304,7 +304,11 @@ def _with_real_embedder(report: Report, plan: Plan, work: Path) -> None:
     if embedder is None:
         report.skip("imports and LoCoMo", "the weights or libraries of OnnxEmbedder are not installed")
         return
-    _imports(report, plan, work, embedder)
+    _imports(report, plan, work, embedder, "onnxruntime")
+    if (faster := real_embedder("openvino")) is None:
+        report.skip("imports with OpenVINO", "OpenVinoEmbedder's library is not installed (mem0-core[openvino])")
+    else:
+        _imports(report, plan, work, faster, "OpenVINO")
     if not locomo.PATH.exists():
         report.skip("LoCoMo replayed", "the evaluation data is not here (../shared/data/locomo_dev.json.gz)")
         return
@@ -323,16 +327,17 @@ class Import:
     embedding: float
 
 
-def _imports(report: Report, plan: Plan, work: Path, embedder: Embedder) -> None:
+def _imports(report: Report, plan: Plan, work: Path, embedder: Embedder, library: str) -> None:
     """The same messages by `add_many` and, the first of them, one by one; rounds of both take turns."""
     texts = [memo.text for memo in take(memos(seed=37), plan.messages)]
     for name, graph in (("rules read relations, the default", None), ("graph=False", False)):
         ones, manys = [], []
         for turn in range(plan.imports):
-            _say(f"importing, {name}, round {turn + 1}")
+            _say(f"importing, {library}, {name}, round {turn + 1}")
             ones.append(_import(work, embedder, texts[: plan.singles], graph, many=False))
             manys.append(_import(work, embedder, texts, graph, many=True))
-        _import_rows(report, plan, f"{embedder.name}, no model, {name}, durability='full'", ones, manys)
+        how = f"{embedder.name} on {library}, no model, {name}, durability='full'"
+        _import_rows(report, plan, how, ones, manys)
 
 
 def _import(work: Path, embedder: Embedder, texts: Sequence[str], graph: bool | None, *, many: bool) -> Import:

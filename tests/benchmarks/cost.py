@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core import Memory
+from mem0_core.config import build
 from mem0_core.errors import ConfigError, MissingExtra
 from mem0_core.ports import Embedder
 from mem0_core.stores.faiss import FaissIndex
@@ -55,11 +56,9 @@ def measure(plan: Plan) -> Report:
     return report
 
 
-def real_embedder() -> Embedder | None:
+def real_embedder(provider: str = "onnx") -> Embedder | None:
     """MiniLM, or None where its weights or libraries are missing."""
-    from mem0_core.models.onnx import OnnxEmbedder
-
-    embedder = OnnxEmbedder()
+    embedder: Embedder = build("embedder", provider)
     try:
         embedder.embed(["warm up"])
     except (ConfigError, MissingExtra):

@@ -64,6 +64,7 @@ PROVIDERS: dict[str, dict[str, str]] = {
     },
     "embedder": {
         "onnx": "mem0_core.models.onnx:OnnxEmbedder",
+        "openvino": "mem0_core.models.openvino_embedder:OpenVinoEmbedder",
         "openai": "mem0_core.models.openai:OpenAIEmbedder",
         "ollama": "mem0_core.models.openai:OpenAIEmbedder",
         "lmstudio": "mem0_core.models.openai:OpenAIEmbedder",

@@ -11,6 +11,7 @@ The library is imported, and the model loaded, on the first use.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.folder import read_json
 from mem0_core.models.local_chat import Continuation, LocalChat, TemplateError, read_template
 
-__all__ = ["OpenVinoChat", "is_exported"]
+__all__ = ["OpenVinoChat", "is_exported", "without_telemetry"]
 
 MODEL_FILE = "openvino_model.xml"
 CONTEXT = 8192
@@ -133,6 +134,7 @@ class OpenVinoChat(LocalChat):
     def _load(self) -> None:
         if self._pipeline is not None:
             return
+        without_telemetry()
         try:
             import openvino_genai
         except ModuleNotFoundError as error:
@@ -153,6 +155,17 @@ class OpenVinoChat(LocalChat):
             raise ConfigError(f"{self._source} brings no chat template: give chat_template")
         self._markers = _markers(self._folder)
         self._pipeline, self._tokenizer = pipeline, tokenizer
+
+
+def without_telemetry() -> None:
+    """Keep OpenVINO from telling its maker that it was imported; to be called before each import of it.
+
+    Unless a file in the user's home declines, ``import openvino`` sends an event to Google Analytics and keeps an id
+    of the user in ``~/intel``. No setting in the process turns that off. But where the package that sends is not
+    installed, the library does without, so for this process it is not. If someone imported it before us, that is
+    their choice.
+    """
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
 
 
 def is_exported(folder: Path) -> bool:

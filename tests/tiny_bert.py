@@ -1,0 +1,206 @@
+"""A BERT of a few thousand random weights in a folder of sentence-transformers, and what it should answer, in NumPy."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "MARKERS",
+    "TEXTS",
+    "WORDS",
+    "Weights",
+    "oracle",
+    "random_weights",
+    "tokenise",
+    "write_folder",
+    "write_foreign",
+    "write_safetensors",
+    "write_tokenizer",
+]
+
+Weights = dict[str, NDArray[Any]]
+
+MARKERS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+WORDS = ["alice", "bob", "likes", "climbing", "coffee", "paris", "in", "the", "and"]
+CONFIG: dict[str, Any] = {
+    "model_type": "bert",
+    "hidden_size": 24,
+    "num_attention_heads": 3,
+    "hidden_act": "gelu",
+    "layer_norm_eps": 1e-6,
+    "pad_token_id": 0,
+}
+TEXTS = [
+    "alice likes climbing",
+    "bob",
+    "",
+    "the coffee in paris and the coffee in the and bob likes alice",
+    "words nobody knows",
+    "Alice LIKES climbing!",
+]
+
+
+def random_weights(seed: int = 0, *, dims: int = 24, inner: int = 40, layers: int = 2, positions: int = 40) -> Weights:
+    rng = np.random.default_rng(seed)
+
+    def normal(*shape: int) -> NDArray[np.float32]:
+        return rng.normal(0, 0.3, shape).astype(np.float32)
+
+    weights: Weights = {
+        "embeddings.position_ids": np.arange(positions, dtype=np.int64)[None],
+        "embeddings.word_embeddings.weight": normal(len(MARKERS + WORDS), dims),
+        "embeddings.position_embeddings.weight": normal(positions, dims),
+        "embeddings.token_type_embeddings.weight": normal(2, dims),
+        "pooler.dense.weight": normal(dims, dims),
+    }
+    norms, denses = ["embeddings"], {}
+    for layer in range(layers):
+        prefix = f"encoder.layer.{layer}."
+        norms += [prefix + "attention.output", prefix + "output"]
+        for part in ("self.query", "self.key", "self.value", "output.dense"):
+            denses[f"{prefix}attention.{part}"] = (dims, dims)
+        denses[f"{prefix}intermediate.dense"] = (inner, dims)
+        denses[f"{prefix}output.dense"] = (dims, inner)
+    for name in norms:
+        weights[f"{name}.LayerNorm.weight"], weights[f"{name}.LayerNorm.bias"] = 1 + normal(dims), normal(dims)
+    for name, shape in denses.items():
+        weights[f"{name}.weight"], weights[f"{name}.bias"] = normal(*shape), normal(shape[0])
+    return weights
+
+
+def write_safetensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
+    kinds = {"float32": "F32", "float16": "F16", "int64": "I64", "float64": "F64", "uint16": "BF16"}
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    offset = 0
+    for name, tensor in tensors.items():
+        end = offset + tensor.nbytes
+        header[name] = {"dtype": kinds[str(tensor.dtype)], "shape": tensor.shape, "data_offsets": [offset, end]}
+        offset = end
+    content = json.dumps(header).encode()
+    content += b" " * (-len(content) % 8)
+    data = b"".join(tensor.tobytes() for tensor in tensors.values())
+    path.write_bytes(len(content).to_bytes(8, "little") + content + data)
+
+
+def write_tokenizer(path: Path, *, markers: bool = True) -> None:
+    import tokenizers
+
+    tokenizer = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece({word: at for at, word in enumerate(MARKERS + WORDS)}, unk_token="[UNK]")
+    )
+    tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    if markers:
+        tokenizer.post_processor = tokenizers.processors.TemplateProcessing(
+            single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+        )
+    tokenizer.enable_truncation(7)  # as in the folders on the hub, which sentence-transformers overrides too
+    tokenizer.enable_padding(length=9)
+    tokenizer.save(str(path))
+
+
+def write_folder(folder: Path, weights: Weights | None = None, *, pooling: Any = None, **config: Any) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_safetensors(folder / "model.safetensors", random_weights() if weights is None else weights)
+    write_tokenizer(folder / "tokenizer.json")
+    (folder / "config.json").write_text(json.dumps({**CONFIG, **config}))
+    if pooling is not None:
+        (folder / "1_Pooling").mkdir()
+        (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    return folder
+
+
+def write_foreign(path: Path, *, pooled: bool) -> NDArray[np.float32]:
+    """A network that looks words up and adds the type's vector, as someone else might have exported it."""
+    import onnx
+    from onnx import helper, numpy_helper
+
+    rng = np.random.default_rng(5)
+    words = rng.normal(size=(len(MARKERS + WORDS), 24)).astype(np.float32)
+    nodes = [
+        helper.make_node("Gather", ["words", "input_ids"], ["looked_up"]),
+        helper.make_node("Gather", ["types", "token_type_ids"], ["typed"]),
+        helper.make_node("Add", ["looked_up", "typed"], ["last_hidden_state"]),
+    ]
+    outputs: list[tuple[str, list[Any]]] = [("last_hidden_state", ["batch", "tokens", 24])]
+    if pooled:
+        nodes.append(helper.make_node("ReduceMax", ["last_hidden_state", "axis"], ["sentence_embedding"], keepdims=0))
+        outputs.append(("sentence_embedding", ["batch", 24]))
+    constants = {"words": words, "types": np.zeros((2, 24), np.float32), "axis": np.array([1])}
+    graph = helper.make_graph(
+        nodes,
+        "foreign",
+        [helper.make_tensor_value_info(name, 7, ["batch", "tokens"]) for name in ("input_ids", "token_type_ids")],
+        [helper.make_tensor_value_info(name, 1, shape) for name, shape in outputs],
+        [numpy_helper.from_array(value, name) for name, value in constants.items()],
+    )
+    path.parent.mkdir(exist_ok=True)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10), str(path))
+    return words
+
+
+# --- the oracle --------------------------------------------------------------------------------------------------
+
+
+def forward(
+    weights: Weights, ids: Sequence[int], *, heads: int, eps: float, act: str = "gelu", pooling: str = "mean"
+) -> NDArray[np.float64]:
+    """BERT on one text, as its paper has it, in double precision and without a thought for speed."""
+    w = {name.removeprefix("bert."): np.asarray(tensor, np.float64) for name, tensor in weights.items()}
+
+    def dense(name: str, x: NDArray[np.float64]) -> Any:
+        return x @ w[f"{name}.weight"].T + w[f"{name}.bias"]
+
+    def norm(name: str, x: NDArray[np.float64]) -> Any:
+        centred = x - x.mean(-1, keepdims=True)
+        scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + eps)
+        return scaled * w[f"{name}.LayerNorm.weight"] + w[f"{name}.LayerNorm.bias"]
+
+    def activated(x: NDArray[np.float64]) -> Any:
+        if act == "relu":
+            return np.maximum(x, 0)
+        if act == "gelu":
+            return x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2
+        return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))) / 2
+
+    x = w["embeddings.word_embeddings.weight"][list(ids)] + w["embeddings.position_embeddings.weight"][: len(ids)]
+    x = norm("embeddings", x + w["embeddings.token_type_embeddings.weight"][0])
+    for layer in range(sum(name.endswith("self.query.weight") for name in w)):
+        prefix = f"encoder.layer.{layer}."
+        query, key, value = (
+            np.stack(np.split(dense(f"{prefix}attention.self.{part}", x), heads, axis=1))
+            for part in ("query", "key", "value")
+        )
+        scores = query @ key.transpose(0, 2, 1) / math.sqrt(query.shape[-1])
+        shares = np.exp(scores - scores.max(-1, keepdims=True))
+        mixed = np.concatenate(list(shares / shares.sum(-1, keepdims=True) @ value), axis=1)
+        x = norm(f"{prefix}attention.output", x + dense(f"{prefix}attention.output.dense", mixed))
+        inner = activated(dense(f"{prefix}intermediate.dense", x))
+        x = norm(f"{prefix}output", x + dense(f"{prefix}output.dense", inner))
+    vector: NDArray[np.float64] = x[0] if pooling == "cls" else x.mean(0)
+    return vector / np.linalg.norm(vector)
+
+
+def tokenise(folder: Path, text: str, limit: int) -> list[int]:
+    import tokenizers
+
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(limit)
+    ids: list[int] = tokenizer.encode(text).ids
+    return ids
+
+
+def oracle(
+    folder: Path, texts: Sequence[str], weights: Weights | None = None, limit: int = 40, **kwargs: Any
+) -> NDArray[Any]:
+    weights = random_weights() if weights is None else weights
+    kwargs = {"heads": 3, "eps": 1e-6, **kwargs}
+    return np.array([forward(weights, tokenise(folder, text, limit), **kwargs) for text in texts])
