@@ -16,16 +16,15 @@ from __future__ import annotations
 
 import csv
 import json
-import os
-import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
 from mem0_core.care import Care
 from mem0_core.errors import InputError
+from mem0_core.files import replacing
 from mem0_core.records import Scope
 
 __all__ = ["FORMAT", "VERSION", "Exported", "export_csv", "export_jsonl", "is_export", "lines", "read_export"]
@@ -159,16 +158,8 @@ def _writing(path: Path, overwrite: bool) -> Iterator[TextIO]:
     """A file that takes its place when all of it is written."""
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists already; say that it may be overwritten, or name another")
-    unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with unfinished.open("w", encoding="utf-8", newline="") as file:
+        with replacing(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
             yield file
-            file.flush()
-            os.fsync(file.fileno())
-        unfinished.replace(path)
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error}") from error
-    finally:
-        with suppress(OSError):
-            unfinished.unlink(missing_ok=True)

@@ -15,7 +15,6 @@ import math
 import os
 import re
 import sys
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mem0_core.errors import ConfigError, MissingExtra
+from mem0_core.files import replacing
 from mem0_core.models.folder import modules_of, pooling_mode, read_json, sha256_of, space_name, trained_length
 
 __all__ = ["ModelFolder", "Tensor", "Weights", "cache_folder", "cached_graph", "read_folder"]
@@ -203,23 +203,11 @@ def cached_graph(folder: ModelFolder, cache: Path, weights: Weights = "external"
         return graph
     graph = _build_graph(folder, weights)
     try:
-        _write_whole(file, graph + hashlib.sha256(graph).digest())
+        with replacing(file) as unfinished:
+            unfinished.write_bytes(graph + hashlib.sha256(graph).digest())
     except OSError as error:
         log.debug("the graph of %s is not cached: %s", folder.name, error)
     return graph
-
-
-def _write_whole(file: Path, content: bytes) -> None:
-    """Write a file so that whoever reads it, at any time, finds all of the old content or all of the new."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=".", suffix=".tmp")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        os.replace(temporary, file)
-    except BaseException:
-        os.unlink(temporary)
-        raise
 
 
 def _build_graph(folder: ModelFolder, weights: Weights) -> bytes:

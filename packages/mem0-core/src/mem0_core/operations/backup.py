@@ -7,12 +7,10 @@ compared with what was written.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from mem0_core import migration
 from mem0_core.archive import Records
 from mem0_core.care import Progress
 from mem0_core.errors import InputError, StoreError
+from mem0_core.files import replacing
 from mem0_core.ports import MemoryStore
 from mem0_core.stores.sqlite import SQLiteStore
 from mem0_core.stores.sqlite_care import as_one_file, check_file, copy_file, restore_file
@@ -123,15 +122,8 @@ def _unfinished(path: Path) -> Iterator[Path]:
     """A file that takes its place when all of it is written, and is one file: no log lies beside it."""
     if not path.parent.is_dir():
         raise StoreError(f"cannot write {path}: there is no folder {path.parent}")
-    file = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")
     try:
-        yield file
-        with file.open("rb+") as written:
-            os.fsync(written.fileno())
-        file.replace(path)
+        with replacing(path) as file:
+            yield file
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error}") from error
-    finally:
-        for left in path.parent.glob(f"{file.name}*"):
-            with suppress(OSError):
-                left.unlink()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core.errors import InputError, ScopeError
+from mem0_core.files import replacing
 from mem0_core.filters import Filter, parse_filters
 from mem0_core.policy import REFUSED
 from mem0_core.records import Axis, Message, Messages, Scope
@@ -107,13 +108,8 @@ def stamp() -> str:
 def write_whole(file: Path, text: str) -> None:
     """Write a file or leave what was there."""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = file.with_name(f".{file.name}.{stamp()}")
-        try:
+        with replacing(file) as unfinished:
             unfinished.write_text(text, encoding="utf-8")
-            unfinished.replace(file)
-        finally:
-            unfinished.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error}") from error
 
