@@ -328,6 +328,7 @@ class Database:
         self._psycopg, self._pools = psycopg, psycopg_pool
         self._registers = {"vector": register_vector_info, "halfvec": register_halfvec_info}
         self._url, self._size, self._timeout = url, pool_size, timeout
+        self._parameters = {"connect_timeout": max(2, int(timeout)), "client_encoding": "utf8"}
         self._session = _SESSION if wait else f"{_SESSION}, set_config('synchronous_commit', 'off', false)"
         self._lock = threading.Lock()
         self._pool: ConnectionPool[Connection[Any]] | None = None
@@ -426,7 +427,7 @@ class Database:
     def connect(self) -> Connection[Any]:
         """A connection of its own, outside of the pools and transactions, for migrations."""
         with self._as_store_error("open"):
-            db = self._psycopg.connect(self._url, autocommit=True, connect_timeout=max(2, int(self._timeout)))
+            db = self._psycopg.connect(self._url, autocommit=True, **self._parameters)
             db.execute(self._session, (self.schema,))
             return db
 
@@ -473,7 +474,7 @@ class Database:
             "reconnect_timeout": self._timeout,
             "max_idle": 300.0,
             "open": True,
-            "kwargs": {"autocommit": True, "connect_timeout": max(2, int(self._timeout)), "prepare_threshold": 1},
+            "kwargs": {**self._parameters, "autocommit": True, "prepare_threshold": 1},
         }
 
     def _configure(self, db: Connection[Any]) -> None:
