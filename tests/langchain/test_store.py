@@ -265,10 +265,33 @@ def test_filters(store: BaseStore, filter: dict[str, Any], expected: list[str]) 
     assert sorted(keys(store.search(("memories",), filter=filter, query="tea"))) == sorted(expected)
 
 
+HELD: list[Any] = [
+    *(0, -0.0, 0.0, 1, 1.0, -1, True, False, None, 5, 5.0, 57, 0.1, 0.5, 1e22, 10**22, 10**400),
+    *(2**53, float(2**53), 2**53 + 1, float("inf"), float("nan")),
+    *("", "0", "5", "true", "a", "A", 'a"b', "a\\b", "a\nb", "ñ", "😀", "\ud83d", '"n": 5', "%", "_"),
+    *([], [5], [5.0, "a"], {}, {"n": 5}, {"n": True}, {"m": {"n": 1}}),
+]
+
+
+@pytest.mark.parametrize("key", ["n", 'n"m', "é: 5"])
+def test_filters_find_what_is_equal_in_python_however_it_is_written(store: BaseStore, key: str) -> None:
+    store.batch([PutOp(ANA, str(number), {key: held}, index=False) for number, held in enumerate(HELD)])
+    store.batch([PutOp(BEN, str(number), {"home": {key: held}}, index=False) for number, held in enumerate(HELD)])
+    for wanted in HELD:
+        if isinstance(wanted, dict):  # which names parts of what it wants, and not all
+            continue
+        equal = [str(number) for number, held in enumerate(HELD) if held == wanted]
+        assert keys(store.search(ANA, filter={key: wanted}, limit=99)) == equal
+        assert keys(store.search(ANA, filter={key: {"$eq": wanted}}, limit=99)) == equal
+        assert keys(store.search(BEN, filter={"home": {key: wanted}}, limit=99)) == equal
+
+
 def test_an_unknown_operator_is_an_error(store: BaseStore) -> None:
     fill(store)
     with pytest.raises(ValueError, match=r"\$near"):
         store.search(ANA, filter={"n": {"$near": 1}})
+    with pytest.raises(ValueError, match=r"\$near"):
+        store.search(ANA, filter={"n": {"$near": 1}, "text": "nobody said this"})
 
 
 def test_what_is_not_indexed_is_not_found_by_a_query_and_fills_places_that_are_left(store: BaseStore) -> None:
@@ -477,6 +500,23 @@ def test_a_value_that_is_missing_or_no_number_is_neither_more_nor_less(ours: Mem
     ours.put(ANA, "five", {"text": "x", "n": 5})
     assert keys(ours.search(ANA, filter={"n": {"$gt": 1}})) == ["five"]
     assert keys(ours.search(ANA, filter={"n": {"$lte": 9}})) == ["five"]
+
+
+@pytest.mark.parametrize("how", ["its name alone", "everything"])
+def test_a_namespace_that_another_process_took_away_is_there_again_with_the_next_item(
+    memory: Memory, ours: Mem0Store, tmp_path: Path, how: str
+) -> None:
+    ours.put(ANA, "tea", {"text": "Ana drinks tea"})
+    ours.put(ANA, "dog", {"text": "Ana has a dog"})
+    with open_memory(tmp_path, embedder=HashEmbedder(DIMS)) as another:
+        if how == "everything":
+            another.reset()
+        else:
+            another.delete_all(agent_id="langgraph names")
+    ours.put(ANA, "home", {"text": "Ana lives in Porto"})
+    assert ours.list_namespaces() == [ANA]
+    assert keys(ours.search(ANA)) == (["home"] if how == "everything" else ["tea", "dog", "home"])
+    assert keys(ours.search((), query="Porto", limit=1)) == ["home"]
 
 
 def test_an_item_is_a_memory_with_a_history_and_its_deletion_is_the_memorys(memory: Memory, ours: Mem0Store) -> None:

@@ -284,6 +284,17 @@ class MemoryStoreContract:
             done = store.commit([Change(Event.UPDATE, after, before="Likes tea")], scope=ALICE, at=LATER)
             assert done.conflicts == conflicts
 
+    def test_a_plan_can_be_held_to_a_memory_that_it_leaves_alone(self, store: MemoryStore) -> None:
+        (seen,) = self.add(store, "Likes tea")
+        there = Change(Event.NONE, seen, before=seen.text)
+        done = store.commit([there, *changes_of([an_item("Likes milk in it")])], scope=ALICE, at=LATER, space=SPACE)
+        assert [change.event for change in done.applied] == [Event.NONE, Event.ADD]
+        assert store.get(seen.id) == seen
+        store.erase([seen.id], at=LATER)
+        done = store.commit([there, *changes_of([an_item("Likes sugar in it")])], scope=ALICE, at=LATER, space=SPACE)
+        assert (done.conflicts, done.applied) == ((0,), ())
+        assert [item.text for item in store.find(ALICE)] == ["Likes milk in it"]
+
     def test_twins_can_be_refused(self, store: MemoryStore) -> None:
         _, other = self.add(store, "Likes tea", "Likes coffee")
         after = MemoryItem(**{**_fields(other), "text": "likes TEA", "hash": content_hash("likes TEA")})

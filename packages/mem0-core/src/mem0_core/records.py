@@ -223,7 +223,7 @@ class Change:
         after: the memory as it shall be (ADD, UPDATE), or as it was (DELETE, NONE).
         before: the text it replaces or removes, None for ADD. A store applies UPDATE and DELETE only while
             the memory still has this text and the `seq` of `after`, so that concurrent writers cannot overwrite
-            one another.
+            one another. A NONE that has it changes nothing, and holds the whole plan to that memory being there.
         vector: float32 embedding of `after.text`, L2-normalised; None for DELETE and NONE.
         sources: positions, in the messages committed with the plan, that this change was learnt from.
     """

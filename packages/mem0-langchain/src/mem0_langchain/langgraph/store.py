@@ -20,9 +20,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import operator
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
@@ -48,6 +49,7 @@ from langgraph.store.base import (
 )
 
 from mem0_core import AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope, StoreError
+from mem0_core.filters import Condition, Filter, Group
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.records import Change, Event, MemoryItem, content_hash
 from mem0_langchain.convert import as_memory, found
@@ -90,7 +92,6 @@ class _Written:
     value: str
     text: str | None
     ttl: float | None
-    vector: Any = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -230,12 +231,12 @@ class Mem0Store(BaseStore):
     def _items(
         self, namespace: Namespace, wanted: int, *, indexed: bool, filter: Mapping[str, Any] | None = None
     ) -> list[_Hit]:
-        limit = None if filter else wanted
+        limit, likely = None if filter else wanted, _likely(filter)
         while True:
             held: list[MemoryItem] = []
             more = False
             for shelf in (True, False) if indexed else (False,):
-                some = self._truth.find(Scope(self._user(namespace, shelf)), limit=limit)
+                some = self._truth.find(Scope(self._user(namespace, shelf)), filter=likely, limit=limit)
                 more = more or len(some) == limit
                 held += some
             if indexed:
@@ -271,9 +272,7 @@ class Mem0Store(BaseStore):
         texts = [item.text for item in written if item.text is not None]
         vectors = iter((yield from do(self._memory.embedder.embed, texts)) if texts else ())
         placeholder = self._placeholder()
-        ready = [
-            dataclasses.replace(item, vector=placeholder if item.text is None else next(vectors)) for item in written
-        ]
+        ready = [(item, placeholder if item.text is None else next(vectors)) for item in written]
         yield from do(self._write, ready)
 
     def _written(self, id: str, op: PutOp) -> _Written:
@@ -290,15 +289,17 @@ class Mem0Store(BaseStore):
         text = text.encode("utf-8", "replace").decode()  # halves of surrogate pairs: the value keeps them, as JSON
         return _Written(id, op.namespace, op.key, as_json, text or None, op.ttl)
 
-    def _write(self, items: Sequence[_Written]) -> None:
+    def _write(self, items: Sequence[tuple[_Written, Any]]) -> None:
         """Write items in one transaction, with the namespaces that are new."""
         embedder = self._memory.embedder
         space = (embedder.name, embedder.dims)
         with self._lock:
-            for _ in range(_TRIES):
+            for attempt in range(_TRIES):
+                if attempt:
+                    self._names.follow()
                 now = datetime.now(UTC).isoformat()
-                changes = self._new_names({item.namespace for item in items}, now)
-                changes += [self._change(item, now) for item in items]
+                changes = [self._named(namespace, now) for namespace in {item.namespace for item, _ in items}]
+                changes += [self._change(item, vector, now) for item, vector in items]
                 try:
                     done = self._truth.commit(changes, scope=self._names.scope, at=now, space=space)
                 except StoreError:
@@ -307,16 +308,20 @@ class Mem0Store(BaseStore):
                     continue  # another process was faster to add it: it is updated now
                 if not done.conflicts:
                     return
-        raise StoreError(f"other processes kept changing these items while they were put: {[i.key for i in items]}")
+        keys = [item.key for item, _ in items]
+        raise StoreError(f"other processes kept changing these items while they were put: {keys}")
 
-    def _new_names(self, namespaces: set[Namespace], now: str) -> list[Change]:
-        return [
-            Change(Event.ADD, self._names.entry(namespace, now), vector=self._placeholder())
-            for namespace in namespaces
-            if not self._names.holds(namespace)
-        ]
+    def _named(self, namespace: Namespace, now: str) -> Change:
+        """That a namespace is there: it is added, or the plan holds only as long as it stays.
 
-    def _change(self, item: _Written, now: str) -> Change:
+        To look for it first would cost a read, and another process could take it away between that and the commit.
+        """
+        held = self._names.seen(namespace)
+        if held is None:
+            return Change(Event.ADD, self._names.entry(namespace, now), vector=self._placeholder())
+        return Change(Event.NONE, held, before=held.text)
+
+    def _change(self, item: _Written, vector: Any, now: str) -> Change:
         text = item.text if item.text is not None else item.value
         metadata: dict[str, Any] = {"namespace": _path(item.namespace), "key": item.key, "value": item.value}
         if item.ttl is not None:
@@ -329,9 +334,9 @@ class Mem0Store(BaseStore):
             held = None
         said = MemoryItem(item.id, text, scope, content_hash(text), now, metadata=metadata, memory_type=_KIND)
         if held is None:
-            return Change(Event.ADD, said, vector=item.vector)
+            return Change(Event.ADD, said, vector=vector)
         after = dataclasses.replace(said, created_at=held.created_at, updated_at=now, seq=held.seq, pinned=held.pinned)
-        return Change(Event.UPDATE, after, before=held.text, vector=item.vector)
+        return Change(Event.UPDATE, after, before=held.text, vector=vector)
 
     def _placeholder(self) -> Any:
         """A vector for what is not searched by vectors."""
@@ -412,18 +417,22 @@ class _Names:
         self._lock = Lock()
         self._at: Any = None
         self._held: dict[int, Namespace] = {}  # by row, that is, in the order in which they began
+        self._entries: dict[Namespace, MemoryItem] = {}
         self._below: dict[Namespace, list[Namespace]] = {}
 
     @property
     def count(self) -> int:
         return len(self._held)
 
-    def holds(self, namespace: Namespace) -> bool:
-        return namespace in self.below(namespace)
+    def seen(self, namespace: Namespace) -> MemoryItem | None:
+        """The memory of a namespace as it was when last looked at; None if there is none."""
+        if namespace not in self._entries:
+            self.follow()
+        return self._entries.get(namespace)
 
     def below(self, prefix: Namespace) -> list[Namespace]:
         """The namespaces that begin with a prefix, oldest first."""
-        held = self._followed()
+        held = self.follow()
         some = self._below.get(prefix)
         if some is None:
             some = [namespace for namespace in held.values() if _begins(namespace, prefix)]
@@ -444,19 +453,21 @@ class _Names:
             actor_id=path,  # with it, namespaces that differ in case or punctuation only are two
         )
 
-    def _followed(self) -> dict[int, Namespace]:
+    def follow(self) -> dict[int, Namespace]:
+        """The namespaces there are now, by row."""
         now = self._truth.position(self.scope)
         if self._at == now:
             return self._held
         with self._lock:
             after = 0 if self._at is None or self._at.epoch != now.epoch else self._at.seq
-            held = {} if after == 0 else dict(self._held)
+            held, entries = ({}, {}) if after == 0 else (dict(self._held), dict(self._entries))
             changes = self._truth.vector_changes(self.scope, after=after)
             for row in changes.removed.tolist():
-                held.pop(row, None)
-            items = self._truth.by_rows(changes.rows.tolist(), scope=self.scope)
-            held |= {row: _namespace(item.metadata["namespace"]) for row, item in sorted(items.items())}
-            self._held, self._at, self._below = held, now, {}
+                entries.pop(held.pop(row, ()), None)
+            for row, item in sorted(self._truth.by_rows(changes.rows.tolist(), scope=self.scope).items()):
+                held[row] = _namespace(item.metadata["namespace"])
+                entries[held[row]] = item
+            self._held, self._entries, self._at, self._below = held, entries, now, {}
         return held
 
 
@@ -520,6 +531,59 @@ def _paths(fields: Iterable[str]) -> list[Any]:
 
 # --- filters -------------------------------------------------------------------------------------------------------
 
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "$eq": operator.eq,
+    "$ne": operator.ne,
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+_WHOLE = 2**53  # up to here every whole number is one float, and two that are equal have the same digits
+
+
+def _likely(filter: Mapping[str, Any] | None) -> Filter | None:
+    """What holds for the memory of every item that passes, and of few others: for the database to look at first.
+
+    A value is kept as JSON, where what a filter wants stands as ``"key": value``, at its own depth or at another. None
+    where nothing is known, or where a filter is refused, as only `_passes` does.
+    """
+    operators = _operators(filter)
+    parts = tuple(_stands(key, wanted) for key, wanted in _wanted(filter)) if operators <= _OPERATORS.keys() else ()
+    return Group("and", parts) if parts else None
+
+
+def _operators(filter: Any) -> set[str]:
+    if not isinstance(filter, Mapping):
+        return set()
+    return {key for key in filter if str(key).startswith("$")}.union(*map(_operators, filter.values()))
+
+
+def _wanted(filter: Mapping[str, Any] | None) -> Iterator[tuple[str, list[str]]]:
+    """The keys whose values have to equal something, and how JSON that is equal to it begins."""
+    for key, wanted in (filter or {}).items():
+        if isinstance(wanted, Mapping) and not any(str(part).startswith("$") for part in wanted):
+            yield from _wanted(wanted)
+            continue
+        texts = _json_of(wanted["$eq"] if isinstance(wanted, Mapping) and "$eq" in wanted else wanted)
+        if texts and type(key) is str:
+            yield key, texts
+
+
+def _json_of(value: Any) -> list[str]:
+    """How JSON begins of all that Python holds to be equal to `value`; empty where that is not a few texts."""
+    if type(value) is str:
+        return [json.dumps(value)]
+    if type(value) in (int, float, bool) and abs(value) <= _WHOLE:
+        whole = value == int(value)  # as 5 and as 5.0
+        return [json.dumps(int(value) if whole else value), *{0: ["-0.0", "false"], 1: ["true"]}.get(value, [])]
+    return []
+
+
+def _stands(key: str, texts: Sequence[str]) -> Filter:
+    found = tuple(Condition("value", False, "contains", f"{json.dumps(key)}: {text}") for text in texts)
+    return Group("or", found)
+
 
 def _passes(value: Mapping[str, Any], filter: Mapping[str, Any] | None) -> bool:
     return all(_equal(value.get(key), wanted) for key, wanted in (filter or {}).items())
@@ -529,7 +593,7 @@ def _equal(value: Any, wanted: Any) -> bool:
     """Whether a value is as wanted, objects and lists part by part; of an object, keys not wanted may be anything."""
     if isinstance(wanted, Mapping):
         if any(key.startswith("$") for key in wanted):
-            return all(_compares(value, operator, operand) for operator, operand in wanted.items())
+            return all(_compares(value, name, operand) for name, operand in wanted.items())
         return isinstance(value, Mapping) and all(_equal(value.get(key), part) for key, part in wanted.items())
     if isinstance(wanted, (list, tuple)):
         same_length = isinstance(value, (list, tuple)) and len(value) == len(wanted)
@@ -537,15 +601,13 @@ def _equal(value: Any, wanted: Any) -> bool:
     return bool(value == wanted)
 
 
-def _compares(value: Any, operator: str, operand: Any) -> bool:
-    if operator == "$eq":
-        return bool(value == operand)
-    if operator == "$ne":
-        return bool(value != operand)
-    if operator not in ("$gt", "$gte", "$lt", "$lte"):
-        raise ValueError(f"Unsupported operator: {operator}")
+def _compares(value: Any, name: str, operand: Any) -> bool:
+    if name not in _OPERATORS:
+        raise ValueError(f"Unsupported operator: {name}")
+    compare = _OPERATORS[name]
+    if name in ("$eq", "$ne"):
+        return bool(compare(value, operand))
     try:
-        left, right = float(value), float(operand)
+        return bool(compare(float(value), float(operand)))
     except (TypeError, ValueError):  # not there, or no number: neither more nor less
         return False
-    return {"$gt": left > right, "$gte": left >= right, "$lt": left < right, "$lte": left <= right}[operator]
