@@ -100,14 +100,14 @@ async def _searched(
     bar = Bar(">=", 3) if truth == "PostgreSQL" else None
     report.add(section, "throughput at once / one after the other", median(ratios), "x", bar, note)
     cores = os.cpu_count() or 1
-    bound = median([cores * alone / worked for alone, worked in zip(one_by_one, busy, strict=True)])
+    bound = cores * sum(one_by_one) / max(0.01, sum(busy))
     report.add(section, f"the same, were all {cores} processors busy", bound, "x", note="the most this machine allows")
     worst = f"median {1e3 * median(lags):.1f} ms, longest {1e3 * max(lags):.1f} ms"
     report.add(section, "the loop held up, p99", 1e3 * percentile(lags, 0.99), "ms", Bar("<=", 5), worst)
 
 
 def _worked() -> float:
-    """Seconds of CPU that all processors have spent, whoever had them: the server's too."""
+    """Seconds of CPU that all processors have spent, in hundredths, whoever had them: the server's too."""
     times = psutil.cpu_times()
     return float(times.user + times.system)
 

@@ -25,10 +25,15 @@ def test_what_was_written_takes_the_place_of_the_file(tmp_path: Path) -> None:
 def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None:
     path = tmp_path / "f[1].db"
     path.write_text("one")
-    with pytest.raises(ValueError, match="no"), replacing(path) as unfinished:
-        unfinished.write_text("tw")
-        unfinished.with_name(f"{unfinished.name}-wal").write_text("o")
-        raise ValueError("no")
+
+    def fail() -> None:
+        with replacing(path) as unfinished:
+            unfinished.write_text("tw")
+            unfinished.with_name(f"{unfinished.name}-wal").write_text("o")
+            raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        fail()
     assert path.read_text() == "one"
     assert [file.name for file in tmp_path.iterdir()] == ["f[1].db"]
 

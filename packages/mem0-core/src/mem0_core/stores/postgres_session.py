@@ -328,7 +328,7 @@ class Database:
         self._psycopg, self._pools = psycopg, psycopg_pool
         self._registers = {"vector": register_vector_info, "halfvec": register_halfvec_info}
         self._url, self._size, self._timeout = url, pool_size, timeout
-        self._parameters = {"connect_timeout": max(2, int(timeout)), "client_encoding": "utf8"}
+        self._parameters: dict[str, Any] = {"connect_timeout": max(2, int(timeout)), "client_encoding": "utf8"}
         self._session = _SESSION if wait else f"{_SESSION}, set_config('synchronous_commit', 'off', false)"
         self._lock = threading.Lock()
         self._pool: ConnectionPool[Connection[Any]] | None = None
