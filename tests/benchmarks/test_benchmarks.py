@@ -536,4 +536,4 @@ def test_searches_at_once_are_measured_on_each_truth(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(together, "AT_ONCE", 4)
     report = together.measure(TINY)
     assert all(row.value is not None and row.value > 0 for row in report.rows)
-    assert [row.section.partition(":")[0] for row in report.rows] == ["SQLite"] * 4 + ["PostgreSQL"] * 4
+    assert [row.section.partition(":")[0] for row in report.rows] == ["SQLite"] * 6 + ["PostgreSQL"] * 6
