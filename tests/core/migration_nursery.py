@@ -1,6 +1,7 @@
 """Run as a script: migrate one store to another in small chunks, saying of each that it is done.
 
-``python migration_nursery.py SOURCE TARGET`` is killed by the test that reads what it says.
+``python migration_nursery.py SOURCE TARGET`` is killed by the test that reads what it says. It goes on when it is sent
+a line, so that it is not done before a test that is slow to read.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ def main(source: str, target: str) -> None:
 def tell(section: str, count: int) -> None:
     if section != "verify":
         print(section, count, flush=True)  # noqa: T201
+        sys.stdin.readline()
 
 
 if __name__ == "__main__":

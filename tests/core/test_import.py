@@ -519,6 +519,29 @@ def test_adopting_under_both_drivers(tmp_path: Path, mode: Mode) -> None:
                 driven.adopt([{**given[0], **wrong}])
 
 
+MESSAGE = {"id": 1, "digest": "00" * 16, "role": "user", "content": "Hi", "created_at": "2024-01-01", "user_id": "ann"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "named"),
+    [
+        ({"content": None}, r"messages\[1\] has no role or content"),
+        ({"digest": "xyz"}, r"messages\[1\] has no id or digest"),
+        ({"user_id": None}, r"messages\[1\]: give at least one"),
+        ({"created_at": "soon"}, r"messages\[1\].created_at"),
+    ],
+)
+def test_messages_that_cannot_be_adopted_are_named_and_nothing_is_written(
+    tmp_path: Path, wrong: dict[str, Any], named: str
+) -> None:
+    memories = [{"id": "m1", "memory": "Hi", "created_at": "2024-01-01", "user_id": "ann", "messages": [1]}]
+    with open_memory(tmp_path) as memory:
+        with pytest.raises(ValueError, match=named):
+            memory.adopt(memories, messages=[MESSAGE, {**MESSAGE, "id": 2, **wrong}])
+        assert memory.stats()["messages"] == memory.stats()["memories"] == 0
+        assert memory.adopt(memories, messages=[MESSAGE])["heard"] == 1
+
+
 def test_a_policy_has_its_say_on_what_is_adopted(tmp_path: Path) -> None:
     def policy(text: str, scope: object) -> str | None:
         return None if "secret" in text else text.replace("0123", "****")

@@ -282,14 +282,18 @@ def test_one_that_is_killed_again_and_again_goes_on_and_comes_to_its_end(source:
     killed, done = 0, ""
     for run in range(40):
         process = start(source, place)
+        assert process.stdin is not None
         assert process.stdout is not None
         for line_number, line in enumerate(process.stdout):
-            done = line if line.startswith("done") else done
+            if line.startswith("done"):
+                done = line
+                break
+            process.stdin.write("\n")
+            process.stdin.flush()
             if line_number == 7 + run % 3:  # some chunks further than the last one
                 process.send_signal(signal.SIGKILL)
                 break
-        process.stdout.close()
-        process.wait()
+        process.communicate()
         if done:
             break
         killed += 1
@@ -304,7 +308,8 @@ def test_one_that_is_killed_again_and_again_goes_on_and_comes_to_its_end(source:
 def start(source: Path, target: str) -> subprocess.Popen[str]:
     root = str(Path(__file__).parents[2])
     command = [sys.executable, str(NURSERY), str(source), target]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": root})
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    return subprocess.Popen(command, **pipes, env={**os.environ, "PYTHONPATH": root})
 
 
 class Stopped(Exception):

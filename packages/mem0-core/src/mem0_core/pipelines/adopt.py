@@ -16,7 +16,7 @@ from mem0_core.flow import Flow, do
 from mem0_core.pipelines.near import embed_texts, space_of
 from mem0_core.pipelines.relate import tell
 from mem0_core.pipelines.stated import stated
-from mem0_core.policy import Policy, judged
+from mem0_core.policy import Policy, governed, judged
 from mem0_core.ports import Ports
 from mem0_core.records import (
     Change,
@@ -153,12 +153,10 @@ def allowed(given: Adoptable, policy: Policy | None) -> Adoptable:
         if row.memory_id in scopes:
             texts = [text and judged(policy, text, scopes[row.memory_id]) for text in (row.old_memory, row.new_memory)]
             rows.append(dataclasses.replace(row, old_memory=texts[0], new_memory=texts[1]))
-    said = [(one, judged(policy, one.message.content, one.scope)) for one in given.messages]
-    messages = [
-        dataclasses.replace(one, message=dataclasses.replace(one.message, content=text))
-        for one, text in said
-        if text is not None
-    ]
+    messages = []
+    for one in given.messages:
+        said, _ = governed(policy, [one.message], one.scope)
+        messages += [dataclasses.replace(one, message=message) for message in said]
     return dataclasses.replace(given, items=kept, history=rows, messages=messages)
 
 
