@@ -277,6 +277,24 @@ def test_each_fact_brings_its_s_nearest_memories(story: Story) -> None:
     assert counted == [2]
 
 
+def test_what_has_expired_takes_no_places_among_the_nearest(story: Story) -> None:
+    memory = story(config={"neighbours": 2})
+    known(memory, "red apples", "red pears", "blue boats")
+    for gone in ("red cherries", "sour red cherries"):
+        memory.add(gone, user_id="u", infer=False, expiration_date="2020-01-01")
+    shown: list[str] = []
+
+    def model(task: str, messages: Any) -> dict[str, Any]:
+        if task == "facts":
+            return {"facts": ["sweet red cherries"]}
+        shown.extend(one["text"] for one in json.loads(messages[-1]["content"])["memories"])
+        return {"memory": [op("5", "sweet red cherries", "ADD")]}
+
+    memory.memory._chat = ScriptedChat(model)
+    memory.add("I like sweet red cherries", user_id="u")
+    assert sorted(shown) == ["red apples", "red pears"]
+
+
 # --- seed 001: the update phase by tool call -----------------------------------------------------------------------
 
 TOOLS = {"UPDATE": "update_memory", "NOOP": "noop", "DELETE": "delete_memory", "ADD": "add_memory"}

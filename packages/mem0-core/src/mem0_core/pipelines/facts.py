@@ -50,8 +50,6 @@ if TYPE_CHECKING:
 
 __all__ = ["decide", "extract", "facts_of", "plan", "similar", "verbatim", "weigh", "with_vectors"]
 
-_SPARE = 2  # times as many neighbours are fetched as are wanted, since some may not be eligible
-
 
 def extract(
     chat: ChatModel | None, request: Request, context: Context = NO_CONTEXT
@@ -174,16 +172,12 @@ def similar(ports: Ports, request: Request, vectors: NDArray[np.float32]) -> Flo
     Memories of another user are left out, where a scope of an agent or a run alone would reach them: they are not
     this conversation's to see or to change. Expired ones are left out as well.
     """
-    found = yield from nearest_items(ports, request.scope, vectors, request.neighbours * _SPARE)
-    kept: dict[str, MemoryItem] = {}
-    for of_fact in found:
-        eligible = [
-            item
-            for item, _ in of_fact
-            if item.scope.user_id == request.scope.user_id and not is_expired(item, request.today)
-        ]
-        kept |= {item.id: item for item in eligible[: request.neighbours]}
-    return tuple(kept.values())
+
+    def eligible(item: MemoryItem) -> bool:
+        return item.scope.user_id == request.scope.user_id and not is_expired(item, request.today)
+
+    found = yield from nearest_items(ports, request.scope, vectors, request.neighbours, eligible)
+    return tuple({item.id: item for of_fact in found for item in of_fact}.values())
 
 
 def decide(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from mem0_core.errors import ConfigError
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from mem0_core.records import Change, MemoryItem, RelationChange, Scope
 
 __all__ = ["check_embedder", "embed_texts", "nearest_items", "space_of"]
+
+_SPARE = 2  # times as many neighbours are searched as are wanted, since some may not be eligible
 
 
 def embed_texts(
@@ -48,15 +50,26 @@ def check_embedder(ports: Ports) -> Flow[None]:
 
 
 def nearest_items(
-    ports: Ports, scope: Scope, vectors: NDArray[np.float32], k: int, *, only: NDArray[np.int64] | None = None
-) -> Flow[list[list[tuple[MemoryItem, float]]]]:
-    """For each vector the k nearest memories of a scope with their cosines, best first, among `only` where given.
+    ports: Ports, scope: Scope, vectors: NDArray[np.float32], k: int, eligible: Callable[[MemoryItem], bool]
+) -> Flow[list[list[MemoryItem]]]:
+    """For each vector the memories of a scope nearest to it, best first: k of the `eligible` among the nearest 2k.
 
     Raises:
         ConfigError: the store holds the vectors of another embedder.
     """
     yield from check_embedder(ports)
-    found = yield from do(ports.index.nearest, scope, vectors, k, only=only)
-    rows = list({row for of_vector in found for row, _ in of_vector})
-    items = (yield from do(ports.store.by_rows, rows, scope=scope)) if rows else {}
-    return [[(items[row], score) for row, score in of_vector if row in items] for of_vector in found]
+    found = yield from do(ports.index.nearest, scope, vectors, _SPARE * k)
+    near = [[row for row, _ in of_vector] for of_vector in found]
+    items = yield from _read(ports, scope, [rows[:k] for rows in near])
+
+    def chosen(rows: Sequence[int]) -> list[MemoryItem]:
+        return [item for row in rows if (item := items.get(row)) is not None and eligible(item)][:k]
+
+    if spare := [rows[k:] for rows in near if len(chosen(rows)) < k < len(rows)]:
+        items |= yield from _read(ports, scope, spare)
+    return [chosen(rows) for rows in near]
+
+
+def _read(ports: Ports, scope: Scope, wanted: Iterable[Sequence[int]]) -> Flow[dict[int, MemoryItem]]:
+    rows = list({row for some in wanted for row in some})
+    return (yield from do(ports.store.by_rows, rows, scope=scope)) if rows else {}

@@ -6,7 +6,7 @@ and applies what it missed: that one path serves the process's own writes, other
 
 - Up to `exact_limit` vectors a partition is a flat index, read from the truth when first used: a scan of all
   20,000 takes about a millisecond, and an approximate index with a filter loses results (recall 0.2 to 0.5
-  at 1 % selectivity, faiss and pgvector alike).
+  at 1 % selectivity, faiss and pgvector alike). Many are read in four bits a coordinate first, see `quantized`.
 - Above it a thread builds an HNSW graph while the flat index goes on answering. HNSW is costly to build, so it is
   kept as a snapshot: the index file and, written after it, a JSON seal with its checksum and its place in the
   truth's order. A snapshot that is missing, torn, altered or of another epoch is built again from the truth.
@@ -42,6 +42,7 @@ from mem0_core.care import Unsound
 from mem0_core.errors import StoreError
 from mem0_core.ports import Position, VectorSource
 from mem0_core.records import Scope
+from mem0_core.stores.quantized import QuantizedVectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -55,10 +56,13 @@ _BUILD_BREADTH = 80  # HNSW's efConstruction
 _SEARCH_BREADTH = 192  # HNSW's efSearch
 _READ_STEP = 5000  # vectors read from the truth at once, so that loading takes little more memory than it fills
 _BUILD_STEP = 1000  # vectors added between two looks at whether the index is being closed
-_DEAD_SHARE = 0.2  # HNSW cannot forget: above this share of removed vectors it is built anew
+_DEAD_SHARE = 0.2  # above this share of removed vectors an index is built anew
 _EXACT_ROWS = 50_000  # a search among at most so many rows of an HNSW partition scans them
 _ALIKE = 2e-3  # half precision moves a coordinate by less
 _FEW = 256  # a search among at most so many rows of a flat partition looks at nothing else
+_QUANTIZED = 8_000, 40_000  # flat partitions of so many vectors are quantized: more are about to be a graph
+_QUANTIZED_STEP = 2_000  # vectors quantized before one search, so that none waits for all of them
+_IN_FULL = 15  # searches that scan all in full after one that was quantized in vain
 _SUFFIXES = {".json", ".hnsw", ".rows", ".seal"}
 
 Found = list[list[tuple[int, float]]]
@@ -382,67 +386,14 @@ class _Partition:
         return True
 
 
-class _Flat:
-    """All vectors, scanned."""
+class _Vectors:
+    """Vectors by place in a FAISS index. To remove one there costs as much as to scan all, so its place is dead."""
 
-    def __init__(self, dims: int) -> None:
-        faiss = _faiss()
-        half = faiss.ScalarQuantizer.QT_fp16
-        self.dims = dims
-        self._index = faiss.IndexIDMap2(faiss.IndexScalarQuantizer(dims, half, faiss.METRIC_INNER_PRODUCT))
-        self._rows: set[int] = set()
-
-    @property
-    def live(self) -> int:
-        return len(self._rows)
-
-    @property
-    def nbytes(self) -> int:
-        return self.live * (self.dims * 2 + 64)
-
-    def replace(self, rows: NDArray[np.int64], vectors: NDArray[np.float32], removed: Iterable[int]) -> None:
-        known = [int(row) for row in rows if int(row) in self._rows]
-        if known:  # a row that was re-embedded, or read twice
-            self._index.remove_ids(np.asarray(known, dtype=np.int64))
-        if len(rows):
-            self._index.add_with_ids(vectors, rows)
-            self._rows.update(rows.tolist())
-        gone = self._rows.intersection(int(row) for row in removed)
-        if gone:
-            self._index.remove_ids(np.fromiter(gone, dtype=np.int64, count=len(gone)))
-            self._rows -= gone
-
-    def search(self, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None = None) -> Found:
-        params = None
-        if only is not None:
-            faiss = _faiss()
-            params = faiss.SearchParameters(sel=faiss.IDSelectorBatch(only))
-        return _pairs(*self._index.search(queries, min(k, self.live), params=params))
-
-    def row_numbers(self) -> NDArray[np.int64]:
-        return np.fromiter(self._rows, dtype=np.int64, count=self.live)
-
-    def vectors(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """Those of `rows` that are still there, with their vectors."""
-        live = np.asarray([row for row in rows.tolist() if row in self._rows], dtype=np.int64)
-        return live, self._index.reconstruct_batch(live)
-
-
-class _Graph:
-    """An HNSW graph. It cannot forget a vector, so removed places are dead and left out of every search."""
-
-    def __init__(self, dims: int, index: Any = None, rows: NDArray[np.int64] | None = None) -> None:
-        if index is None:
-            faiss = _faiss()
-            half = faiss.ScalarQuantizer.QT_fp16
-            index = faiss.IndexHNSWSQ(dims, half, _LINKS, faiss.METRIC_INNER_PRODUCT)
-            # Asked for as a form only: half precision has nothing to learn.
-            index.train(np.zeros((1, dims), dtype=np.float32))
-            index.hnsw.efConstruction = _BUILD_BREADTH
+    def __init__(self, dims: int, index: Any, rows: NDArray[np.int64] | None = None) -> None:
         self.dims = dims
         self._index = index
         self._rows = rows if rows is not None else np.empty(0, dtype=np.int64)  # by place; -1 where dead
-        self._places = {int(row): place for place, row in enumerate(self._rows) if row >= 0}
+        self._places = {row: place for place, row in enumerate(self._rows.tolist()) if row >= 0}
 
     @property
     def live(self) -> int:
@@ -452,17 +403,13 @@ class _Graph:
     def dead_share(self) -> float:
         return 1 - self.live / max(1, len(self._rows))
 
-    @property
-    def nbytes(self) -> int:
-        return len(self._rows) * (self.dims * 2 + _LINKS * 8 + 100)
-
     def replace(self, rows: NDArray[np.int64], vectors: NDArray[np.float32], removed: Iterable[int]) -> None:
-        self._bury(rows.tolist())
+        self._bury(rows.tolist())  # a row that was re-embedded, or read twice
         if len(rows):
             first = len(self._rows)
             self._index.add(np.ascontiguousarray(vectors))
             self._rows = np.concatenate([self._rows, rows])
-            self._places.update((int(row), first + i) for i, row in enumerate(rows))
+            self._places.update(zip(rows.tolist(), range(first, len(self._rows)), strict=True))
         self._bury(int(row) for row in removed)
 
     def _bury(self, rows: Iterable[int]) -> None:
@@ -470,15 +417,6 @@ class _Graph:
             place = self._places.pop(row, None)
             if place is not None:
                 self._rows[place] = -1
-
-    def search(self, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None = None) -> Found:
-        faiss = _faiss()
-        wanted = np.isin(self._rows, only) if only is not None else self._rows >= 0
-        selector = None if wanted.all() else faiss.IDSelectorBitmap(np.packbits(wanted, bitorder="little"))
-        breadth = max(_SEARCH_BREADTH, 2 * min(k, self.live))
-        params = faiss.SearchParametersHNSW(efSearch=breadth, sel=selector)
-        scores, places = self._index.search(queries, min(k, self.live), params=params)
-        return _pairs(scores, np.where(places >= 0, self._rows[places], -1))
 
     def row_numbers(self) -> NDArray[np.int64]:
         return self._rows[self._rows >= 0]
@@ -488,6 +426,108 @@ class _Graph:
         live = np.asarray([row for row in rows.tolist() if row in self._places], dtype=np.int64)
         places = np.asarray([self._places[row] for row in live.tolist()], dtype=np.int64)
         return live, self._index.reconstruct_batch(places)
+
+    def _wanted(self, only: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+        """The places a search may find."""
+        return np.isin(self._rows, only) if only is not None else self._rows >= 0
+
+    def _rows_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        return np.where(places >= 0, self._rows[places], -1)
+
+
+class _Flat(_Vectors):
+    """All vectors, scanned; where there are many, in four bits a coordinate first, and what can be near in full."""
+
+    def __init__(self, dims: int) -> None:
+        faiss = _faiss()
+        super().__init__(dims, faiss.IndexScalarQuantizer(dims, _half(), faiss.METRIC_INNER_PRODUCT))
+        self._quantized: QuantizedVectors | None = None
+        self._plain = False  # whether there is something among them that cannot be quantized
+        self._in_full = 0  # searches to come that scan all in full
+
+    @property
+    def nbytes(self) -> int:
+        quantized = self._quantized.nbytes if self._quantized is not None else 0
+        return len(self._rows) * (self.dims * 2 + 100) + quantized
+
+    def replace(self, rows: NDArray[np.int64], vectors: NDArray[np.float32], removed: Iterable[int]) -> None:
+        super().replace(rows, vectors, removed)
+        if self.dead_share > _DEAD_SHARE:
+            self._compact()
+
+    def _compact(self) -> None:
+        live, fresh = self.row_numbers(), _Flat(self.dims)
+        for start in range(0, len(live), _READ_STEP):
+            fresh.replace(*self.vectors(live[start : start + _READ_STEP]), ())
+        self._index, self._rows, self._places = fresh._index, fresh._rows, fresh._places
+        self._quantized = None
+
+    def search(self, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None = None) -> Found:
+        k = min(k, self.live)
+        if only is None and (found := self._search_quantized(queries, k)) is not None:
+            return found
+        faiss = _faiss()
+        wanted = self._wanted(only)
+        selector = None if wanted.all() else faiss.IDSelectorBitmap(np.packbits(wanted, bitorder="little"))
+        scores, places = self._index.search(queries, k, params=selector and faiss.SearchParameters(sel=selector))
+        return _pairs(scores, self._rows_at(places))
+
+    def _search_quantized(self, queries: NDArray[np.float32], k: int) -> Found | None:
+        """What a scan of all in full would find; None where it takes that."""
+        quantized = self._followed() if QuantizedVectors.affords(k * len(queries), self.live) else None
+        if quantized is None or self._in_full:
+            self._in_full = max(0, self._in_full - 1)
+            return None
+        living, found = self._rows >= 0, []
+        for query in queries:
+            best = quantized.best(query, k, living, self._index.reconstruct_batch)
+            if best is None:  # the next searches will hardly fare better
+                self._in_full = _IN_FULL
+                return None
+            found.append(list(zip(self._rows[best[0]].tolist(), best[1].tolist(), strict=True)))
+        return found
+
+    def _followed(self) -> QuantizedVectors | None:
+        """The vectors quantized; None where that does not pay or cannot be, and until it has come to its end."""
+        if self._plain or not _QUANTIZED[0] <= self.live <= _QUANTIZED[1]:
+            return None
+        if self._quantized is None:
+            self._quantized = QuantizedVectors(self.dims)
+        done = self._quantized.count
+        if done < len(self._rows):
+            vectors = self._index.reconstruct_n(done, min(len(self._rows) - done, _QUANTIZED_STEP))
+            self._plain = not QuantizedVectors.can_hold(vectors)
+            if self._plain:
+                self._quantized = None
+                return None
+            self._quantized.add(vectors)
+        return self._quantized if self._quantized.count == len(self._rows) else None
+
+
+class _Graph(_Vectors):
+    """An HNSW graph. It cannot forget a vector at all, so dead places are left out of every search."""
+
+    def __init__(self, dims: int, index: Any = None, rows: NDArray[np.int64] | None = None) -> None:
+        if index is None:
+            faiss = _faiss()
+            index = faiss.IndexHNSWSQ(dims, _half(), _LINKS, faiss.METRIC_INNER_PRODUCT)
+            # Asked for as a form only: half precision has nothing to learn.
+            index.train(np.zeros((1, dims), dtype=np.float32))
+            index.hnsw.efConstruction = _BUILD_BREADTH
+        super().__init__(dims, index, rows)
+
+    @property
+    def nbytes(self) -> int:
+        return len(self._rows) * (self.dims * 2 + _LINKS * 8 + 100)
+
+    def search(self, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None = None) -> Found:
+        faiss = _faiss()
+        wanted = self._wanted(only)
+        selector = None if wanted.all() else faiss.IDSelectorBitmap(np.packbits(wanted, bitorder="little"))
+        breadth = max(_SEARCH_BREADTH, 2 * min(k, self.live))
+        params = faiss.SearchParametersHNSW(efSearch=breadth, sel=selector)
+        scores, places = self._index.search(queries, min(k, self.live), params=params)
+        return _pairs(scores, self._rows_at(places))
 
     def write(self, path: Path) -> NDArray[np.int64]:
         _faiss().write_index(self._index, str(path))
@@ -587,6 +627,10 @@ def _faiss() -> Any:
     import faiss
 
     return faiss
+
+
+def _half() -> Any:
+    return _faiss().ScalarQuantizer.QT_fp16
 
 
 @contextmanager

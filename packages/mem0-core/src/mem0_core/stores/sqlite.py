@@ -408,6 +408,7 @@ class SQLiteStore:
         db.execute("PRAGMA foreign_keys = ON")
         db.execute("PRAGMA secure_delete = ON")
         db.execute("PRAGMA cache_size = -8192")  # KiB; the file system's cache holds the rest
+        db.execute("PRAGMA wal_autocheckpoint = 4000")  # pages (16 MB): what many commits change is copied back once
         db.execute(f"PRAGMA synchronous = {'FULL' if self._durability == 'full' else 'NORMAL'}")
         return db
 
