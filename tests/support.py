@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,6 +42,27 @@ def open_memory(
     if script is not None:
         parts["llm"] = ScriptedChat(script)
     return Memory({"path": str(folder), "durability": "process", **(config or {})}, **parts)
+
+
+def by_hand(memory: Memory, *statements: str) -> list[tuple[Any, ...]]:
+    """What somebody does with the database's own shell, foreign keys set aside; returns what the last statement does.
+
+    SQLite's leaves them alone unless it is told otherwise, PostgreSQL's does so where a part of a dump is loaded.
+    """
+    found: list[tuple[Any, ...]] = []
+    store: Any = memory.store
+    if store.care.file is not None:
+        with closing(sqlite3.connect(store.care.file)) as db:
+            for statement in statements:
+                found = db.execute(statement).fetchall()
+            db.commit()
+        return found
+    with store._db.connect() as server:
+        server.execute("SET session_replication_role = replica")
+        for statement in statements:
+            cursor = server.execute(statement)
+            found = cursor.fetchall() if cursor.description else []
+    return found
 
 
 def texts(result: Mapping[str, Any]) -> list[str]:

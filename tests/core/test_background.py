@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ import pytest
 from mem0_core import InputError, Memory, ModelError, NotFoundError, Scope
 from mem0_core.records import Message
 from mem0_core.testing import HashEmbedder, ScriptedChat
-from tests.support import MODES, open_memory, texts
+from tests.support import MODES, by_hand, open_memory, texts
 
 QUICK = {"backoff": 0.02, "lease": 2.0}
 
@@ -74,17 +73,6 @@ def session(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any
         return asyncio.run(main())
 
     return run
-
-
-def by_hand(memory: Memory, statement: str) -> None:
-    """Run a statement on the tables."""
-    store: Any = memory.store
-    if store.care.file is not None:
-        with sqlite3.connect(store.care.file) as db:
-            db.execute(statement)
-    else:
-        with store._db.connect() as server:
-            server.execute(statement)
 
 
 def test_the_call_returns_before_the_model_is_asked(session: Session) -> None:

@@ -19,7 +19,7 @@ from mem0_core.errors import ConfigError
 from mem0_core.stores.postgres import PostgresStore
 from mem0_core.stores.sqlite_care import torn_log
 from mem0_core.testing import HashEmbedder
-from tests.support import MODES, Driven, Mode, open_memory
+from tests.support import MODES, Driven, Mode, by_hand, open_memory
 
 SAID = ("I live in Rome.", "I work at Acme.", "My sister is Anna.", "I moved to Oslo.", "Anna likes tea.")
 
@@ -35,26 +35,6 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]
 def fill(memory: Any) -> None:
     for text in SAID:
         memory.add(text, user_id="ann")
-
-
-def by_hand(memory: Any, *statements: str) -> list[tuple[Any, ...]]:
-    """What somebody does with the database's own shell, foreign keys set aside; returns what the last statement does.
-
-    SQLite's leaves them alone unless it is told otherwise, PostgreSQL's does so where a part of a dump is loaded.
-    """
-    found: list[tuple[Any, ...]] = []
-    if is_file(memory):
-        with closing(sqlite3.connect(memory.memory.config.database)) as db:
-            for statement in statements:
-                found = db.execute(statement).fetchall()
-            db.commit()
-        return found
-    with memory.memory.store._db.connect() as server:
-        server.execute("SET session_replication_role = replica")
-        for statement in statements:
-            cursor = server.execute(statement)
-            found = cursor.fetchall() if cursor.description else []
-    return found
 
 
 def is_file(memory: Any) -> bool:
@@ -87,8 +67,8 @@ def test_a_sound_store_is_left_alone(memory: Any) -> None:
 def test_an_edge_removed_by_hand_is_named_and_put_back(memory: Any) -> None:
     fill(memory)
     before = triplets(memory)
-    for (row,) in by_hand(memory, "SELECT row FROM edges ORDER BY row"):
-        by_hand(memory, f"DELETE FROM edges WHERE row = {row}")
+    for (row,) in by_hand(memory.memory, "SELECT row FROM edges ORDER BY row"):
+        by_hand(memory.memory, f"DELETE FROM edges WHERE row = {row}")
         looked = memory.doctor(mend=False)
         assert not looked["healthy"]
         assert f"relation {row} was removed by hand: " in told(looked)
@@ -105,7 +85,7 @@ def test_an_edge_removed_by_hand_is_named_and_put_back(memory: Any) -> None:
 def test_an_edge_removed_with_all_its_traces_is_read_again(memory: Any) -> None:
     fill(memory)
     before = triplets(memory)
-    by_hand(memory, "PRAGMA foreign_keys = ON", "DELETE FROM edges WHERE relationship = 'works_at'")
+    by_hand(memory.memory, "PRAGMA foreign_keys = ON", "DELETE FROM edges WHERE relationship = 'works_at'")
     looked = memory.doctor(mend=False)
     assert "was removed by hand: ann -- works_at -- Acme" in told(looked)
     assert memory.doctor()["healthy"]
@@ -116,7 +96,7 @@ def test_an_edge_removed_with_all_its_traces_is_read_again(memory: Any) -> None:
 def test_an_entity_removed_by_hand_comes_back_with_its_relations(memory: Any) -> None:
     fill(memory)
     before = triplets(memory)
-    by_hand(memory, "DELETE FROM nodes WHERE name = 'Acme'")
+    by_hand(memory.memory, "DELETE FROM nodes WHERE name = 'Acme'")
     assert "ann -- works_at -- Acme" in told(memory.doctor(mend=False))
     assert memory.doctor()["healthy"]
     assert triplets(memory) == before
@@ -125,8 +105,8 @@ def test_an_entity_removed_by_hand_comes_back_with_its_relations(memory: Any) ->
 
 def test_what_is_left_of_a_relation_that_nobody_can_name_is_removed(memory: Any) -> None:
     fill(memory)
-    by_hand(memory, "DELETE FROM edges WHERE relationship = 'works_at'", "UPDATE memories SET text = '?'")
-    ((gone,),) = by_hand(memory, "SELECT row FROM edge_vectors WHERE row NOT IN (SELECT row FROM edges)")
+    by_hand(memory.memory, "DELETE FROM edges WHERE relationship = 'works_at'", "UPDATE memories SET text = '?'")
+    ((gone,),) = by_hand(memory.memory, "SELECT row FROM edge_vectors WHERE row NOT IN (SELECT row FROM edges)")
     assert f"relation {gone} was removed by hand" in told(memory.doctor())
     assert memory.doctor()["findings"] == []
 
@@ -136,7 +116,7 @@ def test_relations_that_ended_lawfully_stay_ended(memory: Any) -> None:
     (entry,) = [one for one in memory.get_all(user_id="ann")["results"] if "Acme" in one["memory"]]
     memory.delete(entry["id"])
     before = triplets(memory)
-    by_hand(memory, "DELETE FROM edges WHERE relationship = 'likes'")
+    by_hand(memory.memory, "DELETE FROM edges WHERE relationship = 'likes'")
     memory.doctor()
     assert triplets(memory) == before
 
@@ -182,7 +162,7 @@ def breakable() -> Iterator[Any]:
 @pytest.mark.parametrize(("truth", "statement", "named"), list(breakable()), indirect=["truth"])
 def test_what_the_truth_lacks_is_found_and_mended(memory: Any, statement: str, named: str) -> None:
     fill(memory)
-    by_hand(memory, statement)
+    by_hand(memory.memory, statement)
     looked = memory.doctor(mend=False)
     assert named in told(looked)
     assert not looked["healthy"]
@@ -194,7 +174,7 @@ def test_what_the_truth_lacks_is_found_and_mended(memory: Any, statement: str, n
 
 def test_a_memory_removed_by_hand_leaves_nothing_in_searches(memory: Any) -> None:
     fill(memory)
-    by_hand(memory, "DELETE FROM memories WHERE text = 'I work at Acme.'")
+    by_hand(memory.memory, "DELETE FROM memories WHERE text = 'I work at Acme.'")
     assert not memory.doctor(mend=False)["healthy"]
     memory.doctor()
     assert memory.doctor()["findings"] == []
