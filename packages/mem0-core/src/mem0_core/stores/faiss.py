@@ -474,7 +474,7 @@ class _Flat(_Vectors):
 
     def _search_quantized(self, queries: NDArray[np.float32], k: int) -> Found | None:
         """What a scan of all in full would find; None where it takes that."""
-        quantized = self._followed() if QuantizedVectors.affords(k * len(queries), self.live) else None
+        quantized = self._followed() if QuantizedVectors.affords(k, self.live) else None
         if quantized is None or self._in_full:
             self._in_full = max(0, self._in_full - 1)
             return None

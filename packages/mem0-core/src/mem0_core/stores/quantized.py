@@ -35,6 +35,7 @@ _LONGEST = 1.01  # norm; a longer vector goes beyond the steps
 _CHUNK = 250  # vectors rounded at once, which a processor's cache can hold
 _LATE = 256  # vectors that wait for one another, since to add them takes as long for one as for all
 _LIKELY = 192  # vectors that a search takes to be near, at least
+_FIRST = 3  # times as many of them as are wanted are read in full to begin with
 
 
 class QuantizedVectors:
@@ -95,13 +96,14 @@ class QuantizedVectors:
         """
         likely, estimates = self._likely(query, _likely_count(k))
         late = np.arange(len(self._codes), self.count)
-        places = np.concatenate([late, likely[: 3 * k]])
-        cosines = np.concatenate([self._late[: len(late)] @ query, vectors_at(likely[: 3 * k]) @ query])
+        first, rest = likely[: _FIRST * k], likely[_FIRST * k :]
+        places = np.concatenate([late, first])
+        cosines = np.concatenate([self._late[: len(late)] @ query, vectors_at(first) @ query])
         cosines[~living[places]] = -np.inf
         floor = np.partition(cosines, -k)[-k] - self._error * float(np.linalg.norm(query))
         if estimates[-1] >= floor:  # there may be more like it
             return None
-        more = likely[3 * k : int(np.searchsorted(-estimates, -floor))]
+        more = rest[: np.count_nonzero(estimates[_FIRST * k :] > floor)]
         if len(more):
             places, cosines = np.concatenate([places, more]), np.concatenate([cosines, vectors_at(more) @ query])
             cosines[~living[places]] = -np.inf
