@@ -96,11 +96,12 @@ def summary_line(summary: str) -> str:
     return _line({"summary": summary})
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False)  # `json.dumps` would make one for each line
 _BREAKS = {ord(mark): f"\\u{ord(mark):04x}" for mark in "\x85\u2028\u2029"}  # line breaks that JSON leaves as they are
 
 
 def _line(shown: Mapping[str, Any]) -> str:
-    return json.dumps(dict(shown), ensure_ascii=False).replace("</", "<\\/").translate(_BREAKS)
+    return _ENCODER.encode(dict(shown)).replace("</", "<\\/").translate(_BREAKS)
 
 
 @dataclass(frozen=True, slots=True)
