@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
@@ -71,3 +72,8 @@ def texts(result: Mapping[str, Any]) -> list[str]:
 
 def events(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(entry["event"], entry["memory"]) for entry in result["results"]]
+
+
+def hear_interrupts() -> None:
+    """For `subprocess`, as ``preexec_fn``: who runs the tests in the background has Ctrl-C ignored, and so would they."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)

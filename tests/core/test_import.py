@@ -24,7 +24,7 @@ from mem0_core.interchange.files import read_chats
 from mem0_core.interchange.importing import import_chats
 from mem0_core.interchange.mem0_v1 import read_installation
 from tests.benchmarks import locomo
-from tests.support import MODES, Driven, Mode, open_memory
+from tests.support import MODES, Driven, Mode, hear_interrupts, open_memory
 
 Run = Callable[..., Any]
 
@@ -293,7 +293,9 @@ def test_ctrl_c_ends_the_command_with_130_and_a_consistent_store(tmp_path: Path)
     common = ["--path", str(tmp_path / "data"), "--config", str(config)]
     command = [sys.executable, "-m", "mem0_core.cli"]
     importing = [*command, "import", str(file), "--user", "ann", "--chunk", "50", "--progress", *common]
-    process = subprocess.Popen(importing, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        importing, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, preexec_fn=hear_interrupts
+    )
     assert process.stderr is not None
     for line in process.stderr:
         if line.startswith("import ["):

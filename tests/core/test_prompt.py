@@ -19,7 +19,7 @@ import pytest
 
 from mem0_core.cli.arguments import parser
 from mem0_core.cli.prompt import VERBS, Session
-from tests.support import open_memory
+from tests.support import hear_interrupts, open_memory
 
 fcntl = pytest.importorskip("fcntl", reason="terminals of this kind are POSIX's")
 pty = pytest.importorskip("pty")
@@ -229,6 +229,7 @@ class Terminal:
 
 
 def _take_terminal() -> None:
+    hear_interrupts()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
