@@ -75,5 +75,5 @@ def events(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def hear_interrupts() -> None:
-    """For `subprocess`, as ``preexec_fn``: who runs the tests in the background has Ctrl-C ignored, and so would they."""
+    """For `subprocess`, as ``preexec_fn``: a run in the background ignores Ctrl-C, and what it starts inherits that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
