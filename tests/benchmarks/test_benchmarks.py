@@ -186,7 +186,7 @@ def test_paths_runs_and_finds() -> None:
 
 @pytest.mark.slow
 def test_converse_runs_and_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(converse, "real_embedder", lambda: HashEmbedder(name="real"))
+    monkeypatch.setattr(converse, "real_embedder", lambda provider="onnx": HashEmbedder(name="real"))
     monkeypatch.setattr(locomo, "PATH", tmp_path / "locomo.json.gz")
     with gzip.open(locomo.PATH, "wt", encoding="utf-8") as file:
         json.dump([TALK], file)
