@@ -427,9 +427,10 @@ class _Vectors:
         places = np.asarray([self._places[row] for row in live.tolist()], dtype=np.int64)
         return live, self._index.reconstruct_batch(places)
 
-    def _wanted(self, only: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-        """The places a search may find."""
-        return np.isin(self._rows, only) if only is not None else self._rows >= 0
+    def _selector(self, only: NDArray[np.int64] | None) -> Any:
+        """The places a search may find, as FAISS takes them; None for all."""
+        wanted = np.isin(self._rows, only) if only is not None else self._rows >= 0
+        return None if wanted.all() else _faiss().IDSelectorBitmap(np.packbits(wanted, bitorder="little"))
 
     def _rows_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
         return np.where(places >= 0, self._rows[places], -1)
@@ -466,10 +467,8 @@ class _Flat(_Vectors):
         k = min(k, self.live)
         if only is None and (found := self._search_quantized(queries, k)) is not None:
             return found
-        faiss = _faiss()
-        wanted = self._wanted(only)
-        selector = None if wanted.all() else faiss.IDSelectorBitmap(np.packbits(wanted, bitorder="little"))
-        scores, places = self._index.search(queries, k, params=selector and faiss.SearchParameters(sel=selector))
+        selector = self._selector(only)
+        scores, places = self._index.search(queries, k, params=selector and _faiss().SearchParameters(sel=selector))
         return _pairs(scores, self._rows_at(places))
 
     def _search_quantized(self, queries: NDArray[np.float32], k: int) -> Found | None:
@@ -521,11 +520,9 @@ class _Graph(_Vectors):
         return len(self._rows) * (self.dims * 2 + _LINKS * 8 + 100)
 
     def search(self, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None = None) -> Found:
-        faiss = _faiss()
-        wanted = self._wanted(only)
-        selector = None if wanted.all() else faiss.IDSelectorBitmap(np.packbits(wanted, bitorder="little"))
         breadth = max(_SEARCH_BREADTH, 2 * min(k, self.live))
-        params = faiss.SearchParametersHNSW(efSearch=breadth, sel=selector)
+        selector = self._selector(only)
+        params = _faiss().SearchParametersHNSW(efSearch=breadth, sel=selector)
         scores, places = self._index.search(queries, min(k, self.live), params=params)
         return _pairs(scores, self._rows_at(places))
 

@@ -47,6 +47,7 @@ from mem0_core.stores.postgres_hnsw import drop_graphs
 from mem0_core.stores.postgres_jobs import PostgresJobs, erase_jobs, finish, put
 from mem0_core.stores.postgres_marks import marked, set_mark
 from mem0_core.stores.postgres_merges import PostgresMerges, forget_merges, forget_support
+from mem0_core.stores.postgres_meta import begin_epoch, held_space, set_meta
 from mem0_core.stores.postgres_rows import exact_of, integers, part_of, scope_sql, stack
 from mem0_core.stores.postgres_schema import PARTITIONS, TABLES, Layout, Shape, migrate
 from mem0_core.stores.postgres_session import (
@@ -297,7 +298,7 @@ class PostgresStore:
             yield from _purge([memory_id for (memory_id,) in gone])
             for tombstones in ("tombstones", "node_tombstones", "edge_tombstones"):
                 yield from change(f"DELETE FROM {tombstones} WHERE {where}", values)
-            yield from _new_epoch()  # with the tombstones gone, projections cannot follow: they start anew
+            yield from begin_epoch()  # with the tombstones gone, projections cannot follow: they start anew
         return len(rows)
 
     erase_scope, aerase_scope = writes(_erase_scope)
@@ -336,8 +337,8 @@ class PostgresStore:
             held += count
         if not held == replaced == len(vectors):
             raise StoreError("memories changed while they were embedded anew; nothing is replaced, try again")
-        yield from _set_meta("space", json.dumps(space))
-        yield from _new_epoch()
+        yield from set_meta("space", json.dumps(space))
+        yield from begin_epoch()
 
     reembed, areembed = writes(_reembed)
 
@@ -348,7 +349,7 @@ class PostgresStore:
         for table in TABLES:
             yield from change(f"DELETE FROM {table}")
         yield from change("DELETE FROM meta WHERE key = 'space'")
-        yield from _new_epoch()
+        yield from begin_epoch()
 
     reset, areset = writes(_reset)
 
@@ -373,7 +374,7 @@ class PostgresStore:
     marked, amarked = reads(_marked)
 
     def _space(self) -> Steps[tuple[str, int] | None]:
-        return (yield from _held_space())
+        return (yield from held_space())
 
     space, aspace = reads(_space)
 
@@ -688,29 +689,14 @@ def _hold_parts_of(where: str, values: Sequence[Any], *parts: str) -> Steps[None
 # --- meta --------------------------------------------------------------------------------------------------------
 
 
-def _set_meta(key: str, value: str) -> Steps[None]:
-    yield from change(
-        "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, value)
-    )
-
-
-def _new_epoch() -> Steps[None]:
-    yield from change("UPDATE meta SET value = gen_random_uuid()::text WHERE key = 'epoch'")
-
-
-def _held_space() -> Steps[tuple[str, int] | None]:
-    found = yield from ask("SELECT value FROM meta WHERE key = 'space'")
-    return tuple(json.loads(found[0][0])) if found else None
-
-
 def _fix_space(space: tuple[str, int] | None) -> Steps[int]:
     """Check a commit's space against the store's, or make it the store's; returns its dims, 0 for none."""
     if space is None:
         return 0
-    held = yield from _held_space()
+    held = yield from held_space()
     if held is None:
         yield from change("INSERT INTO meta VALUES ('space', %s) ON CONFLICT DO NOTHING", (json.dumps(space),))
-        held = yield from _held_space()  # another may have been faster
+        held = yield from held_space()  # another may have been faster
     check_space(held, space)
     return space[1]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from mem0_core.archive import FROZEN, SECTIONS, Label, Position, Progress, Record, Section
 from mem0_core.records import Scope, new_id
+from mem0_core.stores.postgres_meta import begin_epoch, set_meta
 from mem0_core.stores.postgres_rows import exact_of, part_of
 from mem0_core.stores.postgres_session import (
     Database,
@@ -130,7 +131,7 @@ class PostgresArchive:
         if held is not None:
             return held
         seal = new_id()
-        yield from _set_meta("seal", seal)
+        yield from set_meta("seal", seal)
         yield from change(
             "CREATE OR REPLACE FUNCTION mem0_frozen() RETURNS trigger LANGUAGE plpgsql AS"
             f" $$ BEGIN RAISE EXCEPTION '{FROZEN}'; END $$"
@@ -176,9 +177,9 @@ class PostgresArchive:
         [(place,)] = yield from ask("SELECT max(place) FROM history")
         yield from _advance("next_row", max([*label.given.values(), place or 0]))
         yield from _advance("next_seq", label.seq)
-        yield from change("UPDATE meta SET value = gen_random_uuid()::text WHERE key = 'epoch'")
+        yield from begin_epoch()
         if label.space is not None:
-            yield from _set_meta("space", json.dumps(label.space))
+            yield from set_meta("space", json.dumps(label.space))
         for table in (*_TABLES, "sketches"):
             yield from change(f"ANALYZE {table}")  # else the planner takes for empty what was loaded at once
         yield from _set_progress(progress)
@@ -299,11 +300,5 @@ def _meta(key: str) -> Steps[str | None]:
     return found[0][0] if found else None
 
 
-def _set_meta(key: str, value: str) -> Steps[None]:
-    yield from change(
-        "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value", (key, value)
-    )
-
-
 def _set_progress(progress: Progress) -> Steps[None]:
-    yield from _set_meta("migration", progress.to_json())
+    yield from set_meta("migration", progress.to_json())

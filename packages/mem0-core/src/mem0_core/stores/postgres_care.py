@@ -5,7 +5,6 @@ Pages, indexes and the log are the server's business; an index that it calls inv
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from mem0_core.errors import StoreError
 from mem0_core.records import HistoryRow, Message, RelationChange, Scope
 from mem0_core.stores.postgres_archive import PART_OF_MEMORY
 from mem0_core.stores.postgres_graph import GraphWriter
+from mem0_core.stores.postgres_meta import begin_epoch, held_space
 from mem0_core.stores.postgres_rows import exact_of, part_of, scope_of, scope_sql
 from mem0_core.stores.postgres_session import (
     Database,
@@ -150,7 +150,7 @@ class PostgresCare(TableCare):
 
     def _set_vectors(self, table: VectorTable, vectors: Sequence[tuple[int, Any]]) -> Steps[None]:
         yield from hold_all()
-        dims = yield from _dims()
+        _, dims = (yield from held_space()) or ("", 0)
         numbers = yield from next_seq(len(vectors))
         changed = "" if table == "memories" else ", changed = %s"
         for (row, vector), number in zip(vectors, numbers, strict=True):
@@ -165,7 +165,7 @@ class PostgresCare(TableCare):
     set_vectors, aset_vectors = writes(_set_vectors)
 
     def _begin_epoch(self) -> Steps[None]:
-        yield from _new_epoch()
+        yield from begin_epoch()
 
     begin_epoch, abegin_epoch = writes(_begin_epoch)
 
@@ -180,7 +180,8 @@ class PostgresCare(TableCare):
         [(row, *ids, created_at)] = yield from ask(
             "SELECT row, user_id, agent_id, run_id, created_at FROM memories WHERE id = %s", (memory_id,)
         )
-        writer = GraphWriter(scope_of(*ids), relation.at or created_at, (yield from _dims()), "invalidate")
+        _, dims = (yield from held_space()) or ("", 0)
+        writer = GraphWriter(scope_of(*ids), relation.at or created_at, dims, "invalidate")
         if lost is None:
             yield from writer.apply([relation], dict.fromkeys(relation.memories, row), ())
         else:
@@ -197,7 +198,7 @@ class PostgresCare(TableCare):
             ("edges", "row"),
         ):
             yield from change(f"DELETE FROM {table} WHERE {column} = %s", (lost.row,))
-        yield from _new_epoch()  # projections may have it, and no tombstone tells them
+        yield from begin_epoch()  # projections may have it, and no tombstone tells them
 
     give_up, agive_up = writes(_give_up)
 
@@ -230,12 +231,3 @@ class PostgresCare(TableCare):
         return (yield from insert_digested(messages, scope, ""))
 
     adopt_messages, aadopt_messages = writes(_adopt_messages)
-
-
-def _dims() -> Steps[int]:
-    found = yield from ask("SELECT value FROM meta WHERE key = 'space'")
-    return int(json.loads(found[0][0])[1]) if found else 0
-
-
-def _new_epoch() -> Steps[None]:
-    yield from change("UPDATE meta SET value = gen_random_uuid()::text WHERE key = 'epoch'")

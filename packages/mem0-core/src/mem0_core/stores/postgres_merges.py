@@ -15,6 +15,7 @@ from mem0_core.errors import NotFoundError
 from mem0_core.ports import MergePlan, check_space
 from mem0_core.records import Merge, MergeKind, Scope, Triplet, entity_key, new_id
 from mem0_core.stores.postgres_graph import GraphWriter, bury_edges, bury_nodes, next_rows, stays_called
+from mem0_core.stores.postgres_meta import held_space
 from mem0_core.stores.postgres_rows import exact_of, ids_of, part_of, scope_of, scope_sql
 from mem0_core.stores.postgres_session import Database, Steps, ask, change, every, hold, next_seq, reads, within, writes
 from mem0_core.stores.taken import (
@@ -53,7 +54,7 @@ class PostgresMerges:
         scope = plan.merge.scope
         yield from within(scope)
         yield from hold(part_of(scope))
-        yield from _check_space(space)
+        check_space((yield from held_space()), space)
         edges = yield from _edges_of(plan)
         names = yield from _names({end for edge in edges for end in (becomes(plan, edge) or ())[::2]})
         going = _Going(plan, space[1], edges, names)
@@ -72,7 +73,7 @@ class PostgresMerges:
     ) -> Steps[Merge | None]:
         found = yield from ask("SELECT part FROM merges WHERE id = %s", (merge_id,))
         yield from hold(*(part for (part,) in found))
-        yield from _check_space(space)
+        check_space((yield from held_space()), space)
         row, merge, taken = yield from _standing(merge_id)
         coming = yield from _coming(row, merge, taken)
         if not vectors.keys() >= set(coming.texts()):
@@ -107,11 +108,6 @@ class PostgresMerges:
         return called
 
     called, acalled = reads(_called)
-
-
-def _check_space(space: tuple[str, int]) -> Steps[None]:
-    held = yield from ask("SELECT value FROM meta WHERE key = 'space'")
-    check_space(tuple(json.loads(held[0][0])) if held else None, space)
 
 
 def _names(nodes: set[int]) -> Steps[dict[int, str]]:

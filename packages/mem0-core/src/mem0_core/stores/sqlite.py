@@ -57,8 +57,10 @@ from mem0_core.stores.sqlite_merges import SQLiteMerges, forget_merges, forget_s
 from mem0_core.stores.sqlite_messages import SQLiteTalk, erase_summaries, insert_messages, write_summary
 from mem0_core.stores.sqlite_rows import (
     SAME_SCOPE,
+    begin_epoch,
     chunks,
     exact_ids,
+    held_space,
     limit_sql,
     marks,
     next_seq,
@@ -273,7 +275,7 @@ class SQLiteStore:
                 _purge(db, [memory_id for (memory_id,) in gone])
                 for tombstones in ("tombstones", "node_tombstones", "edge_tombstones"):
                     db.execute(f"DELETE FROM {tombstones} WHERE {where}", values)
-                _new_epoch(db)  # with the tombstones gone, projections cannot follow: they start anew
+                begin_epoch(db)  # with the tombstones gone, projections cannot follow: they start anew
         self._wipe(thoroughly=purge)
         return len(rows)
 
@@ -303,7 +305,7 @@ class SQLiteStore:
             if not held == replaced == len(vectors):
                 raise StoreError("memories changed while they were embedded anew; nothing is replaced, try again")
             db.execute("INSERT OR REPLACE INTO meta VALUES ('space', ?)", (json.dumps(space),))
-            _new_epoch(db)
+            begin_epoch(db)
 
     def reset(self) -> None:
         with self._write() as db:
@@ -311,7 +313,7 @@ class SQLiteStore:
             for table in _TABLES:
                 db.execute(f"DELETE FROM {table}")
             db.execute("DELETE FROM meta WHERE key = 'space'")
-            _new_epoch(db)
+            begin_epoch(db)
         self._wipe(thoroughly=True)
 
     # --- reading -------------------------------------------------------------------------------------------------
@@ -323,7 +325,7 @@ class SQLiteStore:
 
     def space(self) -> tuple[str, int] | None:
         with self._read() as db:
-            return _space(db)
+            return held_space(db)
 
     def get(self, memory_id: str) -> MemoryItem | None:
         with self._read() as db:
@@ -686,20 +688,11 @@ def _insert_sources(db: sqlite3.Connection, memory: int, messages: Iterable[int]
 # --- meta --------------------------------------------------------------------------------------------------------
 
 
-def _new_epoch(db: sqlite3.Connection) -> None:
-    db.execute("UPDATE meta SET value = lower(hex(randomblob(8))) WHERE key = 'epoch'")
-
-
-def _space(db: sqlite3.Connection) -> tuple[str, int] | None:
-    found = db.execute("SELECT value FROM meta WHERE key = 'space'").fetchone()
-    return tuple(json.loads(found[0])) if found else None
-
-
 def _fix_space(db: sqlite3.Connection, space: tuple[str, int] | None) -> int:
     """Check a commit's space against the store's, or make it the store's; returns its dims, 0 for none."""
     if space is None:
         return 0
-    held = _space(db)
+    held = held_space(db)
     check_space(held, space)
     if held is None:
         db.execute("INSERT INTO meta VALUES ('space', ?)", (json.dumps(space),))

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from mem0_core.archive import FROZEN, SECTIONS, Label, Position, Progress, Record, Section
 from mem0_core.records import Axis, new_id
-from mem0_core.stores.sqlite_rows import marks
+from mem0_core.stores.sqlite_rows import begin_epoch, marks
 from mem0_core.stores.sqlite_vectors import Reader, at_one_moment
 from mem0_core.stores.sqlite_words import put_words, session_of
 
@@ -120,7 +120,7 @@ class SQLiteArchive:
                 if not held.rowcount:
                     db.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (name, last))
             db.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'seq'", (label.seq,))
-            db.execute("UPDATE meta SET value = lower(hex(randomblob(8))) WHERE key = 'epoch'")
+            begin_epoch(db)
             if label.space is not None:
                 db.execute("INSERT OR REPLACE INTO meta VALUES ('space', ?)", (json.dumps(label.space),))
             _set_progress(db, progress)

@@ -22,8 +22,10 @@ from mem0_core.stores.sqlite_graph import GraphWriter
 from mem0_core.stores.sqlite_messages import insert_message
 from mem0_core.stores.sqlite_rows import (
     SAME_SCOPE,
+    begin_epoch,
     exact_ids,
     from_blob,
+    held_space,
     ids_of,
     marks,
     next_seq,
@@ -128,7 +130,7 @@ class SQLiteCare(TableCare):
 
     def set_vectors(self, table: VectorTable, vectors: Sequence[tuple[int, Any]]) -> None:
         with self._write() as db:
-            dims = _dims(db)
+            _, dims = held_space(db) or ("", 0)
             for row, vector in vectors:
                 put = f"INSERT OR REPLACE INTO {VECTORS[table]} VALUES (?, ?)"
                 db.execute(put, (row, to_blob(vector, dims)))
@@ -139,7 +141,7 @@ class SQLiteCare(TableCare):
 
     def begin_epoch(self) -> None:
         with self._write() as db:
-            _begin_epoch(db)
+            begin_epoch(db)
 
     # --- relations removed by hand -----------------------------------------------------------------------------------
 
@@ -157,7 +159,8 @@ class SQLiteCare(TableCare):
         with self._write() as db:
             memory = "SELECT row, user_id, agent_id, run_id, created_at FROM memories WHERE id = ?"
             row, *ids, created_at = db.execute(memory, (memory_id,)).fetchone()
-            writer = GraphWriter(db, scope_of(*ids), relation.at or created_at, _dims(db), "invalidate")
+            _, dims = held_space(db) or ("", 0)
+            writer = GraphWriter(db, scope_of(*ids), relation.at or created_at, dims, "invalidate")
             if lost is None:
                 writer.apply([relation], dict.fromkeys(relation.memories, row), ())
             else:
@@ -168,7 +171,7 @@ class SQLiteCare(TableCare):
             db.execute("DELETE FROM edges WHERE row = ?", (lost.row,))
             for table, column in (("edge_vectors", "row"), ("evidence", "edge"), ("edge_messages", "edge")):
                 db.execute(f"DELETE FROM {table} WHERE {column} = ?", (lost.row,))
-            _begin_epoch(db)  # projections may have it, and no tombstone tells them
+            begin_epoch(db)  # projections may have it, and no tombstone tells them
 
     # --- taking in ---------------------------------------------------------------------------------------------------
 
@@ -238,15 +241,6 @@ def _unread(db: sqlite3.Connection, *, known: set[str]) -> Iterator[Flaw]:
                 yield Flaw("words", f"the words of {worst} memories are missing, or of memories that are gone")
         except sqlite3.DatabaseError as error:
             yield Flaw("words", f"the index of words is damaged ({error})")
-
-
-def _dims(db: sqlite3.Connection) -> int:
-    found = db.execute("SELECT value FROM meta WHERE key = 'space'").fetchone()
-    return int(json.loads(found[0])[1]) if found else 0
-
-
-def _begin_epoch(db: sqlite3.Connection) -> None:
-    db.execute("UPDATE meta SET value = lower(hex(randomblob(8))) WHERE key = 'epoch'")
 
 
 # --- the log -----------------------------------------------------------------------------------------------------
@@ -388,7 +382,7 @@ def restore_file(source: Path, database: Path, *, on_progress: Progress | None =
                 copy.backup(target, pages=_PAGES, progress=_watched(on_progress))
                 target.execute("PRAGMA journal_mode = WAL")
                 with target:
-                    _begin_epoch(target)
+                    begin_epoch(target)
     except (sqlite3.Error, OSError) as error:
         raise StoreError(f"cannot restore {database}: {error}") from error
 

@@ -20,6 +20,7 @@ from mem0_core.stores.sqlite_graph import GraphWriter, bury, stays_called
 from mem0_core.stores.sqlite_rows import (
     SAME_SCOPE,
     exact_ids,
+    held_space,
     ids_of,
     marks,
     next_seq,
@@ -59,7 +60,7 @@ class SQLiteMerges:
 
     def apply(self, plan: MergePlan, *, at: str, space: tuple[str, int]) -> Merge | None:
         with self._write() as db:
-            _check_space(db, space)
+            check_space(held_space(db), space)
             going = _Going(db, plan, space[1])
             if not going.fits():
                 return None
@@ -73,7 +74,7 @@ class SQLiteMerges:
 
     def revert(self, merge_id: str, vectors: Mapping[str, Any], *, at: str, space: tuple[str, int]) -> Merge | None:
         with self._write() as db:
-            _check_space(db, space)
+            check_space(held_space(db), space)
             row, merge, taken, later = _standing(db, merge_id)
             refuse_built_on(row, merge, taken, later)
             coming = _Coming(db, row, taken)
@@ -98,11 +99,6 @@ class SQLiteMerges:
             named = f"SELECT a.key, m.name, m.user_id, m.agent_id, m.run_id FROM ({gone}) AS a JOIN merges AS m"
             found = db.execute(f"{named} ON m.row = a.merge", (*values, kind)).fetchall()
             return {key: stays_called(db, scope_of(*ids), name) for key, name, *ids in found}
-
-
-def _check_space(db: sqlite3.Connection, space: tuple[str, int]) -> None:
-    held = db.execute("SELECT value FROM meta WHERE key = 'space'").fetchone()
-    check_space(tuple(json.loads(held[0])) if held else None, space)
 
 
 # --- doing it ----------------------------------------------------------------------------------------------------

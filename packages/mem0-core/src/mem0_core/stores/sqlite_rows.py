@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.records import Scope
-from mem0_core.stores.truth import ids_of, numbers, scope_of, vector_of
+from mem0_core.stores.truth import chunks, ids_of, marks, numbers, scope_of, vector_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SAME_SCOPE",
+    "begin_epoch",
     "chunks",
     "exact_ids",
     "from_blob",
+    "held_space",
     "ids_of",
     "limit_sql",
     "marks",
@@ -33,7 +35,6 @@ __all__ = [
     "to_json",
 ]
 
-_CHUNK = 500  # bound variables per statement; SQLite's own limit is far higher
 
 SAME_SCOPE = "ifnull(user_id, '') = ? AND ifnull(agent_id, '') = ? AND ifnull(run_id, '') = ?"
 """Exactly this scope, as the unique indexes have it; its values are `exact_ids`. Ids are never empty."""
@@ -52,16 +53,6 @@ def scope_sql(scope: Scope, table: str = "") -> tuple[str, list[Any]]:
 def scope_sql_unindexed(scope: Scope) -> str:
     """`scope_sql`, where rows are named too: the plus signs keep SQLite from walking the scope's index instead."""
     return " AND ".join(f"+{axis.value} = ?" for axis in scope.ids)
-
-
-def chunks(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    for start in range(0, len(values), _CHUNK):
-        # NumPy's integers are unknown to sqlite3
-        yield tuple(v.item() if hasattr(v, "item") else v for v in values[start : start + _CHUNK])
-
-
-def marks(values: Sequence[Any]) -> str:
-    return ", ".join("?" * len(values))
 
 
 def limit_sql(limit: int | None) -> int:
@@ -96,6 +87,17 @@ def set_mark(db: sqlite3.Connection, scope: Scope, key: str, done: int) -> None:
         "INSERT INTO imports VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET done = max(done, excluded.done)",
         (*ids_of(scope), key, done),
     )
+
+
+def held_space(db: sqlite3.Connection) -> tuple[str, int] | None:
+    """The vector space of the store: the embedder's name, and its dims."""
+    found = db.execute("SELECT value FROM meta WHERE key = 'space'").fetchone()
+    return tuple(json.loads(found[0])) if found else None
+
+
+def begin_epoch(db: sqlite3.Connection) -> None:
+    """Let every projection start anew."""
+    db.execute("UPDATE meta SET value = lower(hex(randomblob(8))) WHERE key = 'epoch'")
 
 
 def next_seq(db: sqlite3.Connection, count: int) -> int:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from mem0_core.care import Flaw, Lost, VectorTable
 from mem0_core.records import Axis, RelationChange, Scope, Triplet, entity_key
 from mem0_core.stores.schema import HISTORY_COLUMNS
+from mem0_core.stores.truth import chunks, marks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -111,8 +112,8 @@ class TableCare:
     def texts(self, table: VectorTable, rows: Sequence[int]) -> list[tuple[int, str]]:
         found: list[tuple[int, str]] = []
         with self._now() as tables:
-            for page in _pages(rows):
-                among = f"t.row IN ({_marks(page)})"
+            for page in chunks(rows):
+                among = f"t.row IN ({marks(page)})"
                 if table == "edges":
                     sql = f"SELECT t.row, s.name, t.relationship, d.name FROM {_joined(tables)} WHERE {among}"
                     found += [(row, Triplet(*parts).sentence) for row, *parts in tables.ask(sql, page)]
@@ -309,7 +310,7 @@ def _evidence(tables: Tables, edges: Sequence[int]) -> dict[int, dict[str, list[
     """The ids of the memories that say a relation, and of those that once did."""
     sql = (
         f"SELECT v.edge, m.id, v.withdrawn FROM evidence AS v JOIN memories AS m ON m.row = v.memory"
-        f" WHERE v.edge IN ({_marks(edges)}) ORDER BY v.memory"
+        f" WHERE v.edge IN ({marks(edges)}) ORDER BY v.memory"
     )
     found: dict[int, dict[str, list[str]]] = {}
     for edge, memory, withdrawn in tables.ask(sql, edges):
@@ -340,7 +341,7 @@ def _bygone(tables: Tables, scope: Scope | None) -> Iterator[dict[str, Any]]:
 
 def _history(tables: Tables, memory_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     columns = ", ".join(HISTORY_COLUMNS)
-    sql = f"SELECT {columns} FROM history WHERE memory_id IN ({_marks(memory_ids)}) ORDER BY {tables.place}"
+    sql = f"SELECT {columns} FROM history WHERE memory_id IN ({marks(memory_ids)}) ORDER BY {tables.place}"
     found: dict[str, list[dict[str, Any]]] = {}
     for row in tables.ask(sql, memory_ids):
         entry = _given(HISTORY_COLUMNS, row)
@@ -375,7 +376,7 @@ def _read(
 
 def _grouped(tables: Tables, of: str, column: str, source: str, rows: Sequence[int]) -> dict[int, list[int]]:
     """For each row the values of a column of what belongs to it, ascending."""
-    sql = f"SELECT {of}, {column} FROM {source} WHERE {of} IN ({_marks(rows)}) ORDER BY {column}"
+    sql = f"SELECT {of}, {column} FROM {source} WHERE {of} IN ({marks(rows)}) ORDER BY {column}"
     found: dict[int, list[int]] = {}
     for row, value in tables.ask(sql, rows):
         found.setdefault(row, []).append(value)
@@ -405,12 +406,3 @@ def _named(*columns: str, **others: str) -> dict[str, str]:
 
 def _given(columns: Iterable[str], values: Sequence[Any]) -> dict[str, Any]:
     return {column: value for column, value in zip(columns, values, strict=True) if value is not None}
-
-
-def _pages(rows: Sequence[int]) -> Iterator[Sequence[int]]:
-    for start in range(0, len(rows), _PAGE):
-        yield rows[start : start + _PAGE]
-
-
-def _marks(values: Sequence[Any]) -> str:
-    return ", ".join("?" * len(values))

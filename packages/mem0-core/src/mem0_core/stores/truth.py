@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -36,12 +36,16 @@ __all__ = [
     "Placed",
     "aims_at",
     "alike",
+    "chunks",
     "digests_of",
     "history_row",
     "ids_of",
     "item_of",
+    "marks",
     "narrowest",
+    "node_of",
     "numbers",
+    "relation_of",
     "renewed",
     "said_of",
     "scope_of",
@@ -108,9 +112,6 @@ def said_of(item: MemoryItem, to_json: Callable[[Any], str], seq: int) -> tuple[
     )
 
 
-# --- a plan ------------------------------------------------------------------------------------------------------
-
-
 def node_of(row: Sequence[Any]) -> Node:
     """The node in a row: its number, its scope's ids, name, type."""
     return Node(row[0], Entity(row[4], row[5]), scope_of(row[1], row[2], row[3]))
@@ -131,6 +132,9 @@ def relation_of(row: Sequence[Any], memories: Sequence[str], days: Days | None) 
         memories=tuple(memories),
         days=days,
     )
+
+
+# --- a plan ------------------------------------------------------------------------------------------------------
 
 
 def aims_at(change: Change, found: MemoryItem | None) -> bool:
@@ -212,6 +216,21 @@ def words_said(terms: Iterable[str], names: Iterable[str], speaker: str | None) 
 def narrowest(scope: Scope) -> Axis:
     """The id of a scope that the fewest memories share."""
     return Axis.RUN if scope.run_id else Axis.USER if scope.user_id else Axis.AGENT
+
+
+# --- statements --------------------------------------------------------------------------------------------------
+
+_CHUNK = 500  # bound variables per statement; the databases' own limits are far higher
+
+
+def chunks(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    for start in range(0, len(values), _CHUNK):
+        # NumPy's integers are unknown to sqlite3
+        yield tuple(v.item() if hasattr(v, "item") else v for v in values[start : start + _CHUNK])
+
+
+def marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
 
 
 # --- vectors -----------------------------------------------------------------------------------------------------
