@@ -98,11 +98,12 @@ def each(*calls: Call) -> Flow[list[Any]]:
 
 
 class _Each:
-    """Calls that are made as one."""
+    """Calls that are made as one, all of which only compute."""
+
+    inline = True
 
     def __init__(self, calls: tuple[Call, ...]) -> None:
         self.calls = calls
-        self.inline = all(call.inline for call in calls)
 
     def make(self) -> list[Any]:
         together = self._shared("together")
@@ -116,6 +117,8 @@ class _Each:
 
 class _EachAwaited(_Each):
     """Calls of which some wait."""
+
+    inline = False
 
     async def amake(self) -> list[Any]:
         together = self._shared("atogether")

@@ -196,11 +196,11 @@ def _looked_up(ports: Ports, query: Query, text: str) -> Flow[dict[str, Any]]:
     """What the store knows of a query that nothing has to be computed for, in one go."""
     store, recipe, scope = ports.store, query.recipe, query.scope
     telling = [word for word in dict.fromkeys(words.plain(text)) if not words.is_stop_word(word)][:_TERMS]
-    terms = list(dict.fromkeys(words.terms(text)))[:_TERMS]
     calls = {"space": later(store.space)}
     if telling:
         calls["speakers"] = later(store.lexicon.postings, scope, telling, kind="speaker", most=1)
-    if terms and ("lexical" in recipe.sources or not recipe.signals.isdisjoint({"bm25", "context_bm25"})):
+    by_words = "lexical" in recipe.sources or not recipe.signals.isdisjoint({"bm25", "context_bm25"})
+    if by_words and (terms := list(dict.fromkeys(words.terms(text)))[:_TERMS]):
         calls["matches"] = later(store.lexicon.postings, scope, terms, kind="term", most=COMMON)
     if ports.graph is not None:
         calls["relations"] = later(store.graph.relation_vectors.position, scope)
