@@ -1,10 +1,15 @@
-"""A BERT of a few thousand random weights in a folder of sentence-transformers, and what it should answer, in NumPy."""
+"""A BERT of a few thousand random weights in a folder of sentence-transformers, and what it should answer, in NumPy.
+
+What the tests of every embedder that runs it do with it stands here too.
+"""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +21,11 @@ __all__ = [
     "TEXTS",
     "WORDS",
     "Weights",
+    "embedded_in_a_forked_child",
+    "in_half_precision",
     "oracle",
     "random_weights",
+    "run_python",
     "tokenise",
     "write_folder",
     "write_foreign",
@@ -73,6 +81,16 @@ def random_weights(seed: int = 0, *, dims: int = 24, inner: int = 40, layers: in
     for name, shape in denses.items():
         weights[f"{name}.weight"], weights[f"{name}.bias"] = normal(*shape), normal(shape[0])
     return weights
+
+
+def in_half_precision(weights: Weights) -> Iterator[tuple[str, Weights, Weights]]:
+    """Weights in float16 and in bfloat16, with a name for each, and what they mean."""
+    floats = {name for name, tensor in weights.items() if tensor.dtype == np.float32}
+    half = {name: t.astype(np.float16) if name in floats else t for name, t in weights.items()}
+    yield "half", half, half
+    # bfloat16 is the upper half of a float32.
+    brain = {n: (t.view(np.uint32) >> 16).astype(np.uint16) if n in floats else t for n, t in weights.items()}
+    yield "brain", brain, {name: (brain[name].astype(np.uint32) << 16).view(np.float32) for name in floats}
 
 
 def write_safetensors(path: Path, tensors: Mapping[str, NDArray[Any]]) -> None:
@@ -204,3 +222,28 @@ def oracle(
     weights = random_weights() if weights is None else weights
     kwargs = {"heads": 3, "eps": 1e-6, **kwargs}
     return np.array([forward(weights, tokenise(folder, text, limit), **kwargs) for text in texts])
+
+
+def run_python(code: str, *args: object, env: dict[str, str] | None = None) -> str:
+    """What another process prints, which has to end well."""
+    command = [sys.executable, "-c", code, *map(str, args)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def embedded_in_a_forked_child(embedder: type, folder: Path, cache: Path) -> str:
+    """What a child ends with that was forked after its parent had embedded texts: 0 if it embeds them the same."""
+    code = f"""
+import os, signal, sys
+from {embedder.__module__} import {embedder.__name__}
+embedder = {embedder.__name__}(path=sys.argv[1], cache_dir=sys.argv[2], threads=2)
+texts = ["alice likes climbing in paris"] * 200
+before = embedder.embed(texts)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    sys.exit(0 if (embedder.embed(texts) == before).all() else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    return run_python(code, folder, cache)

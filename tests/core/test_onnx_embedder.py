@@ -6,7 +6,6 @@ import importlib.util
 import json
 import os
 import shutil
-import subprocess
 import sys
 import threading
 import time
@@ -27,8 +26,11 @@ from mem0_core.ports import Embedder
 from tests.tiny_bert import (
     TEXTS,
     WORDS,
+    embedded_in_a_forked_child,
+    in_half_precision,
     oracle,
     random_weights,
+    run_python,
     tokenise,
     write_folder,
     write_foreign,
@@ -87,12 +89,7 @@ def test_what_a_folder_says_of_its_network_is_followed(
 
 def test_weights_under_a_prefix_in_half_precision_and_without_a_config(tmp_path: Path, cache: Path) -> None:
     weights = {f"bert.{name}": tensor for name, tensor in random_weights().items()}
-    floats = {name for name, tensor in weights.items() if tensor.dtype == np.float32}
-    half = {name: t.astype(np.float16) if name in floats else t for name, t in weights.items()}
-    # bfloat16 is the upper half of a float32.
-    brain = {n: (t.view(np.uint32) >> 16).astype(np.uint16) if n in floats else t for n, t in weights.items()}
-    widened = {name: (brain[name].astype(np.uint32) << 16).view(np.float32) for name in floats}
-    for kind, stored, meant in (("half", half, half), ("brain", brain, widened)):
+    for kind, stored, meant in in_half_precision(weights):
         folder = write_folder(tmp_path / kind, stored)
         (folder / "config.json").unlink()
         vectors = OnnxEmbedder(path=folder, cache_dir=cache).embed(TEXTS)
@@ -151,13 +148,6 @@ def test_ten_megabytes_cost_milliseconds(tiny: Path, cache: Path) -> None:
 
 
 # --- loading -----------------------------------------------------------------------------------------------------
-
-
-def run_python(code: str, *args: object, env: dict[str, str] | None = None) -> str:
-    command = [sys.executable, "-c", code, *map(str, args)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 def test_nothing_is_imported_or_written_until_it_is_used_and_torch_never(tiny: Path, cache: Path) -> None:
@@ -292,19 +282,7 @@ def test_many_embedders_share_a_cold_cache(tiny: Path, cache: Path) -> None:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
 def test_a_forked_child_can_embed_and_end(tiny: Path, cache: Path) -> None:
-    code = """
-import os, signal, sys
-from mem0_core.models.onnx import OnnxEmbedder
-embedder = OnnxEmbedder(path=sys.argv[1], cache_dir=sys.argv[2], threads=2)
-texts = ["alice likes climbing in paris"] * 200
-before = embedder.embed(texts)
-child = os.fork()
-if child == 0:
-    signal.alarm(20)
-    sys.exit(0 if (embedder.embed(texts) == before).all() else 1)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-    assert run_python(code, tiny, cache) == "0\n"
+    assert embedded_in_a_forked_child(OnnxEmbedder, tiny, cache) == "0\n"
 
 
 def test_onnxruntime_does_not_phone_home(tiny: Path, tmp_path: Path) -> None:

