@@ -136,7 +136,7 @@ class Keeping(Wired):
 
         Returns:
             ``added``, ``known`` (by their id or their words), ``deleted`` (here, since they were taken over),
-            ``history``, the rows that are new, and how many ``messages`` were taken.
+            ``history``, the rows that are new, and ``heard``, how many messages were taken.
 
         Raises:
             InputError, ScopeError: one of them cannot be stored, and which; nothing is written.
