@@ -1290,6 +1290,20 @@ class VectorIndexContract:
         for query, found in zip(queries, index.nearest(ALICE, queries, 10), strict=True):
             assert_nearest(found, rows, vectors, query, 10)
 
+    def test_finds_none_below_a_threshold(self, store: MemoryStore, index: VectorIndex) -> None:
+        vectors = self.fill(store, 100)
+        rows = store.rows(ALICE)
+        (query,) = unit_vectors(1, seed=3)
+        cosines = np.sort(vectors @ query)[::-1]
+        threshold = float(cosines[4] + cosines[5]) / 2
+        for only in (None, rows):
+            assert_nearest(
+                index.nearest(ALICE, query[None], 3, only=only, threshold=threshold)[0], rows, vectors, query, 3
+            )
+            (found,) = index.nearest(ALICE, query[None], 30, only=only, threshold=threshold)
+            assert_nearest(found, rows, vectors, query, 5)
+            assert index.nearest(ALICE, query[None], 3, only=only, threshold=1.0) == [[]]
+
     def test_an_empty_scope_finds_nothing(self, store: MemoryStore, index: VectorIndex) -> None:
         assert index.nearest(ALICE, unit_vectors(2), 5) == [[], []]
         self.fill(store, 3, scope=BOB)

@@ -75,6 +75,7 @@ __all__ = [
     "VectorIndex",
     "VectorSource",
     "check_space",
+    "near_enough",
 ]
 
 Task = Literal[
@@ -251,9 +252,15 @@ class VectorIndex(Protocol):
     """A projection that finds near vectors within a scope."""
 
     def nearest(
-        self, scope: Scope, queries: NDArray[np.float32], k: int, *, only: NDArray[np.int64] | None = None
+        self,
+        scope: Scope,
+        queries: NDArray[np.float32],
+        k: int,
+        *,
+        only: NDArray[np.int64] | None = None,
+        threshold: float | None = None,
     ) -> list[list[tuple[int, float]]]:
-        """For each query (n, dims) up to k (row, cosine), best first, among `only` where given."""
+        """For each query (n, dims) up to k (row, cosine), best first; among `only`, and of `threshold` or more."""
         ...
 
     def forget(self, scope: Scope | None) -> None:
@@ -261,6 +268,13 @@ class VectorIndex(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def near_enough(found: list[list[tuple[int, float]]], threshold: float | None) -> list[list[tuple[int, float]]]:
+    """Of what `VectorIndex.nearest` finds, what has a cosine of `threshold` or more."""
+    if threshold is None:
+        return found
+    return [[pair for pair in of_query if pair[1] >= threshold] for of_query in found]
 
 
 class Sketch(NamedTuple):

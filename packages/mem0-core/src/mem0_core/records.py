@@ -118,6 +118,15 @@ class Scope:
         """The first given id: vectors of one partition lie together."""
         return next(iter(self.ids.items()))
 
+    @property
+    def address(self) -> Scope:
+        """The scope of its partition: itself, where it has one id."""
+        ids = self.ids
+        if len(ids) == 1:
+            return self
+        axis, value = next(iter(ids.items()))
+        return Scope(**{axis.value: value})
+
 
 def _check_id(axis: Axis, value: object) -> None:
     if value is None:

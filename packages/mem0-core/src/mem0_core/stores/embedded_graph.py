@@ -42,10 +42,7 @@ class EmbeddedGraph:
         limit: int,
         as_of: str | None = None,
     ) -> list[Around]:
-        near = [
-            [(row, score) for row, score in found if score >= threshold]
-            for found in self._nodes.nearest(scope, vectors, limit)
-        ]
+        near = self._nodes.nearest(scope, vectors, limit, threshold=threshold)
         nodes = list({row for found in near for row, _ in found})
         hop = self._truth.touching(nodes, scope=scope, limit=limit, as_of=as_of)
         return [Around(found, _best((row, score) for node, score in found for row in hop[node])) for found in near]
@@ -60,8 +57,7 @@ class EmbeddedGraph:
         as_of: str | None = None,
     ) -> list[list[tuple[int, float]]]:
         if as_of is None:
-            found = self._relations.nearest(scope, vectors, k)
-            return [[(row, score) for row, score in of_vector if score >= threshold] for of_vector in found]
+            return self._relations.nearest(scope, vectors, k, threshold=threshold)
         return self._triplets_then(scope, vectors, k, threshold, as_of)
 
     def _triplets_then(
@@ -70,7 +66,7 @@ class EmbeddedGraph:
         """What held then: of what holds still, what is old enough; and what has ended since, which is scanned."""
         lasting = self._truth.relation_vectors.rows(scope).tolist()
         only = np.array(sorted(self._truth.holding(lasting, as_of=as_of)), dtype=np.int64)
-        found = self._relations.nearest(scope, vectors, k, only=only)
+        found = self._relations.nearest(scope, vectors, k, only=only, threshold=threshold)
         rows, theirs = self._truth.ended_vectors(scope, as_of=as_of)
         scores = vectors @ theirs.T if len(rows) else np.empty((len(vectors), 0))
         merged = [

@@ -31,7 +31,7 @@ import numpy as np
 
 from mem0_core.care import Unsound
 from mem0_core.errors import ConfigError, StoreError
-from mem0_core.ports import Position, VectorSource
+from mem0_core.ports import Position, VectorSource, near_enough
 from mem0_core.records import Scope
 from mem0_core.stores.faiss import FaissIndex
 
@@ -151,15 +151,21 @@ class ExternalIndex:
         self._closed = False
 
     def nearest(
-        self, scope: Scope, queries: NDArray[np.float32], k: int, *, only: NDArray[np.int64] | None = None
+        self,
+        scope: Scope,
+        queries: NDArray[np.float32],
+        k: int,
+        *,
+        only: NDArray[np.int64] | None = None,
+        threshold: float | None = None,
     ) -> Found:
-        """For each query (n, dims) up to k (row, cosine), best first, among `only` where given."""
+        """For each query (n, dims) up to k (row, cosine), best first; among `only`, and of `threshold` or more."""
         if self._closed:
             raise StoreError("the vector index is closed")
-        address = _address(scope)
+        address = scope.address
         if only is not None or address != scope or k <= 0 or not len(queries):
             # Among some rows the truth is scanned exactly: a filtered approximate search loses results silently.
-            return self._truth.nearest(scope, queries, k, only=only)
+            return self._truth.nearest(scope, queries, k, only=only, threshold=threshold)
         if not self._source.position(address).seq:
             return [[] for _ in queries]
         self._dims = queries.shape[1]
@@ -168,12 +174,14 @@ class ExternalIndex:
         except _Outage as outage:
             log.warning("%s: %s; the truth is scanned instead", self._store.name, outage)
             found = None
-        return self._truth.nearest(scope, queries, k) if found is None else found
+        if found is None:
+            return self._truth.nearest(scope, queries, k, threshold=threshold)
+        return near_enough(found, threshold)
 
     def forget(self, scope: Scope | None) -> None:
         """Tell the vector store what was deleted. Where it cannot be reached, the next search does."""
         try:
-            addresses = self._known() if scope is None else [_address(Scope(**ids)) for ids in _single_ids(scope)]
+            addresses = self._known() if scope is None else _addresses(scope)
             for address in addresses:
                 self._follow(address)
         except _Outage as outage:
@@ -499,10 +507,5 @@ def _outcome(work: Callable[[], Any]) -> tuple[Any, Exception | None]:
         return None, error
 
 
-def _address(scope: Scope) -> Scope:
-    axis, value = scope.partition
-    return Scope(**{axis.value: value})
-
-
-def _single_ids(scope: Scope) -> list[dict[str, str]]:
-    return [{axis.value: value} for axis, value in scope.ids.items()]
+def _addresses(scope: Scope) -> list[Scope]:
+    return [Scope(**{axis.value: value}) for axis, value in scope.ids.items()]

@@ -40,7 +40,7 @@ import numpy as np
 
 from mem0_core.care import Unsound
 from mem0_core.errors import StoreError
-from mem0_core.ports import Position, VectorSource
+from mem0_core.ports import Position, VectorSource, near_enough
 from mem0_core.records import Scope
 from mem0_core.stores.quantized import QuantizedVectors
 
@@ -62,6 +62,7 @@ _ALIKE = 2e-3  # half precision moves a coordinate by less
 _FEW = 256  # a search among at most so many rows of a flat partition looks at nothing else
 _QUANTIZED = 8_000, 40_000  # flat partitions of so many vectors are quantized: more are about to be a graph
 _QUANTIZED_STEP = 2_000  # vectors quantized before one search, so that none waits for all of them
+_LATE = 256  # the latest vectors, which are looked at in full, since to quantize one takes as long as to do many
 _IN_FULL = 15  # searches that scan all in full after one that was quantized in vain
 _SUFFIXES = {".json", ".hnsw", ".rows", ".seal"}
 
@@ -98,19 +99,24 @@ class FaissIndex:
         self._closing = Event()
 
     def nearest(
-        self, scope: Scope, queries: NDArray[np.float32], k: int, *, only: NDArray[np.int64] | None = None
+        self,
+        scope: Scope,
+        queries: NDArray[np.float32],
+        k: int,
+        *,
+        only: NDArray[np.int64] | None = None,
+        threshold: float | None = None,
     ) -> Found:
-        axis, value = scope.partition
-        address = Scope(**{axis.value: value})
+        address = scope.address
         if only is None and address != scope:
             only = self._source.rows(scope)
         if k <= 0 or not len(queries) or (only is not None and not len(only)):
             return [[] for _ in queries]
         partition = self._partition(address)
         with _threads(1):
-            found = partition.search(np.ascontiguousarray(queries, dtype=np.float32), k, only)
+            found = partition.search(np.ascontiguousarray(queries, dtype=np.float32), k, only, threshold)
         self._account(partition)
-        return found
+        return near_enough(found, threshold)
 
     def forget(self, scope: Scope | None) -> None:
         """Remove the snapshots that may hold vectors deleted from a scope; graphs in memory write new ones."""
@@ -292,14 +298,17 @@ class _Partition:
         if self._builder is not None:
             self._builder.join(timeout)
 
-    def search(self, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None) -> Found:
+    def search(
+        self, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None, threshold: float | None
+    ) -> Found:
+        """The k nearest; those below a threshold may be among them, or not."""
         with self._lock:
             index = self._follow()
             if index is None:
                 return [[] for _ in queries]
             if only is not None and len(only) <= (_EXACT_ROWS if isinstance(index, _Graph) else _FEW):
                 return _scan(*index.vectors(only), queries, k)
-            return index.search(queries, k, only)
+            return index.search(queries, k, only, threshold)
 
     def _follow(self) -> _Flat | _Graph | None:
         """Bring the index to where the truth is now; None while the partition is empty."""
@@ -392,8 +401,14 @@ class _Vectors:
     def __init__(self, dims: int, index: Any, rows: NDArray[np.int64] | None = None) -> None:
         self.dims = dims
         self._index = index
-        self._rows = rows if rows is not None else np.empty(0, dtype=np.int64)  # by place; -1 where dead
+        self._room = rows if rows is not None else np.empty(0, dtype=np.int64)  # with some to spare
+        self._count = len(self._room)
         self._places = {row: place for place, row in enumerate(self._rows.tolist()) if row >= 0}
+
+    @property
+    def _rows(self) -> NDArray[np.int64]:
+        """The row at each place; -1 where dead."""
+        return self._room[: self._count]
 
     @property
     def live(self) -> int:
@@ -401,15 +416,18 @@ class _Vectors:
 
     @property
     def dead_share(self) -> float:
-        return 1 - self.live / max(1, len(self._rows))
+        return 1 - self.live / max(1, self._count)
 
     def replace(self, rows: NDArray[np.int64], vectors: NDArray[np.float32], removed: Iterable[int]) -> None:
         self._bury(rows.tolist())  # a row that was re-embedded, or read twice
         if len(rows):
-            first = len(self._rows)
             self._index.add(np.ascontiguousarray(vectors))
-            self._rows = np.concatenate([self._rows, rows])
-            self._places.update(zip(rows.tolist(), range(first, len(self._rows)), strict=True))
+            first, self._count = self._count, self._count + len(rows)
+            if self._count > len(self._room):
+                spare = np.empty(self._count * 3 // 2 - first, dtype=np.int64)
+                self._room = np.concatenate([self._room[:first], spare])
+            self._room[first : self._count] = rows
+            self._places.update(zip(rows.tolist(), range(first, self._count), strict=True))
         self._bury(int(row) for row in removed)
 
     def _bury(self, rows: Iterable[int]) -> None:
@@ -427,9 +445,13 @@ class _Vectors:
         places = np.asarray([self._places[row] for row in live.tolist()], dtype=np.int64)
         return live, self._index.reconstruct_batch(places)
 
-    def _selector(self, only: NDArray[np.int64] | None) -> Any:
-        """The places a search may find, as FAISS takes them; None for all."""
-        wanted = np.isin(self._rows, only) if only is not None else self._rows >= 0
+    def _wanted(self, only: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+        """Which places a search may find."""
+        return np.isin(self._rows, only) if only is not None else self._rows >= 0
+
+    @staticmethod
+    def _selector(wanted: NDArray[np.bool_]) -> Any:
+        """These places, as FAISS takes them; None for all."""
         return None if wanted.all() else _faiss().IDSelectorBitmap(np.packbits(wanted, bitorder="little"))
 
     def _rows_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -449,7 +471,7 @@ class _Flat(_Vectors):
     @property
     def nbytes(self) -> int:
         quantized = self._quantized.nbytes if self._quantized is not None else 0
-        return len(self._rows) * (self.dims * 2 + 100) + quantized
+        return self._count * (self.dims * 2 + 100) + quantized
 
     def replace(self, rows: NDArray[np.int64], vectors: NDArray[np.float32], removed: Iterable[int]) -> None:
         super().replace(rows, vectors, removed)
@@ -460,47 +482,57 @@ class _Flat(_Vectors):
         live, fresh = self.row_numbers(), _Flat(self.dims)
         for start in range(0, len(live), _READ_STEP):
             fresh.replace(*self.vectors(live[start : start + _READ_STEP]), ())
-        self._index, self._rows, self._places = fresh._index, fresh._rows, fresh._places
+        self._index, self._room, self._count, self._places = fresh._index, fresh._room, fresh._count, fresh._places
         self._quantized = None
 
-    def search(self, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None = None) -> Found:
+    def search(
+        self, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None, threshold: float | None
+    ) -> Found:
         k = min(k, self.live)
-        if only is None and (found := self._search_quantized(queries, k)) is not None:
+        if only is None and (found := self._search_quantized(queries, k, threshold)) is not None:
             return found
-        selector = self._selector(only)
-        scores, places = self._index.search(queries, k, params=selector and _faiss().SearchParameters(sel=selector))
-        return _pairs(scores, self._rows_at(places))
+        return self._scanned(queries, k, self._wanted(only))
 
-    def _search_quantized(self, queries: NDArray[np.float32], k: int) -> Found | None:
-        """What a scan of all in full would find; None where it takes that."""
+    def _search_quantized(self, queries: NDArray[np.float32], k: int, threshold: float | None) -> Found | None:
+        """What a scan of all in full would find, from the threshold on; None where it takes that."""
         quantized = self._followed() if QuantizedVectors.affords(k, self.live) else None
         if quantized is None or self._in_full:
             self._in_full = max(0, self._in_full - 1)
             return None
-        living, found = self._rows >= 0, []
+        found, lowest = [], -np.inf if threshold is None else threshold
         for query in queries:
-            best = quantized.best(query, k, living, self._index.reconstruct_batch)
-            if best is None:  # the next searches will hardly fare better
+            places = quantized.candidates(query, k, self._rows, lowest)
+            if places is None:  # the next searches will hardly fare better
                 self._in_full = _IN_FULL
                 return None
-            found.append(list(zip(self._rows[best[0]].tolist(), best[1].tolist(), strict=True)))
+            wanted = np.zeros(len(self._rows), dtype=np.bool_)
+            wanted[places] = True
+            wanted[quantized.count :] = self._rows[quantized.count :] >= 0
+            found += self._scanned(query[None], k, wanted)
         return found
 
+    def _scanned(self, queries: NDArray[np.float32], k: int, wanted: NDArray[np.bool_]) -> Found:
+        """The k nearest of those at the places that are `wanted`, all of which are looked at in full."""
+        selector = self._selector(wanted)
+        scores, places = self._index.search(queries, k, params=selector and _faiss().SearchParameters(sel=selector))
+        return _pairs(scores, self._rows_at(places))
+
     def _followed(self) -> QuantizedVectors | None:
-        """The vectors quantized; None where that does not pay or cannot be, and until it has come to its end."""
+        """The vectors quantized, all but the latest; None where that does not pay or cannot be, or takes long yet."""
         if self._plain or not _QUANTIZED[0] <= self.live <= _QUANTIZED[1]:
             return None
         if self._quantized is None:
             self._quantized = QuantizedVectors(self.dims)
         done = self._quantized.count
-        if done < len(self._rows):
-            vectors = self._index.reconstruct_n(done, min(len(self._rows) - done, _QUANTIZED_STEP))
+        late = len(self._rows) - done
+        if late > _LATE:
+            vectors = self._index.reconstruct_n(done, min(late, _QUANTIZED_STEP))
             self._plain = not QuantizedVectors.can_hold(vectors)
             if self._plain:
                 self._quantized = None
                 return None
             self._quantized.add(vectors)
-        return self._quantized if self._quantized.count == len(self._rows) else None
+        return self._quantized if late <= _QUANTIZED_STEP else None
 
 
 class _Graph(_Vectors):
@@ -517,11 +549,13 @@ class _Graph(_Vectors):
 
     @property
     def nbytes(self) -> int:
-        return len(self._rows) * (self.dims * 2 + _LINKS * 8 + 100)
+        return self._count * (self.dims * 2 + _LINKS * 8 + 100)
 
-    def search(self, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None = None) -> Found:
+    def search(
+        self, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None, threshold: float | None
+    ) -> Found:
         breadth = max(_SEARCH_BREADTH, 2 * min(k, self.live))
-        selector = self._selector(only)
+        selector = self._selector(self._wanted(only))
         params = _faiss().SearchParametersHNSW(efSearch=breadth, sel=selector)
         scores, places = self._index.search(queries, min(k, self.live), params=params)
         return _pairs(scores, self._rows_at(places))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from mem0_core.care import Unsound
 from mem0_core.errors import ConfigError
-from mem0_core.ports import Position, VectorChanges
+from mem0_core.ports import Position, VectorChanges, near_enough
 from mem0_core.records import Axis, Scope
 from mem0_core.stores.postgres_hnsw import Graphs
 from mem0_core.stores.postgres_rows import integers, numbers, part_of, scope_sql, stack
@@ -147,14 +147,22 @@ class PgvectorIndex:
         self._graphs = Graphs(tables, exact_limit)
 
     def _nearest(
-        self, scope: Scope, queries: NDArray[np.float32], k: int, *, only: NDArray[np.int64] | None = None
+        self,
+        scope: Scope,
+        queries: NDArray[np.float32],
+        k: int,
+        *,
+        only: NDArray[np.int64] | None = None,
+        threshold: float | None = None,
     ) -> Steps[list[list[tuple[int, float]]]]:
         yield from within(scope)
         if k < 1 or not len(queries) or (only is not None and not len(only)):
             return [[] for _ in queries]
         if only is None and (yield from self._graphs.has(scope)):
-            return (yield from self._graphs.nearest(scope, queries, k))
-        return (yield from self._tables.compared(scope, queries, k, only))
+            found = yield from self._graphs.nearest(scope, queries, k)
+        else:
+            found = yield from self._tables.compared(scope, queries, k, only)
+        return near_enough(found, threshold)
 
     nearest, anearest = reads(_nearest)
 

@@ -3,8 +3,9 @@
 All vectors are turned by one rotation, drawn at random. So the coordinates of each, whatever it was, are spread as
 those of a random direction, normally with a variance of 1 / dims, and one ladder of 16 steps serves them all: nothing
 is learnt from the vectors, nothing goes stale as they change. A query's product with what is kept of a vector is then
-`_KEPT` of their cosine, but for an error that is normal, too, and of at most `_KEPT` `_ERROR` / sqrt(dims) as a
-standard deviation: by the choice of the rotation, and so for vectors of any kind (Gao and Long, RaBitQ, 2024).
+`_KEPT` of their cosine c, but for an error that is normal, too, with `_KEPT` sqrt(((1 - c^2) `_ASIDE` + c^2 `_ALONG`) /
+dims) as its standard deviation: by the choice of the rotation, and so for vectors of any kind (Gao and Long, RaBitQ,
+2024).
 
 FAISS's fast scan adds up products looked up in tables that fit in registers, and reads a quarter of the bytes that
 half precision has: a third of the time of a scan, or less where memory is what it waits for.
@@ -13,7 +14,6 @@ half precision has: a third of the time of a scan, or less where memory is what 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -26,20 +26,18 @@ __all__ = ["QuantizedVectors"]
 
 _STEP = 0.4  # in standard deviations of a coordinate: 16 of them leave one in seven hundred outside
 _KEPT = 0.99747  # E[xy] of a normal variable x and its step y
-_ERROR = (
-    0.137  # the most of sqrt((1 - c^2) (E[yy] / E[xy]^2 - 1) + c^2 Var[xy / E[xy] - xx]) for a cosine c: where it is 1
-)
+_ASIDE = 0.01377  # E[yy] / E[xy]^2 - 1
+_ALONG = 0.01873  # Var[xy / E[xy] - xx]
 _SURE = 4  # standard deviations: three vectors in a hundred thousand err by more
 _FEWEST_DIMS = 128  # with fewer, coordinates of a random direction are not normal enough
 _LONGEST = 1.01  # norm; a longer vector goes beyond the steps
 _CHUNK = 250  # vectors rounded at once, which a processor's cache can hold
-_LATE = 256  # vectors that wait for one another, since to add them takes as long for one as for all
-_LIKELY = 192  # vectors that a search takes to be near, at least
-_FIRST = 3  # times as many of them as are wanted are read in full to begin with
+_LIKELY = 512  # vectors that a search takes to be near, at least
+_WORTH = 8  # times as many vectors as that have to be there
 
 
 class QuantizedVectors:
-    """Vectors of norm 1, or less, by place: as they come. The latest are kept as they are."""
+    """Vectors of norm 1, or less, by place: as they come."""
 
     def __init__(self, dims: int) -> None:
         import faiss
@@ -52,8 +50,6 @@ class QuantizedVectors:
         self._form.is_trained = True
         self._codes = np.empty((0, dims // 2), dtype=np.uint8)
         self._index: Any = None
-        self._late = np.empty((_LATE, dims), dtype=np.float32)
-        self._waiting = 0  # how many of them there are
 
     @staticmethod
     def can_hold(vectors: NDArray[np.float32]) -> bool:
@@ -64,71 +60,14 @@ class QuantizedVectors:
 
     @property
     def count(self) -> int:
-        return len(self._codes) + self._waiting
+        return len(self._codes)
 
     @property
     def nbytes(self) -> int:
-        return 2 * self._codes.nbytes + self._late.nbytes
+        return 2 * self._codes.nbytes
 
     def add(self, vectors: NDArray[np.float32]) -> None:
-        """Add vectors at the places after the last."""
-        if self._waiting + len(vectors) > _LATE:
-            self._pack(np.concatenate([self._late[: self._waiting], vectors]))
-            self._waiting = 0
-        else:
-            self._late[self._waiting : self._waiting + len(vectors)] = vectors
-            self._waiting += len(vectors)
-
-    def best(
-        self,
-        query: NDArray[np.float32],
-        k: int,
-        living: NDArray[np.bool_],
-        vectors_at: Callable[[NDArray[np.int64]], NDArray[np.float32]],
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
-        """The places of the k `living` vectors nearest to a query, and their cosines, best first.
-
-        None where more are about as near than it pays to look at one by one; see `affords`.
-
-        Args:
-            living: by place.
-            vectors_at: the vectors at some places, in full.
-        """
-        likely, estimates = self._likely(query, _likely_count(k))
-        late = np.arange(len(self._codes), self.count)
-        first, rest = likely[: _FIRST * k], likely[_FIRST * k :]
-        places = np.concatenate([late, first])
-        cosines = np.concatenate([self._late[: len(late)] @ query, vectors_at(first) @ query])
-        cosines[~living[places]] = -np.inf
-        floor = np.partition(cosines, -k)[-k] - self._error * float(np.linalg.norm(query))
-        if estimates[-1] >= floor:  # there may be more like it
-            return None
-        more = rest[: np.count_nonzero(estimates[_FIRST * k :] > floor)]
-        if len(more):
-            places, cosines = np.concatenate([places, more]), np.concatenate([cosines, vectors_at(more) @ query])
-            cosines[~living[places]] = -np.inf
-        order = np.argsort(-cosines, kind="stable")[:k]
-        return places[order], cosines[order]
-
-    @staticmethod
-    def affords(k: int, among: int) -> bool:
-        """Whether `best` takes less than a scan of `among` vectors."""
-        return 8 * _likely_count(k) <= among
-
-    @property
-    def _error(self) -> float:
-        """How far an estimate may be off."""
-        return _SURE * _ERROR / math.sqrt(self._dims)
-
-    def _likely(self, query: NDArray[np.float32], count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The places of vectors that look near, and estimates of their cosines, best first."""
-        if self._index is None:
-            return np.empty(0, dtype=np.int64), np.full(1, -np.inf, dtype=np.float32)
-        scores, places = self._index.search(self._rotation.turn(query[None]), min(count, len(self._codes)))
-        return places[0], scores[0] / _KEPT
-
-    def _pack(self, vectors: NDArray[np.float32]) -> None:
-        """Round vectors, and put all that are rounded in the order of a fast scan: some 2 ms for 10,000."""
+        """Add vectors at the places after the last: some 2 ms where there are 10,000, for one as for many."""
         import faiss
 
         codes = [self._rounded(vectors[start : start + _CHUNK]) for start in range(0, len(vectors), _CHUNK)]
@@ -137,6 +76,42 @@ class QuantizedVectors:
         self._form.ntotal = len(self._codes)
         self._index = faiss.IndexPQFastScan(self._form)
         self._form.codes.clear()
+
+    def candidates(
+        self, query: NDArray[np.float32], k: int, rows: NDArray[np.int64], threshold: float = -math.inf
+    ) -> NDArray[np.int64] | None:
+        """The places where the k vectors nearest to a query can be, of those whose cosine is `threshold` or more.
+
+        None where too many are about as near for a look at each to pay; see `affords`.
+
+        Args:
+            rows: what stands at each place; where that is negative the vector is dead, and not found.
+        """
+        places, estimates = self._likely(query, _likely_count(k))
+        living = rows[places] >= 0
+        nearest = estimates[living][:k]
+        length = float(np.linalg.norm(query))
+        kth = self._at_least(float(nearest[-1]), length) if len(nearest) == k else -math.inf
+        floor = self._at_least(max(kth, threshold), length)
+        if estimates[-1] >= floor and len(places) < self.count:
+            return None
+        return places[living & (estimates >= floor)]
+
+    @staticmethod
+    def affords(k: int, among: int) -> bool:
+        """Whether `candidates`, and to look at each of them, takes less than a scan of `among` vectors."""
+        return _WORTH * _likely_count(k) <= among
+
+    def _at_least(self, score: float, length: float) -> float:
+        """The least that an estimate is of a score, or a score of which this is an estimate, for a query so long."""
+        along = score * score
+        spread = math.sqrt((max(0.0, length * length - along) * _ASIDE + along * _ALONG) / self._dims)
+        return score - _SURE * spread
+
+    def _likely(self, query: NDArray[np.float32], count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The places of vectors that look near, and estimates of their cosines, best first."""
+        scores, places = self._index.search(self._rotation.turn(query[None]), min(count, len(self._codes)))
+        return places[0], scores[0] / _KEPT
 
     def _rounded(self, vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
         """(n, dims / 2): the step that each coordinate is on, two in a byte."""
