@@ -16,7 +16,7 @@ import asyncio
 import contextvars
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
@@ -32,7 +32,10 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 
-@dataclass(frozen=True, slots=True)
+# What is made for every step is not frozen: that would take three times as long.
+
+
+@dataclass(slots=True)
 class Call:
     """A call not yet made."""
 
@@ -43,7 +46,7 @@ class Call:
     @property
     def inline(self) -> bool:
         """Whether it only computes: its object says so, by an attribute ``inline``."""
-        return getattr(getattr(self.method, "__self__", None), "inline", False) is True
+        return getattr(_owner(self), "inline", False) is True
 
     def make(self) -> Any:
         return self.method(*self.args, **self.kwargs)
@@ -54,7 +57,12 @@ class Call:
         return getattr(self.method, "__qualname__", repr(self.method))
 
 
-@dataclass(frozen=True, slots=True)
+def _owner(call: Call) -> Any:
+    """The object whose method it is; None where it is a function."""
+    return getattr(call.method, "__self__", None)
+
+
+@dataclass(slots=True)
 class Both:
     """Two flows not yet run."""
 
@@ -66,7 +74,7 @@ Step: TypeAlias = Call | Both
 Flow: TypeAlias = Generator[Step, Any, T]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StepRecord:
     """What `observe`'s hook is told of one call, once it has ended."""
 
@@ -138,11 +146,17 @@ def observe(flow: Flow[T], hook: Callable[[StepRecord], None]) -> Flow[T]:
     try:
         step = next(flow)
         while True:
+            call = step if isinstance(step, Call) and not isinstance(_owner(step), _Each) else None
+            started = time.perf_counter()
             try:
-                result = yield from _watched(step, hook)
+                result = (yield from _observed(step, hook)) if call is None else (yield call)
             except Exception as error:  # noqa: BLE001 - the flow decides, it is thrown in
+                if call is not None:
+                    hook(StepRecord(call, time.perf_counter() - started, error=error))
                 step = flow.throw(error)
             else:
+                if call is not None:
+                    hook(StepRecord(call, time.perf_counter() - started, result))
                 step = flow.send(result)
     except StopIteration as stop:
         value: T = stop.value
@@ -151,30 +165,18 @@ def observe(flow: Flow[T], hook: Callable[[StepRecord], None]) -> Flow[T]:
         flow.close()
 
 
-def _watched(step: Step, hook: Callable[[StepRecord], None]) -> Flow[Any]:
-    """What a step comes to, of which `hook` is told; the calls of an `each` one by one, so that it is told of each."""
-    if isinstance(step, Call) and isinstance(owner := getattr(step.method, "__self__", None), _Each):
-        results = []
-        for call in owner.calls:
-            results.append((yield from _watched(call, hook)))  # noqa: PERF401 - a comprehension cannot yield
-        return results
-    started = time.perf_counter()
-    try:
-        result = yield _observed(step, hook)
-    except Exception as error:
-        _tell(hook, step, started, error=error)
-        raise
-    _tell(hook, step, started, result=result)
-    return result
+def _observed(step: Step, hook: Callable[[StepRecord], None]) -> Flow[Any]:
+    """A `both` whose flows are observed; an `each` call by call, so that `hook` is told of each."""
+    if isinstance(step, Both):
+        return (yield Both(observe(step.first, hook), observe(step.second, hook)))
+    return (yield from observe(_one_by_one(_owner(step).calls), hook))
 
 
-def _observed(step: Step, hook: Callable[[StepRecord], None]) -> Step:
-    return Both(observe(step.first, hook), observe(step.second, hook)) if isinstance(step, Both) else step
-
-
-def _tell(hook: Callable[[StepRecord], None], step: Step, started: float, **outcome: Any) -> None:
-    if isinstance(step, Call):
-        hook(StepRecord(step, time.perf_counter() - started, **outcome))
+def _one_by_one(calls: Iterable[Call]) -> Flow[list[Any]]:
+    results = []
+    for call in calls:
+        results.append((yield call))  # noqa: PERF401 - a comprehension cannot yield
+    return results
 
 
 def run(flow: Flow[T]) -> T:
@@ -195,7 +197,7 @@ def run(flow: Flow[T]) -> T:
         flow.close()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Outcome:
     """What a call, or a flow, came to."""
 
@@ -483,6 +485,6 @@ async def _acall(call: Call) -> Any:
 
 
 def _twin(call: Call) -> Callable[..., Any] | None:
-    owner = getattr(call.method, "__self__", None)
+    owner = _owner(call)
     twin: Callable[..., Any] | None = getattr(owner, f"a{call.method.__name__}", None) if owner is not None else None
     return twin

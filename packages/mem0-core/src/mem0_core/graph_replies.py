@@ -296,7 +296,8 @@ class _Unfit(Exception):
 def _listed(reply: Reply, names: tuple[str, ...], is_item: Callable[[Any], bool]) -> Reading[Any]:
     """`read_list`, with the items of calls that a model wrote out as text."""
     listed = read_list(reply, names=(*names, "tool_calls"), is_item=is_item)
-    return replace(listed, items=tuple(part for item in listed.items for part in _parts(item, names)))
+    items = tuple(part for item in listed.items for part in _parts(item, names))
+    return Reading(items, listed.problems, listed.raw)
 
 
 def _parts(item: Any, names: tuple[str, ...]) -> list[Any]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
@@ -127,12 +127,21 @@ def _read_text(text: str) -> Reading[Any]:
         return Reading(
             (), (problem_with(f"a reply of more than {MAX_CHARS} characters", shown(text), WHOLE_REPLY),), text
         )
+    if (value := _whole(text)) is not _UNREADABLE:
+        return Reading((_unwrapped(value),), (), text)
     scan = _Scan(text)
     scan.run()
     if not scan.values and not scan.problems:
         reason = NO_JSON if text.strip() else EMPTY
         scan.problems.append(problem_with(reason, shown(text), WHOLE_REPLY))
     return Reading(tuple(map(_unwrapped, scan.values)), tuple(scan.problems), text)
+
+
+def _whole(text: str) -> Any:
+    """The value of a reply that is nothing but JSON, as most are, without a look at its tokens; else `_UNREADABLE`."""
+    if not text.startswith(("{", "[")) or text.count("{") + text.count("[") > MAX_DEPTH:
+        return _UNREADABLE
+    return _parse(text, lenient=False)
 
 
 def _unwrapped(value: Any) -> Any:
@@ -435,7 +444,7 @@ def read_list(reply: Reply, *, names: tuple[str, ...], is_item: Callable[[Any], 
         _sort(value, names, is_item, sorted_)
     several = any(call.arguments for call in reply.tool_calls)  # each call is meant; of several texts only one is
     items = _chosen(sorted_, found.raw, names[0], several)
-    return replace(found, items=tuple(items), problems=tuple(sorted_.problems))
+    return Reading(tuple(items), tuple(sorted_.problems), found.raw)
 
 
 def _sort(value: Any, names: tuple[str, ...], is_item: Callable[[Any], bool], into: _Sorted) -> None:

@@ -455,26 +455,27 @@ class SQLiteStore:
                     db.execute("ROLLBACK")
                 raise
 
-    @contextmanager
-    def _read(self) -> Iterator[sqlite3.Connection]:
+    def _read(self) -> _Reading:
         """A connection of its own, so that reading never waits for a commit of this process."""
-        with _as_store_error(f"read {self.path}"):
-            self._check_open()
-            if self._in_memory:
-                with self._lock:
-                    yield self._writer
-                return
-            try:
-                db = self._idle.pop()
-            except IndexError:
-                db = self._connect()
-            try:
-                yield db
-            finally:
-                if self._closed:
-                    db.close()
-                else:
-                    self._idle.append(db)
+        return _Reading(self)
+
+    def _lend(self) -> sqlite3.Connection:
+        self._check_open()
+        if self._in_memory:
+            self._lock.acquire()
+            return self._writer
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._connect()
+
+    def _take_back(self, db: sqlite3.Connection) -> None:
+        if self._in_memory:
+            self._lock.release()
+        elif self._closed:
+            db.close()
+        else:
+            self._idle.append(db)
 
     def _check_open(self) -> None:
         if self._closed:
@@ -745,11 +746,40 @@ def _retry_while_locked(action: Any, seconds: float) -> None:
             time.sleep(0.02)
 
 
+class _Reading:
+    """A connection lent for a block; a class, as `contextmanager` takes as long as the shortest statements."""
+
+    __slots__ = ("_db", "_store")
+
+    def __init__(self, store: SQLiteStore) -> None:
+        self._store = store
+
+    def __enter__(self) -> sqlite3.Connection:
+        try:
+            self._db = self._store._lend()
+        except sqlite3.Error as error:
+            _raise_as_ours(error, f"read {self._store.path}")
+            raise
+        return self._db
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._store._take_back(self._db)
+        if error is not None:
+            _raise_as_ours(error, f"read {self._store.path}")
+
+
 @contextmanager
 def _as_store_error(doing: str) -> Iterator[None]:
     try:
         yield
-    except UnicodeEncodeError as error:
+    except Exception as error:
+        _raise_as_ours(error, doing)
+        raise
+
+
+def _raise_as_ours(error: BaseException, doing: str) -> None:
+    """Raise what stands for an error of SQLite's; other errors are let be."""
+    if isinstance(error, UnicodeEncodeError):
         raise InputError(f"not valid Unicode (a lone surrogate): {error.object[:40]!r}") from error
-    except (sqlite3.Error, sqlite3.Warning) as error:
+    if isinstance(error, sqlite3.Error | sqlite3.Warning):
         raise StoreError(f"cannot {doing}: {error}") from error
