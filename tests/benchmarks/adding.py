@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,6 +37,7 @@ class Site:
         if self._grown is None or self._grown + adds * FACTS_PER_ADD > self._size * _GROWTH:
             self.remove()
             shutil.copytree(self._base, self._copy)
+            os.sync()  # or the first checkpoint would be charged with writing the copy to the disk
             self._grown = 0
         self._grown += adds * FACTS_PER_ADD
         return self._copy
