@@ -8,6 +8,7 @@ import contextvars
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, cast
 
 import pytest
@@ -295,6 +296,77 @@ def test_few_compute_side_by_side_beside_one_event_loop() -> None:
         let_go.set()
         await asyncio.gather(*tasks)
         assert len(computing) == 5
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+class Model:
+    """A port that nobody can await: its call waits for as long as it is told to."""
+
+    def __init__(self, answers: threading.Event | None = None) -> None:
+        self.threads: list[int] = []
+        self._answers = answers
+
+    def ask(self) -> None:
+        self.threads.append(threading.get_ident())
+        assert self._answers is None or self._answers.wait(10)
+
+
+def answered(port: Computing, model: Model) -> Flow[None]:
+    yield from do(port.compute)
+    yield from do(model.ask)
+    yield from do(port.compute)
+
+
+def test_what_nobody_can_await_is_made_in_the_thread_that_computes() -> None:
+    port, model = Computing(), Model()
+    asyncio.run(arun(answered(port, model)))
+    assert len(port.threads) == 2
+    assert len({*port.threads, *model.threads}) == 1
+    assert threading.get_ident() not in port.threads
+
+
+def test_a_call_that_waits_leaves_its_place_to_others_and_goes_on_once_there_is_one() -> None:
+    answers = threading.Event()
+    model, port, others = Model(answers), Computing(), [Computing(), Computing()]
+
+    async def main() -> None:
+        patient = asyncio.create_task(arun(answered(port, model)))
+        while not model.threads:
+            await asyncio.sleep(0.01)
+        busy = [asyncio.create_task(arun(do(other.wait))) for other in others]
+        for other in others:  # both have a place, though two flows had gone in before
+            assert await asyncio.to_thread(other.entered.wait, 10)
+        answers.set()
+        await asyncio.sleep(0.05)
+        assert len(port.threads) == 1, "there is no place for it"
+        others[0].let_go.set()
+        await patient
+        assert len(port.threads) == 2
+        others[1].let_go.set()
+        await asyncio.gather(*busy)
+
+    asyncio.run(asyncio.wait_for(main(), 30))
+
+
+def test_a_flow_that_is_cancelled_while_it_waits_for_a_thread_or_a_place_gives_its_place_back() -> None:
+    async def main() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        first, port = Computing(), Computing()
+        busy = asyncio.create_task(arun(do(first.wait)))
+        while not first.entered.is_set():
+            await asyncio.sleep(0.01)
+        without_a_thread, without_a_place = (asyncio.create_task(arun(do(port.compute))) for _ in range(2))
+        await asyncio.sleep(0.05)
+        for task in (without_a_place, without_a_thread):
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+        first.let_go.set()
+        await busy
+        assert not port.threads
+        for _ in range(5):
+            await arun(do(port.compute))
 
     asyncio.run(asyncio.wait_for(main(), 30))
 

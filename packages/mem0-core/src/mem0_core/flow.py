@@ -20,7 +20,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Any, ParamSpec, TypeAlias, TypeGuard, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -368,58 +368,129 @@ async def arun(flow: Flow[T]) -> T:
         await turns.take()
         step = _next(flow, _Outcome())
         while not isinstance(step, _End):
-            if _computes(step):
-                step = await _stretch(flow, step)
-                continue
-            try:
-                last = _Outcome(await _aperform(step))
-            except Exception as error:  # noqa: BLE001 - the flow decides, it is thrown in
-                last = _Outcome(error=error)
+            if _is_for_a_thread(step):
+                reached = await _in_thread(flow, step)
+                if not isinstance(reached, _Outcome):
+                    step = reached
+                    continue
+                last = reached
+            else:
+                try:
+                    last = _Outcome(await _aperform(step))
+                except Exception as error:  # noqa: BLE001 - the flow decides, it is thrown in
+                    last = _Outcome(error=error)
             await turns.take()
             step = _next(flow, last)
         value: T = step.value
         return value
     finally:
-        with suppress(ValueError):  # cancelled while a thread drives it: that one closes it, see `_stretch`
+        with suppress(ValueError):  # cancelled while a thread drives it: that one closes it, see `_in_thread`
             flow.close()  # a cancellation is not thrown in: the flow's own `finally` blocks run here
 
 
-def _computes(step: Step | _End) -> TypeGuard[Call]:
-    """Whether a step is a call that only computes, and that nobody can await."""
-    return isinstance(step, Call) and step.inline and _twin(step) is None
+def _is_for_a_thread(step: Step | _End) -> TypeGuard[Call]:
+    """Whether a step is a call that nobody can await."""
+    return isinstance(step, Call) and _twin(step) is None
 
 
-async def _stretch(flow: Flow[Any], call: Call) -> Step | _End:
-    """Drive a flow in one thread for as long as it only computes; a thread for every call would take half the time.
+async def _in_thread(flow: Flow[Any], call: Call) -> Step | _End | _Outcome:
+    """Make a call in a thread, and drive the flow on in there until there is something to await.
+
+    What only computes has a place in the room, which is left for a call that may wait. Where there is none to come back
+    to, the loop goes on with what that call came to. A thread for every call would take half the time of a search.
 
     When this is cancelled the thread ends its call, and closes the flow.
     """
-    cancelled = Event()
+    room = _room_beside(asyncio.get_running_loop())
+    begun, cancelled = Lock(), Event()
 
-    def work() -> Step | _End:
+    def work() -> Step | _End | _Outcome:
         step: Step | _End = call
-        while _computes(step) and not cancelled.is_set():
-            step = _next(flow, _made(step))
-        if cancelled.is_set():
-            flow.close()
-        return step
-
-    async with _room_beside(asyncio.get_running_loop()):
+        inside = call.inline
+        if not begun.acquire(blocking=False):  # cancelled before
+            return step
         try:
-            return await asyncio.to_thread(work)
+            while _is_for_a_thread(step):
+                if inside and not step.inline:
+                    room.leave()
+                    inside = False
+                last = _made(step)
+                if cancelled.is_set():
+                    flow.close()
+                    return step
+                inside = inside or room.enter_at_once()
+                if not inside:
+                    return last
+                step = _next(flow, last)
+            return step
+        finally:
+            if inside:
+                room.leave()
+
+    if call.inline:
+        await room.enter()
+    try:
+        return await asyncio.to_thread(work)
+    except asyncio.CancelledError:
+        cancelled.set()
+        if begun.acquire(blocking=False) and call.inline:  # it waits for a thread yet, and may do so for ever
+            room.leave()
+        raise
+
+
+class _Room:
+    """Places for the threads that compute beside an event loop. They may be left, or taken at once, in any thread."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._lock = Lock()
+
+    async def enter(self) -> None:
+        with self._lock:
+            if self._free:
+                self._free -= 1
+                return
+            turn = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+        try:
+            await turn
         except asyncio.CancelledError:
-            cancelled.set()
+            if turn.done() and not turn.cancelled():
+                self.leave()
             raise
+
+    def enter_at_once(self) -> bool:
+        with self._lock:
+            if not self._free:
+                return False
+            self._free -= 1
+            return True
+
+    def leave(self) -> None:
+        with self._lock:
+            if not self._waiting:
+                self._free += 1
+                return
+            turn = self._waiting.popleft()
+        with suppress(RuntimeError):  # the loop is closed, and with it all that waited
+            turn.get_loop().call_soon_threadsafe(self._let_in, turn)
+
+    def _let_in(self, turn: asyncio.Future[None]) -> None:
+        if turn.done():  # cancelled
+            self.leave()
+        else:
+            turn.set_result(None)
 
 
 _COMPUTING = 2  # threads beside an event loop: more of them fight for the interpreter, and hold up the loop
-_rooms: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()
+_rooms: WeakKeyDictionary[asyncio.AbstractEventLoop, _Room] = WeakKeyDictionary()
 
 
-def _room_beside(loop: asyncio.AbstractEventLoop) -> asyncio.Semaphore:
+def _room_beside(loop: asyncio.AbstractEventLoop) -> _Room:
     room = _rooms.get(loop)
     if room is None:
-        room = _rooms[loop] = asyncio.Semaphore(_COMPUTING)
+        room = _rooms[loop] = _Room(_COMPUTING)
     return room
 
 
