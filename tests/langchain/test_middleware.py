@@ -840,7 +840,7 @@ def test_the_queue_is_bounded_and_a_turn_that_finds_it_full_is_remembered_with_t
 def test_a_full_queue_is_told_where_errors_are_raised(memory: Memory) -> None:
     memory._background.start = lambda: None  # type: ignore[method-assign]
     agent = create_agent(Chatbot(), middleware=[MemoryMiddleware(memory, max_pending=0)])
-    with pytest.raises(LimitError, match="0 turns"):
+    with pytest.raises(LimitError, match="max_pending: 0 adds of user_id='ana'"):
         turn(agent, "I drink tea.", ana())
 
 

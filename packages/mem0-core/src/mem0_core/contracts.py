@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mem0_core.errors import ConfigError, InputError, NotFoundError, StoreError
+from mem0_core.errors import ConfigError, InputError, LimitError, NotFoundError, StoreError
 from mem0_core.filters import Filter, matches, parse_filters
 from mem0_core.ports import Commit, Lease, MemoryStore, MergePlan, Sketch, Turn, VectorIndex
 from mem0_core.records import (
@@ -480,6 +480,21 @@ class MemoryStoreContract:
         assert store.jobs.done(Lease("c", (second,)))
         assert self.take(store, "d") == [run]
         assert [job.state for job in store.jobs.listed()] == ["leased", "leased"]
+
+    def test_no_more_jobs_of_a_scope_wait_than_may(self, store: MemoryStore) -> None:
+        def ask(scope: Scope, most: int) -> int:
+            return store.jobs.put(scope, "remember", at=AT, messages=[Message("user", "more")], most=most)
+
+        self.put(store, "one", "two")
+        self.put(store, "three", scope=BOB)
+        with pytest.raises(LimitError, match="max_pending: 2 adds of user_id='alice'"):
+            ask(ALICE, 2)
+        assert len(store.jobs.listed()) == 3
+        assert [message.content for message in store.talk.before(ALICE, None, limit=9)] == ["one", "two"], (
+            "nothing is kept"
+        )
+        assert ask(ALICE, 3) in {job.row for job in store.jobs.listed(ALICE)}
+        ask(BOB, 2)
 
     def test_what_can_be_done_together_is_leased_together(self, store: MemoryStore) -> None:
         rows = self.put(store, "one", "two", "three")

@@ -571,8 +571,13 @@ class JobQueue(Protocol):
         at: str,
         messages: Sequence[Message] = (),
         options: Mapping[str, Any] | None = None,
+        most: int | None = None,
     ) -> int:
-        """Keep the messages and the job, in one transaction; returns its number."""
+        """Keep the messages and the job, in one transaction; returns its number.
+
+        Raises:
+            LimitError: `most` jobs of the scope, or more, are there already. Nothing is kept.
+        """
         ...
 
     def put_turns(self, scope: Scope, turns: Sequence[Turn], *, mark: tuple[str, int] | None = None) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Literal, NotRequired
 
 from langchain.agents.middleware.types import (
@@ -21,7 +21,6 @@ from mem0_core import (
     AsyncMemory,
     ContextDict,
     InputError,
-    JobDict,
     LimitError,
     Memory,
     ModelError,
@@ -208,8 +207,6 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         request = self._end(state, runtime)
         if request is not None:
             try:
-                if self._background:
-                    self._check_room(self._memory.pending(**_whose(request)))
                 self._runs.remember.invoke(request)
             except _FAILURES as error:
                 return self._kept(state, error)
@@ -220,8 +217,6 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         request = self._end(state, runtime)
         if request is not None:
             try:
-                if self._background:
-                    self._check_room(await self._memory.apending(**_whose(request)))
                 await self._runs.remember.ainvoke(request)
             except _FAILURES as error:
                 return self._kept(state, error)
@@ -237,11 +232,8 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
             return None
         # A turn that another middleware ended before it began for us has no scope yet.
         scope = scope_of(turn) or self._address.resolve(ensure_config(), runtime.context)
-        return remember_request(messages, scope, infer=self._infer, background=self._background)
-
-    def _check_room(self, waiting: Sequence[JobDict]) -> None:
-        if len(waiting) >= self._max_pending:
-            raise LimitError(f"{len(waiting)} turns wait to be learnt from, of {self._max_pending} that may")
+        asked = remember_request(messages, scope, infer=self._infer, background=self._background)
+        return {**asked, "max_pending": self._max_pending} if self._background else asked
 
     def _kept(self, state: AgentState[Any], error: Exception) -> dict[str, Any] | None:
         """After a failure the turn stays open, and the next one of its thread takes it along."""
@@ -266,10 +258,6 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         if self._on_error == "raise":
             raise error
         logger.error("%s could not %s for %s; %s", self._name, what, turn and turn["scope"], then, exc_info=error)
-
-
-def _whose(request: Mapping[str, Any]) -> dict[str, str]:
-    return {axis: request[axis] for axis in ("user_id", "agent_id", "run_id") if axis in request}
 
 
 def _show(turn: Turn, seen: ContextDict) -> None:

@@ -17,7 +17,7 @@ from mem0_core.stores.postgres_rows import exact_of, ids_of, part_of, scope_of, 
 from mem0_core.stores.postgres_session import Database, Steps, ask, change, every, hold, reads, within, writes
 from mem0_core.stores.postgres_talk import MESSAGE, insert_messages, message_of
 from mem0_core.stores.postgres_text import from_json, to_json
-from mem0_core.stores.truth import alike
+from mem0_core.stores.truth import alike, check_room
 
 __all__ = ["PostgresJobs", "erase_jobs", "finish", "put"]
 
@@ -55,9 +55,15 @@ class PostgresJobs:
         at: str,
         messages: Sequence[Message] = (),
         options: Mapping[str, Any] | None = None,
+        most: int | None = None,
     ) -> Steps[int]:
         yield from within(scope)
         yield from hold(part_of(scope))
+        if most is not None:
+            where, values = scope_sql(scope, "j")
+            sql = f"SELECT count(*) FROM (SELECT 1 FROM jobs AS j WHERE {where} LIMIT %s) AS counted"
+            [(waiting,)] = yield from ask(sql, (*values, most))
+            check_room(waiting, most, scope)
         return (yield from put(scope, kind, at=at, messages=messages, options=options))
 
     put, aput = writes(_put)

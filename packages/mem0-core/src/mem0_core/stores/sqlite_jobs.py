@@ -14,7 +14,7 @@ from mem0_core.records import Message, Scope
 from mem0_core.stores.sqlite_messages import MESSAGE, insert_messages, message_of
 from mem0_core.stores.sqlite_rows import SAME_SCOPE, exact_ids, ids_of, marks, scope_of, scope_sql, set_mark, to_json
 from mem0_core.stores.sqlite_vectors import Reader
-from mem0_core.stores.truth import alike
+from mem0_core.stores.truth import alike, check_room
 
 __all__ = ["SQLiteJobs", "erase_jobs", "finish", "put"]
 
@@ -45,8 +45,13 @@ class SQLiteJobs:
         at: str,
         messages: Sequence[Message] = (),
         options: Mapping[str, Any] | None = None,
+        most: int | None = None,
     ) -> int:
         with self._write() as db:
+            if most is not None:
+                where, values = scope_sql(scope)
+                sql = f"SELECT count(*) FROM (SELECT 1 FROM jobs WHERE {where} LIMIT ?)"
+                check_room(db.execute(sql, (*values, most)).fetchone()[0], most, scope)
             return put(db, scope, kind, at=at, messages=messages, options=options)
 
     def put_turns(self, scope: Scope, turns: Sequence[Turn], *, mark: tuple[str, int] | None = None) -> list[int]:

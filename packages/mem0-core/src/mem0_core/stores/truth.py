@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from mem0_core.errors import StoreError
+from mem0_core.errors import LimitError, StoreError
 from mem0_core.ports import Job
 from mem0_core.records import (
     Axis,
@@ -36,6 +36,7 @@ __all__ = [
     "Placed",
     "aims_at",
     "alike",
+    "check_room",
     "chunks",
     "digests_of",
     "history_row",
@@ -68,6 +69,13 @@ Placed = tuple[int, MemoryItem]
 @lru_cache(maxsize=4096)
 def scope_of(user_id: str | None, agent_id: str | None, run_id: str | None) -> Scope:
     return Scope(user_id, agent_id, run_id)  # cached: the rows of one search mostly share theirs
+
+
+def check_room(waiting: int, most: int, scope: Scope) -> None:
+    """Refuse a job where as many of its scope wait as may (LimitError)."""
+    if waiting >= most:
+        whose = ", ".join(f"{axis}={value!r}" for axis, value in scope.ids.items())
+        raise LimitError(f"max_pending: {waiting} adds of {whose} wait to be learnt from, {most} allowed")
 
 
 def ids_of(scope: Scope) -> tuple[str | None, str | None, str | None]:

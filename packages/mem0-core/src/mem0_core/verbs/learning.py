@@ -57,6 +57,7 @@ class Learning(Wired):
         ttl: timedelta | float | None = None,
         dry_run: bool = False,
         background: bool = False,
+        max_pending: int | None = None,
     ) -> Flow[AddResult]:
         """Learn from a conversation: what is new is added, what changed is updated, what no longer holds is deleted.
 
@@ -76,6 +77,7 @@ class Learning(Wired):
             dry_run: tell what would change, and change nothing.
             background: keep the messages, durably, and return; a worker learns from them. Searches see them at once.
                 The result holds nothing but ``job_id``: see `pending`, `flush` and `retry`.
+            max_pending: with `background`, how many adds of the scope may wait when this one comes.
 
         Returns:
             ``results`` (each with ``event`` ADD, UPDATE, DELETE or NONE), ``relations`` (those that began to hold
@@ -108,7 +110,7 @@ class Learning(Wired):
             dry_run=dry_run,
         )
         if background:
-            job = yield from self._put_off(request)
+            job = yield from self._put_off(request, max_pending)
             put = AddResult(
                 results=[],
                 relations=relations_dict(()),
@@ -207,7 +209,7 @@ class Learning(Wired):
             result["pending"] = list(done.pending)
         return result
 
-    def _put_off(self, request: Request) -> Flow[str]:
+    def _put_off(self, request: Request, most: int | None) -> Flow[str]:
         """Keep a request for later, and see that somebody is there to do it."""
         if request.dry_run:
             raise InputError("dry_run and background: nothing would be done, later")
@@ -218,6 +220,7 @@ class Learning(Wired):
             at=request.at,
             messages=heard(request.messages),
             options=options_of(request),
+            most=most,
         )
         yield from do(self._background.start)
         return str(job)
