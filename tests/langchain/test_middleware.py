@@ -29,7 +29,8 @@ from langchain_core.messages import (
     SystemMessage,
     ToolMessage,
 )
-from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables import RunnableConfig, RunnableLambda
+from langchain_core.tracers.context import collect_runs
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.graph.state import CompiledStateGraph
@@ -903,3 +904,21 @@ def test_runs_carry_inputs_outputs_tokens_tags_and_metadata(tmp_path: Path, mode
     model = watch.runs["mem0.facts"]
     assert model["parent"] == "mem0.remember", "what the memory asks of a model is a part of remembering"
     assert "nostream" in model["tags"]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_who_listens_from_outside_of_the_agent_sees_its_runs(memory: Memory, mode: Mode) -> None:
+    agent = create_agent(Chatbot(), middleware=[at_once(memory)])
+    with collect_runs() as collected:
+        turn(agent, "I drink tea.", ana(), mode)
+    assert {"mem0.recall", "mem0.remember"} <= {run.name for run in collected.traced_runs}
+
+
+@pytest.mark.parametrize("mode", MODES[:2])
+def test_where_nobody_listens_there_are_no_runs(memory: Memory, monkeypatch: pytest.MonkeyPatch, mode: Mode) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(RunnableLambda, "invoke", lambda self, *_, **__: made.append(self.name))
+    monkeypatch.setattr(RunnableLambda, "ainvoke", lambda self, *_, **__: made.append(self.name))
+    turn(create_agent(Chatbot(), middleware=[at_once(memory)]), "I drink tea.", ana(), mode)
+    assert not made
+    assert ("user", "I drink tea.") in kept(memory)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
-from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, ensure_config
+from langchain_core.runnables.config import get_callback_manager_for_config
 from langgraph.constants import TAG_NOSTREAM
 
 from mem0_core import AddResult, AsyncMemory, ContextDict, Memory, MemoryDict, Scope
 from mem0_langchain.convert import as_memory, found
 
 __all__ = ["MemoryRuns", "as_ids", "recall_request", "remember_request"]
+
+T = TypeVar("T")
 
 logger = logging.getLogger("mem0_langchain")
 
@@ -28,16 +31,9 @@ class MemoryRuns:
 
     def __init__(self, memory: Memory | AsyncMemory) -> None:
         self._memory = as_memory(memory)
-        # The tag reaches the models the memory calls, should they be LangChain's: what they write is not the reply.
-        self.recall: Runnable[dict[str, Any], list[MemoryDict]] = RunnableLambda(
-            self._recall, self._arecall, name="mem0.recall"
-        ).with_config(tags=[TAG_NOSTREAM])
-        self.context: Runnable[dict[str, Any], ContextDict] = RunnableLambda(
-            self._context, self._acontext, name="mem0.recall"
-        ).with_config(tags=[TAG_NOSTREAM])
-        self.remember: Runnable[dict[str, Any], AddResult] = RunnableLambda(
-            self._remember, self._aremember, name="mem0.remember"
-        ).with_config(tags=[TAG_NOSTREAM])
+        self.recall = _Run("mem0.recall", self._recall, self._arecall)
+        self.context = _Run("mem0.recall", self._context, self._acontext)
+        self.remember = _Run("mem0.remember", self._remember, self._aremember)
 
     def _recall(self, request: dict[str, Any]) -> list[MemoryDict]:
         return found(self._memory.search(**request))
@@ -56,6 +52,29 @@ class MemoryRuns:
 
     async def _aremember(self, request: dict[str, Any]) -> AddResult:
         return _reported(await self._memory.aadd(**request))
+
+
+class _Run(Generic[T]):
+    """A call to a memory, a run where there is somebody to see it: to be one takes up to half a millisecond."""
+
+    def __init__(
+        self, name: str, call: Callable[[dict[str, Any]], T], acall: Callable[[dict[str, Any]], Awaitable[T]]
+    ) -> None:
+        self._call, self._acall = call, acall
+        # The tag reaches the models the memory calls, should they be LangChain's: what they write is not the reply.
+        self._run: Runnable[dict[str, Any], T] = RunnableLambda(call, acall, name=name).with_config(tags=[TAG_NOSTREAM])
+
+    def invoke(self, request: dict[str, Any], config: RunnableConfig | None = None) -> T:
+        return self._run.invoke(request, config) if _is_seen(config) else self._call(request)
+
+    async def ainvoke(self, request: dict[str, Any], config: RunnableConfig | None = None) -> T:
+        return await (self._run.ainvoke(request, config) if _is_seen(config) else self._acall(request))
+
+
+def _is_seen(config: RunnableConfig | None) -> bool:
+    """Whether a run would be told to anybody: to handlers of the run around it, or of the context, as tracers are."""
+    callbacks = get_callback_manager_for_config(ensure_config(config))
+    return bool(callbacks.handlers or callbacks.inheritable_handlers)
 
 
 def recall_request(
