@@ -62,7 +62,6 @@ _ALIKE = 2e-3  # half precision moves a coordinate by less
 _FEW = 256  # a search among at most so many rows of a flat partition looks at nothing else
 _QUANTIZED = 8_000, 40_000  # flat partitions of so many vectors are quantized: more are about to be a graph
 _QUANTIZED_STEP = 2_000  # vectors quantized before one search, so that none waits for all of them
-_LATE = 256  # the latest vectors, which are looked at in full, since to quantize one takes as long as to do many
 _IN_FULL = 15  # searches that scan all in full after one that was quantized in vain
 _SUFFIXES = {".json", ".hnsw", ".rows", ".seal"}
 
@@ -445,13 +444,9 @@ class _Vectors:
         places = np.asarray([self._places[row] for row in live.tolist()], dtype=np.int64)
         return live, self._index.reconstruct_batch(places)
 
-    def _wanted(self, only: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-        """Which places a search may find."""
-        return np.isin(self._rows, only) if only is not None else self._rows >= 0
-
-    @staticmethod
-    def _selector(wanted: NDArray[np.bool_]) -> Any:
-        """These places, as FAISS takes them; None for all."""
+    def _selector(self, only: NDArray[np.int64] | None) -> Any:
+        """The places a search may find, as FAISS takes them; None for all."""
+        wanted = np.isin(self._rows, only) if only is not None else self._rows >= 0
         return None if wanted.all() else _faiss().IDSelectorBitmap(np.packbits(wanted, bitorder="little"))
 
     def _rows_at(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -474,6 +469,9 @@ class _Flat(_Vectors):
         return self._count * (self.dims * 2 + 100) + quantized
 
     def replace(self, rows: NDArray[np.int64], vectors: NDArray[np.float32], removed: Iterable[int]) -> None:
+        is_up_to_date = self._quantized is not None and self._quantized.count == self._count
+        if is_up_to_date and 0 < len(rows) <= _QUANTIZED_STEP:
+            self._quantize(vectors)  # from here they need not be read again
         super().replace(rows, vectors, removed)
         if self.dead_share > _DEAD_SHARE:
             self._compact()
@@ -491,7 +489,9 @@ class _Flat(_Vectors):
         k = min(k, self.live)
         if only is None and (found := self._search_quantized(queries, k, threshold)) is not None:
             return found
-        return self._scanned(queries, k, self._wanted(only))
+        selector = self._selector(only)
+        scores, places = self._index.search(queries, k, params=selector and _faiss().SearchParameters(sel=selector))
+        return _pairs(scores, self._rows_at(places))
 
     def _search_quantized(self, queries: NDArray[np.float32], k: int, threshold: float | None) -> Found | None:
         """What a scan of all in full would find, from the threshold on; None where it takes that."""
@@ -501,38 +501,31 @@ class _Flat(_Vectors):
             return None
         found, lowest = [], -np.inf if threshold is None else threshold
         for query in queries:
-            places = quantized.candidates(query, k, self._rows, lowest)
-            if places is None:  # the next searches will hardly fare better
+            best = quantized.best(query, k, self._rows, self._index.reconstruct_batch, lowest)
+            if best is None:  # the next searches will hardly fare better
                 self._in_full = _IN_FULL
                 return None
-            wanted = np.zeros(len(self._rows), dtype=np.bool_)
-            wanted[places] = True
-            wanted[quantized.count :] = self._rows[quantized.count :] >= 0
-            found += self._scanned(query[None], k, wanted)
+            found.append(list(zip(self._rows[best[0]].tolist(), best[1].tolist(), strict=True)))
         return found
 
-    def _scanned(self, queries: NDArray[np.float32], k: int, wanted: NDArray[np.bool_]) -> Found:
-        """The k nearest of those at the places that are `wanted`, all of which are looked at in full."""
-        selector = self._selector(wanted)
-        scores, places = self._index.search(queries, k, params=selector and _faiss().SearchParameters(sel=selector))
-        return _pairs(scores, self._rows_at(places))
-
     def _followed(self) -> QuantizedVectors | None:
-        """The vectors quantized, all but the latest; None where that does not pay or cannot be, or takes long yet."""
+        """The vectors quantized; None where that does not pay or cannot be, and until it has come to its end."""
         if self._plain or not _QUANTIZED[0] <= self.live <= _QUANTIZED[1]:
             return None
         if self._quantized is None:
             self._quantized = QuantizedVectors(self.dims)
         done = self._quantized.count
-        late = len(self._rows) - done
-        if late > _LATE:
-            vectors = self._index.reconstruct_n(done, min(late, _QUANTIZED_STEP))
-            self._plain = not QuantizedVectors.can_hold(vectors)
-            if self._plain:
-                self._quantized = None
-                return None
+        if done < self._count:
+            self._quantize(self._index.reconstruct_n(done, min(self._count - done, _QUANTIZED_STEP)))
+        return self._quantized if self._quantized is not None and self._quantized.count == self._count else None
+
+    def _quantize(self, vectors: NDArray[np.float32]) -> None:
+        """Let those that are quantized go on with these."""
+        assert self._quantized is not None
+        if QuantizedVectors.can_hold(vectors):
             self._quantized.add(vectors)
-        return self._quantized if late <= _QUANTIZED_STEP else None
+        else:
+            self._plain, self._quantized = True, None
 
 
 class _Graph(_Vectors):
@@ -555,7 +548,7 @@ class _Graph(_Vectors):
         self, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None, threshold: float | None
     ) -> Found:
         breadth = max(_SEARCH_BREADTH, 2 * min(k, self.live))
-        selector = self._selector(self._wanted(only))
+        selector = self._selector(only)
         params = _faiss().SearchParametersHNSW(efSearch=breadth, sel=selector)
         scores, places = self._index.search(queries, min(k, self.live), params=params)
         return _pairs(scores, self._rows_at(places))

@@ -14,6 +14,7 @@ half precision has: a third of the time of a scan, or less where memory is what 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -32,12 +33,13 @@ _SURE = 4  # standard deviations: three vectors in a hundred thousand err by mor
 _FEWEST_DIMS = 128  # with fewer, coordinates of a random direction are not normal enough
 _LONGEST = 1.01  # norm; a longer vector goes beyond the steps
 _CHUNK = 250  # vectors rounded at once, which a processor's cache can hold
-_LIKELY = 512  # vectors that a search takes to be near, at least
-_WORTH = 8  # times as many vectors as that have to be there
+_LATE = 256  # vectors that wait for one another, since to add them takes as long for one as for all
+_LIKELY = 256  # vectors that a search takes to be near, at least
+_FIRST = 2  # times as many of them as are wanted are read in full to begin with
 
 
 class QuantizedVectors:
-    """Vectors of norm 1, or less, by place: as they come."""
+    """Vectors of norm 1, or less, by place: as they come. The latest are kept as they are."""
 
     def __init__(self, dims: int) -> None:
         import faiss
@@ -50,6 +52,8 @@ class QuantizedVectors:
         self._form.is_trained = True
         self._codes = np.empty((0, dims // 2), dtype=np.uint8)
         self._index: Any = None
+        self._late = np.empty((_LATE, dims), dtype=np.float32)
+        self._waiting = 0  # how many of them there are
 
     @staticmethod
     def can_hold(vectors: NDArray[np.float32]) -> bool:
@@ -60,14 +64,76 @@ class QuantizedVectors:
 
     @property
     def count(self) -> int:
-        return len(self._codes)
+        return len(self._codes) + self._waiting
 
     @property
     def nbytes(self) -> int:
-        return 2 * self._codes.nbytes
+        return 2 * self._codes.nbytes + self._late.nbytes
 
     def add(self, vectors: NDArray[np.float32]) -> None:
-        """Add vectors at the places after the last: some 2 ms where there are 10,000, for one as for many."""
+        """Add vectors at the places after the last."""
+        if self._waiting + len(vectors) > _LATE:
+            self._pack(np.concatenate([self._late[: self._waiting], vectors]))
+            self._waiting = 0
+        else:
+            self._late[self._waiting : self._waiting + len(vectors)] = vectors
+            self._waiting += len(vectors)
+
+    def best(
+        self,
+        query: NDArray[np.float32],
+        k: int,
+        rows: NDArray[np.int64],
+        vectors_at: Callable[[NDArray[np.int64]], NDArray[np.float32]],
+        threshold: float = -math.inf,
+    ) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
+        """The places of the k vectors nearest to a query, of a cosine of `threshold` or more; and these, best first.
+
+        None where more are about as near than it pays to look at one by one; see `affords`.
+
+        Args:
+            rows: what stands at each place; where that is negative the vector is dead, and not found.
+            vectors_at: the vectors at some places, in full.
+        """
+        length = float(np.linalg.norm(query))
+        likely, estimates = self._likely(query, _likely_count(k))
+        first = likely[: min(_FIRST * k, np.count_nonzero(estimates > self._at_least(threshold, length)))]
+        late = np.arange(len(self._codes), self.count)
+        places = np.concatenate([late, first])
+        cosines = np.concatenate([self._late[: len(late)] @ query, vectors_at(first) @ query])
+        cosines[rows[places] < 0] = -np.inf
+        kth = float(np.partition(cosines, -k)[-k]) if len(cosines) >= k else -math.inf
+        floor = self._at_least(max(kth, threshold), length)
+        if estimates[-1] >= floor and len(likely) < len(self._codes):  # there may be more like it
+            return None
+        more = likely[len(first) : np.count_nonzero(estimates > floor)]
+        if len(more):
+            places, cosines = np.concatenate([places, more]), np.concatenate([cosines, vectors_at(more) @ query])
+            cosines[rows[places] < 0] = -np.inf
+        order = np.argsort(-cosines, kind="stable")[:k]
+        order = order[cosines[order] >= max(threshold, -_LONGEST * length)]
+        return places[order], cosines[order]
+
+    @staticmethod
+    def affords(k: int, among: int) -> bool:
+        """Whether `best` takes less than a scan of `among` vectors."""
+        return 8 * _likely_count(k) <= among
+
+    def _at_least(self, score: float, length: float) -> float:
+        """The least that an estimate is of a score, of a query so long."""
+        along = score * score
+        spread = math.sqrt((max(0.0, length * length - along) * _ASIDE + along * _ALONG) / self._dims)
+        return score - _SURE * spread
+
+    def _likely(self, query: NDArray[np.float32], count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """The places of vectors that look near, and estimates of their cosines, best first."""
+        if self._index is None:
+            return np.empty(0, dtype=np.int64), np.full(1, -np.inf, dtype=np.float32)
+        scores, places = self._index.search(self._rotation.turn(query[None]), min(count, len(self._codes)))
+        return places[0], scores[0] / _KEPT
+
+    def _pack(self, vectors: NDArray[np.float32]) -> None:
+        """Round vectors, and put all that are rounded in the order of a fast scan: some 2 ms for 10,000."""
         import faiss
 
         codes = [self._rounded(vectors[start : start + _CHUNK]) for start in range(0, len(vectors), _CHUNK)]
@@ -76,42 +142,6 @@ class QuantizedVectors:
         self._form.ntotal = len(self._codes)
         self._index = faiss.IndexPQFastScan(self._form)
         self._form.codes.clear()
-
-    def candidates(
-        self, query: NDArray[np.float32], k: int, rows: NDArray[np.int64], threshold: float = -math.inf
-    ) -> NDArray[np.int64] | None:
-        """The places where the k vectors nearest to a query can be, of those whose cosine is `threshold` or more.
-
-        None where too many are about as near for a look at each to pay; see `affords`.
-
-        Args:
-            rows: what stands at each place; where that is negative the vector is dead, and not found.
-        """
-        places, estimates = self._likely(query, _likely_count(k))
-        living = rows[places] >= 0
-        nearest = estimates[living][:k]
-        length = float(np.linalg.norm(query))
-        kth = self._at_least(float(nearest[-1]), length) if len(nearest) == k else -math.inf
-        floor = self._at_least(max(kth, threshold), length)
-        if estimates[-1] >= floor and len(places) < self.count:
-            return None
-        return places[living & (estimates >= floor)]
-
-    @staticmethod
-    def affords(k: int, among: int) -> bool:
-        """Whether `candidates`, and to look at each of them, takes less than a scan of `among` vectors."""
-        return _WORTH * _likely_count(k) <= among
-
-    def _at_least(self, score: float, length: float) -> float:
-        """The least that an estimate is of a score, or a score of which this is an estimate, for a query so long."""
-        along = score * score
-        spread = math.sqrt((max(0.0, length * length - along) * _ASIDE + along * _ALONG) / self._dims)
-        return score - _SURE * spread
-
-    def _likely(self, query: NDArray[np.float32], count: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """The places of vectors that look near, and estimates of their cosines, best first."""
-        scores, places = self._index.search(self._rotation.turn(query[None]), min(count, len(self._codes)))
-        return places[0], scores[0] / _KEPT
 
     def _rounded(self, vectors: NDArray[np.float32]) -> NDArray[np.uint8]:
         """(n, dims / 2): the step that each coordinate is on, two in a byte."""
