@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import signal
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -77,3 +79,11 @@ def events(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 def hear_interrupts() -> None:
     """For `subprocess`, as ``preexec_fn``: a run in the background ignores Ctrl-C, and what it starts inherits that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def run_python(code: str, *args: object, env: dict[str, str] | None = None) -> str:
+    """What another process prints, which has to end well."""
+    command = [sys.executable, "-c", code, *map(str, args)]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
+    assert result.returncode == 0, result.stderr
+    return result.stdout

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import json
 import math
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tests.support import run_python
 
 __all__ = [
     "MARKERS",
@@ -25,7 +25,6 @@ __all__ = [
     "in_half_precision",
     "oracle",
     "random_weights",
-    "run_python",
     "tokenise",
     "write_folder",
     "write_foreign",
@@ -222,14 +221,6 @@ def oracle(
     weights = random_weights() if weights is None else weights
     kwargs = {"heads": 3, "eps": 1e-6, **kwargs}
     return np.array([forward(weights, tokenise(folder, text, limit), **kwargs) for text in texts])
-
-
-def run_python(code: str, *args: object, env: dict[str, str] | None = None) -> str:
-    """What another process prints, which has to end well."""
-    command = [sys.executable, "-c", code, *map(str, args)]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
-    assert result.returncode == 0, result.stderr
-    return result.stdout
 
 
 def embedded_in_a_forked_child(embedder: type, folder: Path, cache: Path) -> str:

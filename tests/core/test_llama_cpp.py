@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -19,7 +17,7 @@ from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.llama_cpp import LlamaCppChat, gguf_file
 from mem0_core.ports import ChatModel, Reply
 from tests.blocked_sockets import no_network
-from tests.support import MODES, Driven, Mode, open_memory
+from tests.support import MODES, Driven, Mode, open_memory, run_python
 from tests.tiny_models import ASKED, TOOLS, TinyFacts, check_calls, save_gguf
 
 HERE = all(importlib.util.find_spec(name) is not None for name in ("llama_cpp", "gguf"))
@@ -217,5 +215,5 @@ def test_nothing_is_imported_until_it_is_used_and_the_missing_library_is_named()
         "try: model.complete([{'role': 'user', 'content': 'a'}], task='facts')\n"
         "except ImportError as error: print(error)"
     )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == str(MissingExtra("llama-cpp-python", "gguf"))
+    told = run_python(code)
+    assert told.strip() == str(MissingExtra("llama-cpp-python", "gguf"))

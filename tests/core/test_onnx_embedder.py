@@ -23,6 +23,7 @@ from mem0_core.models import bert, local_embedder
 from mem0_core.models.folder import MINILM_SHA256
 from mem0_core.models.onnx import OnnxEmbedder
 from mem0_core.ports import Embedder
+from tests.support import run_python
 from tests.tiny_bert import (
     TEXTS,
     WORDS,
@@ -30,7 +31,6 @@ from tests.tiny_bert import (
     in_half_precision,
     oracle,
     random_weights,
-    run_python,
     tokenise,
     write_folder,
     write_foreign,

@@ -21,6 +21,7 @@ from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.onnx import OnnxEmbedder
 from mem0_core.models.openvino_embedder import OpenVinoEmbedder
 from mem0_core.ports import Embedder
+from tests.support import run_python
 from tests.tiny_bert import (
     TEXTS,
     WORDS,
@@ -28,7 +29,6 @@ from tests.tiny_bert import (
     in_half_precision,
     oracle,
     random_weights,
-    run_python,
     tokenise,
     write_folder,
     write_foreign,

@@ -6,8 +6,6 @@ import importlib.util
 import json
 import logging
 import math
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,6 +21,7 @@ from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.rerankers import CROSS_ENCODER, INSTRUCTION, TransformersReranker
 from mem0_core.ports import Reranker
 from mem0_core.testing import HashEmbedder
+from tests.support import run_python
 
 HERE = importlib.util.find_spec("sentence_transformers") is not None
 needs_library = pytest.mark.skipif(not HERE, reason="sentence-transformers is not installed (nox -s tests_torch)")
@@ -563,6 +562,6 @@ def test_nothing_is_imported_until_it_is_used_and_a_missing_library_is_named() -
         "    try: reranker.score('q', ['a'])\n"
         "    except ImportError as error: print(error)"
     )
-    result: Any = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    told = run_python(code)
     libraries = ("sentence-transformers", "transformers", "huggingface-hub")
-    assert result.stdout.splitlines() == [str(MissingExtra(name, "sentence-transformers")) for name in libraries]
+    assert told.splitlines() == [str(MissingExtra(name, "sentence-transformers")) for name in libraries]

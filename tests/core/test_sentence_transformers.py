@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -17,6 +14,7 @@ from mem0_core.config import build
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.sentence_transformers import SentenceTransformerEmbedder
 from mem0_core.ports import Embedder
+from tests.support import run_python
 from tests.tiny_models import byte_tokenizer
 
 HERE = importlib.util.find_spec("sentence_transformers") is not None
@@ -172,5 +170,5 @@ def test_nothing_is_imported_until_it_is_used_and_a_missing_library_is_named() -
         "try: embedder.embed(['a'])\n"
         "except ImportError as error: print(error)"
     )
-    result: Any = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert str(MissingExtra("sentence-transformers", "sentence-transformers")) in result.stdout
+    told = run_python(code)
+    assert str(MissingExtra("sentence-transformers", "sentence-transformers")) in told

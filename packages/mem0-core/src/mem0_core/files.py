@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["replacing"]
+from mem0_core.errors import InputError
+
+__all__ = ["check_free", "replacing"]
+
+
+def check_free(path: Path, overwrite: bool) -> None:
+    """Refuse to write where something lies already (InputError), unless that may be overwritten."""
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} exists already; say that it may be overwritten, or name another")
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from typing import Any, TextIO
 
 from mem0_core.care import Care
 from mem0_core.errors import InputError
-from mem0_core.files import replacing
+from mem0_core.files import check_free, replacing
 from mem0_core.records import Scope
 
 __all__ = ["FORMAT", "VERSION", "Exported", "export_csv", "export_jsonl", "is_export", "lines", "read_export"]
@@ -156,8 +156,7 @@ def _json(record: Mapping[str, Any]) -> str:
 @contextmanager
 def _writing(path: Path, overwrite: bool) -> Iterator[TextIO]:
     """A file that takes its place when all of it is written."""
-    if path.exists() and not overwrite:
-        raise InputError(f"{path} exists already; say that it may be overwritten, or name another")
+    check_free(path, overwrite)
     try:
         with replacing(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
             yield file

@@ -66,13 +66,11 @@ class LlamaCppChat(LocalChat):
         seed: int | None = None,
         options: dict[str, Any] | None = None,
     ) -> None:
-        for name, number in (("context", context), ("threads", threads)):
-            if number is not None and number < 1:
-                raise ConfigError(f"{name} must be at least 1, not {number}")
+        if threads is not None and threads < 1:
+            raise ConfigError(f"threads must be at least 1, not {threads}")
         if chat_template is not None and chat_format is not None:
             raise ConfigError("chat_template and chat_format are two ways to say one thing: give one")
-        super().__init__(os.fspath(model), max_tokens=max_tokens, temperature=temperature, seed=seed)
-        self._context = context
+        super().__init__(os.fspath(model), max_tokens=max_tokens, temperature=temperature, seed=seed, context=context)
         self._threads = threads
         self._gpu_layers = gpu_layers
         self._chat_template = chat_template

@@ -58,16 +58,22 @@ class LocalChat(ABC):
         max_tokens: how long an answer may become; less where the context ends before.
         temperature: 0 takes the likeliest token each time.
         seed: makes answers that are drawn repeatable.
+        context: tokens that question and answer may take together; None for as many as the model says.
     """
 
     supports = frozenset({"schema", "tools"})
 
-    def __init__(self, source: str, *, max_tokens: int, temperature: float, seed: int | None) -> None:
+    def __init__(
+        self, source: str, *, max_tokens: int, temperature: float, seed: int | None, context: int | None
+    ) -> None:
         if max_tokens < 1:
             raise ConfigError(f"max_tokens must be at least 1, not {max_tokens}")
         if temperature < 0:
             raise ConfigError(f"temperature must be at least 0, not {temperature}")
+        if context is not None and context < 1:
+            raise ConfigError(f"context must be at least 1, not {context}")
         self._source = source
+        self._context = context
         self._max_tokens = max_tokens
         self._temperature = temperature
         self._seed = seed

@@ -60,11 +60,8 @@ class TransformersChat(LocalChat):
         seed: int | None = None,
         model_kwargs: Mapping[str, Any] | None = None,
     ) -> None:
-        if context is not None and context < 1:
-            raise ConfigError(f"context must be at least 1, not {context}")
-        super().__init__(os.fspath(model), max_tokens=max_tokens, temperature=temperature, seed=seed)
+        super().__init__(os.fspath(model), max_tokens=max_tokens, temperature=temperature, seed=seed, context=context)
         self._device = device
-        self._context = context
         self._chat_template = chat_template
         self._template_options = {"enable_thinking": False, **(template_options or {})}
         self._model_kwargs = dict(model_kwargs or {})

@@ -18,7 +18,7 @@ from mem0_core import migration
 from mem0_core.archive import Records
 from mem0_core.care import Progress
 from mem0_core.errors import InputError, StoreError
-from mem0_core.files import replacing
+from mem0_core.files import check_free, replacing
 from mem0_core.ports import MemoryStore
 from mem0_core.stores.sqlite import SQLiteStore
 from mem0_core.stores.sqlite_care import as_one_file, check_file, copy_file, restore_file
@@ -110,8 +110,7 @@ def _checked(source: Path) -> int:
 
 
 def _target(path: Path, overwrite: bool) -> Path:
-    if path.exists() and not overwrite:
-        raise InputError(f"{path} exists already; say that it may be overwritten, or name another")
+    check_free(path, overwrite)
     if path.is_dir():
         raise InputError(f"{path} is a folder")
     return path
