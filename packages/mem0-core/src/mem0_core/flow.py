@@ -410,18 +410,19 @@ async def _in_thread(flow: Flow[Any], call: Call) -> Step | _End | _Outcome:
         if not begun.acquire(blocking=False):  # cancelled before
             return step
         try:
-            while _is_for_a_thread(step):
+            while _is_for_a_thread(step) and not cancelled.is_set():
                 if inside and not step.inline:
                     room.leave()
                     inside = False
                 last = _made(step)
                 if cancelled.is_set():
-                    flow.close()
-                    return step
+                    break
                 inside = inside or room.enter_at_once()
                 if not inside:
                     return last
                 step = _next(flow, last)
+            if cancelled.is_set():
+                flow.close()
             return step
         finally:
             if inside:
