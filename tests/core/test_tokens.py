@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
+from mem0_core import tokens
 from mem0_core.models.openai import OpenAIChat
 from mem0_core.tokens import counter_for, estimated_tokens
 
@@ -127,6 +128,12 @@ def test_the_estimate_is_not_far_above_either(cached: Path, kind: str) -> None:
 
 def test_an_empty_text_takes_no_tokens() -> None:
     assert estimated_tokens("") == 0
+
+
+@given(st.text('ab1 .\n\t\x1c\x7f{"', max_size=60) | st.text(st.characters(max_codepoint=127)))
+def test_ascii_is_counted_as_any_text_is(text: str) -> None:
+    assert len(text.translate(tokens._BUT_SIGNS)) == len(tokens._SIGN.findall(text))
+    assert tokens._ascii_blanks(text) == len(tokens._BLANK.findall(text))
 
 
 @given(st.text(), st.text())

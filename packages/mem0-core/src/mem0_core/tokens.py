@@ -28,7 +28,12 @@ _RUN = re.compile(r"[A-Za-z0-9]+")
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _SIGN = re.compile(r"[!-/:-@\[-`{-~]")
 _BLANK = re.compile(r"[^\S ]| {2,16}| (?=[0-9])")  # a single space belongs to the word after it, if that is one
+_BEFORE_DIGIT = re.compile(r" [0-9]")
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
+
+# Of ASCII, what `str.translate` deletes: that is how single letters are counted fastest.
+_BUT_SIGNS = {code: None for code in range(128) if not _SIGN.match(chr(code))}
+_BUT_BREAKS = {code: None for code in range(128) if chr(code) == " " or not _BLANK.match(chr(code))}
 
 # In hundredths of a token, so that sums are exact.
 _TOKEN = 100
@@ -68,10 +73,19 @@ _BEGINS = [first for first, _ in _SCRIPTS]
 def estimated_tokens(text: str) -> int:
     """About how many tokens a text takes; rather too many."""
     total = sum(map(_of_run, _RUN.findall(text)))
-    total += _TOKEN * len(_BLANK.findall(text)) + _PER_SIGN * len(_SIGN.findall(text))
-    if not text.isascii():
+    if text.isascii():
+        total += _PER_SIGN * len(text.translate(_BUT_SIGNS)) + _TOKEN * _ascii_blanks(text)
+    else:
+        total += _PER_SIGN * len(_SIGN.findall(text)) + _TOKEN * len(_BLANK.findall(text))
         total += sum(map(_of_letter, _FOREIGN.findall(text)))
     return -(-total // _TOKEN)
+
+
+def _ascii_blanks(text: str) -> int:
+    """What `_BLANK` finds, in a quarter of the time."""
+    if "  " in text:
+        return len(_BLANK.findall(text))
+    return len(text.translate(_BUT_BREAKS)) + len(_BEFORE_DIGIT.findall(text))
 
 
 @lru_cache(maxsize=65_536)  # the words of one language come up again and again
