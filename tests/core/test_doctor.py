@@ -16,6 +16,7 @@ import pytest
 from mem0_core import Memory
 from mem0_core.cli import main
 from mem0_core.errors import ConfigError
+from mem0_core.stores import table_care
 from mem0_core.stores.postgres import PostgresStore
 from mem0_core.stores.sqlite_care import torn_log
 from mem0_core.testing import HashEmbedder
@@ -362,6 +363,25 @@ def test_a_store_that_is_being_written_is_not_called_broken(tmp_path: Path, trut
         finally:
             stop.set()
             writer.join()
+
+
+def test_the_first_memory_may_come_while_the_doctor_looks(
+    tmp_path: Path, truth: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is said of the embedder, and the vectors, are read one after the other, but as of one moment."""
+    told = table_care._space
+
+    with open_memory(tmp_path, config={"vector_store": {"provider": "faiss"}, **truth}) as memory:
+
+        def written_meanwhile(tables: table_care.Tables) -> tuple[str, int] | None:
+            space = told(tables)
+            memory.add("I met Ben.", user_id="ann")
+            return space
+
+        monkeypatch.setattr(table_care, "_space", written_meanwhile)
+        assert memory.doctor(mend=False)["findings"] == []
+        monkeypatch.undo()
+        assert len(memory.get_all(user_id="ann")["results"]) == 1
 
 
 def test_a_flipped_byte_in_the_log_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -106,7 +106,7 @@ class TableCare:
     # --- what is wrong -----------------------------------------------------------------------------------------------
 
     def flaws(self) -> list[Flaw]:
-        with self._now() as tables:
+        with self._at_one_moment() as tables:  # or what is written meanwhile would look half-written
             return [*_miscounted(tables), *_vectorless(tables), *_strays(tables)]
 
     def texts(self, table: VectorTable, rows: Sequence[int]) -> list[tuple[int, str]]:
@@ -232,7 +232,7 @@ class TableCare:
 
 
 def _miscounted(tables: Tables) -> Iterator[Flaw]:
-    [(counted, last)] = tables.ask(f"SELECT {tables.counter}, ({LAST_SEQ})")  # at once: others may be writing
+    [(counted, last)] = tables.ask(f"SELECT {tables.counter}, ({LAST_SEQ})")
     if (last or 0) > counted:
         yield Flaw("counter", f"the counter of changes says {counted}, the last change is {last}")
 
