@@ -62,7 +62,7 @@ def _owner(call: Call) -> Any:
     return getattr(call.method, "__self__", None)
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Both:
     """Two flows not yet run."""
 

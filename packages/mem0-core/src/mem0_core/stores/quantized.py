@@ -87,7 +87,8 @@ class QuantizedVectors:
         vectors_at: Callable[[NDArray[np.int64]], NDArray[np.float32]],
         threshold: float = -math.inf,
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]] | None:
-        """The places of the k vectors nearest to a query, of a cosine of `threshold` or more; and these, best first.
+        """The places of the k vectors nearest to a query, and their cosines, best first; all those from `threshold` on,
+        and some of the others.
 
         None where more are about as near than it pays to look at one by one; see `affords`.
 
@@ -111,7 +112,7 @@ class QuantizedVectors:
             places, cosines = np.concatenate([places, more]), np.concatenate([cosines, vectors_at(more) @ query])
             cosines[rows[places] < 0] = -np.inf
         order = np.argsort(-cosines, kind="stable")[:k]
-        order = order[cosines[order] >= max(threshold, -_LONGEST * length)]
+        order = order[cosines[order] > -np.inf]
         return places[order], cosines[order]
 
     @staticmethod
