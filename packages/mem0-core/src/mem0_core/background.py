@@ -93,9 +93,10 @@ class Background:
             self._changed.notify_all()
 
     async def astart(self) -> None:
-        """Let tasks of the running event loop work, if none do; and wake them."""
+        """Let tasks of the running event loop work, if none do; and wake them, in a while."""
         loop = asyncio.get_running_loop()
-        self._wakes.setdefault(loop, asyncio.Event()).set()
+        wake = self._wakes.setdefault(loop, asyncio.Event())
+        loop.call_later(0 if self._hurry.is_set() else _BREATH, wake.set)
         if self._stopping.is_set() or any(not task.done() for task in self._tasks.get(loop, ())):
             return
         tasks = [
@@ -143,6 +144,8 @@ class Background:
     async def aflush(self, timeout: float | None) -> bool:
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._in_a_hurry():
+            if wake := self._wakes.get(asyncio.get_running_loop()):
+                wake.set()
             while await asyncio.to_thread(self.left):
                 if deadline is not None and time.monotonic() >= deadline:
                     return False
@@ -197,17 +200,15 @@ class Background:
 
     async def _awork(self, worker: str) -> None:
         try:
-            rested = True
+            await self._breathe()
             while not self._stopping.is_set():
-                if rested:
-                    await self._breathe()
-                rested = not await arun(self._some(worker))
-                if rested:
+                if not await arun(self._some(worker)):
                     await self._doze()
         finally:
             self._ended[worker] = time.monotonic()
 
     async def _breathe(self) -> None:
+        """Leave the loop to whoever started the workers."""
         over = time.monotonic() + _BREATH
         while not self._hurry.is_set() and time.monotonic() < over:
             await asyncio.sleep(_BREATH / 4)

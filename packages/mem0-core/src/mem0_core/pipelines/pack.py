@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import TYPE_CHECKING
 
 from mem0_core.flow import Flow, do
@@ -27,6 +28,7 @@ __all__ = ["Form", "Found", "Packed", "newer_sayings", "pack"]
 
 _FOR_MESSAGES = 0.4  # the share of a budget of which recent messages are sure, where there are enough of them
 _FOR_RELATIONS = 0.15
+_PLENTY = 0.5  # what takes no more of a budget fits line by line too, however a count rounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +169,21 @@ def _vectors(
 def pack(found: Found, form: Form) -> Packed:
     """What fits of all that was found, written.
 
-    Recent messages come first, up to two fifths of the budget, then what is pinned, the summary, memories, relations
-    (which are sure of a seventh, so far as they say what no memory found says), and earlier messages.
+    Recent messages come first, up to two fifths of the budget, then what is pinned, the summary, memories,
+    relations (which are sure of a seventh, so far as they say what no memory found says), and earlier messages.
     """
     form = replace(form, line=_once(form.line))
-    room = _Room(form)
+    whole = _chosen(found, form, _Unbounded())
+    if whole.tokens <= form.max_tokens * _PLENTY:  # as mostly: then nothing has to be counted by itself
+        return whole
+    packed = _chosen(found, form, _Room(form))
+    while packed.tokens > form.max_tokens:  # a count need not add up: some texts take more together than by themselves
+        packed = _shorter(packed, form)
+    return packed
+
+
+def _chosen(found: Found, form: Form, room: _Unbounded) -> Packed:
+    """What there is room for, written."""
     number = len(found.pinned) + len(found.hits) + len(found.relations) if form.citations else None
     said: set[int] = set()
     said |= room.messages(found.messages, said, upto=form.max_tokens * _FOR_MESSAGES)
@@ -182,10 +194,7 @@ def pack(found: Found, form: Form) -> Packed:
     relations = [pair for pair in found.relations if _adds(pair[0], seen) and room.line(relation_line(pair[0], number))]
     said |= room.messages(found.messages, said, upto=form.max_tokens)
     messages = [message for place, message in enumerate(found.messages) if place in said]
-    packed = _written(form, summary, hits, relations, messages)
-    while packed.tokens > form.max_tokens:  # a count need not add up: some texts take more together than by themselves
-        packed = _shorter(packed, form)
-    return packed
+    return _written(form, summary, hits, relations, messages)
 
 
 def _once(line: Callable[[Hit, int | None], str]) -> Callable[[Hit, int | None], str]:
@@ -201,12 +210,11 @@ def _once(line: Callable[[Hit, int | None], str]) -> Callable[[Hit, int | None],
     return remembered
 
 
-def _best(found: Found, pinned: Set[str], room: _Room, form: Form, number: int | None) -> list[Hit]:
+def _best(found: Found, pinned: Set[str], room: _Unbounded, form: Form, number: int | None) -> list[Hit]:
     """The best hits that fit, each near-duplicate once: the newest that fits, in the place of the best."""
     by_id = {hit.item.id: hit for hit in found.hits}
     everything = found.known | pinned | by_id.keys()
-    kept = sum(form.count(relation_line(pair[0], number)) + 1 for pair in found.relations if _adds(pair[0], everything))
-    upto = form.max_tokens - min(kept, form.max_tokens * _FOR_RELATIONS)
+    upto = room.beside([relation_line(pair[0], number) for pair in found.relations if _adds(pair[0], everything)])
     shown: dict[str, Hit] = {}
     for hit in found.hits:
         if len(shown) == found.limit:
@@ -231,7 +239,23 @@ def _adds(relation: Relation, seen: Set[str]) -> bool:
     return not (relation.memories and seen >= set(relation.memories))
 
 
-class _Room:
+class _Unbounded:
+    """Room for everything."""
+
+    def line(self, text: str, *, upto: float = inf) -> bool:
+        """Whether a line fits into the block below `upto`, or at all; if it does, it takes its place."""
+        return bool(text)
+
+    def messages(self, messages: Sequence[Message], taken: Set[int], *, upto: float) -> set[int]:
+        """Places of the messages that fit besides those that were taken, the newest first."""
+        return {place for place, message in enumerate(messages) if transcript([message])}
+
+    def beside(self, relations: Sequence[str]) -> float:
+        """Up to where memories go, beside the relations found."""
+        return inf
+
+
+class _Room(_Unbounded):
     """What is left of a budget of tokens."""
 
     def __init__(self, form: Form) -> None:
@@ -239,17 +263,19 @@ class _Room:
         self._taken = 0
         self._frame: int | None = form.count(form.block([""]))  # of a block around the first line; then paid for
 
-    def line(self, text: str, *, upto: float | None = None) -> bool:
-        """Whether a line fits into the block below `upto`, or at all; if it does, it takes its place."""
-        if not self._take(text, self._frame or 0, self._form.max_tokens if upto is None else upto):
+    def line(self, text: str, *, upto: float = inf) -> bool:
+        if not self._take(text, self._frame or 0, min(upto, self._form.max_tokens)):
             return False
         self._frame = None
         return True
 
     def messages(self, messages: Sequence[Message], taken: Set[int], *, upto: float) -> set[int]:
-        """Places of the messages that fit besides those that were taken, the newest first."""
         left = (place for place in reversed(range(len(messages))) if place not in taken)
         return {place for place in left if self._take(transcript([messages[place]]), 0, upto)}
+
+    def beside(self, relations: Sequence[str]) -> float:
+        most = self._form.max_tokens
+        return most - min(sum(self._form.count(line) + 1 for line in relations), most * _FOR_RELATIONS)
 
     def _take(self, text: str, more: int, upto: float) -> bool:
         cost = self._form.count(text) + 1 + more  # with its line break
