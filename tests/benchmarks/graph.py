@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mem0_core import Memory
 from mem0_core.testing import HashEmbedder
 from tests.benchmarks.adding import Block, Durability, Site
 from tests.benchmarks.corpus import memos, take
 from tests.benchmarks.decisions import DecidedChat, ModelCall, Turn, depth, moves, visits
+from tests.benchmarks.pace import Pace, Part, quiet
 from tests.benchmarks.plan import Plan
 from tests.benchmarks.relations import HUB, fresh_name, grown, triplets_of
 from tests.benchmarks.report import Bar, Report, mean, median, percentile
@@ -28,6 +29,7 @@ LARGE = 100_000  # the size the bars speak of
 OWN = 10_000  # and the number of the hub's own relations
 DELAY = 0.02  # seconds of one answer, where calls are counted
 _WARM_UP = 20
+_PART = 25  # adds between two looks at the pace: about as many as there are between two checkpoints
 _PUBLISHED = "mem0 1.x with kuzu, as published and not measured here: 16 -> 33 ms, 2.1 x"
 
 
@@ -75,10 +77,11 @@ def measure(plan: Plan) -> Report:
     with tempfile.TemporaryDirectory(prefix="mem0-bench-") as name:
         work = Path(name)
         stores = _filled(report, plan, work)
-        _adds(report, plan, work, stores, "process")
-        _adds(report, plan, work, stores, "full")
+        pace = Pace()
+        _adds(report, plan, work, stores, "process", pace)
+        _adds(report, plan, work, stores, "full", pace)
         size = max((size for size in stores if size <= plan.own), default=min(stores))
-        _other_adds(report, plan, work, stores[size], size)
+        _other_adds(report, plan, work, stores[size], size, pace)
         _rules(report, plan, work, stores[size], size)
         _searches(report, plan, stores[size], size)
         _calls(report, plan, work, stores[size], size)
@@ -108,30 +111,34 @@ def _megabytes(folder: Path) -> float:
 # --- adds --------------------------------------------------------------------------------------------------------
 
 
-def _adds(report: Report, plan: Plan, work: Path, stores: Mapping[int, Path], durability: Durability) -> None:
+def _adds(
+    report: Report, plan: Plan, work: Path, stores: Mapping[int, Path], durability: Durability, pace: Pace
+) -> None:
     """Blocks of adds at each size, with graph memory and without; sizes and modes take turns."""
     sites = {size: Site(folder, size, work) for size, folder in stores.items()}
-    blocks: dict[int, dict[Mode, list[Block]]] = {size: {STAGED: [], WITHOUT: []} for size in sites}
+    blocks: dict[int, dict[Mode, _Blocks]] = {size: {STAGED: [], WITHOUT: []} for size in sites}
     rounds = plan.full_rounds if durability == "full" else plan.rounds
     for turn, size, mode in itertools.product(range(rounds), sites, (STAGED, WITHOUT)):
         _say(f"adding to {size:,}, {mode.name}, durability {durability}, round {turn + 1}")
         chance = random.Random(f"{durability} {turn} {size} {mode.name}")
-        blocks[size][mode].append(_block(sites[size], mode, durability, plan.calls, chance))
+        blocks[size][mode].append(_block(sites[size], mode, durability, plan.calls, chance, pace))
     for site in sites.values():
         site.remove()
     section = f"add, scripted model, staged, 1 fact and 1 relation to a new node, durability={durability!r}"
     for size, of_size in blocks.items():
-        _add_rows(report, section, size, plan, of_size)
+        _add_rows(report, section, size, plan, of_size, pace)
     _ratio_rows(report, section, blocks, plan)
     report.details[f"add {durability} CPU ms"] = {
-        f"{size} {mode.name}": [block.cpu_ms for block in found]
+        f"{size} {mode.name}": [[part.took.cpu_ms for part in block] for block in found]
         for size, of_size in blocks.items()
         for mode, found in of_size.items()
     }
 
 
-def _block(site: Site, mode: Mode, durability: Durability, calls: int, chance: random.Random) -> Block:
-    """Time `calls` adds of the hub."""
+def _block(
+    site: Site, mode: Mode, durability: Durability, calls: int, chance: random.Random, pace: Pace
+) -> list[Part[Block]]:
+    """Time `calls` adds of the hub, some at a time."""
     folder = site.folder(calls + _WARM_UP)
     turns = list(itertools.islice(mode.turns(chance), calls + _WARM_UP))
     chat = mode.chat(turns[0])
@@ -139,9 +146,14 @@ def _block(site: Site, mode: Mode, durability: Durability, calls: int, chance: r
         _learn(memory, turns)
         for turn in turns[:_WARM_UP]:
             _add(memory, chat, turn, mode)
-        before = time.process_time()
-        walls = [_add(memory, chat, turn, mode)[0] for turn in turns[_WARM_UP:]]
-        return Block(1e3 * (time.process_time() - before) / calls, walls)
+        parts = []
+        for start in range(_WARM_UP, len(turns), _PART):
+            some = turns[start : start + _PART]
+            look, before = pace.look(), time.process_time()
+            walls = [_add(memory, chat, turn, mode)[0] for turn in some]
+            took = 1e3 * (time.process_time() - before)
+            parts.append(Part(Block(took / len(some), walls), max(look, pace.look())))
+        return parts
 
 
 def _learn(memory: Memory, turns: Sequence[Turn]) -> None:
@@ -169,50 +181,57 @@ def _expected(turn: Turn, mode: Mode) -> tuple[int, int]:
     return len(turn.relations) + len(turn.refined), len(turn.outdated) + len(turn.refined)
 
 
-def _cpu(blocks: Sequence[Block]) -> float:
-    return median([block.cpu_ms for block in blocks])
+_Blocks: TypeAlias = list[list[Part[Block]]]
 
 
-def _note(blocks: Sequence[Block]) -> str:
-    walls = [wall for block in blocks for wall in block.walls_ms]
-    return f"p50 of wall {median(walls):.2f} ms, p90 {percentile(walls, 0.9):.2f} ms"
+def _cpu(block: Sequence[Part[Block]]) -> float:
+    return mean([part.took.cpu_ms for part in block])
 
 
-def _add_rows(report: Report, section: str, size: int, plan: Plan, blocks: Mapping[Mode, Sequence[Block]]) -> None:
+def _cpu_row(report: Report, section: str, name: str, blocks: _Blocks, pace: Pace, bar: Bar | None = None) -> None:
+    parts = [part for block in blocks for part in block]
+    value, note = quiet(pace, parts, lambda some: mean([each.cpu_ms for each in some]), "ms")
+    walls = [wall for part in parts for wall in part.took.walls_ms]
+    said = f"p50 of wall {median(walls):.2f} ms, p90 {percentile(walls, 0.9):.2f} ms"
+    report.add(section, name, value, "ms", bar, f"{note}; {said}")
+
+
+def _add_rows(report: Report, section: str, size: int, plan: Plan, blocks: Mapping[Mode, _Blocks], pace: Pace) -> None:
     bar = Bar("<=", 5) if size >= OWN and plan.own == OWN else None
     hub = f"hub's {min(plan.own, size):,} of {size:,}"
-    report.add(section, f"CPU per call, {hub}", _cpu(blocks[STAGED]), "ms", bar, _note(blocks[STAGED]))
-    report.add(section, f"the same, graph=False, {hub}", _cpu(blocks[WITHOUT]), "ms", note=_note(blocks[WITHOUT]))
-    own = [a.cpu_ms - b.cpu_ms for a, b in zip(blocks[STAGED], blocks[WITHOUT], strict=True)]
+    _cpu_row(report, section, f"CPU per call, {hub}", blocks[STAGED], pace, bar)
+    _cpu_row(report, section, f"the same, graph=False, {hub}", blocks[WITHOUT], pace)
+    own = [_cpu(a) - _cpu(b) for a, b in zip(blocks[STAGED], blocks[WITHOUT], strict=True)]
     report.add(section, f"graph memory's own, {hub}", median(own), "ms", note="median of the rounds' differences")
 
 
-def _ratio_rows(report: Report, section: str, blocks: Mapping[int, Mapping[Mode, list[Block]]], plan: Plan) -> None:
+def _ratio_rows(report: Report, section: str, blocks: Mapping[int, Mapping[Mode, _Blocks]], plan: Plan) -> None:
     """The largest store against the one that is all the hub's."""
     largest, alone = max(blocks), max((size for size in blocks if size <= plan.own), default=max(blocks))
     if largest == alone:
         return
     for mode in (STAGED, WITHOUT):
         pairs = zip(blocks[alone][mode], blocks[largest][mode], strict=True)
-        ratio = median([b.cpu_ms / a.cpu_ms for a, b in pairs])
+        ratio = median([_cpu(b) / _cpu(a) for a, b in pairs])
         bar = Bar("<=", 1.3) if (largest, alone, mode) == (LARGE, OWN, STAGED) else None
         name = f"CPU at {largest:,} / CPU at {alone:,}, {mode.name}"
         report.add(section, name, ratio, "x", bar, "median of the rounds' ratios")
 
 
-def _other_adds(report: Report, plan: Plan, work: Path, folder: Path, size: int) -> None:
+def _other_adds(report: Report, plan: Plan, work: Path, folder: Path, size: int, pace: Pace) -> None:
     """The same hub, told of other things in other ways."""
     site = Site(folder, size, work)
-    blocks: dict[Mode, list[Block]] = {mode: [] for mode in OTHERS}
+    blocks: dict[Mode, _Blocks] = {mode: [] for mode in OTHERS}
     for turn, mode in itertools.product(range(plan.full_rounds), OTHERS):
         _say(f"adding to {size:,}, {mode.name}, round {turn + 1}")
         calls = plan.calls // 2 if mode.delay else plan.calls
-        blocks[mode].append(_block(site, mode, "process", max(2, calls), random.Random(f"{turn} {mode.name}")))
+        chance = random.Random(f"{turn} {mode.name}")
+        blocks[mode].append(_block(site, mode, "process", max(2, calls), chance, pace))
     site.remove()
     section = f"other adds at {size:,} relations of the hub, durability='process'"
     for mode, found in blocks.items():
-        report.add(section, f"CPU per call, {mode.name}", _cpu(found), "ms", note=_note(found))
-    report.details["other adds, CPU ms"] = {mode.name: [each.cpu_ms for each in some] for mode, some in blocks.items()}
+        _cpu_row(report, section, f"CPU per call, {mode.name}", found, pace)
+    report.details["other adds, CPU ms"] = {mode.name: list(map(_cpu, some)) for mode, some in blocks.items()}
 
 
 # --- without a model ---------------------------------------------------------------------------------------------

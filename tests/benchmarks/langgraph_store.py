@@ -7,10 +7,10 @@ import itertools
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -25,6 +25,7 @@ from mem0_core.testing import HashEmbedder
 from mem0_langchain import MemoryMiddleware
 from mem0_langchain.langgraph import Mem0Store
 from tests.benchmarks.cost import real_embedder
+from tests.benchmarks.pace import Pace, Part, quiet
 from tests.benchmarks.plan import Plan
 from tests.benchmarks.report import Bar, Report, median
 from tests.benchmarks.timed import TimedEmbedder
@@ -35,6 +36,7 @@ SPACES = 100  # namespaces, of a hundred users
 ONE = ("one",)  # the namespace that holds as many items as all the others
 QUERY = "tea and city"
 THEIRS = "SqliteStore"
+BARE, REMEMBERING = "bare", "remembering"
 _ROUND = 50  # calls of one store, before it is another's turn
 
 
@@ -173,7 +175,7 @@ def _value(number: int) -> dict[str, Any]:
 def _turns(report: Report, plan: Plan, folder: Path) -> None:
     """A turn of an agent with a scripted model, with the middleware and without, by turns."""
     _say("turns of an agent")
-    minilm = real_embedder()
+    minilm, pace = real_embedder(), Pace()
     ways: list[tuple[str, Embedder | None, str]] = [
         *(("hash", HashEmbedder(), "process"), ("hash", HashEmbedder(), "full"), ("MiniLM", minilm, "process")),
     ]
@@ -189,17 +191,27 @@ def _turns(report: Report, plan: Plan, folder: Path) -> None:
             memory.add_many([_value(number)["text"] for number in range(plan.agent_memories)], user_id="u")
             memory.search(QUERY, user_id="u")
             middleware = MemoryMiddleware(memory, k=10)
-            agents = {"bare": _agent([]), "remembering": _agent([middleware])}
+            agents = {BARE: _agent([]), REMEMBERING: _agent([middleware])}
             for way, take in (("invoke", _taken), ("ainvoke", _ataken)):
-                spent = take(agents, middleware, timed, plan.turns_of_agent)
-                bare, remembering = (
-                    _Spent(*(1000 * median(clock) for clock in zip(*spent[agent], strict=True))) for agent in agents
-                )
-                own = remembering.wall - remembering.embedding - bare.wall
-                report.add(section, f"{way}, without", bare.wall, "ms")
-                report.add(section, f"{way}, added, but for the query's embedding", own, "ms", Bar("<=", 5))
-                report.add(section, f"{way}, the query's embedding", remembering.embedding, "ms")
-                report.add(section, f"{way}, CPU added to the calling thread", remembering.cpu - bare.cpu, "ms")
+                _turn_rows(report, section, way, pace, take(agents, middleware, timed, pace, plan.turns_of_agent))
+
+
+def _turn_rows(report: Report, section: str, way: str, pace: Pace, turns: Sequence[Part[_Turn]]) -> None:
+    def row(name: str, figure: Callable[[list[_Turn]], float], bar: Bar | None = None) -> None:
+        value, note = quiet(pace, turns, lambda some: 1000 * figure(some), "ms")
+        report.add(section, f"{way}, {name}", value, "ms", bar, note)
+
+    def middle(some: list[_Turn], agent: str, clock: str) -> float:
+        return median([getattr(turn[agent], clock) for turn in some])
+
+    row("without", lambda some: middle(some, BARE, "wall"))
+    row(
+        "added, but for the query's embedding",
+        lambda some: middle(some, REMEMBERING, "own") - middle(some, BARE, "wall"),
+        Bar("<=", 5),
+    )
+    row("the query's embedding", lambda some: middle(some, REMEMBERING, "embedding"))
+    row("CPU added to the calling thread", lambda some: middle(some, REMEMBERING, "cpu") - middle(some, BARE, "cpu"))
 
 
 class _Spent(NamedTuple):
@@ -208,6 +220,14 @@ class _Spent(NamedTuple):
     wall: float
     cpu: float
     embedding: float
+
+    @property
+    def own(self) -> float:
+        """But for the embedding."""
+        return self.wall - self.embedding
+
+
+_Turn: TypeAlias = dict[str, _Spent]  # what the same turn takes each agent
 
 
 def _agent(middleware: list[Any]) -> Any:
@@ -219,39 +239,47 @@ def _agent(middleware: list[Any]) -> Any:
 
 
 def _taken(
-    agents: Mapping[str, Any], middleware: MemoryMiddleware, embedder: TimedEmbedder, turns: int
-) -> dict[str, list[_Spent]]:
-    """What the turns of each agent take, by turns."""
-    spent: dict[str, list[_Spent]] = {name: [] for name in agents}
-    for number in range(turns):
+    agents: Mapping[str, Any], middleware: MemoryMiddleware, embedder: TimedEmbedder, pace: Pace, turns: int
+) -> list[Part[_Turn]]:
+    """What the turns of each agent take, by turns; until the machine was quiet in so many, if it ever is."""
+    parts: list[Part[_Turn]] = []
+    while not _enough(parts, pace, turns):
+        before, spent = pace.look(), {}
         for name, agent in agents.items():
             embedder.take()
             wall, cpu = time.perf_counter(), time.thread_time()
-            agent.invoke(_said(number), _WHO)
+            agent.invoke(_said(len(parts) % turns), _WHO)
             wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
-            spent[name].append(_Spent(wall, cpu, embedder.take().wall))
+            spent[name] = _Spent(wall, cpu, embedder.take().wall)
+        parts.append(Part(spent, max(before, pace.look())))
         middleware.flush(60)
-    return spent
+    return parts
 
 
 def _ataken(
-    agents: Mapping[str, Any], middleware: MemoryMiddleware, embedder: TimedEmbedder, turns: int
-) -> dict[str, list[_Spent]]:
+    agents: Mapping[str, Any], middleware: MemoryMiddleware, embedder: TimedEmbedder, pace: Pace, turns: int
+) -> list[Part[_Turn]]:
     """`_taken`, awaited: all on one event loop, as in a server."""
 
-    async def all_turns() -> dict[str, list[_Spent]]:
-        spent: dict[str, list[_Spent]] = {name: [] for name in agents}
-        for number in range(turns):
+    async def all_turns() -> list[Part[_Turn]]:
+        parts: list[Part[_Turn]] = []
+        while not _enough(parts, pace, turns):
+            before, spent = pace.look(), {}
             for name, agent in agents.items():
                 embedder.take()
                 wall, cpu = time.perf_counter(), time.thread_time()
-                await agent.ainvoke(_said(number), _WHO)
+                await agent.ainvoke(_said(len(parts) % turns), _WHO)
                 wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
-                spent[name].append(_Spent(wall, cpu, embedder.take().wall))
+                spent[name] = _Spent(wall, cpu, embedder.take().wall)
+            parts.append(Part(spent, max(before, pace.look())))
             await middleware.aflush(60)
-        return spent
+        return parts
 
     return asyncio.run(all_turns())
+
+
+def _enough(parts: Sequence[Part[_Turn]], pace: Pace, turns: int) -> bool:
+    return len(parts) >= turns and (len(parts) >= 4 * turns or sum(map(pace.is_quiet, parts)) >= turns)
 
 
 _WHO: Any = {"configurable": {"user_id": "u"}}

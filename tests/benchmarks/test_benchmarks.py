@@ -39,9 +39,10 @@ from tests.benchmarks import (
 from tests.benchmarks.baselines import Baseline
 from tests.benchmarks.collection import Collection, Dataset, Occasion, Question, Unit
 from tests.benchmarks.decisions import ModelCall, depth
+from tests.benchmarks.pace import Pace, Part, quiet
 from tests.benchmarks.plan import QUICK, Plan
 from tests.benchmarks.relations import HUB, batches
-from tests.benchmarks.report import Bar, Report
+from tests.benchmarks.report import Bar, Report, mean
 
 TINY = Plan(
     sizes=(0, 100, 300),
@@ -537,3 +538,23 @@ def test_searches_at_once_are_measured_on_each_truth(monkeypatch: pytest.MonkeyP
     report = together.measure(TINY)
     assert all(row.value is not None and row.value > 0 for row in report.rows)
     assert [row.section.partition(":")[0] for row in report.rows] == ["SQLite"] * 6 + ["PostgreSQL"] * 6
+
+
+def test_a_figure_is_that_of_the_parts_in_which_the_machine_was_quiet() -> None:
+    pace = Pace()
+    pace.best = 1.0
+    parts = [Part(4.0, 1.1)] * 10 + [Part(8.0, 1.7)] * 10
+    assert quiet(pace, parts, mean, "ms") == (4.0, "quiet in 10 of 20 parts; of all 6.00 ms")
+
+
+def test_where_the_machine_was_hardly_ever_quiet_the_figure_is_that_of_all_parts() -> None:
+    pace = Pace()
+    pace.best = 1.0
+    parts = [Part(4.0, 1.1)] * 9 + [Part(8.0, 1.7)] * 9
+    assert quiet(pace, parts, mean, "ms") == (6.0, "NOT QUIET but in 9 of 18 parts: of all")
+
+
+def test_a_look_takes_what_the_best_one_took_or_longer() -> None:
+    pace = Pace()
+    looks = [pace.look() for _ in range(5)]
+    assert pace.best == min(looks) > 0
