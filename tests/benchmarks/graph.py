@@ -77,7 +77,7 @@ def measure(plan: Plan) -> Report:
     with tempfile.TemporaryDirectory(prefix="mem0-bench-") as name:
         work = Path(name)
         stores = _filled(report, plan, work)
-        pace = Pace()
+        pace = Pace(plan.patience)
         _adds(report, plan, work, stores, "process", pace)
         _adds(report, plan, work, stores, "full", pace)
         size = max((size for size in stores if size <= plan.own), default=min(stores))
@@ -149,7 +149,7 @@ def _block(
         parts = []
         for start in range(_WARM_UP, len(turns), _PART):
             some = turns[start : start + _PART]
-            look, before = pace.look(), time.process_time()
+            look, before = pace.settled(), time.process_time()
             walls = [_add(memory, chat, turn, mode)[0] for turn in some]
             took = 1e3 * (time.process_time() - before)
             parts.append(Part(Block(took / len(some), walls), max(look, pace.look())))

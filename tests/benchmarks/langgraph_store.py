@@ -175,7 +175,7 @@ def _value(number: int) -> dict[str, Any]:
 def _turns(report: Report, plan: Plan, folder: Path) -> None:
     """A turn of an agent with a scripted model, with the middleware and without, by turns."""
     _say("turns of an agent")
-    minilm, pace = real_embedder(), Pace()
+    minilm, pace = real_embedder(), Pace(plan.patience)
     ways: list[tuple[str, Embedder | None, str]] = [
         *(("hash", HashEmbedder(), "process"), ("hash", HashEmbedder(), "full"), ("MiniLM", minilm, "process")),
     ]
@@ -244,7 +244,7 @@ def _taken(
     """What the turns of each agent take, by turns; until the machine was quiet in so many, if it ever is."""
     parts: list[Part[_Turn]] = []
     while not _enough(parts, pace, turns):
-        before, spent = pace.look(), {}
+        before, spent = pace.settled(), {}
         for name, agent in agents.items():
             embedder.take()
             wall, cpu = time.perf_counter(), time.thread_time()
@@ -264,7 +264,7 @@ def _ataken(
     async def all_turns() -> list[Part[_Turn]]:
         parts: list[Part[_Turn]] = []
         while not _enough(parts, pace, turns):
-            before, spent = pace.look(), {}
+            before, spent = pace.settled(), {}
             for name, agent in agents.items():
                 embedder.take()
                 wall, cpu = time.perf_counter(), time.thread_time()

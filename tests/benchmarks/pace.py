@@ -1,8 +1,9 @@
 """How fast the machine is just now: whoever else uses its processors shows in a fixed piece of work.
 
 Where others come and go, the same call takes 4 ms now and 7 a minute later. So what is measured against a bar in
-milliseconds is measured in many small parts, with a look at the pace before and after each; and the figure is that of
-the parts in which the machine was quiet. What all parts gave stands beside it.
+milliseconds is measured in many small parts, each at a quiet moment as far as patience goes, with a look at the pace
+before and after it; and the figure is that of the parts in which the machine was quiet. What all parts gave stands
+beside it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ __all__ = ["Pace", "Part", "quiet"]
 T = TypeVar("T")
 
 _STEPS = 30_000  # of the work, about a millisecond
-_QUIET = 1.15  # times the best pace there was; what shares a core with us makes it 1.6 to 1.9
+_QUIET = 1.2  # times the best pace there was; what shares a core with us makes it 1.6 to 1.9
+_LOOKS, _PAUSE = 20, 0.05  # at first, and seconds between looks
 _ENOUGH = 10  # parts, of which there is something to say
 
 
@@ -31,10 +33,18 @@ class Part(Generic[T]):
 
 
 class Pace:
-    """Looks at the pace from time to time, and knows the best there was."""
+    """Looks at the pace from time to time, and knows the best there was.
 
-    def __init__(self) -> None:
+    Args:
+        patience: how many seconds it may wait for quiet moments, in all.
+    """
+
+    def __init__(self, patience: float) -> None:
         self.best = inf
+        self._patience = patience
+        for _ in range(_LOOKS):
+            self.look()
+            self._wait()
 
     def look(self) -> float:
         """Seconds for the fixed piece of work."""
@@ -44,6 +54,20 @@ class Pace:
         took = time.perf_counter() - started
         self.best = min(self.best, took)
         return took
+
+    def settled(self) -> float:
+        """The pace at the next quiet moment, or when there is no patience left."""
+        took = self.look()
+        while took > _QUIET * self.best and self._wait():
+            took = self.look()
+        return took
+
+    def _wait(self) -> bool:
+        if self._patience <= 0:
+            return False
+        time.sleep(_PAUSE)
+        self._patience -= _PAUSE
+        return True
 
     def is_quiet(self, part: Part[T]) -> bool:
         return part.pace <= _QUIET * self.best

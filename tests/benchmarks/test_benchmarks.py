@@ -73,6 +73,7 @@ TINY = Plan(
     agent_memories=20,
     turns_of_agent=2,
     resamples=50,
+    patience=0.0,
 )
 TALK: dict[str, Any] = {
     "sample_id": "talk",
@@ -541,20 +542,20 @@ def test_searches_at_once_are_measured_on_each_truth(monkeypatch: pytest.MonkeyP
 
 
 def test_a_figure_is_that_of_the_parts_in_which_the_machine_was_quiet() -> None:
-    pace = Pace()
+    pace = Pace(0)
     pace.best = 1.0
     parts = [Part(4.0, 1.1)] * 10 + [Part(8.0, 1.7)] * 10
     assert quiet(pace, parts, mean, "ms") == (4.0, "quiet in 10 of 20 parts; of all 6.00 ms")
 
 
 def test_where_the_machine_was_hardly_ever_quiet_the_figure_is_that_of_all_parts() -> None:
-    pace = Pace()
+    pace = Pace(0)
     pace.best = 1.0
     parts = [Part(4.0, 1.1)] * 9 + [Part(8.0, 1.7)] * 9
     assert quiet(pace, parts, mean, "ms") == (6.0, "NOT QUIET but in 9 of 18 parts: of all")
 
 
 def test_a_look_takes_what_the_best_one_took_or_longer() -> None:
-    pace = Pace()
+    pace = Pace(0)
     looks = [pace.look() for _ in range(5)]
     assert pace.best == min(looks) > 0

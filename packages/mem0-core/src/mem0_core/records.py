@@ -124,8 +124,12 @@ class Scope:
         ids = self.ids
         if len(ids) == 1:
             return self
-        axis, value = next(iter(ids.items()))
-        return Scope(**{axis.value: value})
+        return self.addresses[0]
+
+    @property
+    def addresses(self) -> list[Scope]:
+        """A scope for each of its ids: those of the partitions that what it holds lies in."""
+        return [Scope(**{axis.value: value}) for axis, value in self.ids.items()]
 
 
 def _check_id(axis: Axis, value: object) -> None:

@@ -181,7 +181,7 @@ class ExternalIndex:
     def forget(self, scope: Scope | None) -> None:
         """Tell the vector store what was deleted. Where it cannot be reached, the next search does."""
         try:
-            addresses = self._known() if scope is None else _addresses(scope)
+            addresses = self._known() if scope is None else scope.addresses
             for address in addresses:
                 self._follow(address)
         except _Outage as outage:
@@ -505,7 +505,3 @@ def _outcome(work: Callable[[], Any]) -> tuple[Any, Exception | None]:
         return work(), None
     except Exception as error:  # noqa: BLE001 - raised in the thread that waits
         return None, error
-
-
-def _addresses(scope: Scope) -> list[Scope]:
-    return [Scope(**{axis.value: value}) for axis, value in scope.ids.items()]

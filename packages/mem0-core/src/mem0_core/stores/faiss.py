@@ -119,7 +119,7 @@ class FaissIndex:
 
     def forget(self, scope: Scope | None) -> None:
         """Remove the snapshots that may hold vectors deleted from a scope; graphs in memory write new ones."""
-        addresses = None if scope is None else [Scope(**{axis.value: value}) for axis, value in scope.ids.items()]
+        addresses = None if scope is None else scope.addresses
         for partition in self._loaded():
             if addresses is None or partition.address in addresses:
                 partition.unsave()

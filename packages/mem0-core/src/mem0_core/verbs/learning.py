@@ -87,6 +87,7 @@ class Learning(Wired):
         Raises:
             ScopeError: no id, or one that cannot be an id.
             InputError: a message or metadata that cannot be stored.
+            LimitError: it is more, or longer, than `limits` allow; or more than `max_pending` wait.
             ModelError: a model call failed. ReplyError: with ``on_bad_reply="raise"``, it made no sense.
             StoreError: the commit failed. In every case nothing is written.
         """
