@@ -141,10 +141,8 @@ def test_the_vectors_are_the_same_in_every_process() -> None:
         "print(HashEmbedder().embed(['Alice climbs', '我喜欢爬山', '']).tobytes().hex())"
     )
     results = {
-        subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env={"PYTHONHASHSEED": seed}
-        ).stdout
-        for seed in ("1", "2")
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=env).stdout
+        for env in ({"PYTHONHASHSEED": "1"}, {"PYTHONHASHSEED": "2"}, {"OPENBLAS_CORETYPE": "Prescott"})
     }
     assert len(results) == 1
     ours = HashEmbedder().embed(["Alice climbs", "我喜欢爬山", ""]).tobytes().hex()

@@ -265,7 +265,7 @@ class TestCrossEncoders:
         config["sentence_transformers"] = {"activation_fn": "torch.nn.modules.linear.Identity", "version": "5.0"}
         (folder / "config.json").write_text(json.dumps(config))
         scores = TransformersReranker(folder, device="cpu", normalize=False).score(QUERY, TEXTS)
-        np.testing.assert_allclose(scores, bert_logits(folder, QUERY, TEXTS), atol=1e-5)
+        np.testing.assert_allclose(scores, bert_logits(folder, QUERY, TEXTS), atol=1e-4)
 
     def test_a_model_with_several_outputs_is_refused(self, tmp_path: Path) -> None:
         folder = save_bert(tmp_path / "nli", labels=3)
