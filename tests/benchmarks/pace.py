@@ -58,7 +58,7 @@ class Pace:
     def settled(self) -> float:
         """The pace at the next quiet moment, or when there is no patience left."""
         took = self.look()
-        while took > _QUIET * self.best and self._wait():
+        while not self._is_calm(took) and self._wait():
             took = self.look()
         return took
 
@@ -70,7 +70,10 @@ class Pace:
         return True
 
     def is_quiet(self, part: Part[T]) -> bool:
-        return part.pace <= _QUIET * self.best
+        return self._is_calm(part.pace)
+
+    def _is_calm(self, pace: float) -> bool:
+        return pace <= _QUIET * self.best
 
 
 def quiet(pace: Pace, parts: Sequence[Part[T]], figure: Callable[[list[T]], float], unit: str) -> tuple[float, str]:

@@ -121,10 +121,10 @@ class Scope:
     @property
     def address(self) -> Scope:
         """The scope of its partition: itself, where it has one id."""
-        ids = self.ids
-        if len(ids) == 1:
+        if len(self.ids) == 1:
             return self
-        return self.addresses[0]
+        axis, value = self.partition
+        return Scope(**{axis.value: value})
 
     @property
     def addresses(self) -> list[Scope]:
