@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Literal, cast
 
 import pytest
@@ -912,6 +913,37 @@ def test_who_listens_from_outside_of_the_agent_sees_its_runs(memory: Memory, mod
     with collect_runs() as collected:
         turn(agent, "I drink tea.", ana(), mode)
     assert {"mem0.recall", "mem0.remember"} <= {run.name for run in collected.traced_runs}
+
+
+class _Posted:
+    """What stands in for the connection to LangSmith: the runs that are sent."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, dict[str, Any]] = {}
+
+    def request(self, method: str, url: str, **options: Any) -> Any:
+        body = json.loads(options["data"])
+        self.runs.setdefault(body.get("id") or url.rsplit("/", 1)[-1], {}).update(body)
+        return SimpleNamespace(status_code=200, raise_for_status=lambda: None, text="", json=dict, content=b"")
+
+    def mount(self, *_: object) -> None: ...
+
+    close = mount
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_langsmith_sees_the_turn_whole(memory: Memory, mode: Mode) -> None:
+    from langsmith import Client, tracing_context
+
+    posted = _Posted()
+    client = Client("http://127.0.0.1:9", api_key="key", session=cast(Any, posted), auto_batch_tracing=False)
+    agent = create_agent(Chatbot(), middleware=[at_once(memory)])
+    memory.add("Ana drinks green tea.", user_id="ana")
+    with tracing_context(enabled=True, client=client):
+        assert turn(agent, "Which tea?", ana(), mode).content == "Noted."
+    runs = {run["name"]: run for run in posted.runs.values() if "name" in run}
+    assert {"mem0.recall", "mem0.remember", "Chatbot"} <= runs.keys()
+    assert not [run["name"] for run in runs.values() if run.get("error") or not run["end_time"]]
 
 
 @pytest.mark.parametrize("mode", MODES[:2])

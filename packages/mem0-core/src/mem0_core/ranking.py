@@ -99,16 +99,17 @@ def best_by_words(
     """The rows that share the most informative words with a query, best first, the newer of equals first."""
     import numpy as np
 
-    kept = [(postings[word], weight) for word, weight in weights.items()]
-    if not kept:
+    if not weights:
         return []
-    rows, places = np.unique(np.concatenate([found for found, _ in kept]), return_inverse=True)
-    sums = np.bincount(places, np.concatenate([np.full(len(found), weight) for found, weight in kept]))
+    found = [postings[word] for word in weights]
+    rows, places = np.unique(np.concatenate(found), return_inverse=True)
+    sums = np.bincount(places, np.repeat(list(weights.values()), list(map(len, found))))
     if only is not None:
-        kept_rows = np.isin(rows, only)
-        rows, sums = rows[kept_rows], sums[kept_rows]
-    best = np.lexsort((-rows, -sums))[:limit]
-    return [int(row) for row in rows[best]]
+        kept = np.isin(rows, only)
+        rows, sums = rows[kept], sums[kept]
+    rows, sums = rows[::-1], sums[::-1]
+    best: list[int] = rows[np.argsort(-sums, kind="stable")[:limit]].tolist()
+    return best
 
 
 class Matches:
@@ -264,7 +265,8 @@ class Ranking:
         self._bearing = bearing
         self._candidates: list[Candidate] = []
         self._rows = np.zeros(0, dtype=np.int64)  # of the candidates, 0 for what is not in the store
-        self._signals: dict[str, NDArray[np.float64]] = {}
+        self._signals: dict[str, list[NDArray[np.float64]]] = {}  # of the candidates, as they were added
+        self._sums = np.zeros(0)  # of the signals of each candidate, by their weights
         self._weights: dict[str, float] = {}
         self._named: str | None = None
 
@@ -278,9 +280,13 @@ class Ranking:
             self._weights = self._recipe.weights(shortness(lengths[len(lengths) // 2] if lengths else 0))
             self._named = _the_one(self._asked.speakers, candidates)
         batch = _Batch.of(candidates)
-        for name in self._weights.keys() - _LATER:
-            values = np.asarray(getattr(self, f"_{name}")(batch), dtype=np.float64)
-            self._signals[name] = np.concatenate([self._signals[name], values]) if self._candidates else values
+        sums = np.zeros(len(candidates))
+        for name, weight in self._weights.items():
+            if name not in _LATER:
+                values = np.asarray(getattr(self, f"_{name}")(batch), dtype=np.float64)
+                self._signals.setdefault(name, []).append(values)
+                sums += weight * values
+        self._sums = np.concatenate([self._sums, sums])
         self._candidates += candidates
         self._rows = np.concatenate([self._rows, np.array(batch.rows, dtype=np.int64)])
 
@@ -300,31 +306,31 @@ class Ranking:
         import numpy as np
 
         if "pagerank" in self._weights:
-            self._signals["pagerank"] = np.array(self._pagerank(named))
+            self._count("pagerank", self._pagerank(named))
         if "session" in self._weights:
-            self._signals["session"] = np.array(self._session())
-        sums, scale = self._sums().tolist(), self._recipe.scale
-        names, columns = list(self._signals), [values.tolist() for values in self._signals.values()]
+            self._count("session", self._session())
+        sums, scale = self._sums.tolist(), self._recipe.scale
+        signals = np.array([np.concatenate(parts) for parts in self._signals.values()]).T.tolist()
         for place in self._first(len(self._candidates)):
             one = self._candidates[place]
-            signals = dict(zip(names, (values[place] for values in columns), strict=True))
+            own = dict(zip(self._signals, signals[place], strict=True))
             yield Ranked(
-                one.sketch.row or None, one.item, one.pending, max(0.0, scale(sums[place])), signals, self._weights
+                one.sketch.row or None, one.item, one.pending, max(0.0, scale(sums[place])), own, self._weights
             )
 
-    def _sums(self) -> NDArray[np.float64]:
+    def _count(self, name: str, values: Sequence[float]) -> None:
+        """Let a signal of all candidates count that needs the others."""
         import numpy as np
 
-        total = np.zeros(len(self._candidates))
-        for name, values in self._signals.items():
-            total += self._weights[name] * values
-        return total
+        of_all = np.array(values)
+        self._signals[name] = [of_all]
+        self._sums = self._sums + self._weights[name] * of_all
 
     def _first(self, most: int) -> list[int]:
         """Places of the best so far; the newer of equals first."""
         import numpy as np
 
-        found: list[int] = np.lexsort((-self._rows, -self._sums()))[:most].tolist()
+        found: list[int] = np.lexsort((-self._rows, -self._sums))[:most].tolist()
         return found
 
     # --- signals: a method for each, over some candidates ----------------------------------------------------------
@@ -382,7 +388,7 @@ class Ranking:
     def _session(self) -> list[float]:
         """For each candidate a third of the sum of the best three of its session: how much of it is to the point."""
         sessions = [candidate.sketch.session for candidate in self._candidates]
-        sums = self._sums().tolist()
+        sums = self._sums.tolist()
         of_session: dict[int | None, list[float]] = {}
         for session, total in zip(sessions, sums, strict=True):
             of_session.setdefault(session, []).append(total)
@@ -401,7 +407,7 @@ class Ranking:
         It restarts at the best memories, by the square of their score, and at those that have a name of the query.
         """
         crowds = {name: rows.tolist() for name, rows in named.items() if 0 < len(rows) <= CROWD}
-        sums = self._sums()
+        sums = self._sums
         best = [(self._candidates[place].sketch.row, float(sums[place])) for place in self._first(SEEDS)]
         start = _shares({row: max(0.0, total) ** 2 for row, total in best if row})
         asked = [name for name in self._asked.names if name in crowds]

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
+from langchain_core.callbacks import BaseCallbackManager, CallbackManager
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, ensure_config
-from langchain_core.runnables.config import get_callback_manager_for_config
 from langgraph.constants import TAG_NOSTREAM
 
 from mem0_core import AddResult, AsyncMemory, ContextDict, Memory, MemoryDict, Scope
@@ -73,8 +73,9 @@ class _Run(Generic[T]):
 
 def _is_seen(config: RunnableConfig | None) -> bool:
     """Whether a run would be told to anybody: to handlers of the run around it, or of the context, as tracers are."""
-    callbacks = get_callback_manager_for_config(ensure_config(config))
-    return bool(callbacks.handlers or callbacks.inheritable_handlers)
+    around = ensure_config(config)["callbacks"]
+    handlers = around.handlers if isinstance(around, BaseCallbackManager) else around
+    return bool(handlers or CallbackManager.configure().handlers)
 
 
 def recall_request(

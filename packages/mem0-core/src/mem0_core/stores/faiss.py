@@ -440,9 +440,10 @@ class _Vectors:
 
     def vectors(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Those of `rows` that are still there, with their vectors."""
-        live = np.asarray([row for row in rows.tolist() if row in self._places], dtype=np.int64)
-        places = np.asarray([self._places[row] for row in live.tolist()], dtype=np.int64)
-        return live, self._index.reconstruct_batch(places)
+        places = np.array([self._places.get(row, -1) for row in rows.tolist()], dtype=np.int64)
+        if (there := places >= 0).all():
+            return rows, self._index.reconstruct_batch(places)
+        return rows[there], self._index.reconstruct_batch(places[there])
 
     def _selector(self, only: NDArray[np.int64] | None) -> Any:
         """The places a search may find, as FAISS takes them; None for all."""
@@ -699,9 +700,11 @@ def _scan(rows: NDArray[np.int64], vectors: NDArray[np.float32], queries: NDArra
     """Exact search among given vectors."""
     if not len(rows):
         return [[] for _ in queries]
-    scores = queries @ vectors.T
-    best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
-    return _pairs(np.take_along_axis(scores, best, axis=1), rows[best])
+    found = []
+    for scores in queries @ vectors.T:
+        best = np.argsort(-scores, kind="stable")[:k]
+        found.append(list(zip(rows[best].tolist(), scores[best].tolist(), strict=True)))
+    return found
 
 
 def _pairs(scores: NDArray[np.float32], rows: NDArray[np.int64]) -> Found:
