@@ -115,6 +115,7 @@ def _adds(
     report: Report, plan: Plan, work: Path, stores: Mapping[int, Path], durability: Durability, pace: Pace
 ) -> None:
     """Blocks of adds at each size, with graph memory and without; sizes and modes take turns."""
+    pace.begin()
     sites = {size: Site(folder, size, work) for size, folder in stores.items()}
     blocks: dict[int, dict[Mode, _Blocks]] = {size: {STAGED: [], WITHOUT: []} for size in sites}
     rounds = plan.full_rounds if durability == "full" else plan.rounds
@@ -220,6 +221,7 @@ def _ratio_rows(report: Report, section: str, blocks: Mapping[int, Mapping[Mode,
 
 def _other_adds(report: Report, plan: Plan, work: Path, folder: Path, size: int, pace: Pace) -> None:
     """The same hub, told of other things in other ways."""
+    pace.begin()
     site = Site(folder, size, work)
     blocks: dict[Mode, _Blocks] = {mode: [] for mode in OTHERS}
     for turn, mode in itertools.product(range(plan.full_rounds), OTHERS):

@@ -193,6 +193,7 @@ def _turns(report: Report, plan: Plan, folder: Path) -> None:
             middleware = MemoryMiddleware(memory, k=10)
             agents = {BARE: _agent([]), REMEMBERING: _agent([middleware])}
             for way, take in (("invoke", _taken), ("ainvoke", _ataken)):
+                pace.begin()
                 _turn_rows(report, section, way, pace, take(agents, middleware, timed, pace, plan.turns_of_agent))
 
 

@@ -36,15 +36,19 @@ class Pace:
     """Looks at the pace from time to time, and knows the best there was.
 
     Args:
-        patience: how many seconds it may wait for quiet moments, in all.
+        patience: how many seconds it may wait for quiet moments in one measurement, see `begin`.
     """
 
     def __init__(self, patience: float) -> None:
         self.best = inf
-        self._patience = patience
+        self._patience = self._left = patience
         for _ in range(_LOOKS):
             self.look()
             self._wait()
+
+    def begin(self) -> None:
+        """Begin a measurement, with fresh patience: what came before may have had no quiet moment."""
+        self._left = self._patience
 
     def look(self) -> float:
         """Seconds for the fixed piece of work."""
@@ -63,10 +67,10 @@ class Pace:
         return took
 
     def _wait(self) -> bool:
-        if self._patience <= 0:
+        if self._left <= 0:
             return False
         time.sleep(_PAUSE)
-        self._patience -= _PAUSE
+        self._left -= _PAUSE
         return True
 
     def is_quiet(self, part: Part[T]) -> bool:

@@ -37,7 +37,7 @@ class Plan:
         conversations, sessions, questions: how much of LoCoMo is scored (None: all; sessions are cut for replays only).
         chats, batches: how much of BEAM.
         multihops: questions of MuSiQue, over no passages but theirs (None: all, over the whole corpus).
-        patience: seconds that a benchmark may wait for quiet moments of the machine, see `pace`.
+        patience: seconds that one measurement may wait for quiet moments of the machine, see `pace`.
     """
 
     sizes: tuple[int, ...] = (0, 1_000, 10_000, 100_000)
@@ -75,7 +75,7 @@ class Plan:
     batches: int | None = None
     multihops: int | None = None
     resamples: int = 2_000
-    patience: float = 240.0
+    patience: float = 90.0
 
     @property
     def scores_all(self) -> bool:
@@ -120,5 +120,5 @@ QUICK = Plan(
     batches=1,
     multihops=3,
     resamples=500,
-    patience=10.0,
+    patience=2.0,
 )
