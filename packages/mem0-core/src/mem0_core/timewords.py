@@ -57,7 +57,7 @@ def spans(text: str, reference: date) -> tuple[TimeSpan, ...]:
     May?", "in June and July 2022").
     """
     text = _plain(text)
-    if _DIGIT.search(text) is None and _NAMES_TIME.isdisjoint(_WORD.findall(text)):
+    if _IN_DIGITS.search(text) is None and _NAMES_TIME.isdisjoint(_WORD.findall(text)):
         return ()
     today, parts = reference.toordinal(), [_part(word) for word in _TOKEN.findall(text)]
     for pattern, handlers in _PHRASES:
@@ -358,7 +358,8 @@ def _words() -> Iterable[tuple[str, _Part]]:
 _WORDS = dict(_words())
 _OTHER, _BREAK = _Part("x"), _Part(" ")
 _NAMES_TIME = {word.split()[-1] for word, part in _WORDS.items() if part.kind in "RNWSQHdUyEMmvFG"}
-_DIGIT, _WORD = re.compile(r"\d"), re.compile(r"[^\W\d_]+")
+_WORD = re.compile(r"[^\W\d_]+")
+_IN_DIGITS = re.compile(r"\d{4}|\d(?:'?s|[-/.月])|\bq\d")  # years, decades, dates, quarters: other numbers need a word
 _DATE = (
     r"\d{4}(?:-\d\d?-|/\d\d?/|\.\d\d?\.)\d\d?(?!\d)|\d{4}-\d\d(?![\d-])|\d{4}年(?:\d\d?月(?:\d\d?[日号])?)?"
     r"|\d\d?(?:-\d\d?-|/(?:\d\d?/)?|\.\d\d?\.)\d{4}(?![\d/])|\d\d?/\d\d?/\d\d(?![\d/])|\d\d?月(?:\d\d?[日号])?"

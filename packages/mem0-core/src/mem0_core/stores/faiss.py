@@ -447,6 +447,8 @@ class _Vectors:
 
     def _selector(self, only: NDArray[np.int64] | None) -> Any:
         """The places a search may find, as FAISS takes them; None for all."""
+        if only is None and self.live == self._count:
+            return None
         wanted = np.isin(self._rows, only) if only is not None else self._rows >= 0
         return None if wanted.all() else _faiss().IDSelectorBitmap(np.packbits(wanted, bitorder="little"))
 
