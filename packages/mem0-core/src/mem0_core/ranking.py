@@ -269,6 +269,7 @@ class Ranking:
         self._sums = np.zeros(0)  # of the signals of each candidate, by their weights
         self._weights: dict[str, float] = {}
         self._named: str | None = None
+        self._silent: frozenset[str] = frozenset()  # signals that say nothing in this search
 
     def add(self, candidates: Sequence[Candidate]) -> None:
         import numpy as np
@@ -279,11 +280,12 @@ class Ranking:
             lengths = sorted(candidate.sketch.length for candidate in candidates)
             self._weights = self._recipe.weights(shortness(lengths[len(lengths) // 2] if lengths else 0))
             self._named = _the_one(self._asked.speakers, candidates)
+            self._silent = self._without_source()
         batch = _Batch.of(candidates)
         sums = np.zeros(len(candidates))
         for name, weight in self._weights.items():
             if name not in _LATER:
-                values = np.asarray(getattr(self, f"_{name}")(batch), dtype=np.float64)
+                values = self._signal(name, batch)
                 self._signals.setdefault(name, []).append(values)
                 sums += weight * values
         self._sums = np.concatenate([self._sums, sums])
@@ -335,6 +337,25 @@ class Ranking:
 
     # --- signals: a method for each, over some candidates ----------------------------------------------------------
 
+    def _signal(self, name: str, batch: _Batch) -> NDArray[np.float64]:
+        import numpy as np
+
+        if name in self._silent:
+            return np.zeros(len(batch.rows))
+        return np.asarray(getattr(self, f"_{name}")(batch), dtype=np.float64)
+
+    def _without_source(self) -> frozenset[str]:
+        """Those that are 0 for every candidate."""
+        bearing = self._bearing
+        sources = {
+            "speaker": self._named,
+            "date": self._asked.dates,
+            "graph": bearing.support,
+            "evidence": bearing.support,
+            "path": bearing.paths,
+        }
+        return frozenset(name for name, source in sources.items() if not source)
+
     def _dense(self, batch: _Batch) -> NDArray[np.float64]:
         return self._matches.dense[batch.own]
 
@@ -350,8 +371,7 @@ class Ranking:
         return self._matches.lexical(batch.own, batch.before, batch.after)
 
     def _speaker(self, batch: _Batch) -> list[bool]:
-        named = self._named
-        return [named is not None and sketch.actor_id == named for sketch in batch.sketches]
+        return [sketch.actor_id == self._named for sketch in batch.sketches]
 
     def _role(self, batch: _Batch) -> list[bool]:
         return [sketch.actor_id is None and sketch.role == "user" for sketch in batch.sketches]
@@ -361,8 +381,6 @@ class Ranking:
 
     def _date(self, batch: _Batch) -> list[float]:
         dates = self._asked.dates
-        if not dates:
-            return [0.0] * len(batch.sketches)
         days = [sketch.at[:10] for sketch in batch.sketches]
         fits = {day: fit(dates, date.fromisoformat(day)) for day in set(days)}
         told = [self._bearing.told.get(row, ()) for row in batch.rows]
