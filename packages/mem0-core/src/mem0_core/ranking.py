@@ -145,7 +145,7 @@ class Matches:
         counts = np.bincount(cells[found >= 0], minlength=len(texts) * columns).reshape(len(texts), columns)
         self._counts = np.concatenate([self._counts, counts])
         self._lengths = np.concatenate([self._lengths, lengths])
-        self.dense = np.concatenate([self.dense, np.clip(np.array(cosines, dtype=np.float64), 0.0, 1.0)])
+        self.dense = np.concatenate([self.dense, np.minimum(np.maximum(cosines, 0.0), 1.0)])
         return first
 
     def lexical(self, *places: NDArray[np.int64]) -> NDArray[np.float64]:
