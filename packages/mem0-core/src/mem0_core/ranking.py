@@ -145,7 +145,7 @@ class Matches:
         counts = np.bincount(cells[found >= 0], minlength=len(texts) * columns).reshape(len(texts), columns)
         self._counts = np.concatenate([self._counts, counts])
         self._lengths = np.concatenate([self._lengths, lengths])
-        self.dense = np.concatenate([self.dense, np.minimum(np.maximum(cosines, 0.0), 1.0)])
+        self.dense = np.concatenate([self.dense, np.clip(np.array(cosines, dtype=np.float64), 0.0, 1.0)])
         return first
 
     def lexical(self, *places: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -269,7 +269,6 @@ class Ranking:
         self._sums = np.zeros(0)  # of the signals of each candidate, by their weights
         self._weights: dict[str, float] = {}
         self._named: str | None = None
-        self._silent: frozenset[str] = frozenset()  # signals that say nothing in this search
 
     def add(self, candidates: Sequence[Candidate]) -> None:
         import numpy as np
@@ -280,12 +279,12 @@ class Ranking:
             lengths = sorted(candidate.sketch.length for candidate in candidates)
             self._weights = self._recipe.weights(shortness(lengths[len(lengths) // 2] if lengths else 0))
             self._named = _the_one(self._asked.speakers, candidates)
-            self._silent = self._without_source()
-        batch = _Batch.of(candidates)
+        batch, silent = _Batch.of(candidates), self._silent()
         sums = np.zeros(len(candidates))
         for name, weight in self._weights.items():
             if name not in _LATER:
-                values = self._signal(name, batch)
+                found = np.zeros(len(candidates)) if name in silent else getattr(self, f"_{name}")(batch)
+                values = np.asarray(found, dtype=np.float64)
                 self._signals.setdefault(name, []).append(values)
                 sums += weight * values
         self._sums = np.concatenate([self._sums, sums])
@@ -337,15 +336,8 @@ class Ranking:
 
     # --- signals: a method for each, over some candidates ----------------------------------------------------------
 
-    def _signal(self, name: str, batch: _Batch) -> NDArray[np.float64]:
-        import numpy as np
-
-        if name in self._silent:
-            return np.zeros(len(batch.rows))
-        return np.asarray(getattr(self, f"_{name}")(batch), dtype=np.float64)
-
-    def _without_source(self) -> frozenset[str]:
-        """Those that are 0 for every candidate."""
+    def _silent(self) -> set[str]:
+        """Those that are 0 for every candidate, as what they go by is not there."""
         bearing = self._bearing
         sources = {
             "speaker": self._named,
@@ -354,7 +346,7 @@ class Ranking:
             "evidence": bearing.support,
             "path": bearing.paths,
         }
-        return frozenset(name for name, source in sources.items() if not source)
+        return {name for name, source in sources.items() if not source}
 
     def _dense(self, batch: _Batch) -> NDArray[np.float64]:
         return self._matches.dense[batch.own]
@@ -425,8 +417,7 @@ class Ranking:
         It restarts at the best memories, by the square of their score, and at those that have a name of the query.
         """
         crowds = {name: rows.tolist() for name, rows in named.items() if 0 < len(rows) <= CROWD}
-        sums = self._sums
-        best = [(self._candidates[place].sketch.row, float(sums[place])) for place in self._first(SEEDS)]
+        best = [(self._candidates[place].sketch.row, float(self._sums[place])) for place in self._first(SEEDS)]
         start = _shares({row: max(0.0, total) ** 2 for row, total in best if row})
         asked = [name for name in self._asked.names if name in crowds]
         for name in asked:

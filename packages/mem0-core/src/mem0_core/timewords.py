@@ -57,9 +57,11 @@ def spans(text: str, reference: date) -> tuple[TimeSpan, ...]:
     May?", "in June and July 2022").
     """
     text = _plain(text)
-    if _IN_DIGITS.search(text) is None and _NAMES_TIME.isdisjoint(_WORD.findall(text)):
+    if _DIGIT.search(text) is None and _NAMES_TIME.isdisjoint(_WORD.findall(text)):
         return ()
     today, parts = reference.toordinal(), [_part(word) for word in _TOKEN.findall(text)]
+    if _TIMELY.isdisjoint(part.kind for part in parts):  # numbers of other things
+        return ()
     for pattern, handlers in _PHRASES:
         parts = _joined(pattern, handlers, parts, today)
     found = [(part.kind, span) for part in parts if part.kind in "ATV" for span in part.spans if _exists(span)]
@@ -357,9 +359,9 @@ def _words() -> Iterable[tuple[str, _Part]]:
 
 _WORDS = dict(_words())
 _OTHER, _BREAK = _Part("x"), _Part(" ")
-_NAMES_TIME = {word.split()[-1] for word, part in _WORDS.items() if part.kind in "RNWSQHdUyEMmvFG"}
-_WORD = re.compile(r"[^\W\d_]+")
-_IN_DIGITS = re.compile(r"\d{4}|\d(?:'?s|[-/.月])|\bq\d")  # years, decades, dates, quarters: other numbers need a word
+_TIMELY = frozenset("RNWSQHdUyEMmvFGTAYBDK")  # kinds of parts, one of which a text has that names a time
+_NAMES_TIME = {word.split()[-1] for word, part in _WORDS.items() if part.kind in _TIMELY}
+_DIGIT, _WORD = re.compile(r"\d"), re.compile(r"[^\W\d_]+")
 _DATE = (
     r"\d{4}(?:-\d\d?-|/\d\d?/|\.\d\d?\.)\d\d?(?!\d)|\d{4}-\d\d(?![\d-])|\d{4}年(?:\d\d?月(?:\d\d?[日号])?)?"
     r"|\d\d?(?:-\d\d?-|/(?:\d\d?/)?|\.\d\d?\.)\d{4}(?![\d/])|\d\d?/\d\d?/\d\d(?![\d/])|\d\d?月(?:\d\d?[日号])?"

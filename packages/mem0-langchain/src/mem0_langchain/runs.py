@@ -74,7 +74,8 @@ class _Run(Generic[T]):
 def _is_seen(config: RunnableConfig | None) -> bool:
     """Whether a run would be told to anybody: to handlers of the run around it, or of the context, as tracers are."""
     around = ensure_config(config)["callbacks"]
-    handlers = around.handlers if isinstance(around, BaseCallbackManager) else around
+    handlers = (around.handlers or around.inheritable_handlers) if isinstance(around, BaseCallbackManager) else around
+    # The context is asked as well: its handlers need not be inherited, and then no run around has them to pass on.
     return bool(handlers or CallbackManager.configure().handlers)
 
 

@@ -441,8 +441,7 @@ class _Vectors:
     def vectors(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Those of `rows` that are still there, with their vectors."""
         places = np.array([self._places.get(row, -1) for row in rows.tolist()], dtype=np.int64)
-        if (there := places >= 0).all():
-            return rows, self._index.reconstruct_batch(places)
+        there = places >= 0
         return rows[there], self._index.reconstruct_batch(places[there])
 
     def _selector(self, only: NDArray[np.int64] | None) -> Any:
@@ -508,7 +507,7 @@ class _Flat(_Vectors):
             if best is None:  # the next searches will hardly fare better
                 self._in_full = _IN_FULL
                 return None
-            found.append(list(zip(self._rows[best[0]].tolist(), best[1].tolist(), strict=True)))
+            found.append(_paired(self._rows[best[0]], best[1]))
         return found
 
     def _followed(self) -> QuantizedVectors | None:
@@ -705,12 +704,14 @@ def _scan(rows: NDArray[np.int64], vectors: NDArray[np.float32], queries: NDArra
     found = []
     for scores in queries @ vectors.T:
         best = np.argsort(-scores, kind="stable")[:k]
-        found.append(list(zip(rows[best].tolist(), scores[best].tolist(), strict=True)))
+        found.append(_paired(rows[best], scores[best]))
     return found
 
 
 def _pairs(scores: NDArray[np.float32], rows: NDArray[np.int64]) -> Found:
-    return [
-        [(row, score) for row, score in zip(of_query.tolist(), points.tolist(), strict=True) if row >= 0]
-        for of_query, points in zip(rows, scores, strict=True)
-    ]
+    return [_paired(of_query, points) for of_query, points in zip(rows, scores, strict=True)]
+
+
+def _paired(rows: NDArray[np.int64], scores: NDArray[np.float32]) -> list[tuple[int, float]]:
+    """Rows with their scores, without the places of none."""
+    return [(row, score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True) if row >= 0]
