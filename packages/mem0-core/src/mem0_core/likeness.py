@@ -12,6 +12,8 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
+from mem0_core.normalization import normalize
+
 __all__ = ["DEFAULT", "Likeness", "Name", "compact", "initials", "like_names", "like_relationships"]
 
 DEFAULT = 0.8
@@ -174,7 +176,7 @@ for _line in _NICKNAMES.strip().splitlines():
 
 def compact(name: str) -> str:
     """The letters and digits of a name, without case, accents and punctuation; + and # count, as in C++."""
-    plain = unicodedata.normalize("NFKD", name.casefold())
+    plain = normalize("NFKD", name.casefold())
     return "".join(mark for mark in plain if mark.isalnum() or mark in "+#")
 
 
@@ -186,7 +188,7 @@ def initials(name: str) -> str:
 
 @lru_cache(maxsize=8192)
 def _words(name: str) -> tuple[str, ...]:
-    plain = unicodedata.normalize("NFKD", name.casefold().replace("’", "'"))
+    plain = normalize("NFKD", name.casefold().replace("’", "'"))
     plain = "".join(mark for mark in plain if not unicodedata.combining(mark))
     return tuple(word.replace(".", "") for word in _WORD.findall(plain))
 

@@ -10,11 +10,12 @@ lost with it. Everything else is two facts, or a contradiction, and is shown twi
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
+
+from mem0_core.normalization import normalize
 
 __all__ = ["SIMILAR", "restatements", "restates"]
 
@@ -96,7 +97,7 @@ def _read(text: str) -> _Said | None:
     """What a text says; None for what is not compared."""
     if len(text) > _READ or _ASKS.search(text):
         return None
-    folded = unicodedata.normalize("NFC", text).translate(_QUOTES).casefold()
+    folded = normalize("NFC", text).translate(_QUOTES).casefold()
     for form, whole in _SHORT_FORMS:
         folded = form.sub(whole, folded)
     words: list[str] = []

@@ -42,6 +42,7 @@ __all__ = [
 ]
 
 _TOKEN = re.compile(r"[^\W_]+")  # works_at is two words
+MAX_QUERY_WORDS = 512  # of a query by BM25, which compares each with every text
 _LONG_ENOUGH = 4
 
 COMMON = 1024
@@ -72,7 +73,7 @@ def bm25(query: str, texts: Sequence[str]) -> list[float]:
     words = [_words(text) for text in texts]
     if not any(words):
         return [0.0] * len(texts)
-    scores: list[float] = BM25Plus(words).get_scores(_words(query)).tolist()
+    scores: list[float] = BM25Plus(words).get_scores(_words(query)[:MAX_QUERY_WORDS]).tolist()
     return scores
 
 

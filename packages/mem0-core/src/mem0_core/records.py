@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import time
-import unicodedata
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +13,8 @@ from functools import lru_cache
 from typing import Any, Literal, NotRequired, TypedDict
 
 from mem0_core.errors import ScopeError
+from mem0_core.mention_index import words_of
+from mem0_core.normalization import normalize
 
 __all__ = [
     "AddManyResult",
@@ -389,19 +389,16 @@ class Merge:
 @lru_cache(maxsize=4096)  # the names of one graph come up again and again
 def entity_key(name: str) -> bytes:
     """Equal for names that differ only in case and spacing. Returns 16 bytes."""
-    folded = " ".join(unicodedata.normalize("NFC", name).casefold().split())
+    folded = " ".join(normalize("NFC", name).casefold().split())
     return hashlib.blake2b(folded.encode(), digest_size=16).digest()
-
-
-_WORDS = re.compile(r"\w+")
 
 
 def mentions(text: str, name: str) -> bool:
     """Whether a text has the words of a name in a row, in any case; what has no words is looked for as it stands."""
-    words = _WORDS.findall(name.casefold())
+    words = words_of(name)
     if not words:
         return bool(name.strip()) and name in text
-    return f" {' '.join(words)} " in f" {' '.join(_WORDS.findall(text.casefold()))} "
+    return f" {' '.join(words)} " in f" {' '.join(words_of(text))} "
 
 
 def unsays(before: str, after: str, triplet: Triplet) -> bool:
@@ -488,7 +485,7 @@ def same_fact_key(text: str, actor_id: str | None = None) -> bytes:
     Punctuation is what stands at the edges of words: ``"Tea!"`` is ``"tea"``, but C++ is not C, -5 is not 5, and
     1.5 is not 15. Signs, currencies and emoji always count. Returns 16 bytes.
     """
-    folded = unicodedata.normalize("NFC", text).translate(_QUOTES).casefold()
+    folded = normalize("NFC", text).translate(_QUOTES).casefold()
     words = (word for token in folded.split() if (word := _bare(token)))
     return hashlib.blake2b(f"{actor_id or ''}\0{' '.join(words)}".encode(), digest_size=16).digest()
 

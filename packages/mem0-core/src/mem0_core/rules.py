@@ -157,6 +157,7 @@ class _Reader:
             elif quoted:
                 self.lows[index] = ""
         self._has_read = False
+        self._subjects: set[str] = set()
 
     def read(self) -> None:
         """Read every sentence, once."""
@@ -164,6 +165,7 @@ class _Reader:
             self._has_read = True
             for start, after in pairwise([*self.starts, len(self.words) + 1]):
                 self._sentence(start, after - 1)
+            self._subjects = {source for source, _ in self.said}
 
     def _is_name(self, index: int) -> bool:
         word = self.words[index]
@@ -200,7 +202,7 @@ class _Reader:
     def _is_subject(self, folded: str) -> bool:
         """Whether the text says more of a name than itself."""
         self.read()
-        return any(source == folded for source, _ in self.said)
+        return folded in self._subjects
 
     def _sentence(self, start: int, end: int) -> None:
         """Read what is stated; of a question, only what stands before its ", how ..."."""

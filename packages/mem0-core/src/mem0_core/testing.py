@@ -10,7 +10,6 @@ import json
 import math
 import re
 import threading
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mem0_core.normalization import normalize
 from mem0_core.ports import Reply, Tool, ToolCall
 
 if TYPE_CHECKING:
@@ -144,9 +144,7 @@ class HashEmbedder:
 
     def _add_words(self, vector: NDArray[np.float32], text: str) -> None:
         text = text[:_READ_CHARACTERS]
-        if not text.isascii():
-            text = unicodedata.normalize("NFKC", text)
-        text = text.casefold()
+        text = normalize("NFKC", text).casefold()
         # A text of no words is told from others as it stands.
         for word in _WORD.findall(text) or [text.strip()]:
             known = self._words.get(word)

@@ -129,12 +129,23 @@ def _read_content(content: object, place: str, skipped: list[Skipped]) -> tuple[
     return "\n".join(texts), tuple(images)
 
 
-_RECALLED = re.compile(r"[ \t]*<memories>\n.*?\n</memories>[ \t]*\n?", re.DOTALL)
+_RECALLED_BEGIN, _RECALLED_END = "<memories>\n", "\n</memories>"
 
 
 def without_recalled(text: str) -> str:
     """A text without the blocks that `prompts.memories_block` writes: what was recalled is not learnt again as new."""
-    return _RECALLED.sub("", text) if "<memories>" in text else text
+    parts: list[str] = []
+    start = 0
+    while (begin := text.find(_RECALLED_BEGIN, start)) >= 0:
+        end = text.find(_RECALLED_END, begin + len(_RECALLED_BEGIN))
+        if end < 0:
+            break
+        parts.append(text[start:begin].rstrip(" \t"))
+        start = end + len(_RECALLED_END)
+        while text[start : start + 1] in (" ", "\t"):
+            start += 1
+        start += text[start : start + 1] == "\n"
+    return "".join([*parts, text[start:]])
 
 
 def _image_url(value: object) -> str | None:

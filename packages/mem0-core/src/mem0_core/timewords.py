@@ -18,8 +18,8 @@ from datetime import date
 from functools import partial
 from math import log10
 from typing import NamedTuple
-from unicodedata import normalize
 
+from mem0_core.normalization import normalize
 from mem0_core.records import Days
 
 __all__ = ["TimeSpan", "days_told", "fit", "fit_days", "is_about_time", "spans"]
@@ -121,7 +121,7 @@ def _placed(found: list[tuple[str, _Span]]) -> list[_Span]:
 
 def _plain(text: str) -> str:
     text = text[:_LONGEST]
-    return (text if text.isascii() else normalize("NFKC", text)[:_LONGEST]).lower().replace("’", "'")
+    return normalize("NFKC", text)[:_LONGEST].lower().replace("’", "'")
 
 
 def _fit(span: TimeSpan, day: date) -> float:

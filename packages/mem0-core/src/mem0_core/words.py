@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import re
 import threading
-import unicodedata
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mem0_core import rules
+from mem0_core.normalization import normalize
 
 __all__ = ["Words", "is_stop_word", "names", "plain", "read", "reading", "terms"]
 
@@ -100,8 +100,8 @@ def names(text: str) -> tuple[str, ...]:
 
 def _words(text: str) -> list[str]:
     if not text.isascii():
-        bare = _POINTS.sub("", unicodedata.normalize("NFKD", text))
-        text = unicodedata.normalize("NFC", bare)
+        bare = _POINTS.sub("", normalize("NFKD", text))
+        text = normalize("NFC", bare)
     return _WORD.findall(text.casefold())
 
 

@@ -7,9 +7,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.graph_replies import LINK_WORDS, Refinement
+from mem0_core.mention_index import MentionIndex
 from mem0_core.records import (
     Change,
     Days,
@@ -21,7 +23,6 @@ from mem0_core.records import (
     RelationChange,
     Triplet,
     entity_key,
-    mentions,
 )
 from mem0_core.timewords import days_told
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Surroundings", "ends_of", "join", "may_be_one", "merge", "said_by", "supported", "types_of"]
+__all__ = ["Evidence", "Surroundings", "clauses_of", "ends_of", "join", "may_be_one", "merge", "supported", "types_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,41 +169,75 @@ def supported(relations: Sequence[RelationChange], changes: Sequence[Change]) ->
 
     Those learnt from the same messages come into question; of them, those that name most of its two entities.
     """
+    evidence = Evidence(changes)
     return tuple(
-        said_by(relation, _evidence(relation, changes), changes) if relation.event is Event.ADD else relation
+        evidence.said_by(relation, evidence.memories_of(relation)) if relation.event is Event.ADD else relation
         for relation in relations
     )
 
 
-def said_by(relation: RelationChange, memories: tuple[int, ...], changes: Sequence[Change]) -> RelationChange:
-    """An ADD with the memories that say it, and the days they tell of where they do."""
-    days = tuple(_days_of(relation.triplet, changes[place].after) for place in memories)
-    return dataclasses.replace(relation, memories=memories, days=days)
+class Evidence:
+    """The memories of a plan as evidence for its relations; each text is split into words only once."""
+
+    def __init__(self, changes: Sequence[Change]) -> None:
+        self._changes = changes
+        self._texts: dict[int, _Text] = {}
+        self._by_message: dict[int, list[int]] = {}
+        for index, change in enumerate(changes):
+            if change.event is not Event.DELETE:
+                for message in change.sources:
+                    self._by_message.setdefault(message, []).append(index)
+
+    def memories_of(self, relation: RelationChange) -> tuple[int, ...]:
+        """Return the changes that were learnt from a relation's messages and name most of its two entities."""
+        learned = sorted({index for message in relation.messages for index in self._by_message.get(message, ())})
+        named = {index: self._text(index).count_mentioned(relation.triplet) for index in learned}
+        most = max(named.values(), default=0)
+        return tuple(index for index, count in named.items() if count == most)
+
+    def said_by(self, relation: RelationChange, memories: tuple[int, ...]) -> RelationChange:
+        """An ADD with the memories that say it, and the days they tell of where they do."""
+        days = tuple(self._text(index).days_of(relation.triplet.destination) for index in memories)
+        return dataclasses.replace(relation, memories=memories, days=days)
+
+    def _text(self, index: int) -> _Text:
+        if index not in self._texts:
+            self._texts[index] = _Text(self._changes[index].after)
+        return self._texts[index]
 
 
-def _days_of(triplet: Triplet, item: MemoryItem) -> Days | None:
-    """The days that a memory tells of where it says a relation.
+class _Text:
+    """The text of a memory: which names it mentions, and the days that its clauses tell of."""
 
-    "I moved to Porto in May and visit Rome in June" tells two, each with its own days: those of the clauses that name
-    the destination; where none does (a model called it otherwise), those of the whole text.
-    """
-    said = date.fromisoformat((item.updated_at or item.created_at)[:10])
-    naming = [clause for clause in _CLAUSE.split(item.text) if mentions(clause, triplet.destination)]
-    told = [days for clause in naming or [item.text] if (days := days_told(clause, said))]
-    return told[0] if len(told) == 1 else None
+    def __init__(self, item: MemoryItem) -> None:
+        self._item = item
+        self._said = date.fromisoformat((item.updated_at or item.created_at)[:10])
+        self._words = MentionIndex([item.text])
+        self._clauses = clauses_of(item.text)
+        self._clause_words = MentionIndex(self._clauses)
+        self._days_told = lru_cache(maxsize=None)(partial(days_told, reference=self._said))
+        self._days_of: dict[str, Days | None] = {}
+
+    def count_mentioned(self, triplet: Triplet) -> int:
+        return sum(self._words.mentions(name) for name in (triplet.source, triplet.destination))
+
+    def days_of(self, destination: str) -> Days | None:
+        """Return the days that the memory tells of where it says a relation to a destination.
+
+        "I moved to Porto in May and visit Rome in June" tells two, each with its own days: those of the clauses that
+        name the destination; where none does (a model called it otherwise), those of the whole text.
+        """
+        if destination not in self._days_of:
+            naming = [self._clauses[number] for number in self._clause_words.segments(destination)]
+            told = [days for clause in naming or [self._item.text] if (days := self._days_told(clause))]
+            self._days_of[destination] = told[0] if len(told) == 1 else None
+        return self._days_of[destination]
 
 
+def clauses_of(text: str) -> list[str]:
+    """Split a text into clauses; long runs of white space, on which the pattern is quadratic, are collapsed first."""
+    return _CLAUSE.split(_SPACES.sub(lambda run: "\n" if "\n" in run[0] else " ", text))
+
+
+_SPACES = re.compile(r"\s{2,}")
 _CLAUSE = re.compile(r"(?<=[.!?;])\s+|\n+|,?\s+(?:and|but|while|then)\s+(?=I\b|[a-z])")
-
-
-def _evidence(relation: RelationChange, changes: Sequence[Change]) -> tuple[int, ...]:
-    heard = set(relation.messages)
-    named = {
-        place: sum(
-            mentions(change.after.text, name) for name in (relation.triplet.source, relation.triplet.destination)
-        )
-        for place, change in enumerate(changes)
-        if change.event is not Event.DELETE and not heard.isdisjoint(change.sources)
-    }
-    most = max(named.values(), default=0)
-    return tuple(place for place, count in named.items() if count == most)

@@ -382,16 +382,37 @@ def _relate_by_rules(ports: Ports, graph: Graph, told: Told) -> Flow[tuple[Relat
     stated = {triplet.key for triplet in triplets}
     standing = {relation.triplet.key: relation.triplet for relation in known.relations}
     standing = {key: triplet for key, triplet in standing.items() if key not in stated}
+    standing_of: dict[tuple[bytes, str], list[TripletKey]] = {}
+    for key in standing:
+        standing_of.setdefault(key[:2], []).append(key)
     added: list[RelationChange] = []
     ended: list[RelationChange] = []
     for place, found in read:
         at = told.messages[place].timestamp  # so that the graph of any day is what had been said by then
         new = merge(named[place], (), (), known, types=types_of(found.entities), messages=[place])
-        outdated = [key for key, triplet in standing.items() if any(_ended(triplet, ending) for ending in found.ended)]
+        outdated = _outdated(standing_of, standing, found.ended)
         old = merge((), [standing.pop(key) for key in outdated], (), known, types={}, messages=())
         added += [dataclasses.replace(change, at=at) for change in new]
         ended += [dataclasses.replace(change, at=at) for change in old]
     return (yield from _with_vectors(ports, [*added, *ended], known.vectors))
+
+
+def _outdated(
+    standing_of: Mapping[tuple[bytes, str], Sequence[TripletKey]],
+    standing: Mapping[TripletKey, Triplet],
+    endings: Iterable[rules.Ending],
+) -> list[TripletKey]:
+    """The keys of the standing relations that some endings end, in the order in which they stand."""
+    ended: dict[tuple[bytes, str], set[bytes | None]] = {}
+    for ending in endings:
+        ended.setdefault(_what_ends(ending), set()).add(_of(ending))
+    keys = {
+        key
+        for what, destinations in ended.items()
+        for key in standing_of.get(what, ())
+        if key in standing and (None in destinations or key[2] in destinations)
+    }
+    return [key for key in standing if key in keys] if keys else []
 
 
 def _under_one_name(
@@ -407,12 +428,12 @@ def _under_one_name(
     names: dict[bytes, str] = {}
     if len(set(map(places.__getitem__, fresh))) > 1:
         vectors = _stacked(known.vectors, (spelt[key] for key in fresh))
-        near = vectors @ vectors.T
-        for at, key in enumerate(fresh):
+        for key, vector in zip(fresh, vectors, strict=True):
+            near = vectors @ vector
             earlier = [
-                (float(near[at, other]), spelt[one])
-                for other, one in enumerate(fresh)
-                if near[at, other] >= threshold and places[one] < places[key] and one not in names
+                (float(near[other]), spelt[fresh[other]])
+                for other in (near >= threshold).nonzero()[0].tolist()
+                if places[fresh[other]] < places[key] and fresh[other] not in names
             ]
             fit = (name for _, name in sorted(earlier, reverse=True) if may_be_one(spelt[key], name))
             if name := next(fit, None):
@@ -443,27 +464,32 @@ class Said:
 
     def __init__(self) -> None:
         self._stated: dict[tuple[bytes, str], set[TripletKey]] = {}
-        self._ended: dict[tuple[bytes, str], list[tuple[bytes | None, set[TripletKey]]]] = {}
+        self._ended: dict[tuple[bytes, str], dict[bytes | None, list[set[TripletKey]]]] = {}
 
     def add(self, found: rules.Extracted) -> None:
         stated = {triplet.key for triplet in found.relations}
         for key in stated:
             self._stated.setdefault(key[:2], set()).add(key)
         for ending in found.ended:
-            self._ended.setdefault(_what_ends(ending), []).append((_of(ending), stated))
+            self._ended.setdefault(_what_ends(ending), {}).setdefault(_of(ending), []).append(stated)
 
     def is_at_odds_with(self, found: rules.Extracted) -> bool:
         stated = {triplet.key for triplet in found.relations}
-        takes_back = any(
-            key not in stated and _of(ending) in (None, key[2])
-            for ending in found.ended
-            for key in self._stated.get(_what_ends(ending), ())
-        )
-        return takes_back or any(
-            key not in kept and destination in (None, key[2])
-            for key in stated
-            for destination, kept in self._ended.get(key[:2], ())
-        )
+        return any(self._takes_back(ending, stated) for ending in found.ended) or any(map(self._is_taken_back, stated))
+
+    def _takes_back(self, ending: rules.Ending, stated: set[TripletKey]) -> bool:
+        """Return True if an ending ends an earlier relation that its own message does not state again."""
+        earlier = self._stated.get(_what_ends(ending), set())
+        destination = _of(ending)
+        if destination is None:
+            return not earlier <= stated
+        key = (*_what_ends(ending), destination)
+        return key in earlier and key not in stated
+
+    def _is_taken_back(self, key: TripletKey) -> bool:
+        """Return True if an earlier message ended a relation without stating it."""
+        ended = self._ended.get(key[:2], {})
+        return any(key not in kept for destination in (None, key[2]) for kept in ended.get(destination, ()))
 
 
 def _what_ends(ending: rules.Ending) -> tuple[bytes, str]:

@@ -27,7 +27,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Related", "recall_relations"]
+__all__ = ["MAX_QUERY_NAMES", "Related", "recall_relations"]
+
+MAX_QUERY_NAMES = 64
+"""Names of one query that are looked up in the graph, each of which is compared with all of its nodes."""
 
 _POOL = 40  # relations that BM25 puts in order, from each way to find them
 
@@ -155,4 +158,5 @@ def _entities_of(graph: Graph, text: str, scope: Scope) -> Flow[list[str]]:
             entities, _ = yield from name_entities(graph, text, scope)
             return [entity.name for entity in entities]
     named = [entity.name for entity in rules.entities(text)]
+    named = named[:MAX_QUERY_NAMES]
     return [self_name(scope), *named] if speaks_of_self(text) else named

@@ -9,7 +9,7 @@ from typing import Any
 
 from mem0_core.errors import InputError, NotFoundError, StoreError
 from mem0_core.flow import Flow, do
-from mem0_core.pipelines.merge import said_by
+from mem0_core.pipelines.merge import Evidence
 from mem0_core.pipelines.near import embed_texts, space_of
 from mem0_core.pipelines.relate import relate, tell
 from mem0_core.pipelines.request import Told
@@ -90,8 +90,8 @@ def _derived(ports: Ports, item: MemoryItem) -> Flow[tuple[RelationChange, ...]]
         return ()
     said = Message(item.role or "user", item.text, name=item.actor_id)
     changes, _ = yield from relate(ports, ports.graph, Told(item.scope, (said,)))
-    plan = [Change(Event.UPDATE, item)]
-    return tuple(said_by(dataclasses.replace(change, messages=()), (0,), plan) for change in changes)
+    evidence = Evidence([Change(Event.UPDATE, item)])
+    return tuple(evidence.said_by(dataclasses.replace(change, messages=()), (0,)) for change in changes)
 
 
 def delete(ports: Ports, memory_id: str, *, at: str, purge: bool) -> Flow[tuple[Pending, ...]]:
