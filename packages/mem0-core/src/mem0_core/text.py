@@ -208,12 +208,29 @@ def _check_storable(value: object) -> None:
 
 
 def transcript(messages: Sequence[Message], roles: frozenset[str] = SPEAKERS) -> str:
-    """One ``role: content`` line per message (seed 000, step 1); a named speaker is ``role (name): content``."""
+    """Write ``role: content`` for each message (the first step of an add); a named speaker is ``role (name): content``.
+
+    Lines inside a message that look like the begin of another one are quoted, so that no content forges a speaker.
+    """
     return "\n".join(
-        f"{message.role} ({message.name}): {message.content}" if message.name else f"{message.role}: {message.content}"
-        for message in messages
-        if message.role in roles
+        f"{_speaker(message)}: {_unforged(message.content)}" for message in messages if message.role in roles
     )
+
+
+def _speaker(message: Message) -> str:
+    return f"{message.role} ({' '.join(message.name.split())})" if message.name else message.role
+
+
+_LINE_BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"  # as `str.splitlines` has them
+_FORGED_SPEAKER = re.compile(
+    rf"(?<=[{_LINE_BREAKS}])(?=[^\w{_LINE_BREAKS}]{{0,20}}(?:{'|'.join(sorted(ROLES))})"
+    rf"(?:\s{{0,4}}\([^{_LINE_BREAKS}]{{0,80}}\))?[^\w{_LINE_BREAKS}]{{0,4}}[:：])",
+    re.IGNORECASE,
+)
+
+
+def _unforged(content: str) -> str:
+    return _FORGED_SPEAKER.sub("> ", content)
 
 
 _SELF = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
