@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import shutil
 import sys
 import tempfile
@@ -17,10 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core import Memory
+from mem0_core.config import MemoryConfig
 from mem0_core.testing import ScriptedChat
 
 CONVERSATION = Path(__file__).with_name("conversation.json")
-DATA = Path(os.environ.get("MEM0_DIR") or "~/.mem0").expanduser() / "quickstart"
+DATA = MemoryConfig().folder / "quickstart"
 
 
 def main() -> None:
@@ -42,7 +42,7 @@ def main() -> None:
     heading("Where it lies")
     files = [file for file in chosen.path.rglob("*") if file.is_file()]
     print(f"  {whole} memories of {user}, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB")
-    print(f"  {chosen.path / 'history.db'}   one SQLite file: memories, vectors, messages, history")
+    print(f"  {chosen.path / 'memory.db'}   one SQLite file: memories, vectors, messages, history")
     print("\n  Next: examples/langchain_agent.py, langgraph_workflow.py, llamaindex_chat.py")
 
 

@@ -174,7 +174,7 @@ def fill(
     They are shared by a hundred users, or all belong to `user`.
     """
     batch = _RUN if user is None else _BULK
-    store = SQLiteStore(folder / "history.db", durability="process")
+    store = SQLiteStore(folder / "memory.db", durability="process")
     for first in range(start, len(given), batch):
         part = slice(first, first + batch)
         scope = Scope(user or user_name(user_of(first)))

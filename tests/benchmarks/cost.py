@@ -298,7 +298,7 @@ def _reopening(report: Report, plan: Plan, folder: Path, given: Sequence[Memo]) 
     report.add(section, "peak memory, all users searched", peak, "MB", _PEAK if barred else None)
     report.add(section, "peak memory, one user searched", median([run["peak_mb"] for run in runs]), "MB")
     report.add(section, "searching all users once", median([visit["seconds"] for visit in visits]), "s")
-    database = folder / "history.db"
+    database = folder / "memory.db"
     report.add(section, "size of the file", database.stat().st_size / 1e6, "MB")
 
 
@@ -339,7 +339,7 @@ def _one_user(report: Report, plan: Plan, folder: Path) -> None:
 
 def _exact_scan(folder: Path, user: str, questions: Sequence[str]) -> tuple[list[float], list[float]]:
     """Milliseconds of each search by exact scan, and the score of its tenth result."""
-    store = SQLiteStore(folder / "history.db")
+    store = SQLiteStore(folder / "memory.db")
     index = FaissIndex(store, exact_limit=10**9, cache_bytes=10**9)
     took, tenths = [], []
     with Memory({"path": folder, "recipe": "mem0"}, embedder=HashEmbedder(), store=store, index=index) as memory:

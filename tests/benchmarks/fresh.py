@@ -108,7 +108,7 @@ def build_graph(folder: str, user: str, exact_limit: int | None, answers: str) -
     from mem0_core.stores.sqlite import SQLiteStore
     from mem0_core.testing import HashEmbedder
 
-    store = SQLiteStore(Path(folder) / "history.db")
+    store = SQLiteStore(Path(folder) / "memory.db")
     limits: dict[str, Any] = {} if exact_limit is None else {"exact_limit": exact_limit}
     index = FaissIndex(store, folder=Path(folder) / "faiss" / "history", **limits)
     config = {"path": folder, "recipe": "mem0"}  # whose scores are cosines, as those of the answers are

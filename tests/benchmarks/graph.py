@@ -105,7 +105,7 @@ def _filled(report: Report, plan: Plan, work: Path) -> dict[int, Path]:
 
 
 def _megabytes(folder: Path) -> float:
-    return (folder / "history.db").stat().st_size / 1e6
+    return (folder / "memory.db").stat().st_size / 1e6
 
 
 # --- adds --------------------------------------------------------------------------------------------------------

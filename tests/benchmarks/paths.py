@@ -54,7 +54,7 @@ def _say(what: str) -> None:
 def _walks(report: Report, plan: Plan, folder: Path, embedder: Embedder, size: int, people: Sequence[str]) -> None:
     chance = random.Random(5)
     bar = Bar("<=", 10) if size == LARGE else None
-    store = SQLiteStore(folder / "history.db", durability="process")
+    store = SQLiteStore(folder / "memory.db", durability="process")
     section = f"traverse, three terms, {size:,} relations of one user"
     with Memory({"path": folder, "durability": "process"}, embedder=embedder) as memory:
         memory.traverse("my dog", user_id="somebody else")  # imports, connections
@@ -89,7 +89,7 @@ def _wall(memory: Memory, question: str) -> tuple[float, list[Any]]:
 def _fill(folder: Path, embedder: Embedder, size: int) -> list[str]:
     """A store with `size` relations of one user; returns the people in it."""
     people = [f"Person {number}" for number in range(max(3, size // 10))]
-    store = SQLiteStore(folder / "history.db", durability="process")
+    store = SQLiteStore(folder / "memory.db", durability="process")
     batch: dict[Triplet, None] = {}
     for triplet in _triplets(people, size):
         batch[triplet] = None

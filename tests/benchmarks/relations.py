@@ -66,7 +66,7 @@ def grown(sizes: Sequence[int], own: int, work: Path, embedder: Embedder) -> Ite
 
 def fill_relations(folder: Path, embedder: Embedder, start: int, stop: int, own: int) -> None:
     """Commit the relations from `start` to `stop` as `add` would, each with memory and message, but many at once."""
-    store = SQLiteStore(folder / "history.db", durability="process")
+    store = SQLiteStore(folder / "memory.db", durability="process")
     for user, positions in batches(start, stop, own):
         _commit(store, embedder, user, triplets_of(user, positions))
     store.close()

@@ -171,7 +171,7 @@ def replay(one: Conversation, way: Way, embedder: Embedder) -> Replayed:
             memory.flush(_FLUSH)
             seconds = time.perf_counter() - started
             left = len(memory.pending())
-            kept = _kept(Path(folder) / "history.db")
+            kept = _kept(Path(folder) / "memory.db")
             found = [_sessions(memory, one.name, question, kept) for question in one.questions]
     return Replayed(
         told=_told(one),

@@ -408,7 +408,7 @@ def test_a_user_lies_between_others_who_say_as_much(monkeypatch: pytest.MonkeyPa
     with Memory({"path": tmp_path}, embedder=HashEmbedder()) as memory:
         counts = {user: len(memory.get_all(user_id=user)["results"]) for user in (latency.USER, "other 0", "other 2")}
     assert counts == {latency.USER: 50, "other 0": 50, "other 2": 20}
-    with closing(sqlite3.connect(tmp_path / "history.db")) as db:
+    with closing(sqlite3.connect(tmp_path / "memory.db")) as db:
         users = [user for (user,) in db.execute("SELECT user_id FROM memories ORDER BY row")]
     assert users[-1] == latency.USER
     assert 20 < users.index(latency.USER) < 60, "a third of the others comes first"

@@ -128,7 +128,7 @@ def check_graph(folder: Path, graph: str) -> dict[str, int]:
 
 def check(folder: Path, acknowledged: set[str]) -> dict[str, int]:
     """Count what is lost and what does not agree."""
-    store = SQLiteStore(folder / "history.db", durability="process")
+    store = SQLiteStore(folder / "memory.db", durability="process")
     items = {item.text: item for item in store.find(None)}
     embedder = HashEmbedder(dims=32)
     wrong = 0
@@ -139,7 +139,7 @@ def check(folder: Path, acknowledged: set[str]) -> dict[str, int]:
         texts = [found[int(row)].text for row in changes.rows]
         wrong += len(store.find(scope)) != len(texts)
         wrong += bool(texts) and not np.allclose(embedder.embed(texts), changes.vectors, atol=1e-5)
-    with sqlite3.connect(folder / "history.db") as db:
+    with sqlite3.connect(folder / "memory.db") as db:
         integrity = db.execute("PRAGMA integrity_check").fetchone()[0]
         living = {row[0] for row in db.execute("SELECT id FROM memories")}
         past = db.execute("SELECT memory_id, sum(event = 'ADD') - sum(event = 'DELETE') FROM history GROUP BY 1")

@@ -35,11 +35,11 @@ def filled(folder: Path, truth: Mapping[str, Any] | None = None) -> Any:
 def test_a_backup_is_one_file_that_opens_as_a_store(tmp_path: Path, mode: Mode, truth: dict[str, Any]) -> None:
     with filled(tmp_path / "data", truth) as memory:
         driven: Any = Driven(memory, mode)
-        copy = tmp_path / "copy" / "history.db"
+        copy = tmp_path / "copy" / "memory.db"
         copy.parent.mkdir()
         told = driven.backup(copy)
         assert told == {"path": str(copy), "bytes": copy.stat().st_size, "memories": 3}
-        assert [path.name for path in copy.parent.iterdir()] == ["history.db"]
+        assert [path.name for path in copy.parent.iterdir()] == ["memory.db"]
         with pytest.raises(InputError, match="exists already"):
             driven.backup(copy)
         assert driven.backup(copy, overwrite=True)["memories"] == 3
@@ -99,7 +99,7 @@ def test_restoring_goes_back_for_whoever_has_it_open_too(tmp_path: Path) -> None
         memory.add("I like milk.", user_id="ann")  # under a number that the tea had
         assert memory.search("milk", user_id="ann")["results"][0]["memory"] == "I like milk."
         assert memory.doctor()["findings"] == []
-    assert restore(copy, tmp_path / "elsewhere" / "history.db")["restored"] == 3
+    assert restore(copy, tmp_path / "elsewhere" / "memory.db")["restored"] == 3
 
 
 @pytest.mark.needs_server

@@ -78,7 +78,7 @@ def test_with_json_errors_are_json_too(run: object) -> None:
 def test_the_backend_of_the_model_is_chosen_from_the_shell(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MEM0_DIR", str(tmp_path / "home"))
+    monkeypatch.setenv("MEM0_CORE_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     config = tmp_path / "config.json"
     config.write_text(json.dumps({**HASH, "llm": "openai:gpt-4o-mini"}))

@@ -95,7 +95,7 @@ def test_readers_go_on_while_another_process_writes(tmp_path: Path) -> None:
 
     with open_memory(tmp_path) as memory:
         memory.add("I like tea", user_id="u")
-        other = sqlite3.connect(tmp_path / "history.db", isolation_level=None)
+        other = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         other.execute("DELETE FROM memories")
         assert texts(memory.search("tea", user_id="u")) == ["I like tea"]

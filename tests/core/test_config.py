@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import platformdirs
 import pytest
 
 from mem0_core import ConfigError, Memory, MemoryConfig, StoreError
 from mem0_core.config import build, load_config
 from mem0_core.errors import MissingExtra
+from mem0_core.stores.schema import MIGRATIONS
 from mem0_core.testing import HashEmbedder
 
 MEM0_V1: dict[str, Any] = {
@@ -36,52 +40,90 @@ MEM0_V1: dict[str, Any] = {
 
 
 def test_a_mem0_v1_dict_opens(tmp_path: Path) -> None:
-    with Memory.from_config({**MEM0_V1, "history_db_path": str(tmp_path / "history.db")}) as memory:
+    with Memory.from_config({**MEM0_V1, "history_db_path": str(tmp_path / "memory.db")}) as memory:
         assert memory.config.enable_vision
-        assert memory.config.database == tmp_path / "history.db"
+        assert memory.config.database == tmp_path / "memory.db"
         assert memory.config.folder == tmp_path
         assert memory._embedder.dims == 1536
         assert "sk-x" not in repr(memory._chat)
 
 
-def test_a_mem0_v1_history_file_opens_with_its_rows(tmp_path: Path) -> None:
-    import sqlite3
+MEM0_HISTORY = (
+    "CREATE TABLE history (id TEXT PRIMARY KEY, memory_id TEXT, old_memory TEXT, new_memory TEXT, event TEXT,"
+    " created_at DATETIME, updated_at DATETIME, is_deleted INTEGER, actor_id TEXT, role TEXT)"
+)
+MEM0_MESSAGES = "CREATE TABLE messages (id TEXT PRIMARY KEY, session_scope TEXT, role TEXT, content TEXT)"
 
-    with sqlite3.connect(tmp_path / "history.db") as db:
-        db.execute(
-            "CREATE TABLE history (id TEXT PRIMARY KEY, memory_id TEXT, old_memory TEXT, new_memory TEXT, event TEXT,"
-            " created_at DATETIME, updated_at DATETIME, is_deleted INTEGER, actor_id TEXT, role TEXT)"
-        )
-        db.execute("INSERT INTO history VALUES ('1', 'm', NULL, 'Name is John', 'ADD', '2025', NULL, 0, NULL, NULL)")
-    with Memory({"path": str(tmp_path)}, embedder=HashEmbedder()) as memory:
-        assert [row["new_memory"] for row in memory.history("m")] == ["Name is John"]
+
+def foreign(file: Path, *statements: str, version: int = 0, wal: bool = False) -> dict[str, bytes]:
+    """Make another program's file; returns what then lies in its folder."""
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute(f"PRAGMA user_version = {version}")
+        if wal:
+            db.execute("PRAGMA journal_mode = WAL")
+        for statement in statements:
+            db.execute(statement)
+    return lying_in(file.parent)
+
+
+def lying_in(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+@pytest.mark.parametrize("wal", [False, True])
+@pytest.mark.parametrize("version", [0, 1, len(MIGRATIONS), 99])
+@pytest.mark.parametrize("tables", [(MEM0_HISTORY,), (MEM0_HISTORY, MEM0_MESSAGES)], ids=["history", "and messages"])
+def test_mem0s_file_is_no_store_and_stays_as_it_is(
+    tmp_path: Path, tables: tuple[str, ...], version: int, wal: bool
+) -> None:
+    folder = tmp_path / "of mem0"
+    folder.mkdir()
+    file = folder / "history.db"
+    before = foreign(file, *tables, version=version, wal=wal)
+    with pytest.raises(StoreError, match=r"belongs to another program.*history.*mem0-core import '.*of mem0'`") as told:
+        Memory({"history_db_path": str(file)}, embedder=HashEmbedder())
+    assert str(file) in str(told.value)
+    assert lying_in(folder) == before
+    with Memory({"path": str(folder)}, embedder=HashEmbedder()) as memory:  # a store of our own beside it
         memory.add("I like tea", user_id="u")
+    assert {name: data for name, data in lying_in(folder).items() if name == file.name} == before
 
 
-def test_a_file_of_another_form_is_refused_and_left_alone(tmp_path: Path) -> None:
-    import sqlite3
+def test_the_command_for_a_history_of_another_name_names_it(tmp_path: Path) -> None:
+    foreign(tmp_path / "old.db", MEM0_HISTORY)
+    with pytest.raises(StoreError, match=r"import .* --format mem0-v1 --history .*old\.db`"):
+        Memory({"history_db_path": str(tmp_path / "old.db")}, embedder=HashEmbedder())
 
-    with sqlite3.connect(tmp_path / "history.db") as db:
-        db.execute("CREATE TABLE history (id TEXT PRIMARY KEY, prev_value TEXT)")
-    with pytest.raises(StoreError, match="prev_value"):
-        Memory({"path": str(tmp_path)}, embedder=HashEmbedder())
-    with sqlite3.connect(tmp_path / "history.db") as db:
-        assert [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")] == ["history"]
+
+def test_any_other_programs_file_is_refused(tmp_path: Path) -> None:
+    before = foreign(tmp_path / "places.sqlite", "CREATE TABLE bookmarks (id)", "CREATE TABLE meta (key)")
+    with pytest.raises(StoreError, match="its tables are bookmarks, meta"):
+        Memory({"history_db_path": str(tmp_path / "places.sqlite")}, embedder=HashEmbedder())
+    assert lying_in(tmp_path) == before
+
+
+def test_a_file_that_another_program_has_open_is_refused(tmp_path: Path) -> None:
+    """Its tables lie in its log only."""
+    with closing(sqlite3.connect(tmp_path / "open.db")) as db:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("CREATE TABLE bookmarks (id)")
+        before = {name: data for name, data in lying_in(tmp_path).items() if not name.endswith("-shm")}
+        with pytest.raises(StoreError, match="bookmarks"):
+            Memory({"history_db_path": str(tmp_path / "open.db")}, embedder=HashEmbedder())
+        assert {name: data for name, data in lying_in(tmp_path).items() if not name.endswith("-shm")} == before
 
 
 def test_a_file_of_a_newer_version_is_refused(tmp_path: Path) -> None:
-    import sqlite3
-
     Memory({"path": str(tmp_path)}, embedder=HashEmbedder()).close()
-    with sqlite3.connect(tmp_path / "history.db") as db:
+    with sqlite3.connect(tmp_path / "memory.db") as db:
         db.execute("PRAGMA user_version = 99")
     with pytest.raises(StoreError, match="newer version"):
         Memory({"path": str(tmp_path)}, embedder=HashEmbedder())
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "history.db").write_text("not a database, but long enough to be looked at as if it were one")
-    with pytest.raises(StoreError, match=r"history\.db"):
+    (tmp_path / "memory.db").write_text("not a database, but long enough to be looked at as if it were one")
+    with pytest.raises(StoreError, match=r"memory\.db"):
         Memory({"path": str(tmp_path)}, embedder=HashEmbedder())
 
 
@@ -118,7 +160,7 @@ def test_a_configuration_file(tmp_path: Path, suffix: str) -> None:
     path.write_text(json.dumps({"path": str(tmp_path / "data"), "embedder": "hash"}))
     with Memory.from_config(path) as memory:
         memory.add("I like tea", user_id="u")
-    assert (tmp_path / "data" / "history.db").exists()
+    assert (tmp_path / "data" / "memory.db").exists()
     path.write_text("{ not: [valid")
     with pytest.raises(ConfigError, match=path.name):
         Memory.from_config(path)
@@ -153,10 +195,12 @@ def test_a_vector_store_nobody_provides_is_refused_at_once(tmp_path: Path) -> No
 
 
 def test_the_default_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("MEM0_DIR", str(tmp_path))
-    assert MemoryConfig().database == tmp_path / "history.db"
-    monkeypatch.delenv("MEM0_DIR")
-    assert MemoryConfig().folder == Path("~/.mem0").expanduser()
+    monkeypatch.setenv("MEM0_CORE_HOME", str(tmp_path))
+    assert MemoryConfig().database == tmp_path / "memory.db"
+    monkeypatch.delenv("MEM0_CORE_HOME")
+    monkeypatch.setenv("MEM0_DIR", str(tmp_path / "of mem0"))
+    assert MemoryConfig().folder == platformdirs.user_data_path("mem0-core", appauthor=False)
+    assert MemoryConfig().folder.name == "mem0-core"
 
 
 def test_a_checked_configuration_is_taken_as_it_is() -> None:

@@ -256,7 +256,7 @@ def test_a_snapshot_that_lacks_vectors_is_told_from_the_truth(tmp_path: Path) ->
         with open_memory(tmp_path / name, config=config) as memory:
             memory.add_many([f"memory number {number} of things" for number in range(count)], user_id="ann")
             memory.doctor()
-    with closing(sqlite3.connect(tmp_path / "one" / "history.db")) as db:
+    with closing(sqlite3.connect(tmp_path / "one" / "memory.db")) as db:
         (epoch,) = db.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
         (seq,) = db.execute("SELECT max(seq) FROM memories").fetchone()
     ours, theirs = (tmp_path / name / "faiss" / "history" for name in ("one", "other"))
@@ -285,10 +285,10 @@ def crashed(tmp_path: Path, *, with_index: bool = False) -> Path:
     memory.add("Anna likes tea.", user_id="ann")
     dead = tmp_path / "dead"
     dead.mkdir()
-    for name in ("history.db", "history.db-wal", *(["history.db-shm"] if with_index else [])):
+    for name in ("memory.db", "memory.db-wal", *(["memory.db-shm"] if with_index else [])):
         (dead / name).write_bytes((alive / name).read_bytes())
     memory.close()
-    return dead / "history.db"
+    return dead / "memory.db"
 
 
 def doctor(folder: Path, *more: str) -> int:
@@ -310,14 +310,14 @@ def test_a_truncated_log_is_found_named_and_mended(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], cut: int
 ) -> None:
     database = crashed(tmp_path)
-    log = database.with_name("history.db-wal")
+    log = database.with_name("memory.db-wal")
     os.truncate(log, log.stat().st_size - cut)
     before = log.read_bytes()
     assert doctor(database.parent, "--check") == 3
-    assert "log: history.db-wal ends in the middle of a" in capsys.readouterr().out
+    assert "log: memory.db-wal ends in the middle of a" in capsys.readouterr().out
     assert log.read_bytes() == before  # looking mends nothing
     assert doctor(database.parent) == 0
-    assert "mended: log: history.db-wal ends in the middle of a" in capsys.readouterr().out
+    assert "mended: log: memory.db-wal ends in the middle of a" in capsys.readouterr().out
     assert torn_log(database) is None
     assert doctor(database.parent, "--check") == 0
     with open_memory(database.parent) as memory:
@@ -332,12 +332,12 @@ def test_a_log_that_was_cut_between_commits_is_told_by_its_index(
     """It looks whole; but what a crashed process left beside it knows how long it was."""
     database = crashed(tmp_path, with_index=True)
     assert torn_log(database) is None
-    log = database.with_name("history.db-wal")
+    log = database.with_name("memory.db-wal")
     data, frame = log.read_bytes(), 24 + 4096
     ends = [at + frame for at in range(32, len(data), frame) if data[at + 4 : at + 8] != bytes(4)]
     os.truncate(log, ends[0] if left else 0)
     assert doctor(database.parent) == 0
-    assert "mended: log: history.db-wal ends in the middle: it has" in capsys.readouterr().out
+    assert "mended: log: memory.db-wal ends in the middle: it has" in capsys.readouterr().out
     assert doctor(database.parent, "--check") == 0
 
 
@@ -386,7 +386,7 @@ def test_the_first_memory_may_come_while_the_doctor_looks(
 
 def test_a_flipped_byte_in_the_log_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     database = crashed(tmp_path)
-    log = database.with_name("history.db-wal")
+    log = database.with_name("memory.db-wal")
     data = bytearray(log.read_bytes())
     data[-100] ^= 1
     log.write_bytes(data)
@@ -400,7 +400,7 @@ def test_projections_that_were_ahead_of_a_torn_log_start_anew(tmp_path: Path) ->
     memory = open_memory(tmp_path, config=config)
     memory.add_many([f"old memory {number}" for number in range(10)], user_id="ann")
     epoch = memory.store.position(memory.store.find(None)[0].scope).epoch
-    memory.doctor(torn="history.db-wal ends in the middle of a page")
+    memory.doctor(torn="memory.db-wal ends in the middle of a page")
     assert memory.store.position(memory.store.find(None)[0].scope).epoch != epoch
     memory.close()
 
@@ -412,7 +412,7 @@ def test_a_damaged_file_is_named_with_the_way_back(tmp_path: Path, capsys: pytes
     with open_memory(tmp_path) as memory:
         fill(memory)
         memory.backup(tmp_path / "backup.db")
-    database = tmp_path / "history.db"
+    database = tmp_path / "memory.db"
     data = bytearray(database.read_bytes())
     data[4096 : 4096 * 12] = b"\x5a" * (4096 * 11)
     database.write_bytes(data)
@@ -426,7 +426,7 @@ def test_a_damaged_file_is_named_with_the_way_back(tmp_path: Path, capsys: pytes
 def test_there_is_a_store_or_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert doctor(tmp_path) == 1
     assert "there is no store" in capsys.readouterr().err
-    assert not (tmp_path / "history.db").exists()
+    assert not (tmp_path / "memory.db").exists()
 
 
 # --- other projections -------------------------------------------------------------------------------------------

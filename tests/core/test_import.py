@@ -459,7 +459,7 @@ def test_an_installation_of_mem0_is_taken_over(tmp_path: Path, run: Run, left: C
 
 
 def test_an_installation_is_taken_over_where_it_lies(tmp_path: Path, run: Run) -> None:
-    """Its history file becomes the store: each change stays there once."""
+    """The store lies beside its history file, which stays as it is; each change is there once."""
     with_faiss(tmp_path / "data")
     v1_history(tmp_path / "data" / "history.db")
     assert run("import", tmp_path / "data")["added"] == 3

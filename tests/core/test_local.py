@@ -68,7 +68,7 @@ def test_what_is_there_but_cannot_run_is_told(
 
 def test_auto_never_chooses_a_server(tmp_path: Path, installed: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-there")
-    monkeypatch.setenv("MEM0_DIR", str(tmp_path / "nothing yet"))
+    monkeypatch.setenv("MEM0_CORE_HOME", str(tmp_path / "nothing yet"))
     installed(*ALL)
     assert resolve() is None
     assert resolve("openai") == {"provider": "openai", "config": {}}

@@ -76,15 +76,14 @@ def test_a_mapping_is_what_dict_config_takes(tmp_path: Path) -> None:
 
 def test_a_file_lies_beside_the_configuration_that_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("MEM0_DIR", raising=False)
     for name in ("offline.yaml", "logging.yaml"):
         shutil.copy(EXAMPLES / name, tmp_path)
     with Memory.from_config(tmp_path / "offline.yaml") as memory:
-        assert memory.config.folder == tmp_path / ".mem0" / "offline"
+        assert memory.config.folder == tmp_path / "mem0-core" / "offline"
         memory.add("My sister Ana lives in Porto.", user_id="ben")
         assert memory.search("Where does my sister live?", user_id="ben")["results"]
         log.info("said at info")
-    assert "said at info" in (tmp_path / ".mem0" / "offline" / "app.log").read_text()
+    assert "said at info" in (tmp_path / "mem0-core" / "offline" / "app.log").read_text()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +101,7 @@ def test_what_is_wrong_is_told_with_file_and_key(tmp_path: Path, yaml: str, mess
     (tmp_path / "logging.yaml").write_text(yaml)
     with pytest.raises(ConfigError, match=message):
         opened(tmp_path / "data", str(tmp_path / "logging.yaml"))
-    assert not (tmp_path / "data" / "history.db").exists()
+    assert not (tmp_path / "data" / "memory.db").exists()
 
 
 def test_what_is_wrong_with_the_key_itself(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def store_at(place: str | Path) -> MemoryStore:
 
         url, _, schema = str(place).partition("#")
         return PostgresStore(url, schema=schema)
-    return SQLiteStore(Path(place) / "history.db", durability="process")
+    return SQLiteStore(Path(place) / "memory.db", durability="process")
 
 
 @contextlib.contextmanager
@@ -208,7 +208,7 @@ def test_numbers_of_what_is_gone_are_not_given_again(tmp_path: Path, source: Pat
 
 
 def test_jobs_are_done_once_and_after_the_move(tmp_path: Path, source: Path) -> None:
-    first = SQLiteStore(source / "history.db")
+    first = SQLiteStore(source / "memory.db")
     leased = first.jobs.lease("old", seconds=600)
     with both(source, tmp_path / "two") as (one, other):
         migrate(one, other)
@@ -415,7 +415,7 @@ DAMAGE = {
 def execute(place: str, sql: str) -> int:
     """Change a store behind its back; returns how many rows."""
     if not place.startswith("postgres"):
-        with contextlib.closing(sqlite3.connect(Path(place) / "history.db")) as db, db:
+        with contextlib.closing(sqlite3.connect(Path(place) / "memory.db")) as db, db:
             return db.execute(sql).rowcount
     import psycopg
 
@@ -451,7 +451,7 @@ def test_every_column_is_carried_or_known_to_be_derived(source: Path) -> None:
     for name in ("nodes", "edges"):
         carried[name] -= {"vector"}
     carried["history"] -= {"place"}
-    with contextlib.closing(sqlite3.connect(source / "history.db")) as db:
+    with contextlib.closing(sqlite3.connect(source / "memory.db")) as db:
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         held = {name: {row[1] for row in db.execute(f"PRAGMA table_info({name})")} for name in tables}
     held = {name: columns for name, columns in held.items() if name not in derived and not name.startswith("words_")}

@@ -84,6 +84,7 @@ def test_memories_are_named_by_the_numbers_they_were_shown_with(talk: Talk) -> N
     assert re.findall(r"^ (\d)  ", talk("@list"), re.MULTILINE) == ["1", "2"]
     assert "updated" in talk("@update 1 I live in Oslo.")
     assert "UPDATE  I live in Rome. -> I live in Oslo." in talk("@history 1")
+    talk.answers = ["y"]
     assert "deleted" in talk("@delete 2")
     assert talk.texts() == ["I live in Oslo."]
     assert talk("@delete 9") == "! no memory was shown with the number 9"
@@ -122,9 +123,43 @@ def test_whose_memory_it_is(talk: Talk) -> None:
     talk("I like tea")
     assert talk("@user bob") == "this is the memory of user:bob"
     assert talk("@list") == "nothing found"
-    assert talk("@user") == "this is the memory of nobody"
+    assert talk("@user") == "this is the memory of user:bob"
+    assert talk("@user -") == "this is the memory of nobody"
     assert talk("@list").startswith("! give at least one")
     assert talk("@agent helper") == "this is the memory of agent:helper"
+
+
+def test_numbers_are_of_the_memory_they_were_shown_from(talk: Talk) -> None:
+    talk("I like tea")
+    talk("@list")
+    talk("@user bob")
+    assert talk("@delete 1") == "! no memory was shown with the number 1"
+    assert talk("@update 1 I like milk") == "! no memory was shown with the number 1"
+    assert talk("@history 1") == "! no memory was shown with the number 1"
+    assert talk.texts() == ["I like tea"]
+
+
+@pytest.mark.parametrize("by", ["number", "id"])
+def test_one_memory_is_shown_before_it_is_deleted(talk: Talk, by: str) -> None:
+    talk("I like tea")
+    memory = talk.memory.get_all(user_id="ann")["results"][0]["id"] if by == "id" else "1"
+    talk.answers = ["n"]
+    told = talk(f"@delete {memory}")
+    assert re.search(r"I like tea.*user_id: ann.*do it\? \[y/N\].*not done", told, re.DOTALL)
+    assert talk.texts() == ["I like tea"]
+    talk.answers = ["y"]
+    assert "deleted" in talk(f"@delete {memory}")
+    assert talk.texts() == []
+
+
+def test_help_and_quit_need_no_sign(talk: Talk) -> None:
+    assert talk("help") == talk("@help")
+    assert not talk.session.run("quit")
+    assert not talk.session.run("Exit")
+    assert not talk.session.run("@exit")
+    assert talk.texts() == []
+    talk("help me with my taxes")
+    assert talk.texts() == ["help me with my taxes"]
 
 
 def test_mistakes_are_told_and_the_session_goes_on(talk: Talk, capsys: pytest.CaptureFixture[str]) -> None:
@@ -260,7 +295,7 @@ def test_a_conversation_in_a_terminal(tmp_path: Path, opened: Open, command: lis
     terminal.wait_for("half a line")
     terminal.interrupt()  # drops it
     terminal.type("@hel\t\r")
-    terminal.wait_for("@remember QUESTION", "shown last.", ">")
+    terminal.wait_for("@remember QUESTION", "forget the numbers.", ">")
     terminal.type("Who is my sister?\r")
     terminal.wait_for("My sister is Anna.", ">")
     terminal.type("@delete my sister is Anna\r")
@@ -291,9 +326,10 @@ def test_lines_from_a_pipe_are_done_without_a_prompt(tmp_path: Path) -> None:
         full = [*command, "--config", str(config)]
         return subprocess.run(full, input=lines, capture_output=True, text=True, check=False)
 
-    done = piped("I like tea\nWhat do I like?\n@delete tea\n@quit\nI like milk\n")
-    assert done.returncode == 0
+    done = piped("I like tea\nWhat do I like?\n@delete tea\n@delete 1\n@quit\nI like milk\n")
+    assert done.returncode == 1
     assert "> " not in done.stdout
-    assert "not done" in done.stdout
+    assert done.stdout.count("! not done: this asks first") == 2
+    assert "I like tea" in piped("@list\n").stdout
     assert "milk" not in done.stdout
     assert piped("@list\n@fly\n").returncode == 1

@@ -70,7 +70,7 @@ class Nursery:
 
     def opened(self) -> MemoryStore:
         if not self.url:
-            return SQLiteStore(self.folder / "history.db", durability="process")
+            return SQLiteStore(self.folder / "memory.db", durability="process")
         from mem0_core.stores.postgres import PostgresStore
 
         return PostgresStore(self.url, schema=SCHEMA)

@@ -138,6 +138,8 @@ def run(blocks: list[Block], folder: Path) -> tuple[set[int], str]:
     env = os.environ | {
         "HOME": str(home),
         "USERPROFILE": str(home),
+        "MEM0_CORE_HOME": "",
+        "XDG_DATA_HOME": "",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(HERE / "offline"),
     }

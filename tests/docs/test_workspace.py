@@ -70,7 +70,11 @@ def test_core_imports_no_heavy_library(tmp_path: Path) -> None:
 
 def test_a_default_memory_leaves_in_the_home_only_what_is_ours(tmp_path: Path) -> None:
     """onnxruntime 1.29 and later writes a device id and reports to its makers, unless told not to before its import."""
-    hidden = ("CI", "ORT_DISABLE_TELEMETRY", "XDG_CACHE_HOME")  # the first two keep it quiet by themselves
+    quiet = ("CI", "ORT_DISABLE_TELEMETRY")  # they keep it quiet by themselves
+    hidden = (*quiet, "XDG_CACHE_HOME", "XDG_DATA_HOME", "MEM0_CORE_HOME")
+    theirs = tmp_path / ".mem0" / "history.db"  # mem0's own store
+    theirs.parent.mkdir()
+    theirs.write_bytes(b"of mem0")
     env = {name: value for name, value in os.environ.items() if name not in hidden}
     script = """if True:
         from mem0_core import Memory
@@ -80,9 +84,12 @@ def test_a_default_memory_leaves_in_the_home_only_what_is_ours(tmp_path: Path) -
     """
     home = {"HOME": str(tmp_path), "USERPROFILE": str(tmp_path)}
     subprocess.run([sys.executable, "-c", script], env=env | home, check=True)
-    ours = (tmp_path / ".mem0", tmp_path / ".cache" / "mem0-core")
+    data = (".local/share", "Library/Application Support", "AppData/Local")
+    ours = (*(tmp_path / folder / "mem0-core" for folder in data), tmp_path / ".cache" / "mem0-core")
     files = [file for file in tmp_path.rglob("*") if file.is_file()]
-    assert [file for file in files if not any(file.is_relative_to(folder) for folder in ours)] == []
+    assert [file for file in files if not any(file.is_relative_to(folder) for folder in ours)] == [theirs]
+    assert theirs.read_bytes() == b"of mem0"
+    assert any((folder / "memory.db").is_file() for folder in ours)
 
 
 def test_no_file_names_a_registry_host_or_the_machine_it_was_written_on() -> None:

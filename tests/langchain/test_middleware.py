@@ -167,7 +167,7 @@ def test_recalled_memories_are_neither_messages_nor_remembered_nor_returned(memo
     assert [text for _, text in kept(memory)] == ["I drink green tea.", "Hello, which tea?", "Noted."]
     state = agent.get_state(ana(thread_id="1")).values
     assert json.loads(json.dumps(state["mem0_turns"])) == state["mem0_turns"]
-    assert state["mem0_turns"]["MemoryMiddleware"]["recalled"] == []  # gone with the turn
+    assert state["mem0_turns"]["Mem0Middleware"]["recalled"] == []  # gone with the turn
 
 
 def test_a_memory_cannot_leave_its_block_or_pass_for_an_instruction(memory: Memory) -> None:
@@ -954,3 +954,14 @@ def test_where_nobody_listens_there_are_no_runs(memory: Memory, monkeypatch: pyt
     turn(create_agent(Chatbot(), middleware=[at_once(memory)]), "I drink tea.", ana(), mode)
     assert not made
     assert ("user", "I drink tea.") in kept(memory)
+
+
+def test_its_name_is_none_that_another_package_gives_its_own(memory: Memory) -> None:
+    """deepagents puts a middleware in place of another of its name, and names its own by their classes."""
+
+    class Mine(MemoryMiddleware):
+        pass
+
+    assert MemoryMiddleware(memory).name == "Mem0Middleware"
+    assert Mine(memory).name == "Mine"
+    assert MemoryMiddleware(memory, name="second").name == "second"

@@ -527,19 +527,18 @@ class TestPart10Files:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("HOME", str(tmp_path))
-        monkeypatch.delenv("MEM0_DIR", raising=False)
         with Memory.from_config(ROOT / "examples" / "offline.yaml") as memory:
             memory.add("My sister Anna lives in Porto.", **MAYA)
             memory.visualize(**MAYA)
-        folder = tmp_path / ".mem0" / "offline"
+        folder = tmp_path / "mem0-core" / "offline"
         names = {path.relative_to(folder).parts[0] for path in folder.rglob("*") if path.is_file()}
-        assert names - {"history.db-wal", "history.db-shm"} == {"history.db", "app.log", "viz"}
+        assert names - {"memory.db-wal", "memory.db-shm"} == {"memory.db", "app.log", "viz"}
 
     def test_the_history_table_is_mem0s(self, opened: Open, tmp_path: Path) -> None:
         memory = opened()
         store(memory, "I like tea.")
         memory.memory.close()
-        with sqlite3.connect(tmp_path / "history.db") as database:
+        with sqlite3.connect(tmp_path / "memory.db") as database:
             rows = database.execute("SELECT event, new_memory, is_deleted FROM history").fetchall()
         database.close()
         assert rows == [("ADD", "I like tea.", 0)]
@@ -574,13 +573,13 @@ class TestPart11Operations:
     ) -> None:
         memory = opened()
         store(memory, "My sister is Anna.")
-        copy = tmp_path / "copy" / "history.db"
+        copy = tmp_path / "copy" / "memory.db"
         copy.parent.mkdir()
         if open_meanwhile:
             memory.backup(copy)
         else:
             memory.memory.close()
-            copy.write_bytes((tmp_path / "history.db").read_bytes())
+            copy.write_bytes((tmp_path / "memory.db").read_bytes())
         with open_memory(tmp_path / "copy", embedder=embedder, graph="sqlite") as restored:
             assert restored.search("who is my sister?", **MAYA)["results"][0]["memory"] == "My sister is Anna."
             assert restored.traverse("my sister", **MAYA)[0]["end"] == "Anna"

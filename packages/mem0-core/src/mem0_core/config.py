@@ -15,7 +15,6 @@ and the instance (a vector store's ``source`` too, as a keyword argument), and r
 from __future__ import annotations
 
 import difflib
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
@@ -27,6 +26,7 @@ from urllib.parse import quote, urlencode
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from mem0_core.errors import ConfigError, MissingExtra
+from mem0_core.files import DATABASE, home
 from mem0_core.logs import configure as configure_log
 from mem0_core.logs import is_level
 from mem0_core.recipes import recipe_of
@@ -214,9 +214,9 @@ class MemoryConfig(BaseModel):
     version: Literal["v1.0", "v1.1"] = "v1.1"
     """Shape of results: ``v1.0`` is mem0's old bare list, with a DeprecationWarning."""
     path: Path | None = None
-    """Folder of all local data; by default ``$MEM0_DIR``, else ``~/.mem0``."""
+    """Folder of all local data; by default ``$MEM0_CORE_HOME``, else ``mem0-core`` in the platform's data folder."""
     history_db_path: Path | None = None
-    """The SQLite file that holds memories and history; by default ``history.db`` in `path`."""
+    """The SQLite file that holds memories and history; by default ``memory.db`` in `path`."""
     durability: Literal["full", "process"] = "full"
     """Whether an acknowledged add survives a power cut, or (faster) the death of the process only."""
     custom_fact_extraction_prompt: str | None = None
@@ -327,11 +327,11 @@ class MemoryConfig(BaseModel):
     def folder(self) -> Path:
         if self.path is None and self.history_db_path is not None:
             return self.history_db_path.expanduser().parent
-        return (self.path or Path(os.environ.get("MEM0_DIR") or "~/.mem0")).expanduser()
+        return self.path.expanduser() if self.path is not None else home()
 
     @property
     def database(self) -> Path:
-        return (self.history_db_path or self.folder / "history.db").expanduser()
+        return (self.history_db_path or self.folder / DATABASE).expanduser()
 
 
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")

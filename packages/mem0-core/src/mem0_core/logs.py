@@ -12,11 +12,13 @@ import logging.config
 import logging.handlers
 import re
 from collections.abc import Callable, Mapping
+from io import TextIOWrapper
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 from mem0_core.errors import ConfigError
+from mem0_core.files import make_file, make_folder
 
 __all__ = ["LOG_FILE", "configure", "is_level"]
 
@@ -79,10 +81,18 @@ def _log_to(file: Path, level: str) -> Callable[[], None]:
     return lambda: _leave(file)
 
 
+class _OwnFile(logging.handlers.RotatingFileHandler):
+    """A log that its owner alone reads, each part of it."""
+
+    def _open(self) -> TextIOWrapper:
+        make_file(Path(self.baseFilename))
+        return super()._open()
+
+
 def _handler(file: Path) -> logging.Handler:
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        handler = logging.handlers.RotatingFileHandler(file, maxBytes=_BYTES, backupCount=_KEPT, encoding="utf-8")
+        make_folder(file.parent)
+        handler = _OwnFile(file, maxBytes=_BYTES, backupCount=_KEPT, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"logging: cannot write {file}: {error}") from error
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
@@ -110,7 +120,7 @@ def _apply(settings: Mapping[str, Any], folder: Path, name: str) -> None:
             near = difflib.get_close_matches(str(key), _KEYS, n=1, cutoff=0.5)
             known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_KEYS)}"
             raise ConfigError(f"{name}: unknown key {str(key)!r}; {known}")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     handlers = {key: _placed(handler, folder) for key, handler in (settings.get("handlers") or {}).items()}
     given = {"version": 1, "disable_existing_loggers": False, **settings, "handlers": handlers}
     try:

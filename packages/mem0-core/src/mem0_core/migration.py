@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from mem0_core.archive import SECTIONS, Archive, Position, Progress, Record, Records, Section
 from mem0_core.config import POSTGRES_SCHEMES, postgres_at
 from mem0_core.errors import StoreError
+from mem0_core.files import DATABASE
 
 if TYPE_CHECKING:
     from mem0_core.stores.postgres import PostgresStore
@@ -136,7 +137,7 @@ def _postgres(url: str) -> PostgresStore:
 def _sqlite(path: Path, make: bool) -> SQLiteStore:
     from mem0_core.stores.sqlite import SQLiteStore
 
-    file = path if path.suffix and not path.is_dir() else path / "history.db"
+    file = path if path.suffix and not path.is_dir() else path / DATABASE
     if not make and not file.is_file():
         raise StoreError(f"there is no store at {path}: {file} is missing")
     return SQLiteStore(file, filling=True)

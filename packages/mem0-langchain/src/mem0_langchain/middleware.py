@@ -35,6 +35,8 @@ from mem0_langchain.turn import Turn, begin, finish, scope_of, trimmed, unrememb
 
 __all__ = ["MemoryMiddleware", "MemoryState"]
 
+NAME = "Mem0Middleware"
+
 logger = logging.getLogger("mem0_langchain")
 
 # What can go wrong with a memory while its caller did nothing wrong. Other errors are always raised.
@@ -84,7 +86,8 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
             thread, where the agent has a checkpointer. Errors of the caller, such as `ScopeError`, are always raised.
         max_tokens: how long what the model is shown may be, summary and relations included.
         introduction: what the model is told about the memories it is shown.
-        name: of this middleware, and so of its nodes; needed when an agent has two.
+        name: of this middleware, and so of its nodes; needed when an agent has two. By default ``"Mem0Middleware"``
+            (of a subclass, its class's name): deepagents has a ``MemoryMiddleware``, and replaces by name.
 
     Raises (when the agent runs):
         ScopeError: neither the run nor the constructor says whose memory it is, or they contradict each other.
@@ -130,7 +133,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         self._on_error = on_error
         self._max_tokens = max_tokens
         self._introduction = introduction
-        self._name = name or type(self).__name__
+        self._name = name or (NAME if type(self) is MemoryMiddleware else type(self).__name__)
 
     @property
     def name(self) -> str:

@@ -71,7 +71,7 @@ def _common(parser: argparse.ArgumentParser, *, top: bool) -> None:
     def add(*names: str, **more: Any) -> None:
         parser.add_argument(*names, **more, default=None if top else argparse.SUPPRESS)
 
-    add("--path", help="folder of the data (default: $MEM0_DIR, else ~/.mem0)")
+    add("--path", help="folder of the data (default: $MEM0_CORE_HOME, else mem0-core in the platform's data folder)")
     add("--config", help="a YAML or JSON file of configuration keys")
     add(
         "--store",

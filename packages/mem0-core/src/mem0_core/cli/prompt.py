@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core.errors import InputError, Mem0Error
+from mem0_core.files import make_file, make_folder
 from mem0_core.memory import Memory
 
 __all__ = ["Session", "converse"]
@@ -67,7 +68,8 @@ def _updateq(session: Session, rest: str) -> list[str] | None:
 
 def _delete(session: Session, rest: str) -> list[str] | None:
     if session.names_memory(_needed(rest)):
-        return ["delete", "--", session.memory(rest)]
+        memory = session.memory(rest)
+        return session.confirmed(["get", "--", memory], ["delete", "--", memory])
     given = ["delete", *session.scope, f"--query={rest}"]
     return session.confirmed([*given, "--dry-run"], given)
 
@@ -83,7 +85,10 @@ def _viz(session: Session, rest: str) -> list[str]:
 
 def _axis(axis: str) -> Callable[[Session, str], None]:
     def name(session: Session, rest: str) -> None:
-        session.name(axis, rest.strip() or None)
+        if not rest:
+            session.tell([f"this is the memory of {session.whose}"])
+        else:
+            session.name(axis, None if rest == _NONE else rest)
 
     return name
 
@@ -115,16 +120,27 @@ VERBS: dict[str, Verb] = {
     "export": Verb("@export FILE", "write memories and graph out", _plain("export", scoped=True)),
     "backup": Verb("@backup FILE", "copy the whole store", _plain("backup")),
     "stats": Verb("@stats", "tell how much there is", _plain("stats", scoped=True)),
-    "user": Verb("@user [NAME]", "whose memory it is; without a name nobody's", _axis("user")),
-    "agent": Verb("@agent [NAME]", "the agent whose memory it is", _axis("agent")),
-    "run": Verb("@run [NAME]", "the run whose memory it is", _axis("run")),
+    "user": Verb(
+        "@user [NAME]",
+        "whose memory it is: change to a user, with - to none",
+        _axis("user"),
+    ),
+    "agent": Verb("@agent [NAME]", "the same for an agent", _axis("agent")),
+    "run": Verb("@run [NAME]", "the same for a run", _axis("run")),
     "help": Verb("@help [COMMAND]", "tell of the commands, or of one", _help),
-    "quit": Verb("@quit", "go (so does Ctrl-D)", _quit),
+    "quit": Verb("@quit", "go (so do @exit and Ctrl-D)", _quit),
+    "exit": Verb("@exit", "go", _quit),
 }
 
 _ABOUT = """\
 A line without @ is remembered as it stands, unless it ends with a question mark: then it is answered from memory.
-MEMORY is an id, or the number in front of one of the memories shown last."""
+Without an @, help, quit and exit are commands too where they are the whole line.
+MEMORY is an id, or the number in front of one of the memories shown last; @user, @agent and @run forget the numbers."""
+
+_NONE = "-"
+"""Typed in place of a name: no id of that kind."""
+_BARE = {"help": "@help", "quit": "@quit", "exit": "@quit"}
+"""Lines that are commands without an @."""
 
 _ENTITIES = ("path", "viz", "query", "remember")
 _ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -136,7 +152,8 @@ class Session:
     Args:
         parse: reads a command as the shell gives it.
         ids: whose memory it is, to begin with: user, agent, run.
-        tell: shows lines. ask: puts a question and returns the answer.
+        tell: shows lines. ask: puts a question and returns the answer; None where nobody is there to answer: what asks
+            first is then refused.
     """
 
     def __init__(
@@ -146,7 +163,7 @@ class Session:
         ids: dict[str, str | None],
         *,
         tell: Callable[[Sequence[str]], None],
-        ask: Ask,
+        ask: Ask | None,
     ) -> None:
         self.tell = tell
         self.failed = 0
@@ -168,6 +185,7 @@ class Session:
 
     def name(self, axis: str, value: str | None) -> None:
         self._ids[axis] = value
+        self._shown = []
         self._entities = None
         self.tell([f"this is the memory of {self.whose}"])
 
@@ -215,8 +233,10 @@ class Session:
     def confirmed(self, looking: list[str], doing: list[str]) -> list[str] | None:
         """`doing`, if the user agrees with what `looking` shows; None if not, or if there is nothing to do."""
         result = self._act(looking)
-        if not any(result.get(key) for key in ("results", "merges")):
+        if not result or not any(result.get(key) for key in ("id", "results", "merges")):
             return None
+        if self._ask is None:
+            raise InputError("not done: this asks first, and nobody is there to answer; use a command of the shell")
         if self._ask("do it? [y/N] ").strip().casefold() in ("y", "yes"):
             return doing
         self.tell(["not done"])
@@ -225,6 +245,7 @@ class Session:
     def _do(self, line: str) -> None:
         if not line:
             return
+        line = _BARE.get(line.casefold(), line)
         if not line.startswith("@"):
             line = f"@remember {line}" if line.endswith("?") else f"@store {line}"
         name, _, rest = line[1:].partition(" ")
@@ -288,11 +309,11 @@ def _words(rest: str) -> list[str]:
 def converse(memory: Memory, parse: Parse, ids: dict[str, str | None], *, history: Path) -> dict[str, int]:
     """Read lines until the user is done; returns how many ``lines`` there were.
 
-    Where no person watches (a pipe), they are read without a prompt, what asks first is not done, and ``failed`` says
+    Where no person watches (a pipe), they are read without a prompt, what asks first is refused, and ``failed`` says
     how many went wrong.
     """
     watched = sys.stdin.isatty()
-    ask: Ask = input if watched else lambda question: ""
+    ask: Ask | None = input if watched else None
     session = Session(memory, parse, ids, tell=_print, ask=ask)
     if watched:
         _print([f"mem0-core: the memory of {session.whose}. @help tells what can be said, Ctrl-D ends it."])
@@ -374,7 +395,7 @@ def _with_readline(session: Session, history: Path) -> Ask:
 def _own(file: Path) -> None:
     """Make the file for oneself alone: it holds what was said to be remembered."""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.touch(mode=0o600)
+        make_folder(file.parent)
+        make_file(file)
     except OSError as error:
         raise InputError(f"cannot write the prompt's history {file}: {error}") from error

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mem0_core.errors import ConfigError, MissingExtra
+from mem0_core.files import home
 from mem0_core.models.folder import read_json
 from mem0_core.models.llama_cpp import gguf_file
 from mem0_core.models.openvino import is_exported
@@ -47,8 +48,8 @@ BACKENDS = ("auto", *_RUNTIMES, "openai", "none")
 
 
 def models_folder() -> Path:
-    """Where models are looked for unless told otherwise: ``models`` in ``$MEM0_DIR``, else in ``~/.mem0``."""
-    return Path(os.environ.get("MEM0_DIR") or "~/.mem0").expanduser() / "models"
+    """Where models are looked for unless told otherwise: ``models`` in the folder of all data."""
+    return home() / "models"
 
 
 def resolve(backend: str = "auto", folder: str | os.PathLike[str] | None = None) -> dict[str, Any] | None:

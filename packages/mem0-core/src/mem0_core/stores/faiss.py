@@ -40,6 +40,7 @@ import numpy as np
 
 from mem0_core.care import Unsound
 from mem0_core.errors import StoreError
+from mem0_core.files import make_file, make_folder
 from mem0_core.ports import Position, VectorSource, near_enough
 from mem0_core.records import Scope
 from mem0_core.stores.quantized import QuantizedVectors
@@ -591,12 +592,14 @@ class _Snapshot:
         self._sweep(keep=None)
 
     def save(self, graph: _Graph, at: Position) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self._folder)
         stem = f"{self.name}-{uuid.uuid4().hex[:12]}"
         index, rows = self._folder / f"{stem}.hnsw", self._folder / f"{stem}.rows"
+        draft = self._folder / f"{stem}.seal"
+        for path in (index, rows, draft):
+            make_file(path)
         rows.write_bytes(graph.write(index).astype("<i8").tobytes())
         seal = _Seal(stem, _checksum(index, rows), _length(index, rows), at.epoch, at.seq, graph.dims)
-        draft = self._folder / f"{stem}.seal"
         draft.write_text(json.dumps(asdict(seal)))
         for path in (index, rows, draft):
             _sync(path)

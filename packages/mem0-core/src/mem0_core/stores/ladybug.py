@@ -12,6 +12,7 @@ from threading import Lock
 from typing import Any, Literal, cast
 
 from mem0_core.errors import MissingExtra, StoreError
+from mem0_core.files import make_folder
 from mem0_core.ports import GraphTruth
 from mem0_core.stores.cypher import Answer, CypherGraph, Statement, vector_property
 
@@ -103,7 +104,7 @@ class _Handle:
         import ladybug
 
         if path != ":memory:":
-            Path(path).parent.mkdir(parents=True, exist_ok=True)
+            make_folder(Path(path).parent)
         self._path = path
         self._database = ladybug.Database(path)
         self._connection = ladybug.Connection(self._database)

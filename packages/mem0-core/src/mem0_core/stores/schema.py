@@ -1,6 +1,6 @@
 """The tables of the SQLite truth, one migration per step; the step reached is the file's ``user_version``.
 
-A file that mem0 1.x wrote holds a `history` table and nothing else: it opens as step 0 and keeps its rows.
+A file that holds other tables than these is another program's (`sqlite_foreign`), and is never migrated.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ HISTORY_COLUMNS = (
     "actor_id",
     "role",
 )
-"""Seed 004's columns, in its order: nothing is added to them, so that mem0's own tools read the file."""
+"""Seed 004's columns, in its order: nothing is added to them, so that mem0's own tools read the table."""
 
 _FIRST = """
-CREATE TABLE IF NOT EXISTS history (
+CREATE TABLE history (
     id           TEXT PRIMARY KEY,
     memory_id    TEXT,
     old_memory   TEXT,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from mem0_core.archive import Archive, check_filled
 from mem0_core.care import Care
 from mem0_core.errors import InputError, StoreError
+from mem0_core.files import make_file, make_folder
 from mem0_core.filters import Filter
 from mem0_core.ports import (
     Commit,
@@ -51,6 +52,7 @@ from mem0_core.stores.schema import HISTORY_COLUMNS, MIGRATIONS
 from mem0_core.stores.sqlite_archive import SQLiteArchive
 from mem0_core.stores.sqlite_care import SQLiteCare
 from mem0_core.stores.sqlite_filters import casefold, filter_sql
+from mem0_core.stores.sqlite_foreign import refuse_foreign, refuse_foreign_file
 from mem0_core.stores.sqlite_graph import GraphWriter, SQLiteGraph, erase_graph, erase_support
 from mem0_core.stores.sqlite_jobs import SQLiteJobs, erase_jobs, finish, put
 from mem0_core.stores.sqlite_merges import SQLiteMerges, forget_merges, forget_support
@@ -171,6 +173,9 @@ class SQLiteStore:
         if not self._in_memory:
             _make_folder(Path(self.path))
         with _as_store_error(f"open {self.path}"):
+            if not self._in_memory:
+                refuse_foreign_file(Path(self.path))
+                _make_file(Path(self.path))  # its log and its shared memory take its permissions over
             self._writer = self._connect()
             self._writer.execute("PRAGMA cache_size = -32768")  # so that the inner pages of all indexes stay at hand
             self._migrate()
@@ -416,6 +421,7 @@ class SQLiteStore:
 
     def _migrate(self) -> None:
         db = self._writer
+        refuse_foreign(db, self.path)
         if db.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS) and not is_stale(db):
             return
         if not self._in_memory:
@@ -424,9 +430,6 @@ class SQLiteStore:
             step = db.execute("PRAGMA user_version").fetchone()[0]
             if step > len(MIGRATIONS):
                 raise StoreError(f"{self.path} was written by a newer version (schema {step}, known {len(MIGRATIONS)})")
-            columns = tuple(row[1] for row in db.execute("PRAGMA table_info(history)"))
-            if columns and columns != HISTORY_COLUMNS:
-                raise StoreError(f"{self.path} has a history table of another form: {', '.join(columns)}")
             for script in MIGRATIONS[step:]:
                 for statement in _statements(script):
                     db.execute(statement)
@@ -728,9 +731,16 @@ def _statements(script: str) -> Iterator[str]:
 
 def _make_folder(path: Path) -> None:
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
     except OSError as error:
         raise StoreError(f"cannot make the folder {path.parent}: {error}") from error
+
+
+def _make_file(path: Path) -> None:
+    try:
+        make_file(path)
+    except OSError as error:
+        raise StoreError(f"cannot open {path}: {error}") from error
 
 
 def _retry_while_locked(action: Any, seconds: float) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.care import Flaw, Lost, Progress, VectorTable
 from mem0_core.errors import StoreError
+from mem0_core.files import make_file, make_folder
 from mem0_core.records import HistoryRow, Message, RelationChange, Scope
 from mem0_core.stores.schema import HISTORY_COLUMNS, MIGRATIONS
 from mem0_core.stores.sqlite_graph import GraphWriter
@@ -377,7 +378,8 @@ def restore_file(source: Path, database: Path, *, on_progress: Progress | None =
     """
     try:
         with closing(sqlite3.connect(f"{source.resolve().as_uri()}?mode=ro", uri=True)) as copy:
-            database.parent.mkdir(parents=True, exist_ok=True)
+            make_folder(database.parent)
+            make_file(database)
             with closing(sqlite3.connect(database, timeout=30.0)) as target:
                 copy.backup(target, pages=_PAGES, progress=_watched(on_progress))
                 target.execute("PRAGMA journal_mode = WAL")
