@@ -65,11 +65,11 @@ class TestModes:
             memory.add("My sister is Anna.", user_id="ann")
             logging.getLogger("mem0_core").error("said")
             memory.visualize(user_id="ann")
-            memory.backup(tmp_path / "b" / "copy.db")
+            memory.backup(tmp_path / "copy.db")
             memory.export(tmp_path / "c" / "out.jsonl")
             memory.export(tmp_path / "d", format="csv", user_id="ann")
             found = modes(tmp_path)
-        assert {"a/data/memory.db", "a/data/memory.db-wal", "a/data/app.log", "b/copy.db", "c/out.jsonl"} <= set(found)
+        assert {"a/data/memory.db", "a/data/memory.db-wal", "a/data/app.log", "copy.db", "c/out.jsonl"} <= set(found)
         assert {"d/nodes.csv", "a/data/viz"} <= set(found)
         folders = {path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_dir()}
         assert {found[name] for name in folders} == {"0o700"}
