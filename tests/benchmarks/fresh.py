@@ -110,7 +110,7 @@ def build_graph(folder: str, user: str, exact_limit: int | None, answers: str) -
 
     store = SQLiteStore(Path(folder) / "memory.db")
     limits: dict[str, Any] = {} if exact_limit is None else {"exact_limit": exact_limit}
-    index = FaissIndex(store, folder=Path(folder) / "faiss" / "history", **limits)
+    index = FaissIndex(store, folder=Path(folder) / "faiss" / "memory", **limits)
     config = {"path": folder, "recipe": "mem0"}  # whose scores are cosines, as those of the answers are
     memory = Memory(config, embedder=HashEmbedder(), store=store, index=index)
     asked: list[tuple[str, float]] = json.loads(Path(answers).read_text(encoding="utf-8"))

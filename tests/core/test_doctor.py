@@ -232,7 +232,7 @@ def test_a_snapshot_that_was_tampered_with_is_named_and_built_anew(
     tmp_path: Path, damage: Callable[[Path], str]
 ) -> None:
     config = {"vector_store": {"provider": "faiss", "config": {"exact_limit": 50}}}
-    folder = tmp_path / "faiss" / "history"
+    folder = tmp_path / "faiss" / "memory"
     with open_memory(tmp_path, config=config) as memory:
         memory.add_many([f"memory number {number} of things" for number in range(80)], user_id="ann")
         memory.doctor()  # builds the snapshot, if a search's thread has not yet
@@ -259,7 +259,7 @@ def test_a_snapshot_that_lacks_vectors_is_told_from_the_truth(tmp_path: Path) ->
     with closing(sqlite3.connect(tmp_path / "one" / "memory.db")) as db:
         (epoch,) = db.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
         (seq,) = db.execute("SELECT max(seq) FROM memories").fetchone()
-    ours, theirs = (tmp_path / name / "faiss" / "history" for name in ("one", "other"))
+    ours, theirs = (tmp_path / name / "faiss" / "memory" for name in ("one", "other"))
     for path in ours.glob("*.*"):
         path.unlink()
     for path in theirs.glob("*.*"):
