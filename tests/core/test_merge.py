@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mem0_core.graph_replies import Refinement
-from mem0_core.pipelines.merge import Surroundings, join, may_be_one, merge, supported
+from mem0_core.likeness import is_same_name
+from mem0_core.pipelines.merge import Surroundings, join, merge, supported
 from mem0_core.records import (
     Change,
     Entity,
@@ -112,7 +113,7 @@ def test_what_is_refined_is_replaced_and_points_back() -> None:
 @pytest.mark.parametrize(
     ("name", "other", "one"),
     [
-        ("Stanford", "Stanford University", True),
+        ("Stanford", "Stanford University", False),
         ("University of Stanford", "Stanford University", True),
         ("football", "soccer", True),
         ("red wine", "white wine", False),
@@ -121,12 +122,12 @@ def test_what_is_refined_is_replaced_and_points_back() -> None:
         ("user_1", "user_2", False),
         ("2023", "2024", False),
         ("Boeing 747", "Boeing", False),
-        ("🍣", "🍕", True),  # no words: the embedder decides
+        ("🍣", "🍕", False),  # no words: nothing to tell them apart by
     ],
 )
 def test_names_that_are_near_and_yet_contrast_are_two(name: str, other: str, one: bool) -> None:
-    assert may_be_one(name, other) is one
-    assert may_be_one(other, name) is one
+    assert is_same_name(name, other, 0.85) is one
+    assert is_same_name(other, name, 0.85) is one
 
 
 def change(event: Event, text: str, *sources: int) -> Change:

@@ -14,7 +14,17 @@ from functools import lru_cache
 
 from mem0_core.normalization import normalize
 
-__all__ = ["DEFAULT", "Likeness", "Name", "compact", "initials", "like_names", "like_relationships"]
+__all__ = [
+    "DEFAULT",
+    "Likeness",
+    "Name",
+    "compact",
+    "initials",
+    "is_part_of",
+    "is_same_name",
+    "like_names",
+    "like_relationships",
+]
 
 DEFAULT = 0.8
 """The score from which two are merged, unless told otherwise: see tests/core/test_likeness.py for what it finds."""
@@ -83,19 +93,58 @@ def _like_words(words: tuple[str, ...], others: tuple[str, ...], cosine: float, 
 
 def _like_but_one(word: str, other: str, *, alone: bool, cosine: float, type: str) -> Likeness:
     """Two names that differ in one word."""
-    if _formal(word) & _formal(other):
-        return Likeness(0.75 if alone else 0.9, f"{word} is short for {other}, or both for one name")
+    if reason := _short_form(word, other):
+        return Likeness(0.75 if alone else 0.9, reason)
     if (len(word) == 1 and other.startswith(word)) or (len(other) == 1 and word.startswith(other)):
         return Likeness(0.0 if alone else 0.75, "an initial", apart=alone)
     if _misspelt(word, other):
         return Likeness(0.7 if type == "person" else 0.85, "one letter, as a slip of the pen makes it")
-    if word.rstrip("s") == other.rstrip("s"):
-        return Likeness(0.7, "singular and plural")
+    if _singular(word) == _singular(other):
+        return Likeness(0.7 if alone else 0.85, "singular and plural")
+    if _are_synonyms(word, other) and cosine >= SYNONYM_COSINE:
+        return Likeness(0.7 if alone else 0.85, f"{word} and {other} are synonyms")
     return (
         Likeness(0.0, "each has a word of its own", apart=True)
         if not alone
         else Likeness(min(0.7, max(0.0, cosine)), "near by their vectors only")
     )
+
+
+def is_same_name(one: str, other: str, cosine: float) -> bool:
+    """Return True if two names whose vectors are near can share a node without being asked about it.
+
+    A name that contains the other is a different name ("York" and "New York"), and so is a name in which one word has
+    been exchanged, unless the words are a plural, a short form of a first name, or synonyms. Names without a common
+    word need a higher cosine, and proper names among them are never one. In doubt both names are kept, and `like_names`
+    may still propose them for a merge.
+
+    Args:
+        cosine: of the vectors of both, in [-1, 1]; the caller has applied its threshold.
+    """
+    words, others = _words(one), _words(other)
+    if not words or not others or _numbers(words) != _numbers(others):
+        return False
+    titles = _titles(words), _titles(others)
+    if all(titles) and titles[0] != titles[1]:
+        return False
+    if compact(one) == compact(other) or _abbreviates(one, other, cosine) or _abbreviates(other, one, cosine):
+        return True
+    ours, theirs = _content(words), _content(others)
+    if ours == theirs or _are_reordered(one, other, ours, theirs) or _are_clipped(ours, theirs):
+        return True
+    capitals = _capitals(one) & _capitals(other)
+    if len(ours) == len(theirs) and all(
+        _is_same_word(*pair, alone=len(ours) == 1, capitals=capitals) for pair in zip(ours, theirs, strict=True)
+    ):
+        return True
+    return cosine >= DISJOINT_COSINE and not (_is_proper(one) and _is_proper(other)) and _are_unrelated(ours, theirs)
+
+
+def is_part_of(one: str, other: str) -> bool:
+    """Return True if all words of one name are words of the other: a question may mean it, a new fact may not."""
+    words, others = _words(one), _words(other)
+    ours, theirs = set(_content(words)), set(_content(others))
+    return _numbers(words) == _numbers(others) and bool(ours and theirs) and (ours <= theirs or theirs <= ours)
 
 
 def like_relationships(one: str, other: str, cosine: float) -> Likeness:
@@ -224,8 +273,182 @@ def _abbreviates(short: str, name: str, cosine: float) -> str | None:
     return f"{short} are its initials"
 
 
+def _short_form(word: str, other: str) -> str:
+    """Return the reason why two first names can be one, or nothing."""
+    both = _formal(word) & _formal(other)
+    if not both:
+        return ""
+    if word in both or other in both:
+        short, whole = (other, word) if word in both else (word, other)
+        return f"{short} is short for {whole}"
+    return f"{' and '.join(sorted((word, other)))} are short for {min(both)}"
+
+
 def _formal(name: str) -> set[str]:
     return _FORMAL.get(name, set())
+
+
+# --- names that share a node -------------------------------------------------------------------------------------
+
+SYNONYM_COSINE = 0.7
+"""Cosine below which synonyms in two names are not taken for one: the specification's t."""
+DISJOINT_COSINE = 0.8
+"""Cosine from which names without a common word are one; all-MiniLM-L6-v2 gives breakfast and lunch 0.72."""
+_STEM_LETTERS = 3  # letters that words of one stem begin with: guitar, guitarist
+_CLIPPED_LETTERS = 3  # letters of a clipped word at most: sci-fi
+
+_CONTENTLESS = _SMALL | {"with"}
+_INSTITUTIONS = _KINDS | _set("hospital school college institute academy clinic")
+_TWO_SENSES = _set("glass arm custom good new work mean water spirit manner minute spectacle brain ground time")
+"""Words whose plural is another thing."""
+_SYNONYMS = """
+company firm business
+car automobile
+flat apartment
+movie film
+bicycle bike
+mother mom mum mommy mummy mama
+father dad daddy papa
+doctor physician
+lawyer attorney
+shop store
+holiday vacation
+sofa couch
+television tv
+child kid
+friend buddy pal
+refrigerator fridge
+photograph photo
+airplane plane aeroplane
+motorcycle motorbike
+cellphone cell
+lesson class
+favorite favourite
+color colour
+theater theatre
+center centre
+grandmother grandma
+grandfather grandpa
+colleague coworker
+neighbor neighbour
+"""
+_SYNONYM_OF = {word: line.split()[0] for line in _SYNONYMS.strip().splitlines() for word in line.split()}
+_CONTRASTS = """
+mother father mom dad son daughter brother sister sibling parent child
+husband wife fiance fiancee boyfriend girlfriend partner spouse
+uncle aunt nephew niece cousin
+grandmother grandfather grandma grandpa grandson granddaughter
+man woman boy girl
+king queen prince princess
+monday tuesday wednesday thursday friday saturday sunday
+january february march april may june july august september october november december
+spring summer autumn fall winter
+morning noon afternoon evening night midnight
+breakfast lunch dinner supper brunch
+north south east west
+left right
+red orange yellow green blue purple pink brown black white gray grey
+cat kitten dog puppy
+buyer seller
+lender borrower
+landlord tenant
+teacher student
+employer employee
+running jogging walking
+shrimp lobster crab
+tennis badminton squash soccer basketball volleyball baseball rugby hockey
+beer wine tea coffee
+"""
+_CONTRAST_SETS = tuple(_set(line) for line in _CONTRASTS.strip().splitlines())
+
+
+def _content(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of a name that tell it from others: no articles, titles, legal forms and small words."""
+    return tuple(word for word in _bare(words) if word not in _CONTENTLESS) or words
+
+
+def _are_reordered(one: str, other: str, ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
+    """Return True for the same words in an order that means the same: Porto University, University of Porto."""
+    if sorted(ours) != sorted(theirs):
+        return False
+    linked = "," in one + other or any(" of " in name.casefold() for name in (one, other))
+    return linked or not _INSTITUTIONS.isdisjoint(ours)
+
+
+def _are_clipped(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
+    """Return True if each word of one name is clipped in the other: science fiction, sci-fi."""
+    if len(ours) != len(theirs) or len(ours) < 2:
+        return False
+    clipped, whole = sorted((ours, theirs), key=lambda words: sum(map(len, words)))
+    return all(
+        1 < len(short) <= _CLIPPED_LETTERS and len(short) < len(word) and word.startswith(short)
+        for short, word in zip(clipped, whole, strict=True)
+    )
+
+
+def _is_same_word(word: str, other: str, *, alone: bool, capitals: frozenset[str]) -> bool:
+    """Return True if two words at one place of two names are one word.
+
+    Args:
+        alone: the names have no other words.
+        capitals: the singular forms that both names capitalize.
+    """
+    if word == other or _are_synonyms(word, other):
+        return True
+    if _formal(word) & _formal(other):
+        return not alone  # two friends may be called Bob and Robert
+    singular = _singular(word)
+    if singular == _singular(other):
+        is_surname = singular in capitals and singular not in _INSTITUTIONS  # Adam, Adams
+        return not is_surname and singular not in _TWO_SENSES
+    return min(len(word), len(other)) >= 8 and _misspelt(word, other) and not _is_inner_letter(word, other)
+
+
+def _is_inner_letter(word: str, other: str) -> bool:
+    """Return True if one word has a letter more that is not a doubled one: Alexandra, Alexandria."""
+    shorter, longer = sorted((word, other), key=len)
+    squeezed = (re.sub(r"(.)\1", r"\1", shorter), re.sub(r"(.)\1", r"\1", longer))
+    return len(shorter) != len(longer) and squeezed[0] != squeezed[1]
+
+
+def _are_synonyms(word: str, other: str) -> bool:
+    root = _SYNONYM_OF.get(_singular(word))
+    return root is not None and root == _SYNONYM_OF.get(_singular(other))
+
+
+def _are_unrelated(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
+    """Return True if no word of one name is akin to a word of the other, in letters or as its opposite."""
+    return not any(_are_akin(word, other) for word in ours for other in theirs)
+
+
+def _are_akin(word: str, other: str) -> bool:
+    if word[:_STEM_LETTERS] == other[:_STEM_LETTERS] or _are_synonyms(word, other) or _formal(word) & _formal(other):
+        return True
+    shorter, longer = sorted((word, other), key=len)
+    if len(shorter) >= _STEM_LETTERS and shorter in longer:
+        return True
+    one, two = _singular(word), _singular(other)
+    return any(one in group and two in group for group in _CONTRAST_SETS)
+
+
+def _singular(word: str) -> str:
+    """Return the singular of a word that looks like a plural."""
+    if word.endswith("ies") and len(word) > 4:
+        return word[:-3] + "y"
+    if word.endswith(("shes", "ches", "sses", "xes", "zes", "toes")):
+        return word[:-2]
+    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is", "'s")) and len(word) > 3 else word
+
+
+def _capitals(name: str) -> frozenset[str]:
+    """Return the words of a name that begin with a capital, each in the singular."""
+    capitals = (word for word in re.findall(r"[^\W_]+", name) if word[0].isupper())
+    return frozenset(_singular(word) for capital in capitals for word in _words(capital))
+
+
+def _is_proper(name: str) -> bool:
+    """Return True if no word begins with a small letter, as in scripts that have none."""
+    return not any(word[0].islower() for word in re.findall(r"[^\W_]+", name) if word.casefold() not in _CONTENTLESS)
 
 
 def _misspelt(word: str, other: str) -> bool:

@@ -17,7 +17,7 @@ from mem0_core.graph.query import LIMIT, Bounds, Edge, Plan, Vertex, check, simi
 from mem0_core.graph.question import Question, read_question
 from mem0_core.graph.traverse import Path, Step, Track, Walk, Weights, k_hop
 from mem0_core.graph.view import Drawing
-from mem0_core.pipelines.merge import may_be_one
+from mem0_core.likeness import is_part_of, is_same_name
 from mem0_core.pipelines.near import embed_texts
 from mem0_core.pipelines.relate import look, self_name
 from mem0_core.ports import Around, Ports
@@ -260,12 +260,18 @@ def _starts(
         return {}
     vectors = yield from embed_texts(ports, [name])
     (around,) = yield from _near(ports, vectors, scope, as_of)
-    starts: dict[int, float] = {}
+    same: dict[int, float] = {}
+    partial: dict[int, float] = {}
     for row, cosine in around.nodes:
         near = adjacency.vertex_of(row)
-        if near is not None and may_be_one(name, adjacency.names[near]):
-            starts.setdefault(near, min(1.0, cosine))
-    return starts
+        if near is None:
+            continue
+        known, score = adjacency.names[near], min(1.0, cosine)
+        if is_same_name(name, known, cosine):
+            same.setdefault(near, score)
+        elif is_part_of(name, known):
+            partial.setdefault(near, score)
+    return same or partial
 
 
 def _vertices(ports: Ports, adjacency: Adjacency, name: str, scope: Scope) -> Flow[list[int]]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Evidence", "Surroundings", "clauses_of", "ends_of", "join", "may_be_one", "merge", "supported", "types_of"]
+__all__ = ["Evidence", "Surroundings", "clauses_of", "ends_of", "join", "merge", "supported", "types_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,21 +88,6 @@ def merge(
         else change
         for change in changes
     )
-
-
-def may_be_one(name: str, other: str) -> bool:
-    """Whether two names that an embedder finds near can mean one thing, by their words.
-
-    Embedders put contrasts near one another: all-MiniLM-L6-v2 gives red wine and white wine 0.78, user_1 and user_2
-    0.91. So names with other numbers are two, and so are names that share a word where each has one of its own.
-    """
-    words, others = _words_of(name), _words_of(other)
-    numbers, their_numbers = ({word for word in some if word.isdigit()} for some in (words, others))
-    return numbers == their_numbers and (words <= others or others <= words or words.isdisjoint(others))
-
-
-def _words_of(name: str) -> set[str]:
-    return set(re.findall(r"\d+|[^\W\d_]+", name.casefold())) - _SMALL_WORDS
 
 
 def join(triplet: Triplet, nodes: Mapping[bytes, Node]) -> RelationChange:

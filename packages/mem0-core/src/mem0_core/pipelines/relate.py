@@ -36,9 +36,10 @@ from mem0_core.graph_replies import (
     refinement_key,
     triplet_key,
 )
+from mem0_core.likeness import is_same_name
 from mem0_core.pipelines.ask import ask, unread
 from mem0_core.pipelines.called import called
-from mem0_core.pipelines.merge import Surroundings, ends_of, may_be_one, merge, types_of
+from mem0_core.pipelines.merge import Surroundings, ends_of, join, merge, types_of
 from mem0_core.pipelines.near import embed_texts
 from mem0_core.pipelines.request import Told
 from mem0_core.ports import Around, Graph, Ports
@@ -231,16 +232,28 @@ def surroundings(
 def _near_nodes(
     ports: Ports, scope: Scope, names: Mapping[bytes, str], arounds: Mapping[bytes, Around]
 ) -> Flow[dict[bytes, Node]]:
-    """The best node for each name, of those near enough that can be it."""
+    """Return the node for each name: the nearest that is the same name, unless several could be it."""
     rows = [row for around in arounds.values() for row, _ in around.nodes]
     found = (yield from do(ports.store.graph.nodes_by_rows, rows, scope=scope)) if rows else {}
     own = {row: node for row, node in found.items() if node.scope == scope}  # relations join nodes of one scope
     chosen: dict[bytes, Node] = {}
     for key, around in arounds.items():
-        fit = (own[row] for row, _ in around.nodes if row in own and may_be_one(names[key], own[row].entity.name))
-        if node := next(fit, None):
-            chosen[key] = node
+        cosines = {own[row].entity.name: (cosine, own[row]) for row, cosine in around.nodes if row in own}
+        name = _only_fit(names[key], [(cosine, known) for known, (cosine, _) in cosines.items()])
+        if name is not None:
+            chosen[key] = cosines[name][1]
     return chosen
+
+
+def _only_fit(name: str, near: Sequence[tuple[float, str]]) -> str | None:
+    """Return the first of some near names that is the same as a name; None where two that differ both are.
+
+    "Alex Morgan" is the same as Alexander Morgan and as Alexandra Morgan: it stays a name of its own.
+    """
+    fits = [known for cosine, known in near if is_same_name(name, known, cosine)]
+    if not fits or not all(is_same_name(fits[0], fit, 1.0) for fit in fits[1:]):
+        return None
+    return fits[0]
 
 
 def _embedded(ports: Ports, texts: Sequence[str]) -> Flow[dict[str, NDArray[np.float32]]]:
@@ -380,6 +393,7 @@ def _relate_by_rules(ports: Ports, graph: Graph, told: Told) -> Flow[tuple[Relat
     known = yield from surroundings(ports, graph, told.scope, names, sentences)
     named = _under_one_name(read, known, graph.options.threshold)
     stated = {triplet.key for triplet in triplets}
+    stated |= {join(triplet, known.nodes).triplet.key for some in named.values() for triplet in some}
     standing = {relation.triplet.key: relation.triplet for relation in known.relations}
     standing = {key: triplet for key, triplet in standing.items() if key not in stated}
     standing_of: dict[tuple[bytes, str], list[TripletKey]] = {}
@@ -435,8 +449,7 @@ def _under_one_name(
                 for other in (near >= threshold).nonzero()[0].tolist()
                 if places[fresh[other]] < places[key] and fresh[other] not in names
             ]
-            fit = (name for _, name in sorted(earlier, reverse=True) if may_be_one(spelt[key], name))
-            if name := next(fit, None):
+            if name := _only_fit(spelt[key], sorted(earlier, reverse=True)):
                 names[key] = name
     return {place: [_renamed(triplet, names) for triplet in found.relations] for place, found in read}
 
