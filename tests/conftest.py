@@ -9,7 +9,7 @@ import pytest
 
 from tests.services.neo4j_fixture import neo4j_server_url  # noqa: F401 - a fixture for all
 from tests.services.postgres_fixture import (  # noqa: F401 - fixtures for all
-    postgres_janitor,
+    postgres_reset_store,
     postgres_server_url,
     postgres_store,
     truth,

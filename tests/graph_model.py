@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mem0_core.testing import ScriptedChat
-from tests.support import Driven
+from tests.support import MemoryDriver
 
 
 def entities(*named: tuple[str, str]) -> dict[str, Any]:
@@ -32,13 +32,13 @@ def _fields(source: str, relationship: str, destination: str) -> dict[str, str]:
     return {"source": source, "relationship": relationship, "destination": destination}
 
 
-def saying(*stated: tuple[str, str, str], **replies: Any) -> dict[str, Any]:
+def relation_replies(*stated: tuple[str, str, str], **replies: Any) -> dict[str, Any]:
     """The replies of a model that finds these relations in whatever it is given, and no facts."""
     names = dict.fromkeys(name for s, _, d in stated for name in (s, d))
     return {"entities": entities(*((name, "") for name in names)), "relations": relations(*stated), **replies}
 
 
-def learning(*facts: str) -> dict[str, Any]:
+def fact_replies(*facts: str) -> dict[str, Any]:
     """The replies of a model that finds these facts, and adds them all."""
     added = [{"id": f"new {place}", "text": fact, "event": "ADD"} for place, fact in enumerate(facts)]
     return {"facts": {"facts": list(facts)}, "operations": {"memory": added}}
@@ -66,20 +66,20 @@ class GraphModel(ScriptedChat):
         return reply(json.loads(messages[-1]["content"])) if callable(reply) else reply
 
 
-def model_of(memory: Driven) -> GraphModel:
+def graph_model_of(memory: MemoryDriver) -> GraphModel:
     model = memory.memory._chat
     assert isinstance(model, GraphModel)
     return model
 
 
-def answer(memory: Driven, replies: Mapping[str, Any]) -> GraphModel:
+def set_replies(memory: MemoryDriver, replies: Mapping[str, Any]) -> GraphModel:
     """Let the memory's model answer otherwise from now on, and forget what it was asked; returns the model."""
-    model = model_of(memory)
+    model = graph_model_of(memory)
     model.replies = dict(replies)
     model.calls.clear()
     return model
 
 
-def arrow(relation: Mapping[str, Any]) -> str:
+def relation_text(relation: Mapping[str, Any]) -> str:
     """A relation as seed 000 writes it."""
     return f"{relation['source']} -- {relation['relationship']} -- {relation['destination']}"

@@ -19,7 +19,7 @@ Mode = Literal["sync", "async"]
 MODES: tuple[Mode, ...] = ("sync", "async")
 
 
-class Driven:
+class MemoryDriver:
     """A memory whose verbs run under one of the two drivers: ``driven.add(...)`` is `add` or an awaited `aadd`."""
 
     def __init__(self, memory: Memory, mode: Mode) -> None:
@@ -47,15 +47,15 @@ def open_memory(
     return Memory({"path": str(folder), "durability": "process", **(config or {})}, **parts)
 
 
-def by_hand(memory: Memory, *statements: str) -> list[tuple[Any, ...]]:
+def run_sql(memory: Memory, *statements: str) -> list[tuple[Any, ...]]:
     """What somebody does with the database's own shell, foreign keys set aside; returns what the last statement does.
 
     SQLite's leaves them alone unless it is told otherwise, PostgreSQL's does so where a part of a dump is loaded.
     """
     found: list[tuple[Any, ...]] = []
     store: Any = memory.store
-    if store.care.file is not None:
-        with closing(sqlite3.connect(store.care.file)) as db:
+    if store.maintenance.file is not None:
+        with closing(sqlite3.connect(store.maintenance.file)) as db:
             for statement in statements:
                 found = db.execute(statement).fetchall()
             db.commit()
@@ -68,15 +68,15 @@ def by_hand(memory: Memory, *statements: str) -> list[tuple[Any, ...]]:
     return found
 
 
-def texts(result: Mapping[str, Any]) -> list[str]:
+def result_texts(result: Mapping[str, Any]) -> list[str]:
     return [entry["memory"] for entry in result["results"]]
 
 
-def events(result: Mapping[str, Any]) -> list[tuple[str, str]]:
+def result_events(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(entry["event"], entry["memory"]) for entry in result["results"]]
 
 
-def hear_interrupts() -> None:
+def restore_interrupts() -> None:
     """For `subprocess`, as ``preexec_fn``: a run in the background ignores Ctrl-C, and what it starts inherits that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 

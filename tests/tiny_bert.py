@@ -17,26 +17,26 @@ from numpy.typing import NDArray
 from tests.support import run_python
 
 __all__ = [
-    "MARKERS",
-    "TEXTS",
-    "WORDS",
+    "SAMPLE_TEXTS",
+    "SPECIAL_TOKENS",
+    "VOCABULARY",
     "Weights",
-    "embedded_in_a_forked_child",
-    "in_half_precision",
-    "oracle",
+    "compute_expected_vectors",
+    "embed_in_forked_child",
+    "half_precision_variants",
     "random_weights",
-    "tokenise",
-    "write_folder",
-    "write_foreign",
+    "tokenize_text",
+    "write_exported_network",
+    "write_model_folder",
     "write_safetensors",
     "write_tokenizer",
 ]
 
 Weights = dict[str, NDArray[Any]]
 
-MARKERS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-WORDS = ["alice", "bob", "likes", "climbing", "coffee", "paris", "in", "the", "and"]
-CONFIG: dict[str, Any] = {
+SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+VOCABULARY = ["alice", "bob", "likes", "climbing", "coffee", "paris", "in", "the", "and"]
+BERT_CONFIG: dict[str, Any] = {
     "model_type": "bert",
     "hidden_size": 24,
     "num_attention_heads": 3,
@@ -44,7 +44,7 @@ CONFIG: dict[str, Any] = {
     "layer_norm_eps": 1e-6,
     "pad_token_id": 0,
 }
-TEXTS = [
+SAMPLE_TEXTS = [
     "alice likes climbing",
     "bob",
     "",
@@ -62,7 +62,7 @@ def random_weights(seed: int = 0, *, dims: int = 24, inner: int = 40, layers: in
 
     weights: Weights = {
         "embeddings.position_ids": np.arange(positions, dtype=np.int64)[None],
-        "embeddings.word_embeddings.weight": normal(len(MARKERS + WORDS), dims),
+        "embeddings.word_embeddings.weight": normal(len(SPECIAL_TOKENS + VOCABULARY), dims),
         "embeddings.position_embeddings.weight": normal(positions, dims),
         "embeddings.token_type_embeddings.weight": normal(2, dims),
         "pooler.dense.weight": normal(dims, dims),
@@ -82,7 +82,7 @@ def random_weights(seed: int = 0, *, dims: int = 24, inner: int = 40, layers: in
     return weights
 
 
-def in_half_precision(weights: Weights) -> Iterator[tuple[str, Weights, Weights]]:
+def half_precision_variants(weights: Weights) -> Iterator[tuple[str, Weights, Weights]]:
     """Weights in float16 and in bfloat16, with a name for each, and what they mean."""
     floats = {name for name, tensor in weights.items() if tensor.dtype == np.float32}
     half = {name: t.astype(np.float16) if name in floats else t for name, t in weights.items()}
@@ -110,7 +110,9 @@ def write_tokenizer(path: Path, *, markers: bool = True) -> None:
     import tokenizers
 
     tokenizer = tokenizers.Tokenizer(
-        tokenizers.models.WordPiece({word: at for at, word in enumerate(MARKERS + WORDS)}, unk_token="[UNK]")
+        tokenizers.models.WordPiece(
+            {word: at for at, word in enumerate(SPECIAL_TOKENS + VOCABULARY)}, unk_token="[UNK]"
+        )
     )
     tokenizer.normalizer = tokenizers.normalizers.BertNormalizer(lowercase=True)
     tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
@@ -123,24 +125,24 @@ def write_tokenizer(path: Path, *, markers: bool = True) -> None:
     tokenizer.save(str(path))
 
 
-def write_folder(folder: Path, weights: Weights | None = None, *, pooling: Any = None, **config: Any) -> Path:
+def write_model_folder(folder: Path, weights: Weights | None = None, *, pooling: Any = None, **config: Any) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     write_safetensors(folder / "model.safetensors", random_weights() if weights is None else weights)
     write_tokenizer(folder / "tokenizer.json")
-    (folder / "config.json").write_text(json.dumps({**CONFIG, **config}))
+    (folder / "config.json").write_text(json.dumps({**BERT_CONFIG, **config}))
     if pooling is not None:
         (folder / "1_Pooling").mkdir()
         (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
     return folder
 
 
-def write_foreign(path: Path, *, pooled: bool) -> NDArray[np.float32]:
+def write_exported_network(path: Path, *, pooled: bool) -> NDArray[np.float32]:
     """A network that looks words up and adds the type's vector, as someone else might have exported it."""
     import onnx
     from onnx import helper, numpy_helper
 
     rng = np.random.default_rng(5)
-    words = rng.normal(size=(len(MARKERS + WORDS), 24)).astype(np.float32)
+    words = rng.normal(size=(len(SPECIAL_TOKENS + VOCABULARY), 24)).astype(np.float32)
     nodes = [
         helper.make_node("Gather", ["words", "input_ids"], ["looked_up"]),
         helper.make_node("Gather", ["types", "token_type_ids"], ["typed"]),
@@ -166,7 +168,7 @@ def write_foreign(path: Path, *, pooled: bool) -> NDArray[np.float32]:
 # --- the oracle --------------------------------------------------------------------------------------------------
 
 
-def forward(
+def run_bert(
     weights: Weights, ids: Sequence[int], *, heads: int, eps: float, act: str = "gelu", pooling: str = "mean"
 ) -> NDArray[np.float64]:
     """BERT on one text, as its paper has it, in double precision and without a thought for speed."""
@@ -180,7 +182,7 @@ def forward(
         scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + eps)
         return scaled * w[f"{name}.LayerNorm.weight"] + w[f"{name}.LayerNorm.bias"]
 
-    def activated(x: NDArray[np.float64]) -> Any:
+    def activate(x: NDArray[np.float64]) -> Any:
         if act == "relu":
             return np.maximum(x, 0)
         if act == "gelu":
@@ -199,13 +201,13 @@ def forward(
         shares = np.exp(scores - scores.max(-1, keepdims=True))
         mixed = np.concatenate(list(shares / shares.sum(-1, keepdims=True) @ value), axis=1)
         x = norm(f"{prefix}attention.output", x + dense(f"{prefix}attention.output.dense", mixed))
-        inner = activated(dense(f"{prefix}intermediate.dense", x))
+        inner = activate(dense(f"{prefix}intermediate.dense", x))
         x = norm(f"{prefix}output", x + dense(f"{prefix}output.dense", inner))
     vector: NDArray[np.float64] = x[0] if pooling == "cls" else x.mean(0)
     return vector / np.linalg.norm(vector)
 
 
-def tokenise(folder: Path, text: str, limit: int) -> list[int]:
+def tokenize_text(folder: Path, text: str, limit: int) -> list[int]:
     import tokenizers
 
     tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -215,15 +217,15 @@ def tokenise(folder: Path, text: str, limit: int) -> list[int]:
     return ids
 
 
-def oracle(
+def compute_expected_vectors(
     folder: Path, texts: Sequence[str], weights: Weights | None = None, limit: int = 40, **kwargs: Any
 ) -> NDArray[Any]:
     weights = random_weights() if weights is None else weights
     kwargs = {"heads": 3, "eps": 1e-6, **kwargs}
-    return np.array([forward(weights, tokenise(folder, text, limit), **kwargs) for text in texts])
+    return np.array([run_bert(weights, tokenize_text(folder, text, limit), **kwargs) for text in texts])
 
 
-def embedded_in_a_forked_child(embedder: type, folder: Path, cache: Path) -> str:
+def embed_in_forked_child(embedder: type, folder: Path, cache: Path) -> str:
     """What a child ends with that was forked after its parent had embedded texts: 0 if it embeds them the same."""
     code = f"""
 import os, signal, sys

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from mem0_core.ports import Tool, ToolCall
 
 __all__ = [
-    "ASKED",
-    "TEMPLATE",
-    "TOOLS",
+    "CHAT_TEMPLATE",
+    "QUESTION_MESSAGES",
+    "SAMPLE_TOOLS",
     "TinyFacts",
     "byte_tokenizer",
     "check_calls",
@@ -41,7 +41,7 @@ class TinyFacts(BaseModel):
     facts: Annotated[list[TinyFact], Field(max_length=3)]
 
 
-ASKED = [{"role": "system", "content": "Answer in JSON."}, {"role": "user", "content": "I like tea."}]
+QUESTION_MESSAGES = [{"role": "system", "content": "Answer in JSON."}, {"role": "user", "content": "I like tea."}]
 
 
 def _tool(name: str, **properties: Any) -> Tool:
@@ -49,7 +49,7 @@ def _tool(name: str, **properties: Any) -> Tool:
     return Tool(name, f"{name} it", parameters)
 
 
-TOOLS = [_tool("forget", id={"type": "boolean"}), _tool("keep", why={"enum": ["new", "true"]})]
+SAMPLE_TOOLS = [_tool("forget", id={"type": "boolean"}), _tool("keep", why={"enum": ["new", "true"]})]
 
 
 def check_calls(calls: Sequence[ToolCall]) -> None:
@@ -64,7 +64,7 @@ def check_calls(calls: Sequence[ToolCall]) -> None:
         assert not call.arguments
 
 
-TEMPLATE = (
+CHAT_TEMPLATE = (
     "{% for message in messages %}<|{{ message['role'] }}|>\n{{ message['content'] }}</s>\n{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
 )
@@ -74,7 +74,7 @@ LAYERS, DIM, HIDDEN, HEADS = 2, 64, 128, 4
 
 
 def save_gguf(
-    path: Path, *, seed: int = 7, context: int = 4096, template: str | None = TEMPLATE, architecture: str = "llama"
+    path: Path, *, seed: int = 7, context: int = 4096, template: str | None = CHAT_TEMPLATE, architecture: str = "llama"
 ) -> Path:
     """A Llama whose tokens are bytes (259 with the three markers), written with the `gguf` package alone."""
     import gguf
@@ -119,7 +119,7 @@ def save_gguf(
     return path
 
 
-def byte_tokenizer(template: str | None = TEMPLATE) -> Any:
+def byte_tokenizer(template: str | None = CHAT_TEMPLATE) -> Any:
     """A tokenizer of transformers whose tokens are bytes and three markers."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
@@ -134,7 +134,7 @@ def byte_tokenizer(template: str | None = TEMPLATE) -> Any:
     return fast
 
 
-def save_llama(folder: Path, *, context: int = 4096, template: str | None = TEMPLATE, padding: int = 0) -> Path:
+def save_llama(folder: Path, *, context: int = 4096, template: str | None = CHAT_TEMPLATE, padding: int = 0) -> Path:
     """A random LlamaForCausalLM of transformers, with its tokenizer, and `padding` outputs that are no token."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
@@ -157,7 +157,7 @@ def save_llama(folder: Path, *, context: int = 4096, template: str | None = TEMP
     return folder
 
 
-def save_openvino(folder: Path, *, template: str | None = TEMPLATE, seed: int = 7) -> Path:
+def save_openvino(folder: Path, *, template: str | None = CHAT_TEMPLATE, seed: int = 7) -> Path:
     """A model in OpenVINO's format, with its tokenizer: a random table tells what follows a token."""
     import openvino
     import openvino_tokenizers

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mem0_core import Event, Scope
 from mem0_core.ports import Embedder
-from mem0_core.records import Change, MemoryItem, Message, content_hash
+from mem0_core.records import MemoryChange, MemoryItem, Message, content_hash
 from mem0_core.stores.sqlite import SQLiteStore
 
 __all__ = ["USERS", "Memo", "embed_memos", "fill", "memos", "take", "user_name", "user_of"]
@@ -180,13 +180,13 @@ def fill(
         scope = Scope(user or user_name(user_of(first)))
         store.commit(
             [
-                Change(Event.ADD, _item(memo, scope), vector=vector, sources=(place,))
+                MemoryChange(Event.ADD, _item(memo, scope), vector=vector, message_indexes=(place,))
                 for place, (memo, vector) in enumerate(zip(given[part], vectors[part], strict=True))
             ],
             scope=scope,
             messages=[Message("user", memo.text) for memo in given[part]],
             at=_AT,
-            space=(embedder.name, embedder.dims),
+            embedding_space=(embedder.name, embedder.dims),
         )
     store.close()
 

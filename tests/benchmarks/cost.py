@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core import Memory
-from mem0_core.config import build
+from mem0_core.config import build_component
 from mem0_core.errors import ConfigError, MissingExtra
 from mem0_core.ports import Embedder
 from mem0_core.stores.faiss import FaissIndex
@@ -58,7 +58,7 @@ def measure(plan: Plan) -> Report:
 
 def real_embedder(provider: str = "onnx") -> Embedder | None:
     """MiniLM, or None where its weights or libraries are missing."""
-    embedder: Embedder = build("embedder", provider)
+    embedder: Embedder = build_component("embedder", provider)
     try:
         embedder.embed(["warm up"])
     except (ConfigError, MissingExtra):

@@ -118,7 +118,7 @@ def build_graph(folder: str, user: str, exact_limit: int | None, answers: str) -
     memory.search(asked[0][0], user_id=user)
     first = time.perf_counter() - started
     meanwhile = _search_while_building(memory, index, user, [question for question, _ in asked])
-    index.settle()
+    index.wait_for_builds()
     built = time.perf_counter() - started
     took, recall = _search_graph(memory, user, asked)
     memory.close()
@@ -136,7 +136,7 @@ def _search_while_building(memory: Any, index: Any, user: str, questions: list[s
     """Seconds of searches, a hundred at most, made until the graph is ready."""
     took: list[float] = []
     for question in questions[:100]:
-        if not any(partition.building for partition in index._loaded()):
+        if not any(partition.is_building for partition in index._loaded()):
             break
         started = time.perf_counter()
         memory.search(question, user_id=user)

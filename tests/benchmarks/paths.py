@@ -122,5 +122,5 @@ def _triplets(people: Sequence[str], size: int) -> Iterator[Triplet]:
 def _commit(store: SQLiteStore, embedder: Embedder, batch: dict[Triplet, None]) -> None:
     (vector,) = embedder.embed(["the vector of everything"])
     changes = [RelationChange(Event.ADD, triplet, vectors=(vector, vector, vector)) for triplet in batch]
-    store.commit((), relations=changes, scope=Scope(USER), at=_AT, space=(embedder.name, embedder.dims))
+    store.commit((), relations=changes, scope=Scope(USER), at=_AT, embedding_space=(embedder.name, embedder.dims))
     batch.clear()

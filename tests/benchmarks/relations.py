@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mem0_core import Event, Scope
 from mem0_core.ports import Embedder
-from mem0_core.records import Change, MemoryItem, Message, RelationChange, Triplet, content_hash, new_id
+from mem0_core.records import MemoryChange, MemoryItem, Message, RelationChange, Triplet, content_hash, new_id
 from mem0_core.stores.sqlite import SQLiteStore
 
 __all__ = ["HUB", "fill_relations", "fresh_name", "grown", "triplets_of"]
@@ -86,21 +86,21 @@ def _commit(store: SQLiteStore, embedder: Embedder, user: str, triplets: Sequenc
     vectors = embedder.embed(texts).reshape(len(triplets), 3, -1)
     store.commit(
         [
-            Change(Event.ADD, _item(triplet.sentence, scope), vector=vector, sources=(place,))
+            MemoryChange(Event.ADD, _item(triplet.sentence, scope), vector=vector, message_indexes=(place,))
             for place, (triplet, (_, _, vector)) in enumerate(zip(triplets, vectors, strict=True))
         ],
         scope=scope,
         messages=[Message("user", triplet.sentence) for triplet in triplets],
         at=_AT,
-        space=(embedder.name, embedder.dims),
+        embedding_space=(embedder.name, embedder.dims),
         relations=[
             RelationChange(
                 Event.ADD,
                 triplet,
                 types=("person", "place"),
                 vectors=(of_one[0], of_one[1], of_one[2]),
-                memories=(place,),
-                messages=(place,),
+                change_indexes=(place,),
+                message_indexes=(place,),
             )
             for place, (triplet, of_one) in enumerate(zip(triplets, vectors, strict=True))
         ],

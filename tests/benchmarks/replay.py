@@ -24,7 +24,7 @@ from mem0_core import Memory
 from mem0_core.ports import Embedder, Reply
 from mem0_core.recipes import HYBRID
 from mem0_core.testing import ScriptedChat
-from mem0_core.text import parse_messages, transcript
+from mem0_core.text import format_transcript, parse_messages
 from tests.benchmarks import locomo
 from tests.benchmarks.collection import Question, answered
 from tests.benchmarks.locomo import ADVERSARIAL, Conversation, Turn
@@ -230,7 +230,7 @@ class Observer:
     def __init__(self, one: Conversation, groups: Sequence[Group]) -> None:
         self._facts: dict[str, tuple[str, ...]] = {}
         for group in groups:
-            spoken = transcript(parse_messages(group).messages)
+            spoken = format_transcript(parse_messages(group).messages)
             facts = [fact for message in group for fact in one.facts.get(message["metadata"]["dia_id"], ())]
             self._facts[spoken] = (*self._facts.get(spoken, ()), *facts)
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core import Memory
-from mem0_core.migration import migrate, opened
+from mem0_core.migration import migrate, open_archive
 from mem0_core.ports import Embedder
 from mem0_core.recipes import HYBRID, MEM0
 from mem0_core.testing import HashEmbedder
@@ -174,7 +174,7 @@ def _migrate(report: Report, truth: str, source: str, site: Site, own: int) -> N
     assert site.migrated_to is not None
     _say(f"{truth}: migrating {site.others:,}")
     started, every = time.perf_counter(), site.others + own
-    with opened(source) as one, opened(site.migrated_to, make=True) as other:
+    with open_archive(source) as one, open_archive(site.migrated_to, create=True) as other:
         done = migrate(one, other)
     seconds = time.perf_counter() - started
     assert done.digests["memories"].count == every

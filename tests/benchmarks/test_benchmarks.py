@@ -481,7 +481,7 @@ def test_scale_fills_stores_of_the_size_they_are_named_by_and_measures_each(
         for site in sites:
             with site.open(HashEmbedder()) as memory:
                 ours = memory.get_all(user_id=scale.USER, limit=10_000)["results"]
-                theirs = memory.store.find(None)
+                theirs = memory.store.list_memories(None)
                 held.append((len(ours), len(theirs) - len(ours)))
         searches(report, plan, truth, sites, own, *rest)
 

@@ -70,13 +70,13 @@ class TestLadybug(GraphIndexContract):
     def test_what_it_holds_survives_closing(self, store: MemoryStore, make_index: MakeIndex) -> None:
         first = make_index(store)
         self.add(store, IN_ROME, LIKES_TEA)
-        first.follow()
+        first.catch_up()
         first.close()
         with pytest.raises(StoreError, match="closed"):
             first.relations(ALICE)
         second = make_index(store)
         self.add(store, IN_OSLO, seed=2)
-        self.follows(store, second)
+        self.assert_in_sync(store, second)
         second.close()
 
     def test_one_that_is_never_closed_does_no_harm(self, tmp_path: Path) -> None:
@@ -93,10 +93,10 @@ class TestLadybug(GraphIndexContract):
             assert other.stdout.readline() == b"\n"
             index = LadybugGraph(store.graph, store_id="mine", db=graph)
             with pytest.raises(StoreError, match=f"Could not set lock on file.* {other.pid}"):
-                index.follow()
+                index.catch_up()
             other.communicate(b"\n", timeout=60)
         self.add(store, IN_ROME)
-        self.follows(store, index)
+        self.assert_in_sync(store, index)
         index.close()
 
     def test_a_missing_library_is_named(self, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,9 +17,9 @@ from mem0_core.contracts import (
     SPACE,
     MemoryStoreContract,
     VectorIndexContract,
-    an_item,
     assert_nearest,
-    changes_of,
+    make_changes,
+    make_item,
     unit_vectors,
 )
 from mem0_core.graph_contract import GraphIndexContract
@@ -28,7 +28,7 @@ from mem0_core.records import Scope
 from mem0_core.stores.embedded_graph import EmbeddedGraph
 from mem0_core.stores.faiss import FaissIndex
 from mem0_core.stores.postgres import PostgresStore
-from mem0_core.stores.postgres_rows import part_of
+from mem0_core.stores.postgres_rows import partition_key
 from mem0_core.stores.postgres_vectors import PgvectorIndex
 
 pytestmark = pytest.mark.needs_server
@@ -158,16 +158,16 @@ def test_a_graph_of_a_very_large_user_finds_what_comparing_finds(postgres_store:
     """With every other user's vectors in the same table, and with more asked for than it is wide."""
     vectors, alice = {}, Scope("100%s of 'Alice\\'")
     for seed, scope in enumerate((alice, BOB)):
-        items = [an_item(f"fact {seed} {number}", scope) for number in range(400)]
+        items = [make_item(f"fact {seed} {number}", scope) for number in range(400)]
         vectors[scope] = unit_vectors(400, seed=seed)
-        postgres_store.commit(changes_of(items, seed=seed), scope=scope, at=AT, space=SPACE)
-    graphs = PgvectorIndex(postgres_store, exact_limit=300)._graphs
-    assert graphs.build(part_of(alice))
+        postgres_store.commit(make_changes(items, seed=seed), scope=scope, at=AT, embedding_space=SPACE)
+    graphs = PgvectorIndex(postgres_store, exact_limit=300)._hnsw
+    assert graphs.build(partition_key(alice))
     index = PgvectorIndex(postgres_store, exact_limit=300)
     queries = unit_vectors(20, seed=9)
     exact = PgvectorIndex(postgres_store, exact_limit=None).nearest(alice, queries, 10)
     found = index.nearest(alice, queries, 10)
-    assert index._graphs._known[part_of(alice)][1] is not None, "searched by the graph"
+    assert index._hnsw._indexes[partition_key(alice)][1] is not None, "searched by the graph"
     shared = [len({row for row, _ in one} & {row for row, _ in other}) for one, other in zip(exact, found, strict=True)]
     assert sum(shared) >= 0.99 * 10 * len(queries)
     assert all(len(one) == 10 for one in found)

@@ -101,8 +101,8 @@ def check_graph(folder: Path, graph: str) -> dict[str, int]:
         for user in range(5):
             scope = Scope(f"user {user}")
             truth = memory._store.graph
-            relations = truth.relations(scope, ended=True)
-            memories = {item.id: item.text for item in memory._store.find(scope)}
+            relations = truth.relations(scope, include_ended=True)
+            memories = {item.id: item.text for item in memory._store.list_memories(scope)}
             alone += sum(
                 not relation.memories or not set(relation.memories) <= memories.keys() for relation in relations
             )
@@ -113,13 +113,18 @@ def check_graph(folder: Path, graph: str) -> dict[str, int]:
             wrong += len(stored) != len(expected) or not np.allclose(
                 np.sort(stored, axis=0).ravel(), np.sort(expected, axis=0).ravel(), atol=1e-5
             )
-            opened = memory._opened_graph()
+            opened = memory._open_graph()
             assert opened is not None
             differ += opened.index.relations(scope) != relations
             if memories:
                 text = next(reversed(memories.values()))
                 found = memory._store.graph.relations_by_rows(
-                    [row for row, _ in opened.index.triplets(scope, embedder.embed([text]), 50, threshold=0.0)[0]],
+                    [
+                        row
+                        for row, _ in opened.index.nearest_relations(scope, embedder.embed([text]), 50, threshold=0.0)[
+                            0
+                        ]
+                    ],
                     scope=scope,
                 )
                 differ += not found
@@ -129,15 +134,15 @@ def check_graph(folder: Path, graph: str) -> dict[str, int]:
 def check(folder: Path, acknowledged: set[str]) -> dict[str, int]:
     """Count what is lost and what does not agree."""
     store = SQLiteStore(folder / "memory.db", durability="process")
-    items = {item.text: item for item in store.find(None)}
+    items = {item.text: item for item in store.list_memories(None)}
     embedder = HashEmbedder(dims=32)
     wrong = 0
     for user in range(5):
         scope = Scope(f"user {user}")
         changes = store.vector_changes(scope)
-        found = store.by_rows(changes.rows.tolist(), scope=scope)
+        found = store.memories_by_rows(changes.rows.tolist(), scope=scope)
         texts = [found[int(row)].text for row in changes.rows]
-        wrong += len(store.find(scope)) != len(texts)
+        wrong += len(store.list_memories(scope)) != len(texts)
         wrong += bool(texts) and not np.allclose(embedder.embed(texts), changes.vectors, atol=1e-5)
     with sqlite3.connect(folder / "memory.db") as db:
         integrity = db.execute("PRAGMA integrity_check").fetchone()[0]

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import sys
 
-from mem0_core.migration import migrate, opened
+from mem0_core.migration import migrate, open_archive
 
 
 def main(source: str, target: str) -> None:
-    with opened(source) as one, opened(target, make=True) as other:
-        done = migrate(one, other, chunk=6, watch=tell)
+    with open_archive(source) as one, open_archive(target, create=True) as other:
+        done = migrate(one, other, chunk=6, on_progress=tell)
     print(f"done, resumed: {done.resumed}", flush=True)  # noqa: T201
 
 

@@ -27,7 +27,7 @@ from mem0_core import (
 from mem0_core.flow import StepRecord
 from mem0_core.testing import HashEmbedder, ScriptedChat
 from tests.core import import_nursery
-from tests.support import MODES, Driven, Mode, open_memory, texts
+from tests.support import MODES, MemoryDriver, Mode, open_memory, result_texts
 
 NURSERY = Path(import_nursery.__file__)
 DAY = "2025-03-{:02}T12:00:00+00:00"
@@ -54,10 +54,10 @@ STORY: list[dict[str, Any]] = [
 
 
 @pytest.fixture(params=MODES)
-def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driven]:
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryDriver]:
     """A memory without a model."""
     with open_memory(tmp_path) as opened:
-        yield Driven(opened, request.param)
+        yield MemoryDriver(opened, request.param)
 
 
 class Fragile(HashEmbedder):
@@ -83,9 +83,9 @@ def outcome(memory: Memory) -> Any:
     found = memory.get_all(user_id="u")["results"]
     relations = [
         (r["source"], r["relationship"], r["destination"], r["weight"], r["valid_from"], r["valid_to"])
-        for r in memory.relations(user_id="u", ended=True)
+        for r in memory.relations(user_id="u", include_ended=True)
     ]
-    spoken = memory._store.talk.messages(Scope("u"))
+    spoken = memory._store.message_log.messages(Scope("u"))
     memories = [{key: value for key, value in one.items() if key != "id"} for one in found]
     return memories, sorted(relations, key=str), [(m.role, m.content, m.name, m.timestamp) for m in spoken]
 
@@ -94,7 +94,7 @@ def outcome(memory: Memory) -> Any:
 
 
 @pytest.mark.parametrize("chunk", [1, 3, 256])
-def test_it_leaves_what_as_many_adds_leave(memory: Driven, tmp_path: Path, chunk: int) -> None:
+def test_it_leaves_what_as_many_adds_leave(memory: MemoryDriver, tmp_path: Path, chunk: int) -> None:
     with open_memory(tmp_path / "single") as single:
         for message in STORY:
             single.add([message], user_id="u", metadata={"source": "old"})
@@ -112,24 +112,24 @@ def test_it_leaves_what_as_many_adds_leave(memory: Driven, tmp_path: Path, chunk
     ]
 
 
-def test_texts_and_messages_may_be_mixed(memory: Driven) -> None:
+def test_texts_and_messages_may_be_mixed(memory: MemoryDriver) -> None:
     memory.add_many(["I ski.", {"role": "assistant", "content": "Nice."}], user_id="u", run_id="r")
     kept = memory.get_all(user_id="u")["results"]
     assert [(one["memory"], one["role"], one["run_id"]) for one in kept] == [
         ("I ski.", "user", "r"),
         ("Nice.", "assistant", "r"),
     ]
-    assert texts(memory.search("Who skis?", user_id="u"))[0] == "I ski."
+    assert result_texts(memory.search("Who skis?", user_id="u"))[0] == "I ski."
 
 
-def test_what_was_said_before_is_known(memory: Driven) -> None:
+def test_what_was_said_before_is_known(memory: MemoryDriver) -> None:
     assert memory.add_many(["tea", "Tea!", "cake", "tea"], user_id="u", chunk=2)["known"] == 2
     again = memory.add_many(["tea", "milk"], user_id="u")
     assert (again["added"], again["known"]) == (1, 1)
-    assert texts(memory.get_all(user_id="u")) == ["tea", "cake", "milk"]
+    assert result_texts(memory.get_all(user_id="u")) == ["tea", "cake", "milk"]
 
 
-def test_what_is_not_said_is_skipped_with_its_reason(memory: Driven) -> None:
+def test_what_is_not_said_is_skipped_with_its_reason(memory: MemoryDriver) -> None:
     result = memory.add_many(
         [
             {"role": "system", "content": "You are helpful."},
@@ -142,7 +142,7 @@ def test_what_is_not_said_is_skipped_with_its_reason(memory: Driven) -> None:
         user_id="u",
         chunk=2,
     )
-    assert texts(memory.get_all(user_id="u")) == ["tea"]
+    assert result_texts(memory.get_all(user_id="u")) == ["tea"]
     assert [skipped["reason"] for skipped in result["skipped"]] == [
         "messages[0] has the role 'system'",
         "messages[2] is empty",
@@ -171,14 +171,14 @@ def test_the_rules_read_a_whole_chunk_at_once(tmp_path: Path) -> None:
     assert (names.count("commit"), names.count("embed")) == (1, 2)
 
 
-def test_with_a_model_nothing_is_asked_and_no_relation_is_read(memory: Driven) -> None:
+def test_with_a_model_nothing_is_asked_and_no_relation_is_read(memory: MemoryDriver) -> None:
     chat = memory.memory._chat = memory.memory._graph_chat = ScriptedChat([])
     assert memory.add_many(STORY, user_id="u")["added"] == 11
     assert chat.calls == []
     assert memory.relations(user_id="u") == []
 
 
-def test_progress_is_told(memory: Driven) -> None:
+def test_progress_is_told(memory: MemoryDriver) -> None:
     told: list[Any] = []
     memory.add_many(numbered(5), user_id="u", chunk=2, on_progress=lambda *at: told.append(at))
     assert told == [(2, 5), (4, 5), (5, 5)]
@@ -186,7 +186,7 @@ def test_progress_is_told(memory: Driven) -> None:
     assert told[3:] == [(2, None), (3, None)]
 
 
-def test_nothing_to_import_is_nothing(memory: Driven) -> None:
+def test_nothing_to_import_is_nothing(memory: MemoryDriver) -> None:
     assert memory.add_many([], user_id="u", key="k") == {
         "added": 0,
         "known": 0,
@@ -210,20 +210,20 @@ def test_nothing_to_import_is_nothing(memory: Driven) -> None:
         ({"role": "user", "content": "x", "timestamp": "yesterday"}, r"messages\[9\]\.timestamp"),
     ],
 )
-def test_a_bad_message_is_named_before_anything_is_written(memory: Driven, bad: Any, what: str) -> None:
+def test_a_bad_message_is_named_before_anything_is_written(memory: MemoryDriver, bad: Any, what: str) -> None:
     with pytest.raises(InputError, match=what):
         memory.add_many([*numbered(9), bad, *numbered(3)], user_id="u", chunk=2, key="k")
-    assert texts(memory.get_all(user_id="u")) == []
+    assert result_texts(memory.get_all(user_id="u")) == []
     assert memory.add_many(numbered(1), user_id="u", key="k")["resumed"] == 0
 
 
 @pytest.mark.parametrize("wrong", ["a text", b"bytes", {"role": "user", "content": "x"}, None, 3])
-def test_one_message_is_no_list(memory: Driven, wrong: Any) -> None:
+def test_one_message_is_no_list(memory: MemoryDriver, wrong: Any) -> None:
     with pytest.raises(InputError, match="list"):
         memory.add_many(wrong, user_id="u")
 
 
-def test_wrong_arguments_are_named(memory: Driven) -> None:
+def test_wrong_arguments_are_named(memory: MemoryDriver) -> None:
     for arguments in ({"chunk": 0}, {"key": ""}, {"key": 3}, {"metadata": [1]}):
         with pytest.raises(InputError):
             memory.add_many(["tea"], user_id="u", **arguments)
@@ -237,11 +237,11 @@ def test_the_policy_and_the_limits_hold(tmp_path: Path) -> None:
 
     with open_memory(tmp_path, policy=policy, config={"limits": {"message_chars": 50}}) as memory:
         result = memory.add_many(["call 555-1234", "a secret", "tea"], user_id="u")
-        assert texts(memory.get_all(user_id="u")) == ["call [phone]", "tea"]
+        assert result_texts(memory.get_all(user_id="u")) == ["call [phone]", "tea"]
         assert [skipped["reason"][:11] for skipped in result["skipped"]] == ["messages[1]"]
         with pytest.raises(LimitError, match=r"messages\[1\] has 51"):
             memory.add_many(["milk", "x" * 51], user_id="u")
-        assert len(texts(memory.get_all(user_id="u"))) == 2
+        assert len(result_texts(memory.get_all(user_id="u"))) == 2
 
 
 # --- going on ---------------------------------------------------------------------------------------------------------
@@ -250,21 +250,21 @@ def test_the_policy_and_the_limits_hold(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", MODES)
 def test_it_goes_on_after_an_error(tmp_path: Path, mode: Mode) -> None:
     with open_memory(tmp_path, embedder=Fragile(3), graph=False) as opened:
-        memory = Driven(opened, mode)
+        memory = MemoryDriver(opened, mode)
         with pytest.raises(ModelError):
             memory.add_many(numbered(10), user_id="u", chunk=2, key="k")
-        assert texts(memory.get_all(user_id="u")) == numbered(4)
+        assert result_texts(memory.get_all(user_id="u")) == numbered(4)
         told: list[Any] = []
         result = memory.add_many(numbered(10), user_id="u", chunk=4, key="k", on_progress=lambda *at: told.append(at))
         assert (result["resumed"], result["added"], result["known"]) == (4, 6, 0)
         assert told == [(8, 10), (10, 10)]
-        assert texts(memory.get_all(user_id="u")) == numbered(10)
+        assert result_texts(memory.get_all(user_id="u")) == numbered(10)
         third = memory.add_many(numbered(10), user_id="u", key="k")
         assert (third["resumed"], third["added"], third["known"]) == (10, 0, 0)
-        assert len(opened._store.talk.messages(Scope("u"))) == 10
+        assert len(opened._store.message_log.messages(Scope("u"))) == 10
 
 
-def test_an_iterator_goes_on_too(memory: Driven) -> None:
+def test_an_iterator_goes_on_too(memory: MemoryDriver) -> None:
     def broken() -> Iterator[str]:
         yield from numbered(5)
         raise RuntimeError("the file ends here")
@@ -273,10 +273,10 @@ def test_an_iterator_goes_on_too(memory: Driven) -> None:
         memory.add_many(broken(), user_id="u", chunk=2, key="k")
     result = memory.add_many(iter(numbered(7)), user_id="u", chunk=2, key="k")
     assert (result["resumed"], result["added"]) == (4, 3)
-    assert texts(memory.get_all(user_id="u")) == numbered(7)
+    assert result_texts(memory.get_all(user_id="u")) == numbered(7)
 
 
-def test_a_key_is_of_one_import_into_one_scope(memory: Driven) -> None:
+def test_a_key_is_of_one_import_into_one_scope(memory: MemoryDriver) -> None:
     memory.add_many(numbered(3), user_id="u", key="k")
     for scope in ({"user_id": "v"}, {"user_id": "u", "run_id": "r"}):
         assert memory.add_many(numbered(3), **scope, key="k")["added"] == 3
@@ -286,7 +286,7 @@ def test_a_key_is_of_one_import_into_one_scope(memory: Driven) -> None:
     assert memory.add_many([*numbered(3), "and one"], user_id="u", key="k")["added"] == 1
 
 
-def test_erasing_forgets_how_far_an_import_came(memory: Driven) -> None:
+def test_erasing_forgets_how_far_an_import_came(memory: MemoryDriver) -> None:
     for user in ("u", "v"):
         memory.add_many(numbered(3), user_id=user, key="k")
     memory.delete_all(user_id="u")
@@ -296,7 +296,7 @@ def test_erasing_forgets_how_far_an_import_came(memory: Driven) -> None:
     assert memory.add_many(numbered(3), user_id="v", key="k")["added"] == 3
 
 
-def test_messages_that_leave_nothing_count_as_done(memory: Driven) -> None:
+def test_messages_that_leave_nothing_count_as_done(memory: MemoryDriver) -> None:
     silent = [{"role": "system", "content": "Be kind."}] * 4
     memory.add_many(silent, user_id="u", chunk=2, key="k")
     assert memory.add_many([*silent, "tea"], user_id="u", key="k")["resumed"] == 4
@@ -319,8 +319,8 @@ def test_it_goes_on_after_a_kill(tmp_path: Path) -> None:
             kills += 1
     assert kills > 1
     with open_memory(tmp_path, embedder=HashEmbedder(dims=32)) as memory:
-        assert texts(memory.get_all(user_id="u")) == numbered(count)
-        assert [m.content for m in memory._store.talk.messages(Scope("u"))] == numbered(count)
+        assert result_texts(memory.get_all(user_id="u")) == numbered(count)
+        assert [m.content for m in memory._store.message_log.messages(Scope("u"))] == numbered(count)
         assert memory.add_many(numbered(count), user_id="u", key="import")["resumed"] == count
 
 
@@ -337,9 +337,9 @@ def test_with_infer_each_message_is_put_off(tmp_path: Path) -> None:
         result = memory.add_many(said, user_id="u", metadata={"k": 1}, infer=True, chunk=4, key="k")
         assert (result["jobs"], result["added"]) == (len(STORY), 0)
         assert len(result["skipped"]) == 1
-        jobs = memory._store.jobs.listed(Scope("u"))
+        jobs = memory._store.jobs.list_jobs(Scope("u"))
         assert [job.messages[0].content for job in jobs] == [message["content"] for message in STORY]
-        assert [job.at for job in jobs] == [message["timestamp"] for message in STORY]
+        assert [job.timestamp for job in jobs] == [message["timestamp"] for message in STORY]
         assert jobs[0].options["metadata"] == {"k": 1}
         again = memory.add_many(said, user_id="u", metadata={"k": 1}, infer=True, key="k")
         assert (again["jobs"], again["resumed"]) == (0, len(said))
@@ -366,12 +366,12 @@ def test_what_is_put_off_is_learnt(tmp_path: Path, mode: Mode) -> None:
             assert memory.flush(20)
             found = memory.get_all(user_id="u")
             memory.close()
-        assert sorted(texts(found)) == numbered(6)
+        assert sorted(result_texts(found)) == numbered(6)
 
     asyncio.run(main())
 
 
-def test_infer_needs_a_model(memory: Driven) -> None:
+def test_infer_needs_a_model(memory: MemoryDriver) -> None:
     with pytest.raises(ConfigError, match="infer"):
         memory.add_many(["tea"], user_id="u", infer=True)
 

@@ -15,7 +15,7 @@ import pytest
 from mem0_core import InputError, Memory, ModelError, NotFoundError, Scope
 from mem0_core.records import Message
 from mem0_core.testing import HashEmbedder, ScriptedChat
-from tests.support import MODES, by_hand, open_memory, texts
+from tests.support import MODES, open_memory, result_texts, run_sql
 
 QUICK = {"backoff": 0.02, "lease": 2.0}
 
@@ -88,7 +88,7 @@ def test_the_call_returns_before_the_model_is_asked(session: Session) -> None:
         gate.open.set()
         assert await call("flush", timeout=20) is True
         assert await call("pending") == []
-        assert texts(await call("get_all", user_id="u")) == ["I like tea"]
+        assert result_texts(await call("get_all", user_id="u")) == ["I like tea"]
 
     session(story, gate.chat)
 
@@ -150,8 +150,8 @@ def test_turns_that_queue_up_are_read_in_one_go(session: Session) -> None:
             await call("add", f"number {number}", user_id="u", timestamp="2025-03-08", background=True)
         gate.open.set()
         await call("flush", timeout=20)
-        assert sorted(texts(await call("get_all", user_id="u"))) == [f"number {number}" for number in range(9)]
-        assert len(memory._store.talk.messages(Scope("u"))) == 9, "no message is kept twice"
+        assert sorted(result_texts(await call("get_all", user_id="u"))) == [f"number {number}" for number in range(9)]
+        assert len(memory._store.message_log.messages(Scope("u"))) == 9, "no message is kept twice"
         assert sum(each.task == "facts" for each in gate.chat.calls) == 2
 
     session(story, gate.chat, background={"workers": 1})
@@ -200,7 +200,7 @@ def test_a_model_that_comes_back_finds_everything_waiting(session: Session) -> N
             await call("add", f"number {number}", user_id=f"u{number}", background=True)
         assert await call("flush", timeout=30)
         for number in range(4):
-            assert texts(await call("get_all", user_id=f"u{number}")) == [f"number {number}"]
+            assert result_texts(await call("get_all", user_id=f"u{number}")) == [f"number {number}"]
 
     session(story, model, background={"tries": 2, "backoff": 0.005})
 
@@ -221,15 +221,15 @@ def test_a_job_that_always_fails_is_parked_and_the_others_are_done(session: Sess
         assert await call("flush", timeout=30)
         (job,) = await call("pending")
         assert (job["state"], job["user_id"], job["error"]) == ("parked", "u", "ModelError: I choke on this")
-        assert texts(await call("get_all", user_id="u")) == ["after it"]
+        assert result_texts(await call("get_all", user_id="u")) == ["after it"]
         for number in range(5):
-            assert texts(await call("get_all", user_id=f"v{number}")) == [f"number {number}"]
+            assert result_texts(await call("get_all", user_id=f"v{number}")) == [f"number {number}"]
         with pytest.raises(NotFoundError):
             await call("retry", "999")
         healed.set()
         await call("retry", job["id"])
         assert await call("flush", timeout=20)
-        assert sorted(texts(await call("get_all", user_id="u"))) == ["after it", "poison"]
+        assert sorted(result_texts(await call("get_all", user_id="u"))) == ["after it", "poison"]
 
     session(story, model, background={"tries": 3, "backoff": 0.01})
 
@@ -243,7 +243,7 @@ def test_what_is_not_done_at_close_is_done_at_the_next_start(session: Session) -
 
     async def look(call: Use, memory: Memory) -> None:
         assert await call("flush", timeout=20)
-        assert texts(await call("get_all", user_id="u")) == ["I like tea"]
+        assert result_texts(await call("get_all", user_id="u")) == ["I like tea"]
 
     session(put, down, background={"drain": 0.0, "backoff": 0.01})
     session(look)
@@ -256,7 +256,7 @@ def test_close_waits_for_what_was_put_off(session: Session, tmp_path: Path, trut
     session(put)
     with open_memory(tmp_path, echo, config=truth) as memory:
         assert memory.pending() == []
-        assert texts(memory.get_all(user_id="u")) == ["I like tea"]
+        assert result_texts(memory.get_all(user_id="u")) == ["I like tea"]
 
 
 def test_deleting_everything_reaches_what_was_put_off(session: Session) -> None:
@@ -269,8 +269,8 @@ def test_deleting_everything_reaches_what_was_put_off(session: Session) -> None:
         await call("delete_all", user_id="u")
         gate.open.set()
         assert await call("flush", timeout=20)
-        assert texts(await call("get_all", user_id="u")) == []
-        assert texts(await call("search", "tea", user_id="u")) == []
+        assert result_texts(await call("get_all", user_id="u")) == []
+        assert result_texts(await call("search", "tea", user_id="u")) == []
 
     session(story, gate.chat)
 
@@ -283,13 +283,13 @@ def test_a_worker_that_lost_its_job_writes_nothing(session: Session) -> None:
         await call("add", "I like tea", user_id="u", background=True)
         while not gate.waiting.is_set():
             await asyncio.sleep(0.01)
-        by_hand(memory, "UPDATE jobs SET leased_by = 'somebody else'")
+        run_sql(memory, "UPDATE jobs SET leased_by = 'somebody else'")
         gate.open.set()
         await asyncio.sleep(0.3)
-        assert texts(await call("get_all", user_id="u")) == []
-        by_hand(memory, "UPDATE jobs SET leased_until = 0")
+        assert result_texts(await call("get_all", user_id="u")) == []
+        run_sql(memory, "UPDATE jobs SET leased_until = 0")
         assert await call("flush", timeout=20)
-        assert texts(await call("get_all", user_id="u")) == ["I like tea"]
+        assert result_texts(await call("get_all", user_id="u")) == ["I like tea"]
         assert len(await call("history", (await call("get_all", user_id="u"))["results"][0]["id"])) == 1
 
     session(story, gate.chat)
@@ -327,10 +327,10 @@ def test_a_long_backlog_costs_a_search_nothing(tmp_path: Path, truth: dict[str, 
         store = memory._store
         for number in range(300):
             message = Message("user", f"number {number}")
-            store.jobs.put(Scope("u"), "remember", at="2025-01-01T00:00:00+00:00", messages=[message])
-        found = store.jobs.unlearnt(Scope("u"), limit=3)
+            store.jobs.enqueue(Scope("u"), "remember", at="2025-01-01T00:00:00+00:00", messages=[message])
+        found = store.jobs.unprocessed_messages(Scope("u"), limit=3)
         assert [message.content for _, message in found] == ["number 297", "number 298", "number 299"]
-        assert store.jobs.unlearnt(Scope("v"), limit=3) == []
+        assert store.jobs.unprocessed_messages(Scope("v"), limit=3) == []
         hits = memory.search("number 299", user_id="u", limit=1)["results"]
         assert (hits[0]["memory"], hits[0]["pending"]) == ("number 299", True)
 
@@ -375,10 +375,10 @@ def test_the_summary_is_made_in_the_background_and_read_with_the_window(talker: 
     assert facts.messages[-1]["content"] == (
         "Summary:\nThey talked.\n\nEarlier messages:\nuser: number 2\nuser: number 3\n\nInput:\nuser: number 4"
     )
-    talk = memory._store.talk
+    talk = memory._store.message_log
     scope = Scope("u")
-    assert talk.summary(scope, as_of="2025-03-03T00:00:00+00:00") is None
-    assert talk.summary(scope, as_of="2025-03-04T00:00:00+00:00") is not None
+    assert talk.latest_summary(scope, as_of="2025-03-03T00:00:00+00:00") is None
+    assert talk.latest_summary(scope, as_of="2025-03-04T00:00:00+00:00") is not None
 
 
 def test_the_next_summary_goes_on_from_the_last(talker: tuple[Memory, ScriptedChat]) -> None:

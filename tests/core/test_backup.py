@@ -18,8 +18,8 @@ from mem0_core.interchange.importing import import_export
 from mem0_core.operations.backup import restore, restore_into
 from mem0_core.records import Scope
 from mem0_core.stores.postgres import PostgresStore
-from mem0_core.stores.sqlite_care import check_file
-from tests.support import MODES, Driven, Mode, open_memory
+from mem0_core.stores.sqlite_care import verify_file
+from tests.support import MODES, MemoryDriver, Mode, open_memory
 
 SAID = ("I live in Rome.", "I work at Acme.", "I moved to Oslo.")
 
@@ -34,7 +34,7 @@ def filled(folder: Path, truth: Mapping[str, Any] | None = None) -> Any:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_backup_is_one_file_that_opens_as_a_store(tmp_path: Path, mode: Mode, truth: dict[str, Any]) -> None:
     with filled(tmp_path / "data", truth) as memory:
-        driven: Any = Driven(memory, mode)
+        driven: Any = MemoryDriver(memory, mode)
         copy = tmp_path / "copy" / "memory.db"
         copy.parent.mkdir()
         told = driven.backup(copy)
@@ -44,10 +44,10 @@ def test_a_backup_is_one_file_that_opens_as_a_store(tmp_path: Path, mode: Mode, 
             driven.backup(copy)
         assert driven.backup(copy, overwrite=True)["memories"] == 3
         mine = {one["memory"] for one in driven.get_all(user_id="ann")["results"]}
-        theirs = driven.relations(user_id="ann", ended=True)
+        theirs = driven.relations(user_id="ann", include_ended=True)
     with open_memory(tmp_path / "copy") as memory:
         assert {one["memory"] for one in memory.get_all(user_id="ann")["results"]} == mine
-        assert memory.relations(user_id="ann", ended=True) == theirs
+        assert memory.relations(user_id="ann", include_ended=True) == theirs
         assert memory.doctor()["findings"] == []
 
 
@@ -109,7 +109,7 @@ def test_a_backup_restores_a_store_in_a_server_from_whatever_store_it_is_of(
     with filled(tmp_path / "data") as memory:
         memory.pin(memory.get_all(user_id="ann")["results"][0]["id"])
         memory.backup(tmp_path / "file.db")
-        before = memory.relations(user_id="ann", ended=True), memory.get_all(user_id="ann")
+        before = memory.relations(user_id="ann", include_ended=True), memory.get_all(user_id="ann")
     with open_memory(tmp_path / "of the server", store=postgres_store) as memory:
         memory.add("I like tea.", user_id="bob")
         memory.backup(tmp_path / "server.db")
@@ -120,7 +120,7 @@ def test_a_backup_restores_a_store_in_a_server_from_whatever_store_it_is_of(
             restore_into(tmp_path / "text", postgres_store, overwrite=True)
         assert len(memory.get_all(user_id="bob")["results"]) == 1, "nothing has changed"
         assert restore_into(tmp_path / "file.db", postgres_store, overwrite=True)["restored"] == 3
-        assert (memory.relations(user_id="ann", ended=True), memory.get_all(user_id="ann")) == before
+        assert (memory.relations(user_id="ann", include_ended=True), memory.get_all(user_id="ann")) == before
         assert memory.get_all(user_id="bob")["results"] == []
         assert memory.search("Where do I live?", user_id="ann")["relations"][0]["destination"] == "Oslo"
         memory.add("I like milk.", user_id="ann")
@@ -178,7 +178,7 @@ def test_a_backup_that_cannot_be_written_leaves_nothing(tmp_path: Path, truth: d
         with pytest.raises(InputError, match="is a folder"):
             memory.backup(tmp_path, overwrite=True)
         memory.backup(tmp_path / "copy.db")
-    assert check_file(tmp_path / "copy.db") == 3
+    assert verify_file(tmp_path / "copy.db") == 3
     assert [path.name for path in tmp_path.iterdir() if path.name != "data"] == ["copy.db"]
 
 
@@ -197,7 +197,7 @@ def test_an_export_has_all_that_belongs_to_memories(tmp_path: Path, mode: Mode, 
         memory.update(rome["id"], "I lived in Rome.")
         (acme, *_) = [one for one in memory.get_all(user_id="ann")["results"] if "Acme" in one["memory"]]
         memory.delete(acme["id"])
-        driven: Any = Driven(memory, mode)
+        driven: Any = MemoryDriver(memory, mode)
         told = driven.export(tmp_path / "all.jsonl")
         every = records(tmp_path / "all.jsonl")
         assert every[0] == {"kind": "header", "format": "mem0-core", "version": 1, "scope": {}}
@@ -225,7 +225,7 @@ def test_an_export_has_all_that_belongs_to_memories(tmp_path: Path, mode: Mode, 
 def test_the_graph_as_two_tables(tmp_path: Path, truth: dict[str, Any]) -> None:
     with filled(tmp_path / "data", truth) as memory:
         memory.export(tmp_path / "graph", format="csv")
-        relations = memory.relations(user_id="ann", ended=True)
+        relations = memory.relations(user_id="ann", include_ended=True)
     with (tmp_path / "graph" / "nodes.csv").open(newline="") as file:
         nodes = {row["id"]: row["name"] for row in csv.DictReader(file)}
     with (tmp_path / "graph" / "edges.csv").open(newline="") as file:
@@ -262,7 +262,7 @@ def test_an_export_is_taken_over_with_ids_history_messages_and_pins(tmp_path: Pa
 
 
 def said(memory: Any) -> list[str]:
-    return [message.content for message in memory.store.talk.messages(Scope("ann"))]
+    return [message.content for message in memory.store.message_log.messages(Scope("ann"))]
 
 
 def test_an_export_taken_over_where_it_is_from_changes_nothing(tmp_path: Path, truth: dict[str, Any]) -> None:
@@ -310,7 +310,7 @@ def test_a_broken_export_names_its_line(tmp_path: Path) -> None:
 def test_how_much_there_is(tmp_path: Path, mode: Mode, truth: dict[str, Any]) -> None:
     with filled(tmp_path / "data", truth) as memory:
         memory.add("I like milk.", user_id="bob", run_id="r1")
-        driven: Any = Driven(memory, mode)
+        driven: Any = MemoryDriver(memory, mode)
         whole = driven.stats()
         assert (whole["memories"], whole["users"], whole["runs"], whole["messages"]) == (4, 2, 1, 4)
         assert (whole["relations"], whole["ended_relations"]) == (3, 1)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mem0_core.testing import HashEmbedder
-from tests.support import open_memory, texts
+from tests.support import open_memory, result_texts
 
 THREADS = 8
 ADDS = 64
@@ -85,7 +85,7 @@ def test_two_processes_on_one_path(tmp_path: Path) -> None:
         _, errors = writer.communicate(timeout=120)
         assert writer.returncode == 0, errors
     with open_memory(tmp_path, embedder=HashEmbedder(dims=32)) as memory:
-        found = texts(memory.get_all(user_id="shared"))
+        found = result_texts(memory.get_all(user_id="shared"))
         wanted = [f"{who} {index}" for index in range(ADDS) for who in ("ann says", "ben says", "both say")]
         assert sorted(found) == sorted(wanted)
 
@@ -98,6 +98,6 @@ def test_readers_go_on_while_another_process_writes(tmp_path: Path) -> None:
         other = sqlite3.connect(tmp_path / "memory.db", isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
         other.execute("DELETE FROM memories")
-        assert texts(memory.search("tea", user_id="u")) == ["I like tea"]
+        assert result_texts(memory.search("tea", user_id="u")) == ["I like tea"]
         other.execute("ROLLBACK")
         other.close()

@@ -12,9 +12,9 @@ import platformdirs
 import pytest
 
 from mem0_core import ConfigError, Memory, MemoryConfig, StoreError
-from mem0_core.config import build, load_config
+from mem0_core.config import build_component, load_config
 from mem0_core.errors import MissingExtra
-from mem0_core.stores.schema import MIGRATIONS
+from mem0_core.stores.schema import SCHEMA_VERSIONS
 from mem0_core.testing import HashEmbedder
 
 MEM0_V1: dict[str, Any] = {
@@ -71,7 +71,7 @@ def lying_in(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("wal", [False, True])
-@pytest.mark.parametrize("version", [0, 1, len(MIGRATIONS), 99])
+@pytest.mark.parametrize("version", [0, 1, len(SCHEMA_VERSIONS), 99])
 @pytest.mark.parametrize("tables", [(MEM0_HISTORY,), (MEM0_HISTORY, MEM0_MESSAGES)], ids=["history", "and messages"])
 def test_mem0s_file_is_no_store_and_stays_as_it_is(
     tmp_path: Path, tables: tuple[str, ...], version: int, wal: bool
@@ -170,23 +170,23 @@ def test_a_configuration_file(tmp_path: Path, suffix: str) -> None:
 
 def test_providers_by_name_and_by_instance(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-    assert build("embedder", "hash").name == "hash-384"
-    assert build("embedder", {"provider": "hash", "config": {"dims": 32}}).dims == 32
+    assert build_component("embedder", "hash").name == "hash-384"
+    assert build_component("embedder", {"provider": "hash", "config": {"dims": 32}}).dims == 32
     embedder = HashEmbedder()
-    assert build("embedder", embedder) is embedder
-    assert build("llm", "openai:gpt-4o-mini") is not None
+    assert build_component("embedder", embedder) is embedder
+    assert build_component("llm", "openai:gpt-4o-mini") is not None
 
 
 def test_mem0s_names_for_an_address_are_understood() -> None:
     for url in ("http://localhost:9/v1", "http://localhost:9"):
-        chat = build("llm", {"provider": "ollama", "config": {"model": "m", "ollama_base_url": url}})
+        chat = build_component("llm", {"provider": "ollama", "config": {"model": "m", "ollama_base_url": url}})
         assert "http://localhost:9/v1" in repr(chat)
 
 
 def test_two_addresses_for_one_server_are_refused() -> None:
     keys = {"model": "m", "base_url": "http://a", "openai_base_url": "http://b"}
     with pytest.raises(ConfigError, match="twice"):
-        build("llm", {"provider": "openai", "config": keys})
+        build_component("llm", {"provider": "openai", "config": keys})
 
 
 def test_a_vector_store_nobody_provides_is_refused_at_once(tmp_path: Path) -> None:

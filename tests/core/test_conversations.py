@@ -11,19 +11,19 @@ from typing import Any
 import pytest
 
 from mem0_core import InputError, LimitError, NotFoundError, Scope
-from tests.graph_model import GraphModel, learning
-from tests.support import MODES, Driven, Mode, events, open_memory, texts
+from tests.graph_model import GraphModel, fact_replies
+from tests.support import MODES, MemoryDriver, Mode, open_memory, result_events, result_texts
 
-Open = Callable[..., Driven]
+Open = Callable[..., MemoryDriver]
 
 
 @pytest.fixture(params=MODES)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     mode: Mode = request.param
-    made: list[Driven] = []
+    made: list[MemoryDriver] = []
 
-    def begin(**options: Any) -> Driven:
-        made.append(Driven(open_memory(tmp_path, **options), mode))
+    def begin(**options: Any) -> MemoryDriver:
+        made.append(MemoryDriver(open_memory(tmp_path, **options), mode))
         return made[-1]
 
     yield begin
@@ -125,8 +125,8 @@ def test_what_was_put_into_a_prompt_is_not_learnt_as_new(opened: Open) -> None:
         result = memory.add([{"role": "assistant", "content": block}], user_id="u")
         assert result["results"] == []
         assert "recalled" in result["skipped"][0]["reason"]
-    assert sorted(texts(memory.get_all(user_id="u"))) == ["I keep bees.", "What do I keep?"]
-    kept = [message.content for message in memory.memory._store.talk.messages(Scope("u"))]
+    assert sorted(result_texts(memory.get_all(user_id="u"))) == ["I keep bees.", "What do I keep?"]
+    kept = [message.content for message in memory.memory._store.message_log.messages(Scope("u"))]
     assert [text for text in kept if "<memories>" in text] == []
 
 
@@ -144,18 +144,18 @@ def test_a_policy_redacts_and_refuses_messages(opened: Open, tmp_path: Path) -> 
     memory = opened(policy=no_secrets, graph=False)
     said = [{"role": "user", "content": "My PIN is 4711."}, {"role": "user", "content": "This is secret 4711."}]
     result = memory.add(said, user_id="u")
-    assert texts(memory.get_all(user_id="u")) == ["My PIN is ****."]
+    assert result_texts(memory.get_all(user_id="u")) == ["My PIN is ****."]
     assert "policy" in result["skipped"][0]["reason"]
-    assert texts(memory.search("My PIN is ****.", user_id="u", limit=1)) == ["My PIN is ****."]
+    assert result_texts(memory.search("My PIN is ****.", user_id="u", limit=1)) == ["My PIN is ****."]
     memory.memory.close()
     assert [file for file in tmp_path.rglob("*") if file.is_file() and b"4711" in file.read_bytes()] == []
 
 
 def test_a_policy_has_the_last_say_on_what_a_model_writes(opened: Open) -> None:
-    model = GraphModel(learning("PIN is 4711", "Has a secret", "Likes tea"))
+    model = GraphModel(fact_replies("PIN is 4711", "Has a secret", "Likes tea"))
     memory = opened(policy=no_secrets, llm=model)
     result = memory.add("Hello", user_id="u")
-    assert sorted(events(result)) == [("ADD", "Likes tea"), ("ADD", "PIN is ****")]
+    assert sorted(result_events(result)) == [("ADD", "Likes tea"), ("ADD", "PIN is ****")]
     assert [entry["item"] for entry in result["skipped"]] == ["Has a secret"]
 
 
@@ -190,7 +190,7 @@ def test_limits_name_themselves(opened: Open) -> None:
     with pytest.raises(LimitError, match=r"limits\.adds_per_minute: user_id='u' may add again in \d+ s"):
         memory.add("number 3", user_id="u")
     memory.add("number 0", user_id="v")
-    assert len(texts(memory.get_all(user_id="u"))) == 3
+    assert len(result_texts(memory.get_all(user_id="u"))) == 3
 
 
 # --- how long ------------------------------------------------------------------------------------------------------

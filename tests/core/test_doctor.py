@@ -18,19 +18,19 @@ from mem0_core.cli import main
 from mem0_core.errors import ConfigError
 from mem0_core.stores import table_care
 from mem0_core.stores.postgres import PostgresStore
-from mem0_core.stores.sqlite_care import torn_log
+from mem0_core.stores.sqlite_care import find_log_damage
 from mem0_core.testing import HashEmbedder
-from tests.support import MODES, Driven, Mode, by_hand, open_memory
+from tests.support import MODES, MemoryDriver, Mode, open_memory, run_sql
 
 SAID = ("I live in Rome.", "I work at Acme.", "My sister is Anna.", "I moved to Oslo.", "Anna likes tea.")
 
 
 @pytest.fixture(params=MODES)
-def memory(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Iterator[Driven]:
+def memory(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Iterator[MemoryDriver]:
     mode: Mode = request.param
     config = {"vector_store": {"provider": "faiss", "config": {"exact_limit": 20}}, **truth}
     with open_memory(tmp_path, config=config) as made:
-        yield Driven(made, mode)
+        yield MemoryDriver(made, mode)
 
 
 def fill(memory: Any) -> None:
@@ -39,13 +39,13 @@ def fill(memory: Any) -> None:
 
 
 def is_file(memory: Any) -> bool:
-    return memory.memory.store.care.file is not None
+    return memory.memory.store.maintenance.file is not None
 
 
 def triplets(memory: Any) -> set[tuple[str, str, str, bool]]:
     return {
         (one["source"], one["relationship"], one["destination"], one["valid_to"] is None)
-        for one in memory.relations(user_id="ann", ended=True)
+        for one in memory.relations(user_id="ann", include_ended=True)
     }
 
 
@@ -68,9 +68,9 @@ def test_a_sound_store_is_left_alone(memory: Any) -> None:
 def test_an_edge_removed_by_hand_is_named_and_put_back(memory: Any) -> None:
     fill(memory)
     before = triplets(memory)
-    for (row,) in by_hand(memory.memory, "SELECT row FROM edges ORDER BY row"):
-        by_hand(memory.memory, f"DELETE FROM edges WHERE row = {row}")
-        looked = memory.doctor(mend=False)
+    for (row,) in run_sql(memory.memory, "SELECT row FROM edges ORDER BY row"):
+        run_sql(memory.memory, f"DELETE FROM edges WHERE row = {row}")
+        looked = memory.doctor(repair=False)
         assert not looked["healthy"]
         assert f"relation {row} was removed by hand: " in told(looked)
         assert triplets(memory) != before
@@ -86,8 +86,8 @@ def test_an_edge_removed_by_hand_is_named_and_put_back(memory: Any) -> None:
 def test_an_edge_removed_with_all_its_traces_is_read_again(memory: Any) -> None:
     fill(memory)
     before = triplets(memory)
-    by_hand(memory.memory, "PRAGMA foreign_keys = ON", "DELETE FROM edges WHERE relationship = 'works_at'")
-    looked = memory.doctor(mend=False)
+    run_sql(memory.memory, "PRAGMA foreign_keys = ON", "DELETE FROM edges WHERE relationship = 'works_at'")
+    looked = memory.doctor(repair=False)
     assert "was removed by hand: ann -- works_at -- Acme" in told(looked)
     assert memory.doctor()["healthy"]
     assert triplets(memory) == before
@@ -97,8 +97,8 @@ def test_an_edge_removed_with_all_its_traces_is_read_again(memory: Any) -> None:
 def test_an_entity_removed_by_hand_comes_back_with_its_relations(memory: Any) -> None:
     fill(memory)
     before = triplets(memory)
-    by_hand(memory.memory, "DELETE FROM nodes WHERE name = 'Acme'")
-    assert "ann -- works_at -- Acme" in told(memory.doctor(mend=False))
+    run_sql(memory.memory, "DELETE FROM nodes WHERE name = 'Acme'")
+    assert "ann -- works_at -- Acme" in told(memory.doctor(repair=False))
     assert memory.doctor()["healthy"]
     assert triplets(memory) == before
     assert memory.doctor()["findings"] == []
@@ -106,8 +106,8 @@ def test_an_entity_removed_by_hand_comes_back_with_its_relations(memory: Any) ->
 
 def test_what_is_left_of_a_relation_that_nobody_can_name_is_removed(memory: Any) -> None:
     fill(memory)
-    by_hand(memory.memory, "DELETE FROM edges WHERE relationship = 'works_at'", "UPDATE memories SET text = '?'")
-    ((gone,),) = by_hand(memory.memory, "SELECT row FROM edge_vectors WHERE row NOT IN (SELECT row FROM edges)")
+    run_sql(memory.memory, "DELETE FROM edges WHERE relationship = 'works_at'", "UPDATE memories SET text = '?'")
+    ((gone,),) = run_sql(memory.memory, "SELECT row FROM edge_vectors WHERE row NOT IN (SELECT row FROM edges)")
     assert f"relation {gone} was removed by hand" in told(memory.doctor())
     assert memory.doctor()["findings"] == []
 
@@ -117,7 +117,7 @@ def test_relations_that_ended_lawfully_stay_ended(memory: Any) -> None:
     (entry,) = [one for one in memory.get_all(user_id="ann")["results"] if "Acme" in one["memory"]]
     memory.delete(entry["id"])
     before = triplets(memory)
-    by_hand(memory.memory, "DELETE FROM edges WHERE relationship = 'likes'")
+    run_sql(memory.memory, "DELETE FROM edges WHERE relationship = 'likes'")
     memory.doctor()
     assert triplets(memory) == before
 
@@ -163,8 +163,8 @@ def breakable() -> Iterator[Any]:
 @pytest.mark.parametrize(("truth", "statement", "named"), list(breakable()), indirect=["truth"])
 def test_what_the_truth_lacks_is_found_and_mended(memory: Any, statement: str, named: str) -> None:
     fill(memory)
-    by_hand(memory.memory, statement)
-    looked = memory.doctor(mend=False)
+    run_sql(memory.memory, statement)
+    looked = memory.doctor(repair=False)
     assert named in told(looked)
     assert not looked["healthy"]
     assert memory.doctor()["healthy"]
@@ -175,8 +175,8 @@ def test_what_the_truth_lacks_is_found_and_mended(memory: Any, statement: str, n
 
 def test_a_memory_removed_by_hand_leaves_nothing_in_searches(memory: Any) -> None:
     fill(memory)
-    by_hand(memory.memory, "DELETE FROM memories WHERE text = 'I work at Acme.'")
-    assert not memory.doctor(mend=False)["healthy"]
+    run_sql(memory.memory, "DELETE FROM memories WHERE text = 'I work at Acme.'")
+    assert not memory.doctor(repair=False)["healthy"]
     memory.doctor()
     assert memory.doctor()["findings"] == []
     assert "I work at Acme." not in [one["memory"] for one in memory.search("Acme", user_id="ann")["results"]]
@@ -239,7 +239,7 @@ def test_a_snapshot_that_was_tampered_with_is_named_and_built_anew(
     assert len(list(folder.glob("*.hnsw"))) == 1
     expected = damage(folder)
     with open_memory(tmp_path, config=config) as memory:
-        looked = memory.doctor(mend=False)
+        looked = memory.doctor(repair=False)
         assert expected in told(looked)
         assert not looked["healthy"]
         assert memory.doctor()["healthy"]
@@ -267,7 +267,7 @@ def test_a_snapshot_that_lacks_vectors_is_told_from_the_truth(tmp_path: Path) ->
     (seal,) = ours.glob("*.json")
     seal.write_text(json.dumps({**json.loads(seal.read_text()), "epoch": epoch, "seq": seq}))
     with open_memory(tmp_path / "one", config=config) as memory:
-        assert "lacks 20 of 80 vectors" in told(memory.doctor(mend=False))
+        assert "lacks 20 of 80 vectors" in told(memory.doctor(repair=False))
         assert memory.doctor()["healthy"]
         assert memory.doctor()["findings"] == []
 
@@ -299,10 +299,10 @@ def doctor(folder: Path, *more: str) -> int:
 
 def test_a_log_that_ends_with_a_commit_is_sound(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     database = crashed(tmp_path)
-    assert torn_log(database) is None
+    assert find_log_damage(database) is None
     assert doctor(database.parent) == 0
     assert "nothing is wrong" in capsys.readouterr().out
-    assert torn_log(tmp_path / "nowhere.db") is None
+    assert find_log_damage(tmp_path / "nowhere.db") is None
 
 
 @pytest.mark.parametrize("cut", [10, 4096, 5000], ids=["in a page", "in a transaction", "in a page's head"])
@@ -318,7 +318,7 @@ def test_a_truncated_log_is_found_named_and_mended(
     assert log.read_bytes() == before  # looking mends nothing
     assert doctor(database.parent) == 0
     assert "mended: log: memory.db-wal ends in the middle of a" in capsys.readouterr().out
-    assert torn_log(database) is None
+    assert find_log_damage(database) is None
     assert doctor(database.parent, "--check") == 0
     with open_memory(database.parent) as memory:
         assert [one["memory"] for one in memory.get_all(user_id="ann")["results"]][:1] == ["I live in Rome."]
@@ -331,7 +331,7 @@ def test_a_log_that_was_cut_between_commits_is_told_by_its_index(
 ) -> None:
     """It looks whole; but what a crashed process left beside it knows how long it was."""
     database = crashed(tmp_path, with_index=True)
-    assert torn_log(database) is None
+    assert find_log_damage(database) is None
     log = database.with_name("memory.db-wal")
     data, frame = log.read_bytes(), 24 + 4096
     ends = [at + frame for at in range(32, len(data), frame) if data[at + 4 : at + 8] != bytes(4)]
@@ -358,8 +358,8 @@ def test_a_store_that_is_being_written_is_not_called_broken(tmp_path: Path, trut
         writer.start()
         try:
             for _ in range(5):
-                assert torn_log(memory.config.database) is None
-                assert memory.doctor(mend=False)["findings"] == []
+                assert find_log_damage(memory.config.database) is None
+                assert memory.doctor(repair=False)["findings"] == []
         finally:
             stop.set()
             writer.join()
@@ -369,17 +369,17 @@ def test_the_first_memory_may_come_while_the_doctor_looks(
     tmp_path: Path, truth: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is said of the embedder, and the vectors, are read one after the other, but as of one moment."""
-    told = table_care._space
+    told = table_care._read_embedding_space
 
     with open_memory(tmp_path, config={"vector_store": {"provider": "faiss"}, **truth}) as memory:
 
-        def written_meanwhile(tables: table_care.Tables) -> tuple[str, int] | None:
+        def written_meanwhile(tables: table_care.TableReader) -> tuple[str, int] | None:
             space = told(tables)
             memory.add("I met Ben.", user_id="ann")
             return space
 
         monkeypatch.setattr(table_care, "_space", written_meanwhile)
-        assert memory.doctor(mend=False)["findings"] == []
+        assert memory.doctor(repair=False)["findings"] == []
         monkeypatch.undo()
         assert len(memory.get_all(user_id="ann")["results"]) == 1
 
@@ -399,9 +399,9 @@ def test_projections_that_were_ahead_of_a_torn_log_start_anew(tmp_path: Path) ->
     config = {"vector_store": {"provider": "faiss", "config": {"exact_limit": 5}}}
     memory = open_memory(tmp_path, config=config)
     memory.add_many([f"old memory {number}" for number in range(10)], user_id="ann")
-    epoch = memory.store.position(memory.store.find(None)[0].scope).epoch
+    epoch = memory.store.position(memory.store.list_memories(None)[0].scope).epoch
     memory.doctor(torn="memory.db-wal ends in the middle of a page")
-    assert memory.store.position(memory.store.find(None)[0].scope).epoch != epoch
+    assert memory.store.position(memory.store.list_memories(None)[0].scope).epoch != epoch
     memory.close()
 
 
@@ -446,7 +446,7 @@ def test_an_edge_removed_from_ladybug_by_hand_comes_back(tmp_path: Path) -> None
     connection.close()
     database.close()
     with open_memory(tmp_path, config=config) as memory:
-        looked = memory.doctor(mend=False)
+        looked = memory.doctor(repair=False)
         assert "lacks 1 (ann -- works_at -- Acme)" in told(looked)
         assert memory.doctor()["healthy"]
         assert memory.doctor()["findings"] == []

@@ -169,5 +169,5 @@ def test_threads_agree_and_the_memory_of_words_is_bounded() -> None:
     texts = [f"word{n} shared" for n in range(12_000)]
     with ThreadPoolExecutor(4) as pool:
         parts = list(pool.map(embedder.embed, [texts[at::4] for at in range(4)]))
-    assert len(embedder._words) <= 10_003
+    assert len(embedder._word_vectors) <= 10_003
     np.testing.assert_array_equal(parts[1], HashEmbedder(64).embed(texts[1::4]))

@@ -10,18 +10,18 @@ from pathlib import Path
 import pytest
 
 from mem0_core import Memory
-from mem0_core.files import make_folder, replacing
+from mem0_core.files import make_folder, replace_atomically
 from mem0_core.operations.backup import restore
 from mem0_core.testing import HashEmbedder
 
 
 def test_what_was_written_takes_the_place_of_the_file(tmp_path: Path) -> None:
     path = tmp_path / "a folder" / "f[1].txt"
-    with replacing(path) as unfinished:
+    with replace_atomically(path) as unfinished:
         unfinished.write_text("one")
         assert not path.exists()
     assert path.read_text() == "one"
-    with replacing(path) as unfinished:
+    with replace_atomically(path) as unfinished:
         unfinished.write_text("two")
         assert path.read_text() == "one"
     assert path.read_text() == "two"
@@ -33,7 +33,7 @@ def test_an_error_leaves_what_was_there_and_nothing_else(tmp_path: Path) -> None
     path.write_text("one")
 
     def fail() -> None:
-        with replacing(path) as unfinished:
+        with replace_atomically(path) as unfinished:
             unfinished.write_text("tw")
             unfinished.with_name(f"{unfinished.name}-wal").write_text("o")
             raise ValueError("no")
@@ -76,7 +76,7 @@ class TestModes:
         assert {mode for name, mode in found.items() if name not in folders} == {"0o600"}
 
     def test_every_part_of_a_log_is_its_owners_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("mem0_core.logs._BYTES", 100)
+        monkeypatch.setattr("mem0_core.logs._MAX_FILE_BYTES", 100)
         with Memory({"path": str(tmp_path), "logging": "INFO"}, embedder=HashEmbedder()):
             for _ in range(5):
                 logging.getLogger("mem0_core").error("said " * 10)

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from mem0_core.flow import Both, Call, Flow, StepRecord, arun, both, do, each, later, observe, run
+from mem0_core.flow import Both, Call, Flow, StepRecord, arun, both, call_all, defer, do, observe, run
 
 
 class Calculator:
@@ -461,16 +461,20 @@ for method in (Batching.half, Batching.third):
 
 def test_each_gives_the_results_of_its_calls_in_their_order(drive: Drive) -> None:
     calculator = Calculator()
-    assert drive(each(later(calculator.double, 1), later(len, "abc"), later(calculator.double, 2, plus=1))) == [2, 3, 5]
-    assert drive(each()) == []
+    assert drive(call_all(defer(calculator.double, 1), defer(len, "abc"), defer(calculator.double, 2, plus=1))) == [
+        2,
+        3,
+        5,
+    ]
+    assert drive(call_all()) == []
 
 
 def test_each_makes_calls_in_one_go_where_their_object_can(drive: Drive) -> None:
     batching = Batching()
-    assert drive(each(later(batching.half, 6), later(batching.third, 6))) == [3, 2]
+    assert drive(call_all(defer(batching.half, 6), defer(batching.third, 6))) == [3, 2]
     assert batching.made in ([("sync", 2)], [("async", 2)])
     with pytest.raises(AssertionError, match="made by itself"):
-        drive(each(later(batching.half, 6), later(len, "abc")))
+        drive(call_all(defer(batching.half, 6), defer(len, "abc")))
 
 
 def test_the_first_error_of_each_is_thrown_in(drive: Drive) -> None:
@@ -478,7 +482,7 @@ def test_the_first_error_of_each_is_thrown_in(drive: Drive) -> None:
 
     def flow() -> Flow[str]:
         try:
-            yield from each(later(calculator.double, 1), later(calculator.fail), later(calculator.double, 2))
+            yield from call_all(defer(calculator.double, 1), defer(calculator.fail), defer(calculator.double, 2))
         except ValueError as error:
             return str(error)
         return "no error"
@@ -491,7 +495,7 @@ def test_what_only_computes_does_so_in_each_too(drive: Drive) -> None:
     computing = Computing()
 
     def flow() -> Flow[None]:
-        yield from each(later(computing.compute), later(computing.compute))
+        yield from call_all(defer(computing.compute), defer(computing.compute))
         yield from do(computing.compute)
 
     drive(flow())
@@ -501,8 +505,8 @@ def test_what_only_computes_does_so_in_each_too(drive: Drive) -> None:
 
 def test_observe_is_told_of_every_call_of_each(drive: Drive) -> None:
     calculator, seen = Calculator(), list[StepRecord]()
-    assert drive(observe(each(later(calculator.double, 1), later(len, "ab")), seen.append)) == [2, 2]
+    assert drive(observe(call_all(defer(calculator.double, 1), defer(len, "ab")), seen.append)) == [2, 2]
     assert [(record.call.name, record.result) for record in seen] == [("Calculator.double", 2), ("len", 2)]
     with pytest.raises(ValueError, match="no"):
-        drive(observe(each(later(calculator.fail), later(len, "ab")), seen.append))
+        drive(observe(call_all(defer(calculator.fail), defer(len, "ab")), seen.append))
     assert isinstance(seen[-1].error, ValueError)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mem0_core import Memory
-from mem0_core.likeness import Name, is_same_name, like_names
+from mem0_core.likeness import EntityName, compare_names, is_same_name
 from mem0_core.models.onnx import OnnxEmbedder
-from tests.graph_model import GraphModel, arrow, saying
+from tests.graph_model import GraphModel, relation_replies, relation_text
 
 PAIRS = [
     json.loads(line)
@@ -24,7 +24,7 @@ def embedder() -> OnnxEmbedder:
 
 
 def relations_of(memory: Memory) -> set[str]:
-    return {arrow(one) for one in memory.relations(user_id="u")}
+    return {relation_text(one) for one in memory.relations(user_id="u")}
 
 
 def test_there_are_enough_pairs_of_both_sorts() -> None:
@@ -40,7 +40,7 @@ def test_a_new_name_takes_the_node_of_the_same_name_only(tmp_path: Path, embedde
         for number, pair in enumerate(PAIRS):
             user = f"u{number}"
             for teller, name in (("Zoe", pair["one"]), ("Kim", pair["other"])):
-                model.replies = saying((teller, "mentions", name))
+                model.replies = relation_replies((teller, "mentions", name))
                 memory.add(f"{teller} mentions something.", user_id=user)
             names = {one["destination"] for one in memory.relations(user_id=user)}
             if (len(names) == 1) is not pair["same"]:
@@ -96,4 +96,4 @@ def test_a_question_under_a_short_form_finds_the_merged_name(tmp_path: Path, emb
 
 @pytest.mark.parametrize(("one", "other"), [("Bob Smith", "Robert Smith"), ("Robert Smith", "Bob Smith")])
 def test_the_reason_names_the_short_form_first(one: str, other: str) -> None:
-    assert like_names(Name(one), Name(other), 0.9).reason == "bob is short for robert"
+    assert compare_names(EntityName(one), EntityName(other), 0.9).reason == "bob is short for robert"

@@ -14,24 +14,24 @@ import pytest
 
 from mem0_core import ConfigError, Memory, ModelError, ReplyError
 from mem0_core.errors import StoreError
-from mem0_core.ports import Around, Reply
+from mem0_core.ports import GraphNeighborhood, Reply
 from mem0_core.records import Relation, Scope, Usage
 from mem0_core.testing import HashEmbedder
 from tests.graph_model import (
     GraphModel,
-    answer,
-    arrow,
     entities,
-    learning,
-    model_of,
+    fact_replies,
+    graph_model_of,
     outdated,
     refined,
+    relation_replies,
+    relation_text,
     relations,
-    saying,
+    set_replies,
 )
-from tests.support import MODES, Driven, Mode, events, open_memory, texts
+from tests.support import MODES, MemoryDriver, Mode, open_memory, result_events, result_texts
 
-Open = Callable[..., Driven]
+Open = Callable[..., MemoryDriver]
 
 ME = ("u", "person")
 
@@ -40,12 +40,12 @@ ME = ("u", "person")
 def opened(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Iterator[Open]:
     """Opens memories with graph, on one truth; by default with a `GraphModel` that finds nothing."""
     mode: Mode = request.param
-    made: list[Driven] = []
+    made: list[MemoryDriver] = []
 
-    def begin(replies: dict[str, Any] | None = None, *, graph: Any = "sqlite", **options: Any) -> Driven:
+    def begin(replies: dict[str, Any] | None = None, *, graph: Any = "sqlite", **options: Any) -> MemoryDriver:
         config = {**truth, **options.pop("config", {})}
         parts = {"llm": GraphModel(replies), "graph": graph, "config": config, **options}
-        made.append(Driven(open_memory(tmp_path, **parts), mode))
+        made.append(MemoryDriver(open_memory(tmp_path, **parts), mode))
         return made[-1]
 
     yield begin
@@ -53,8 +53,8 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]
         driven.memory.close()
 
 
-def held(memory: Driven, user: str = "u", **options: Any) -> list[str]:
-    return [arrow(relation) for relation in memory.relations(user_id=user, **options)]
+def held(memory: MemoryDriver, user: str = "u", **options: Any) -> list[str]:
+    return [relation_text(relation) for relation in memory.relations(user_id=user, **options)]
 
 
 # --- evidence ------------------------------------------------------------------------------------------------------
@@ -62,15 +62,18 @@ def held(memory: Driven, user: str = "u", **options: Any) -> list[str]:
 
 def test_a_relation_comes_from_the_memory_that_names_it(opened: Open) -> None:
     memory = opened(
-        {**saying(("u", "likes", "tea"), ("u", "lives_in", "Rome")), **learning("Likes tea", "Lives in Rome")}
+        {
+            **relation_replies(("u", "likes", "tea"), ("u", "lives_in", "Rome")),
+            **fact_replies("Likes tea", "Lives in Rome"),
+        }
     )
     ids = {entry["memory"]: entry["id"] for entry in memory.add("Tea, in Rome.", user_id="u")["results"]}
-    evidence = {arrow(relation): relation["memories"] for relation in memory.relations(user_id="u")}
+    evidence = {relation_text(relation): relation["memories"] for relation in memory.relations(user_id="u")}
     assert evidence == {"u -- likes -- tea": [ids["Likes tea"]], "u -- lives_in -- Rome": [ids["Lives in Rome"]]}
 
 
 def test_a_delete_reaches_the_graph(opened: Open) -> None:
-    memory = opened({**saying(("u", "likes", "tea")), **learning("Likes tea")})
+    memory = opened({**relation_replies(("u", "likes", "tea")), **fact_replies("Likes tea")})
     (entry,) = memory.add("Tea!", user_id="u")["results"]
     memory.delete(entry["id"])
     assert held(memory, ended=True) == []
@@ -78,9 +81,9 @@ def test_a_delete_reaches_the_graph(opened: Open) -> None:
 
 
 def test_a_relation_two_memories_support_survives_the_first_deletion(opened: Open) -> None:
-    memory = opened({**saying(("u", "likes", "tea")), **learning("Likes tea")})
+    memory = opened({**relation_replies(("u", "likes", "tea")), **fact_replies("Likes tea")})
     first = memory.add("Tea!", user_id="u")["results"][0]["id"]
-    answer(memory, {**saying(("u", "likes", "tea")), **learning("Drinks tea every day")})
+    set_replies(memory, {**relation_replies(("u", "likes", "tea")), **fact_replies("Drinks tea every day")})
     second = memory.add("Tea, every day!", user_id="u")["results"][0]["id"]
     (relation,) = memory.relations(user_id="u")
     assert (relation["weight"], sorted(relation["memories"])) == (2, sorted([first, second]))
@@ -93,29 +96,31 @@ def test_a_relation_two_memories_support_survives_the_first_deletion(opened: Ope
 
 def test_what_is_said_again_is_evidence_too(opened: Open) -> None:
     """A fact that is known is NONE; its memory supports the relation all the same."""
-    memory = opened(learning("Likes tea"))
+    memory = opened(fact_replies("Likes tea"))
     (entry,) = memory.add("Tea!", user_id="u")["results"]
     said_again = {"memory": [{"id": "0", "text": "Likes tea", "event": "NONE"}]}
-    answer(memory, {**saying(("u", "likes", "tea")), "facts": {"facts": ["Likes tea"]}, "operations": said_again})
+    set_replies(
+        memory, {**relation_replies(("u", "likes", "tea")), "facts": {"facts": ["Likes tea"]}, "operations": said_again}
+    )
     result = memory.add("Tea, I said.", user_id="u")
-    assert events(result) == [("NONE", "Likes tea")]
+    assert result_events(result) == [("NONE", "Likes tea")]
     assert [relation["memories"] for relation in memory.relations(user_id="u")] == [[entry["id"]]]
 
 
 def test_an_update_derives_the_relations_anew(opened: Open) -> None:
-    memory = opened({**saying(("u", "lives_in", "Rome")), **learning("Lives in Rome")})
+    memory = opened({**relation_replies(("u", "lives_in", "Rome")), **fact_replies("Lives in Rome")})
     (entry,) = memory.add("I live in Rome.", user_id="u")["results"]
-    answer(memory, saying(("u", "lives_in", "Oslo")))
+    set_replies(memory, relation_replies(("u", "lives_in", "Oslo")))
     memory.update(entry["id"], "Lives in Oslo")
     (relation,) = memory.relations(user_id="u")
-    assert (arrow(relation), relation["memories"]) == ("u -- lives_in -- Oslo", [entry["id"]])
+    assert (relation_text(relation), relation["memories"]) == ("u -- lives_in -- Oslo", [entry["id"]])
     assert sorted(held(memory, ended=True)) == ["u -- lives_in -- Oslo", "u -- lives_in -- Rome"]
 
 
 def test_an_update_that_fails_changes_nothing(opened: Open) -> None:
-    memory = opened({**saying(("u", "lives_in", "Rome")), **learning("Lives in Rome")})
+    memory = opened({**relation_replies(("u", "lives_in", "Rome")), **fact_replies("Lives in Rome")})
     (entry,) = memory.add("I live in Rome.", user_id="u")["results"]
-    answer(memory, {"entities": ModelError("no answer")})
+    set_replies(memory, {"entities": ModelError("no answer")})
     with pytest.raises(ModelError):
         memory.update(entry["id"], "Lives in Oslo")
     assert memory.get(entry["id"])["memory"] == "Lives in Rome"
@@ -124,10 +129,13 @@ def test_an_update_that_fails_changes_nothing(opened: Open) -> None:
 
 def test_what_a_model_updates_takes_its_relations_along(opened: Open) -> None:
     """Step 4A was silent, but the memory that said Rome says Oslo now."""
-    memory = opened({**saying(("u", "lives_in", "Rome")), **learning("Lives in Rome")})
+    memory = opened({**relation_replies(("u", "lives_in", "Rome")), **fact_replies("Lives in Rome")})
     memory.add("I live in Rome.", user_id="u", timestamp="2025-01-01")
     moved = {"memory": [{"id": "0", "text": "Lives in Oslo", "event": "UPDATE", "old_memory": "Lives in Rome"}]}
-    answer(memory, {**saying(("u", "lives_in", "Oslo")), "facts": {"facts": ["Lives in Oslo"]}, "operations": moved})
+    set_replies(
+        memory,
+        {**relation_replies(("u", "lives_in", "Oslo")), "facts": {"facts": ["Lives in Oslo"]}, "operations": moved},
+    )
     result = memory.add("I live in Oslo now.", user_id="u", timestamp="2025-06-01")
     assert result["relations"] == {
         "added_entities": ["u -- lives_in -- Oslo"],
@@ -138,7 +146,7 @@ def test_what_a_model_updates_takes_its_relations_along(opened: Open) -> None:
 
 @pytest.mark.parametrize("truth", [{}], ids=["sqlite"])
 def test_purging_leaves_nothing_of_the_graph_in_the_file(opened: Open, tmp_path: Path) -> None:
-    memory = opened({**saying(("u", "knows", "Wolkenstein")), **learning("Knows Wolkenstein")})
+    memory = opened({**relation_replies(("u", "knows", "Wolkenstein")), **fact_replies("Knows Wolkenstein")})
     (entry,) = memory.add("I know Wolkenstein.", user_id="u")["results"]
     memory.delete(entry["id"], purge=True)
     files = [file for file in tmp_path.rglob("*") if file.is_file()]
@@ -147,9 +155,9 @@ def test_purging_leaves_nothing_of_the_graph_in_the_file(opened: Open, tmp_path:
 
 
 def test_deleting_everything_of_a_user_spares_the_others(opened: Open) -> None:
-    memory = opened(saying(("u", "likes", "tea")))
+    memory = opened(relation_replies(("u", "likes", "tea")))
     memory.add("Tea!", user_id="u")
-    answer(memory, saying(("v", "likes", "tea")))
+    set_replies(memory, relation_replies(("v", "likes", "tea")))
     memory.add("Tea!", user_id="v")
     memory.delete_all(user_id="u")
     assert held(memory, ended=True) == []
@@ -163,7 +171,7 @@ def test_deleting_everything_of_a_user_spares_the_others(opened: Open) -> None:
 
 def test_facts_are_answered_as_of_their_day(opened: Open) -> None:
     """UPDATE and DELETE close an interval, and a search of a day gone by sees what held then."""
-    memory = opened(learning("Lives in Rome", "Has a cat"), graph=False)
+    memory = opened(fact_replies("Lives in Rome", "Has a cat"), graph=False)
     memory.add("I live in Rome, with a cat.", user_id="u", timestamp="2025-01-01")
 
     def changed(request: dict[str, Any]) -> dict[str, Any]:
@@ -175,11 +183,11 @@ def test_facts_are_answered_as_of_their_day(opened: Open) -> None:
             ]
         }
 
-    answer(memory, {"facts": {"facts": ["Lives in Oslo", "Has no cat"]}, "operations": changed})
+    set_replies(memory, {"facts": {"facts": ["Lives in Oslo", "Has no cat"]}, "operations": changed})
     memory.add("Oslo, without the cat.", user_id="u", timestamp="2025-06-01")
 
     def found(as_of: str | None) -> list[str]:
-        return sorted(texts(memory.search("lives with a cat in", user_id="u", as_of=as_of)))
+        return sorted(result_texts(memory.search("lives with a cat in", user_id="u", as_of=as_of)))
 
     assert found("2024-12-31") == []
     assert found("2025-03-01") == ["Has a cat", "Lives in Rome"]
@@ -188,11 +196,11 @@ def test_facts_are_answered_as_of_their_day(opened: Open) -> None:
 
 
 def test_a_filter_and_an_expiry_hold_in_the_past_too(opened: Open) -> None:
-    memory = opened(learning("Likes tea"), graph=False)
+    memory = opened(fact_replies("Likes tea"), graph=False)
     memory.add("Tea!", user_id="u", timestamp="2025-01-01", metadata={"k": 1}, expiration_date="2025-02-01")
 
     def found(**options: Any) -> list[str]:
-        return texts(memory.search("tea", user_id="u", **options))
+        return result_texts(memory.search("tea", user_id="u", **options))
 
     assert found() == []
     assert found(as_of="2025-01-15") == ["Likes tea"]
@@ -202,12 +210,12 @@ def test_a_filter_and_an_expiry_hold_in_the_past_too(opened: Open) -> None:
 
 
 def test_what_a_user_deletes_no_day_brings_back(opened: Open) -> None:
-    memory = opened(learning("Lives in Rome"), graph=False)
+    memory = opened(fact_replies("Lives in Rome"), graph=False)
     (entry,) = memory.add("Rome.", user_id="u", timestamp="2025-01-01")["results"]
     memory.update(entry["id"], "Lives in Oslo")
-    assert texts(memory.search("lives in", user_id="u", as_of="2025-03-01")) == ["Lives in Rome"]
+    assert result_texts(memory.search("lives in", user_id="u", as_of="2025-03-01")) == ["Lives in Rome"]
     memory.delete(entry["id"])
-    assert texts(memory.search("lives in", user_id="u", as_of="2025-03-01")) == []
+    assert result_texts(memory.search("lives in", user_id="u", as_of="2025-03-01")) == []
 
 
 def test_as_of_must_be_a_time(opened: Open) -> None:
@@ -223,13 +231,13 @@ def test_as_of_must_be_a_time(opened: Open) -> None:
 
 @pytest.mark.parametrize("task", ["entities", "relations", "outdated", "refined"])
 def test_an_answer_that_cannot_be_read_is_told_and_the_rest_is_kept(opened: Open, task: str) -> None:
-    replies = {**saying(("u", "likes", "tea")), **learning("Likes tea")}
+    replies = {**relation_replies(("u", "likes", "tea")), **fact_replies("Likes tea")}
     memory = opened(replies)
     memory.add("Tea!", user_id="u")
     broken = '{"entities": [{"entity": 7}], "deletions": [{"source": 7}], "updates": [{"source": 7}]}'
-    answer(memory, {**replies, **learning("Likes milk"), task: broken, "repair": broken})
+    set_replies(memory, {**replies, **fact_replies("Likes milk"), task: broken, "repair": broken})
     result = memory.add("Milk!", user_id="u")
-    assert ("ADD", "Likes milk") in events(result)
+    assert ("ADD", "Likes milk") in result_events(result)
     assert [entry["reason"].split(":")[0] for entry in result["skipped"]] == [task] * len(result["skipped"])
     assert result["skipped"]
     assert held(memory) == ["u -- likes -- tea"]
@@ -237,50 +245,53 @@ def test_an_answer_that_cannot_be_read_is_told_and_the_rest_is_kept(opened: Open
 
 def test_an_answer_is_mended_once(opened: Open) -> None:
     mended = relations(("u", "likes", "tea"))
-    memory = opened({**saying(("u", "likes", "tea")), "relations": "hm", "repair": mended})
+    memory = opened({**relation_replies(("u", "likes", "tea")), "relations": "hm", "repair": mended})
     result = memory.add("Tea!", user_id="u")
     assert result["relations"]["added_entities"] == ["u -- likes -- tea"]
     assert result["skipped"] == []
-    assert [call.task for call in model_of(memory).calls].count("repair") == 1
+    assert [call.task for call in graph_model_of(memory).calls].count("repair") == 1
 
 
 def test_with_raise_nothing_is_written(opened: Open) -> None:
-    replies = {**learning("Likes tea"), "entities": "hm", "repair": "hm"}
+    replies = {**fact_replies("Likes tea"), "entities": "hm", "repair": "hm"}
     memory = opened(replies, config={"on_bad_reply": "raise"})
     with pytest.raises(ReplyError):
         memory.add("Tea!", user_id="u")
-    assert texts(memory.get_all(user_id="u")) == []
+    assert result_texts(memory.get_all(user_id="u")) == []
 
 
 @pytest.mark.parametrize("task", ["facts", "entities", "relations", "outdated", "refined"])
 def test_a_call_that_fails_leaves_nothing_half_written(opened: Open, task: str) -> None:
-    replies = {**saying(("u", "likes", "tea")), **learning("Likes tea")}
+    replies = {**relation_replies(("u", "likes", "tea")), **fact_replies("Likes tea")}
     memory = opened(replies)
     memory.add("Tea!", user_id="u")
-    answer(memory, {**saying(("u", "likes", "milk")), **learning("Likes milk"), task: ModelError("no answer")})
+    set_replies(
+        memory,
+        {**relation_replies(("u", "likes", "milk")), **fact_replies("Likes milk"), task: ModelError("no answer")},
+    )
     with pytest.raises(ModelError):
         memory.add("Milk!", user_id="u")
-    assert texts(memory.get_all(user_id="u")) == ["Likes tea"]
+    assert result_texts(memory.get_all(user_id="u")) == ["Likes tea"]
     assert held(memory, ended=True) == ["u -- likes -- tea"]
 
 
 def test_what_is_stated_again_is_not_outdated(opened: Open) -> None:
     """mem0 deletes a relation and adds it again when a model says both."""
-    memory = opened(saying(("u", "likes", "tea")))
+    memory = opened(relation_replies(("u", "likes", "tea")))
     memory.add("Tea!", user_id="u")
-    answer(memory, saying(("u", "likes", "tea"), outdated=outdated(("u", "likes", "tea"))))
+    set_replies(memory, relation_replies(("u", "likes", "tea"), outdated=outdated(("u", "likes", "tea"))))
     result = memory.add("Tea again!", user_id="u")
     assert result["relations"] == {"added_entities": [], "deleted_entities": []}
     assert [relation["weight"] for relation in memory.relations(user_id="u")] == [2]
 
 
 def test_a_new_relation_that_only_says_what_is_refined_is_not_added_beside_it(opened: Open) -> None:
-    memory = opened(saying(("u", "works_at", "MIT")))
+    memory = opened(relation_replies(("u", "works_at", "MIT")))
     memory.add("MIT.", user_id="u")
-    both = saying(
+    both = relation_replies(
         ("u", "is_professor_at", "MIT"), ("u", "likes", "MIT"), refined=refined(("u", "works_as_professor_at", "MIT"))
     )
-    answer(memory, both)
+    set_replies(memory, both)
     memory.add("A professor, who likes it.", user_id="u")
     assert sorted(held(memory)) == ["u -- likes -- MIT", "u -- works_as_professor_at -- MIT"]
 
@@ -289,66 +300,66 @@ def test_nothing_is_asked_that_has_no_object(opened: Open) -> None:
     """No entities: no second question. Nothing known: neither 4A nor 4B. Nothing new: only 4A."""
 
     def asked(replies: dict[str, Any]) -> list[str]:
-        model = answer(memory, replies)
+        model = set_replies(memory, replies)
         memory.add("Something.", user_id="u")
         return [call.task for call in model.calls if call.task not in ("facts", "operations")]
 
     memory = opened()
     assert asked({}) == ["entities"]
-    assert asked(saying(("u", "likes", "tea"))) == ["entities", "relations"]
+    assert asked(relation_replies(("u", "likes", "tea"))) == ["entities", "relations"]
     assert asked({"entities": entities(ME)}) == ["entities", "relations", "outdated"]
 
 
 def test_a_custom_prompt_and_strict_tools_reach_the_model(opened: Open) -> None:
     graph = {"provider": "sqlite", "custom_prompt": "Only food.", "strict": True}
-    memory = opened(saying(("u", "likes", "tea")), graph=graph)
+    memory = opened(relation_replies(("u", "likes", "tea")), graph=graph)
     memory.add("Tea!", user_id="u")
-    asked = {call.task: call for call in model_of(memory).calls}
+    asked = {call.task: call for call in graph_model_of(memory).calls}
     assert "Only food." in asked["relations"].messages[0]["content"]
     assert all(tool.strict for task in ("entities", "relations") for tool in asked[task].tools)
 
 
 def test_the_graph_may_have_a_model_of_its_own(opened: Open) -> None:
-    own = GraphModel(saying(("u", "likes", "tea")))
-    memory = opened(learning("Likes tea"), graph={"llm": own})
+    own = GraphModel(relation_replies(("u", "likes", "tea")))
+    memory = opened(fact_replies("Likes tea"), graph={"llm": own})
     memory.add("Tea!", user_id="u")
     assert {call.task for call in own.calls} == {"entities", "relations"}
-    assert {call.task for call in model_of(memory).calls} == {"facts", "operations"}
+    assert {call.task for call in graph_model_of(memory).calls} == {"facts", "operations"}
 
 
 def test_infer_false_reads_nothing_into_it(opened: Open) -> None:
-    memory = opened(saying(("u", "likes", "tea")))
+    memory = opened(relation_replies(("u", "likes", "tea")))
     memory.add("Tea!", user_id="u", infer=False)
     assert held(memory) == []
-    assert model_of(memory).calls == []
+    assert graph_model_of(memory).calls == []
 
 
 def test_a_dry_run_tells_and_changes_nothing(opened: Open) -> None:
-    memory = opened({**saying(("u", "likes", "tea")), **learning("Likes tea")})
+    memory = opened({**relation_replies(("u", "likes", "tea")), **fact_replies("Likes tea")})
     result = memory.add("Tea!", user_id="u", dry_run=True)
     assert result["relations"]["added_entities"] == ["u -- likes -- tea"]
     assert held(memory) == []
 
 
 def test_a_run_is_seen_from_its_user_and_not_from_another_run(opened: Open) -> None:
-    memory = opened(saying(("u", "likes", "tea")))
+    memory = opened(relation_replies(("u", "likes", "tea")))
     memory.add("Tea!", user_id="u", run_id="one")
-    answer(memory, saying(("u", "likes", "milk")))
+    set_replies(memory, relation_replies(("u", "likes", "milk")))
     memory.add("Milk!", user_id="u", run_id="two")
     assert sorted(held(memory)) == ["u -- likes -- milk", "u -- likes -- tea"]
     assert held(memory, run_id="two") == ["u -- likes -- milk"]
-    answer(memory, {"entities": entities(ME)})
+    set_replies(memory, {"entities": entities(ME)})
     found = memory.search("likes what?", user_id="u", run_id="one")["relations"]
-    assert [arrow(relation) for relation in found] == ["u -- likes -- tea"]
+    assert [relation_text(relation) for relation in found] == ["u -- likes -- tea"]
 
 
 def test_an_agents_add_does_not_touch_its_users_relations(opened: Open) -> None:
-    memory = opened(saying(("bot", "likes", "tea")))
+    memory = opened(relation_replies(("bot", "likes", "tea")))
     memory.add("Tea!", user_id="u", agent_id="bot")
-    model = answer(memory, saying(("bot", "likes", "milk"), outdated=outdated(("bot", "likes", "tea"))))
+    model = set_replies(memory, relation_replies(("bot", "likes", "milk"), outdated=outdated(("bot", "likes", "tea"))))
     memory.add("Milk!", agent_id="bot")
     assert [call.task for call in model.calls if call.task == "outdated"] == [], "there is nothing of its own to show"
-    assert sorted(arrow(one) for one in memory.relations(agent_id="bot")) == [
+    assert sorted(relation_text(one) for one in memory.relations(agent_id="bot")) == [
         "bot -- likes -- milk",
         "bot -- likes -- tea",
     ]
@@ -360,7 +371,7 @@ def test_an_agents_add_does_not_touch_its_users_relations(opened: Open) -> None:
 def test_one_answer_in_place_of_five(opened: Open) -> None:
     """``extraction="fused"``: the same outcome from one call, which is shown what is known and nearest."""
     usage = Usage(input_tokens=900, output_tokens=100)
-    memory = opened({**saying(("u", "works_at", "MIT")), **learning("Works at MIT")})
+    memory = opened({**relation_replies(("u", "works_at", "MIT")), **fact_replies("Works at MIT")})
     memory.add("I work at MIT.", user_id="u", timestamp="2025-01-01")
     fused = {
         "facts": ["Works at Stanford"],
@@ -372,17 +383,17 @@ def test_one_answer_in_place_of_five(opened: Open) -> None:
     }
     one = opened({"fused": Reply(text=json.dumps(fused), usage=usage)}, config={"extraction": "fused"})
     result = one.add("I work at Stanford now.", user_id="u", timestamp="2025-06-01")
-    assert events(result) == [("UPDATE", "Works at Stanford")]
+    assert result_events(result) == [("UPDATE", "Works at Stanford")]
     assert result["relations"] == {
         "added_entities": ["u -- works_at -- Stanford"],
         "deleted_entities": ["u -- works_at -- MIT"],
     }
     counted = {key: result["usage"][key] for key in ("llm_calls", "input_tokens", "output_tokens")}
     assert counted == {"llm_calls": 1, "input_tokens": 900, "output_tokens": 100}
-    (call,) = model_of(one).calls
+    (call,) = graph_model_of(one).calls
     shown = json.loads(call.messages[-1]["content"])
     assert shown["memories"] == [{"id": "0", "text": "Works at MIT"}]
-    assert [arrow(relation) for relation in shown["relations"]] == ["u -- works_at -- MIT"]
+    assert [relation_text(relation) for relation in shown["relations"]] == ["u -- works_at -- MIT"]
     assert held(one, as_of="2025-03-01") == ["u -- works_at -- MIT"]
     (relation,) = one.relations(user_id="u")
     assert relation["memories"] == [result["results"][0]["id"]]
@@ -395,7 +406,7 @@ def test_one_answer_in_place_of_five(opened: Open) -> None:
 )
 def test_one_answer_adds_evidence_to_the_memory_it_confirms(opened: Open, fact: str, left: list[str]) -> None:
     """A NONE traces its memory to the new message, and lets it support relations, only where a fact says the same."""
-    memory = opened(learning("Likes tea"))
+    memory = opened(fact_replies("Likes tea"))
     (entry,) = memory.add("Tea!", user_id="u")["results"]
     fused = {
         "facts": [fact],
@@ -406,11 +417,11 @@ def test_one_answer_adds_evidence_to_the_memory_it_confirms(opened: Open, fact: 
         "refined": [],
     }
     one = opened({"fused": fused}, config={"extraction": "fused"})
-    assert events(one.add("Tea, with milk.", user_id="u")) == [("NONE", "Likes tea")]
+    assert result_events(one.add("Tea, with milk.", user_id="u")) == [("NONE", "Likes tea")]
     (relation,) = one.relations(user_id="u")
     assert relation["memories"] == ([] if left else [entry["id"]])
     one.delete(entry["id"])
-    assert [message.content for message in one.memory._store.talk.messages(Scope("u"))] == left
+    assert [message.content for message in one.memory._store.message_log.messages(Scope("u"))] == left
     assert held(one) == (["u -- likes -- tea"] if left else [])
 
 
@@ -418,7 +429,7 @@ def test_one_answer_that_lacks_something_is_mended_or_told(opened: Open) -> None
     partly = {"facts": ["Likes tea"], "memory": [{"id": "x", "text": "Likes tea", "event": "ADD"}]}
     memory = opened({"fused": partly, "repair": "hm"}, config={"extraction": "fused"})
     result = memory.add("Tea!", user_id="u")
-    assert events(result) == [("ADD", "Likes tea")]
+    assert result_events(result) == [("ADD", "Likes tea")]
     assert result["skipped"]
     assert result["usage"]["llm_calls"] == 2
 
@@ -427,7 +438,7 @@ def test_one_answer_does_without_a_graph(opened: Open) -> None:
     fused = {"facts": ["Likes tea"], "memory": [{"id": "x", "text": "Likes tea", "event": "ADD"}]}
     whole = {**fused, "entities": [], "relations": [], "outdated": [], "refined": []}
     memory = opened({"fused": whole}, config={"extraction": "fused"}, graph=False)
-    assert events(memory.add("Tea!", user_id="u")) == [("ADD", "Likes tea")]
+    assert result_events(memory.add("Tea!", user_id="u")) == [("ADD", "Likes tea")]
 
 
 # --- recall --------------------------------------------------------------------------------------------------------
@@ -435,40 +446,47 @@ def test_one_answer_does_without_a_graph(opened: Open) -> None:
 
 def test_five_relations_in_the_order_of_bm25(opened: Open) -> None:
     stated = [("u", "likes", f"thing {number}") for number in range(9)] + [("u", "works_at", "MIT")]
-    memory = opened(saying(*stated))
+    memory = opened(relation_replies(*stated))
     memory.add("Many things.", user_id="u")
-    answer(memory, {"entities": entities(ME)})
+    set_replies(memory, {"entities": entities(ME)})
     found = memory.search("Where does u work?", user_id="u")["relations"]
     assert len(found) == 5
-    assert arrow(found[0]) == "u -- works_at -- MIT", "works_at is two words, and one of them is asked for"
+    assert relation_text(found[0]) == "u -- works_at -- MIT", "works_at is two words, and one of them is asked for"
     assert all(0 <= relation["score"] <= 1 for relation in found)
-    more = opened(saying(*stated), graph={"limit": 8})
+    more = opened(relation_replies(*stated), graph={"limit": 8})
     assert len(more.search("Where does u work?", user_id="u")["relations"]) == 8
 
 
 def test_a_search_does_without_the_model_if_told_to(opened: Open) -> None:
-    memory = opened(saying(("u", "likes", "tea"), ("Zoe", "likes", "milk")), graph={"query_entities": "rules"})
+    memory = opened(
+        relation_replies(("u", "likes", "tea"), ("Zoe", "likes", "milk")), graph={"query_entities": "rules"}
+    )
     memory.add("Tea, milk.", user_id="u")
-    model = answer(memory, {})
-    assert arrow(memory.search("What is it that Zoe drinks?", user_id="u")["relations"][0]) == "Zoe -- likes -- milk"
-    assert "u -- likes -- tea" in [arrow(one) for one in memory.search("what do I drink", user_id="u")["relations"]]
+    model = set_replies(memory, {})
+    assert (
+        relation_text(memory.search("What is it that Zoe drinks?", user_id="u")["relations"][0])
+        == "Zoe -- likes -- milk"
+    )
+    assert "u -- likes -- tea" in [
+        relation_text(one) for one in memory.search("what do I drink", user_id="u")["relations"]
+    ]
     assert model.calls == []
 
 
 def test_a_search_goes_on_where_the_model_fails(opened: Open) -> None:
-    memory = opened({**saying(("u", "likes", "tea")), **learning("Likes tea")})
+    memory = opened({**relation_replies(("u", "likes", "tea")), **fact_replies("Likes tea")})
     memory.add("Tea!", user_id="u")
-    answer(memory, {"entities": ModelError("no answer")})
+    set_replies(memory, {"entities": ModelError("no answer")})
     found = memory.search("who likes tea", user_id="u")
-    assert texts(found) == ["Likes tea"]
-    assert [arrow(one) for one in found["relations"]] == ["u -- likes -- tea"]
+    assert result_texts(found) == ["Likes tea"]
+    assert [relation_text(one) for one in found["relations"]] == ["u -- likes -- tea"]
 
 
 def test_all_relations_come_with_all_memories(opened: Open) -> None:
-    memory = opened({**saying(("u", "likes", "tea")), **learning("Likes tea")})
+    memory = opened({**relation_replies(("u", "likes", "tea")), **fact_replies("Likes tea")})
     memory.add("Tea!", user_id="u")
     everything = memory.get_all(user_id="u")
-    assert (texts(everything), [arrow(one) for one in everything["relations"]]) == (
+    assert (result_texts(everything), [relation_text(one) for one in everything["relations"]]) == (
         ["Likes tea"],
         ["u -- likes -- tea"],
     )
@@ -489,7 +507,7 @@ def test_without_a_model_rules_read_relations(opened: Open) -> None:
     assert held(memory, as_of="2025-03-01") == ["u -- lives_in -- Lisbon"]
     (relation,) = memory.relations(user_id="u")
     assert relation["memories"] == [result["results"][0]["id"]]
-    assert arrow(memory.search("Where do I live?", user_id="u")["relations"][0]) == "u -- lives_in -- Porto"
+    assert relation_text(memory.search("Where do I live?", user_id="u")["relations"][0]) == "u -- lives_in -- Porto"
 
 
 def test_each_speaker_speaks_for_themselves(opened: Open) -> None:
@@ -505,7 +523,7 @@ def test_each_speaker_speaks_for_themselves(opened: Open) -> None:
 
 
 def test_with_a_model_it_is_on_when_asked_for(opened: Open) -> None:
-    memory = opened(saying(("u", "likes", "tea")), graph=None)
+    memory = opened(relation_replies(("u", "likes", "tea")), graph=None)
     memory.add("Tea!", user_id="u")
     assert held(memory) == []
     for no in ({"graph": False}, {"graph": None, "config": {"graph_store": False}}, {"graph": "none"}):
@@ -528,12 +546,14 @@ def test_a_wrong_choice_is_told_when_it_is_made(tmp_path: Path, graph: Any, mess
 
 
 def test_changing_the_embedder_reaches_the_graph(opened: Open) -> None:
-    memory = opened({**saying(("u", "likes", "tea")), **learning("Likes tea")})
+    memory = opened({**relation_replies(("u", "likes", "tea")), **fact_replies("Likes tea")})
     memory.add("Tea!", user_id="u")
     memory.memory.close()
     other = opened({"entities": entities(ME)}, embedder=HashEmbedder(dims=64))
     assert other.rebuild() == 1
-    assert [arrow(one) for one in other.search("u likes what", user_id="u")["relations"]] == ["u -- likes -- tea"]
+    assert [relation_text(one) for one in other.search("u likes what", user_id="u")["relations"]] == [
+        "u -- likes -- tea"
+    ]
 
 
 class _Unreachable:
@@ -541,7 +561,7 @@ class _Unreachable:
 
     name = "elsewhere"
 
-    def around(self, *args: Any, **options: Any) -> list[Around]:
+    def around(self, *args: Any, **options: Any) -> list[GraphNeighborhood]:
         raise StoreError("elsewhere is not reached")
 
     def triplets(self, *args: Any, **options: Any) -> list[list[tuple[int, float]]]:
@@ -560,11 +580,13 @@ class _Unreachable:
 
 
 def test_where_the_projection_is_down_the_truth_answers_and_says_what_is_pending(opened: Open) -> None:
-    memory = opened({**saying(("u", "likes", "tea")), **learning("Likes tea")}, graph=_Unreachable())
+    memory = opened({**relation_replies(("u", "likes", "tea")), **fact_replies("Likes tea")}, graph=_Unreachable())
     pending = [{"store": "elsewhere", "reason": "elsewhere is not reached"}]
     result = memory.add("Tea!", user_id="u")
-    assert (events(result), result["pending"]) == ([("ADD", "Likes tea")], pending)
-    assert [arrow(one) for one in memory.search("u likes tea", user_id="u")["relations"]] == ["u -- likes -- tea"]
+    assert (result_events(result), result["pending"]) == ([("ADD", "Likes tea")], pending)
+    assert [relation_text(one) for one in memory.search("u likes tea", user_id="u")["relations"]] == [
+        "u -- likes -- tea"
+    ]
     entry = result["results"][0]
     assert memory.update(entry["id"], "Likes green tea")["pending"] == pending
     assert memory.delete(entry["id"])["pending"] == pending

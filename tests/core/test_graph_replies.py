@@ -34,7 +34,7 @@ from mem0_core.graph_replies import (
     split_fused,
     triplet_key,
 )
-from mem0_core.pipelines.ask import ask
+from mem0_core.pipelines.ask import ask_with_repair
 from mem0_core.ports import Reply, ToolCall
 from mem0_core.records import Entity, Event, Operation, Triplet
 from mem0_core.replies import Reading, merge
@@ -370,7 +370,9 @@ def test_a_broken_answer_is_asked_for_again_and_joined() -> None:
     chat = ScriptedChat([broken, WHOLE])
     question = [{"role": "system", "content": "?"}, {"role": "user", "content": "{}"}]
     reading = run(
-        ask(chat, question, task="fused", read=lambda reply: read(reply.text), key=fused_key, schema=FusedReply)
+        ask_with_repair(
+            chat, question, task="fused", read=lambda reply: read(reply.text), key=fused_key, schema=FusedReply
+        )
     )
     assert [call.task for call in chat.calls] == ["fused", "repair"]
     assert split_fused(reading.items) == PARTS

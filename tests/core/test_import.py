@@ -24,7 +24,7 @@ from mem0_core.interchange.files import read_chats
 from mem0_core.interchange.importing import import_chats
 from mem0_core.interchange.mem0_v1 import read_installation
 from tests.benchmarks import locomo
-from tests.support import MODES, Driven, Mode, hear_interrupts, open_memory
+from tests.support import MODES, MemoryDriver, Mode, open_memory, restore_interrupts
 
 Run = Callable[..., Any]
 
@@ -294,7 +294,7 @@ def test_ctrl_c_ends_the_command_with_130_and_a_consistent_store(tmp_path: Path)
     command = [sys.executable, "-m", "mem0_core.cli"]
     importing = [*command, "import", str(file), "--user", "ann", "--chunk", "50", "--progress", *common]
     process = subprocess.Popen(
-        importing, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, preexec_fn=hear_interrupts
+        importing, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, preexec_fn=restore_interrupts
     )
     assert process.stderr is not None
     for line in process.stderr:
@@ -507,7 +507,7 @@ def test_a_folder_with_nothing_of_mem0_is_refused(tmp_path: Path, run: Run) -> N
 @pytest.mark.parametrize("mode", MODES)
 def test_adopting_under_both_drivers(tmp_path: Path, mode: Mode) -> None:
     with open_memory(tmp_path) as memory:
-        driven: Any = Driven(memory, mode)
+        driven: Any = MemoryDriver(memory, mode)
         given = [
             {"id": "m2", "memory": "I moved to Oslo.", "created_at": "2024-02-01", "user_id": "ann"},
             {"id": "m1", "memory": "I live in Rome.", "created_at": "2024-01-01", "user_id": "ann"},

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mem0_core.likeness import DEFAULT, Likeness, Name, like_names, like_relationships
+from mem0_core.likeness import DEFAULT_MERGE_THRESHOLD, EntityName, NameSimilarity, compare_names, compare_relationships
 from mem0_core.models.onnx import OnnxEmbedder
 
 PAIRS = [
@@ -25,7 +25,7 @@ KINDS = ("entity", "relationship")
 
 
 @pytest.fixture(scope="module")
-def judged() -> list[tuple[dict[str, Any], Likeness]]:
+def judged() -> list[tuple[dict[str, Any], NameSimilarity]]:
     """Every pair, as the default embedder (all-MiniLM-L6-v2) and the rules see it."""
     embedder = OnnxEmbedder()
     found = []
@@ -34,14 +34,14 @@ def judged() -> list[tuple[dict[str, Any], Likeness]]:
         vectors = embedder.embed([one.replace("_", " "), other.replace("_", " ")])
         cosine = float(vectors[0] @ vectors[1])
         if pair["kind"] == "entity":
-            likeness = like_names(Name(one, pair["type"]), Name(other, pair["type"]), cosine)
+            likeness = compare_names(EntityName(one, pair["type"]), EntityName(other, pair["type"]), cosine)
         else:
-            likeness = like_relationships(one, other, cosine)
+            likeness = compare_relationships(one, other, cosine)
         found.append((pair, likeness))
     return found
 
 
-def counts(judged: list[tuple[dict[str, Any], Likeness]], threshold: float, kind: str) -> tuple[int, int, int]:
+def counts(judged: list[tuple[dict[str, Any], NameSimilarity]], threshold: float, kind: str) -> tuple[int, int, int]:
     """How many pairs are taken for one rightly, wrongly, and how many are one."""
     of_kind = [(pair["same"], likeness.score >= threshold) for pair, likeness in judged if pair["kind"] == kind]
     right = sum(same and taken for same, taken in of_kind)
@@ -49,9 +49,9 @@ def counts(judged: list[tuple[dict[str, Any], Likeness]], threshold: float, kind
     return right, wrong, sum(same for same, _ in of_kind)
 
 
-def report(judged: list[tuple[dict[str, Any], Likeness]]) -> Iterator[str]:
+def report(judged: list[tuple[dict[str, Any], NameSimilarity]]) -> Iterator[str]:
     yield "threshold  kind          precision        recall"
-    for threshold in (0.95, 0.9, 0.85, DEFAULT, 0.75, 0.7, 0.6):
+    for threshold in (0.95, 0.9, 0.85, DEFAULT_MERGE_THRESHOLD, 0.75, 0.7, 0.6):
         for kind in KINDS:
             right, wrong, same = counts(judged, threshold, kind)
             precision = right / (right + wrong) if right + wrong else 1.0
@@ -67,9 +67,9 @@ def test_there_are_pairs_enough_of_every_sort() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_is_merged_by_default_is_one_thing(judged: list[tuple[dict[str, Any], Likeness]], kind: str) -> None:
+def test_what_is_merged_by_default_is_one_thing(judged: list[tuple[dict[str, Any], NameSimilarity]], kind: str) -> None:
     sys.stdout.write("\n" + "\n".join(report(judged)) + "\n")  # shown by pytest -s
-    right, wrong, same = counts(judged, DEFAULT, kind)
+    right, wrong, same = counts(judged, DEFAULT_MERGE_THRESHOLD, kind)
     assert right / (right + wrong) >= 0.95
     assert right / same >= 0.6
 
@@ -81,10 +81,13 @@ def test_comparing_is_the_same_both_ways(kind: str) -> None:
         if pair["kind"] != kind:
             continue
         if kind == "entity":
-            assert like_names(Name(one), Name(other), 0.7).score == like_names(Name(other), Name(one), 0.7).score
+            assert (
+                compare_names(EntityName(one), EntityName(other), 0.7).score
+                == compare_names(EntityName(other), EntityName(one), 0.7).score
+            )
         else:
-            assert like_relationships(one, other, 0.7).score == like_relationships(other, one, 0.7).score
+            assert compare_relationships(one, other, 0.7).score == compare_relationships(other, one, 0.7).score
 
 
 def test_what_is_of_two_types_is_two() -> None:
-    assert like_names(Name("Jordan", "person"), Name("jordan", "place"), 1.0).apart
+    assert compare_names(EntityName("Jordan", "person"), EntityName("jordan", "place"), 1.0).is_distinct

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from mem0_core import Memory, mention_index
 from mem0_core.mention_index import MentionIndex
 from mem0_core.normalization import MAX_NONSTARTERS, normalize, stream_safe
-from mem0_core.pipelines.merge import clauses_of
-from mem0_core.pipelines.relate import Said
+from mem0_core.pipelines.merge import split_clauses
+from mem0_core.pipelines.relate import StatementLog
 from mem0_core.pipelines.related import MAX_QUERY_NAMES
-from mem0_core.records import mentions, same_fact_key
-from mem0_core.rules import extract
+from mem0_core.records import mentions_name, same_fact_key
+from mem0_core.rules import extract_by_rules
 from mem0_core.testing import HashEmbedder
-from mem0_core.text import without_recalled
+from mem0_core.text import strip_recalled
 
 MARKS = "\u0323\u0301\u0316"
 
@@ -100,13 +100,13 @@ def test_a_query_of_thousands_of_names_looks_up_a_bounded_number(tmp_path: Path)
 
 def test_messages_at_odds_are_found_without_comparing_all_pairs() -> None:
     def checking(count: int) -> int:
-        likes = extract(" ".join(f"I like Tea{number}." for number in range(count)), speaker="Eve")
-        hates = extract(" ".join(f"I hate Fog{number}." for number in range(count)), speaker="Eve")
+        likes = extract_by_rules(" ".join(f"I like Tea{number}." for number in range(count)), speaker="Eve")
+        hates = extract_by_rules(" ".join(f"I hate Fog{number}." for number in range(count)), speaker="Eve")
 
         def check() -> None:
-            said = Said()
+            said = StatementLog()
             said.add(likes)
-            assert not said.is_at_odds_with(hates)
+            assert not said.conflicts_with(hates)
 
         return calls_of(check)
 
@@ -150,7 +150,7 @@ NAMES = st.lists(
 def test_an_index_mentions_what_each_text_mentions(texts: list[list[str]], name: list[str]) -> None:
     segments, wanted = [" ".join(words) for words in texts], " ".join(name)
     found = MentionIndex(segments).segments(wanted)
-    assert sorted(found) == [number for number, text in enumerate(segments) if mentions(text, wanted)]
+    assert sorted(found) == [number for number, text in enumerate(segments) if mentions_name(text, wanted)]
 
 
 @pytest.mark.parametrize(
@@ -163,7 +163,7 @@ def test_an_index_mentions_what_each_text_mentions(texts: list[list[str]], name:
     ],
 )
 def test_clauses_end_at_sentences_lines_and_conjunctions(text: str, clauses: list[str]) -> None:
-    assert clauses_of(text) == clauses
+    assert split_clauses(text) == clauses
 
 
 @pytest.mark.parametrize(
@@ -178,4 +178,4 @@ def test_clauses_end_at_sentences_lines_and_conjunctions(text: str, clauses: lis
     ],
 )
 def test_recalled_blocks_are_taken_out_and_open_ones_left(text: str, left: str) -> None:
-    assert without_recalled(text) == left
+    assert strip_recalled(text) == left

@@ -12,13 +12,13 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from mem0_core.config import build
+from mem0_core.config import build_component
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.models.llama_cpp import LlamaCppChat, gguf_file
+from mem0_core.models.llama_cpp import LlamaCppChat, find_gguf_file
 from mem0_core.ports import ChatModel, Reply
 from tests.blocked_sockets import no_network
-from tests.support import MODES, Driven, Mode, open_memory, run_python
-from tests.tiny_models import ASKED, TOOLS, TinyFacts, check_calls, save_gguf
+from tests.support import MODES, MemoryDriver, Mode, open_memory, run_python
+from tests.tiny_models import QUESTION_MESSAGES, SAMPLE_TOOLS, TinyFacts, check_calls, save_gguf
 
 HERE = all(importlib.util.find_spec(name) is not None for name in ("llama_cpp", "gguf"))
 
@@ -46,15 +46,15 @@ class TestGguf:
         seen = set()
         for seed in range(5):
             model = chat(tiny, seed=seed)
-            reply = model.complete(ASKED, task="facts", schema=TinyFacts)
+            reply = model.complete(QUESTION_MESSAGES, task="facts", schema=TinyFacts)
             TinyFacts.model_validate_json(reply.text, strict=True)
             seen.add(reply.text)
             with pytest.raises(ValueError):
-                json.loads(model.complete(ASKED, task="facts").text)
+                json.loads(model.complete(QUESTION_MESSAGES, task="facts").text)
         assert len(seen) > 1
 
     def test_tools_are_called_by_name_with_arguments_that_fit(self, tiny: Path) -> None:
-        replies = [chat(tiny, seed=seed).complete(ASKED, task="t", tools=TOOLS) for seed in range(8)]
+        replies = [chat(tiny, seed=seed).complete(QUESTION_MESSAGES, task="t", tools=SAMPLE_TOOLS) for seed in range(8)]
         check_calls([call for reply in replies for call in reply.tool_calls])
 
     def test_what_it_says_depends_on_the_messages_and_a_seed_repeats_it(self, tiny: Path) -> None:
@@ -78,7 +78,7 @@ class TestGguf:
         class Long(BaseModel):
             text: Annotated[str, Field(min_length=50)]
 
-        reply = chat(tiny, max_tokens=20).complete(ASKED, task="summary", schema=Long)
+        reply = chat(tiny, max_tokens=20).complete(QUESTION_MESSAGES, task="summary", schema=Long)
         assert reply.usage
         assert 20 <= reply.usage.output_tokens <= 23  # the letter it is at is finished: four bytes at most
         assert "cut short at summary, after 2" in caplog.text
@@ -105,7 +105,7 @@ class TestGguf:
         refusing = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
         refusing += "{% for message in messages %}[{{ message['role'] }}]{{ message['content'] }}{% endfor %}"
         model = chat(save_gguf(tmp_path / "gemma.gguf", template=refusing))
-        usage = model.complete(ASKED, task="facts").usage
+        usage = model.complete(QUESTION_MESSAGES, task="facts").usage
         assert usage
         expected = "[user]Answer in JSON.\n\nI like tea."
         assert usage.input_tokens == model.count_tokens(expected)
@@ -121,10 +121,10 @@ class TestGguf:
     def test_without_a_template_none_is_guessed(self, tmp_path: Path) -> None:
         bare = save_gguf(tmp_path / "bare.gguf", template=None)
         with pytest.raises(ConfigError, match="brings no chat template: give chat_template or chat_format"):
-            chat(bare).complete(ASKED, task="facts")
+            chat(bare).complete(QUESTION_MESSAGES, task="facts")
         with pytest.raises(ConfigError, match="chat_format: Invalid chat handler: chatmll"):
-            chat(bare, chat_format="chatmll").complete(ASKED, task="facts")
-        assert chat(bare, chat_format="chatml").complete(ASKED, task="facts").usage
+            chat(bare, chat_format="chatmll").complete(QUESTION_MESSAGES, task="facts")
+        assert chat(bare, chat_format="chatml").complete(QUESTION_MESSAGES, task="facts").usage
 
     def test_a_folder_is_as_good_as_the_file_in_it(self, tmp_path: Path) -> None:
         save_gguf(tmp_path / "model.gguf")
@@ -133,9 +133,9 @@ class TestGguf:
     def test_what_is_no_model_is_told_as_such(self, tiny: Path, tmp_path: Path) -> None:
         (tmp_path / "broken.gguf").write_bytes(b"GGUF" + b"\0" * 64)
         with pytest.raises(ModelError, match=r"broken\.gguf cannot be loaded"):
-            chat(tmp_path / "broken.gguf").complete(ASKED, task="facts")
+            chat(tmp_path / "broken.gguf").complete(QUESTION_MESSAGES, task="facts")
         with pytest.raises(ConfigError, match=r"options: llama_cpp\.Llama has no n_ctxx"):
-            chat(tiny, options={"n_ctxx": 1}).complete(ASKED, task="facts")
+            chat(tiny, options={"n_ctxx": 1}).complete(QUESTION_MESSAGES, task="facts")
 
     def test_images_are_refused(self, tiny: Path) -> None:
         content = [{"type": "text", "text": "see"}, {"type": "image_url", "image_url": {"url": "data:,"}}]
@@ -144,12 +144,14 @@ class TestGguf:
 
     def test_threads_take_turns_and_a_closed_model_loads_again(self, tiny: Path) -> None:
         model = chat(tiny)
-        first = model.complete(ASKED, task="facts", schema=TinyFacts).text
+        first = model.complete(QUESTION_MESSAGES, task="facts", schema=TinyFacts).text
         with ThreadPoolExecutor(4) as pool:
-            said = list(pool.map(lambda _: model.complete(ASKED, task="facts", schema=TinyFacts).text, range(8)))
+            said = list(
+                pool.map(lambda _: model.complete(QUESTION_MESSAGES, task="facts", schema=TinyFacts).text, range(8))
+            )
         assert all(TinyFacts.model_validate_json(text) for text in [first, *said])
         model.close()
-        assert TinyFacts.model_validate_json(model.complete(ASKED, task="facts", schema=TinyFacts).text)
+        assert TinyFacts.model_validate_json(model.complete(QUESTION_MESSAGES, task="facts", schema=TinyFacts).text)
 
     @pytest.mark.parametrize("mode", MODES)
     def test_a_memory_asks_it_and_accounts_for_all_that_it_said(
@@ -169,7 +171,7 @@ class TestGguf:
             spec = {"provider": "llama_cpp", "config": {**keys, "seed": seed}}
             said.clear()
             with open_memory(tmp_path / str(seed), config={"llm": spec}) as memory:
-                added = Driven(memory, mode).add("I like tea in Porto", user_id="u")
+                added = MemoryDriver(memory, mode).add("I like tea in Porto", user_id="u")
             assert added["usage"]["llm_calls"] == len(said)
             assert added["usage"]["input_tokens"] > 100
             assert said[0].startswith("{")
@@ -184,15 +186,15 @@ def test_the_file_in_a_folder(tmp_path: Path) -> None:
     for name in ("mmproj-model.gguf", "readme.md", "big-00002-of-00003.gguf", "big-00003-of-00003.gguf"):
         (tmp_path / name).write_bytes(b"")
     with pytest.raises(ConfigError, match=r"holds no \.gguf file"):
-        gguf_file(tmp_path)
+        find_gguf_file(tmp_path)
     (tmp_path / "big-00001-of-00003.gguf").write_bytes(b"")
-    assert gguf_file(tmp_path).name == "big-00001-of-00003.gguf"
+    assert find_gguf_file(tmp_path).name == "big-00001-of-00003.gguf"
     (tmp_path / "small.gguf").write_bytes(b"")
     with pytest.raises(ConfigError, match=r"holds big-00001-of-00003\.gguf, small\.gguf: name the one to use"):
-        gguf_file(tmp_path)
-    assert gguf_file(tmp_path / "small.gguf").name == "small.gguf"
+        find_gguf_file(tmp_path)
+    assert find_gguf_file(tmp_path / "small.gguf").name == "small.gguf"
     with pytest.raises(ConfigError, match="there is no file or folder"):
-        gguf_file(tmp_path / "missing")
+        find_gguf_file(tmp_path / "missing")
 
 
 @pytest.mark.parametrize(
@@ -202,7 +204,7 @@ def test_the_file_in_a_folder(tmp_path: Path) -> None:
 )
 def test_a_wrong_key_is_named_before_anything_is_loaded(keys: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(keys))):
-        build("llm", {"provider": "llama_cpp", "config": {"model": "x", **keys}})
+        build_component("llm", {"provider": "llama_cpp", "config": {"model": "x", **keys}})
 
 
 def test_nothing_is_imported_until_it_is_used_and_the_missing_library_is_named() -> None:

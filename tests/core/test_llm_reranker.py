@@ -13,14 +13,14 @@ import pytest
 from tokenizers import Tokenizer
 
 import mem0_core
-from mem0_core.config import build
+from mem0_core.config import build_component
 from mem0_core.errors import ConfigError, ModelError, ReplyError
 from mem0_core.pipelines.llm_reranker import LLMReranker
 from mem0_core.ports import Reply, Reranker
 from mem0_core.prompts import rerank_messages
 from mem0_core.replies import ScoresReply, read_scores
 from mem0_core.testing import ScriptedChat, ScriptedReply
-from tests.support import MODES, Driven, Mode, open_memory, texts
+from tests.support import MODES, MemoryDriver, Mode, open_memory, result_texts
 
 TEXTS = ["Maya keeps bees", "Tom sails", "Maya sails on Sundays"]
 QUERY = "Does Maya sail?"
@@ -197,7 +197,7 @@ def test_a_reply_of_only_the_best_or_worst_is_no_fraction() -> None:
 
 def test_mem0s_keys_make_its_own_model() -> None:
     keys = {"model": "gpt-4o", "api_key": "sk-x", "provider": "openai", "temperature": 0, "max_tokens": 100, "top_k": 3}
-    reranker = build("reranker", {"provider": "llm_reranker", "config": keys})
+    reranker = build_component("reranker", {"provider": "llm_reranker", "config": keys})
     assert "gpt-4o" in repr(reranker)
     assert "sk-x" not in repr(reranker)
     nested = {"provider": "ollama", "config": {"model": "llama3.1"}}
@@ -206,10 +206,12 @@ def test_mem0s_keys_make_its_own_model() -> None:
         {"provider": "llm", "config": {"provider": "ollama", "model": "llama3.1"}},
         "llm:ollama:llama3.1",
     ):
-        reranker = build("reranker", spec)
+        reranker = build_component("reranker", spec)
         assert "llama3.1" in repr(reranker)
         assert "11434" in repr(reranker)
-    assert "'qwen3:8b'" in repr(build("reranker", {"provider": "llm", "config": {"model": "qwen3:8b", "api_key": "x"}}))
+    assert "'qwen3:8b'" in repr(
+        build_component("reranker", {"provider": "llm", "config": {"model": "qwen3:8b", "api_key": "x"}})
+    )
 
 
 @pytest.mark.parametrize(
@@ -223,11 +225,11 @@ def test_mem0s_keys_make_its_own_model() -> None:
 )
 def test_a_wrong_key_is_named(config: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigError, match=named):
-        build("reranker", {"provider": "llm_reranker", "config": config})
+        build_component("reranker", {"provider": "llm_reranker", "config": config})
 
 
-def filled(folder: Path, mode: Mode, **parts: Any) -> Driven:
-    memory = Driven(open_memory(folder, config={"graph_store": False}, **parts), mode)
+def filled(folder: Path, mode: Mode, **parts: Any) -> MemoryDriver:
+    memory = MemoryDriver(open_memory(folder, config={"graph_store": False}, **parts), mode)
     for text in ("tea", "tea with milk", "tea with milk and sugar"):
         memory.add(text, user_id="u", infer=False)
     return memory
@@ -250,7 +252,7 @@ def test_it_takes_the_memorys_model_unless_it_has_its_own(tmp_path: Path, mode: 
     ):
         before = len(asked.calls)
         memory = filled(tmp_path / folder, mode, llm=memorys, reranker=spec)
-        assert texts(memory.search("tea", user_id="u", recipe="mem0"))[0] == "tea with milk and sugar"
+        assert result_texts(memory.search("tea", user_id="u", recipe="mem0"))[0] == "tea with milk and sugar"
         assert [call.task for call in asked.calls[before:]] == ["rerank"]
         memory.memory.close()
     assert {call.task for call in memorys.calls} == {"rerank"}

@@ -13,7 +13,7 @@ import pytest
 from mem0_core import Memory
 from mem0_core.errors import ConfigError, MissingExtra
 from mem0_core.models import local
-from mem0_core.models.local import BACKENDS, local_chat, resolve
+from mem0_core.models.local import BACKENDS, create_local_chat, resolve_backend
 from mem0_core.testing import HashEmbedder
 
 Install = Callable[..., None]
@@ -46,12 +46,12 @@ def test_auto_takes_the_first_that_is_there_and_installed(tmp_path: Path, instal
     intel = model(tmp_path / "exported", "config.json", "openvino_model.xml")
     hugging_face = model(tmp_path / "hf", "config.json", "model.safetensors")
     installed(*ALL)
-    assert resolve("auto", tmp_path) == {"provider": "llama_cpp", "config": {"model": str(gguf)}}
+    assert resolve_backend("auto", tmp_path) == {"provider": "llama_cpp", "config": {"model": str(gguf)}}
     installed("openvino_genai", "transformers")
-    assert resolve("auto", tmp_path) == {"provider": "openvino", "config": {"model": str(intel)}}
+    assert resolve_backend("auto", tmp_path) == {"provider": "openvino", "config": {"model": str(intel)}}
     installed("transformers")
-    assert resolve("auto", tmp_path) == {"provider": "transformers", "config": {"model": str(hugging_face)}}
-    assert resolve("transformers", tmp_path) == resolve("auto", tmp_path)
+    assert resolve_backend("auto", tmp_path) == {"provider": "transformers", "config": {"model": str(hugging_face)}}
+    assert resolve_backend("transformers", tmp_path) == resolve_backend("auto", tmp_path)
 
 
 def test_what_is_there_but_cannot_run_is_told(
@@ -60,27 +60,27 @@ def test_what_is_there_but_cannot_run_is_told(
     model(tmp_path, "tiny.gguf")
     installed()
     with caplog.at_level(logging.WARNING, "mem0_core"):
-        assert resolve("auto", tmp_path) is None
+        assert resolve_backend("auto", tmp_path) is None
     assert "pip install 'mem0-core[gguf]'" in caplog.text
     with pytest.raises(MissingExtra, match=r"mem0-core\[gguf\]"):
-        resolve("gguf", tmp_path)
+        resolve_backend("gguf", tmp_path)
 
 
 def test_auto_never_chooses_a_server(tmp_path: Path, installed: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-there")
     monkeypatch.setenv("MEM0_CORE_HOME", str(tmp_path / "nothing yet"))
     installed(*ALL)
-    assert resolve() is None
-    assert resolve("openai") == {"provider": "openai", "config": {}}
-    assert resolve("none") is None
+    assert resolve_backend() is None
+    assert resolve_backend("openai") == {"provider": "openai", "config": {}}
+    assert resolve_backend("none") is None
 
 
 def test_a_model_is_named_by_its_file_or_folder_too(tmp_path: Path, installed: Install) -> None:
     installed(*ALL)
     file = model(tmp_path / "a", "tiny.gguf") / "tiny.gguf"
-    assert resolve("auto", file) == resolve("gguf", file.parent) == resolve("auto", tmp_path)
+    assert resolve_backend("auto", file) == resolve_backend("gguf", file.parent) == resolve_backend("auto", tmp_path)
     folder = model(tmp_path / "b", "config.json")
-    assert resolve("auto", folder) == {"provider": "transformers", "config": {"model": str(folder)}}
+    assert resolve_backend("auto", folder) == {"provider": "transformers", "config": {"model": str(folder)}}
 
 
 def test_embedders_and_rerankers_beside_it_are_not_talked_to(tmp_path: Path, installed: Install) -> None:
@@ -88,24 +88,24 @@ def test_embedders_and_rerankers_beside_it_are_not_talked_to(tmp_path: Path, ins
     model(tmp_path / "jina-embeddings-v5", "config.json", "modules.json", architecture="Qwen3ForCausalLM")
     model(tmp_path / "Qwen3-Reranker-0.6B", "config.json", architecture="Qwen3ForCausalLM")
     model(tmp_path / "bert", "config.json", architecture="BertModel")
-    assert resolve("auto", tmp_path) is None
+    assert resolve_backend("auto", tmp_path) is None
     talks = model(tmp_path / "Qwen3-4B", "config.json", architecture="Qwen3ForCausalLM")
-    assert resolve("auto", tmp_path) == {"provider": "transformers", "config": {"model": str(talks)}}
+    assert resolve_backend("auto", tmp_path) == {"provider": "transformers", "config": {"model": str(talks)}}
 
 
 def test_what_cannot_be_chosen_is_named(tmp_path: Path, installed: Install) -> None:
     installed(*ALL)
     with pytest.raises(ConfigError, match="'ipex' is none of auto, gguf, intel, transformers, openai, none"):
-        resolve("ipex")
+        resolve_backend("ipex")
     for backend in ("gguf", "intel", "transformers"):
         with pytest.raises(ConfigError, match=f"there is no model for '{backend}' in "):
-            resolve(backend, tmp_path)
+            resolve_backend(backend, tmp_path)
     with pytest.raises(ConfigError, match="there is no file or folder"):
-        resolve("auto", tmp_path / "missing")
+        resolve_backend("auto", tmp_path / "missing")
     model(tmp_path / "a", "config.json")
     model(tmp_path / "b", "config.json")
     with pytest.raises(ConfigError, match=r"several models for 'transformers', name one: .*a, .*b"):
-        resolve("auto", tmp_path)
+        resolve_backend("auto", tmp_path)
     assert set(BACKENDS) == {"auto", "gguf", "intel", "transformers", "openai", "none"}
 
 
@@ -122,4 +122,4 @@ def test_a_configuration_names_the_provider_local(tmp_path: Path, installed: Ins
     with Memory({"path": str(tmp_path), "llm": llm}, embedder=HashEmbedder()) as memory:
         added = memory.add("Ana lives in Porto.", user_id="u")
     assert [entry["memory"] for entry in added["results"]] == ["Ana lives in Porto."]  # no model: kept as it is
-    assert local_chat("none") is None
+    assert create_local_chat("none") is None

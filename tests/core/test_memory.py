@@ -29,24 +29,24 @@ from mem0_core import (
 )
 from mem0_core.archive import SECTIONS
 from mem0_core.flow import StepRecord
-from mem0_core.migration import digests
+from mem0_core.migration import compute_digests
 from mem0_core.ports import Reply
 from mem0_core.records import Usage
 from mem0_core.testing import HashEmbedder, ScriptedChat
-from tests.support import MODES, Driven, events, open_memory, texts
+from tests.support import MODES, MemoryDriver, open_memory, result_events, result_texts
 
 on_a_file = pytest.mark.parametrize("truth", ["sqlite"], indirect=True)
 """For what is decided before any store is asked, and what is about a file."""
 
 
 @pytest.fixture(params=MODES)
-def memory(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Iterator[Driven]:
+def memory(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Iterator[MemoryDriver]:
     """A memory without a model."""
     with open_memory(tmp_path, config=truth) as opened:
-        yield Driven(opened, request.param)
+        yield MemoryDriver(opened, request.param)
 
 
-def script(memory: Driven, *replies: Any) -> ScriptedChat:
+def script(memory: MemoryDriver, *replies: Any) -> ScriptedChat:
     """Give the memory a model that answers with `replies`."""
     chat = memory.memory._chat = ScriptedChat(list(replies))
     return chat
@@ -63,7 +63,7 @@ def added(*facts: str) -> list[dict[str, Any]]:
 # --- verbatim ---------------------------------------------------------------------------------------------------------
 
 
-def test_without_a_model_messages_are_kept_as_said(memory: Driven) -> None:
+def test_without_a_model_messages_are_kept_as_said(memory: MemoryDriver) -> None:
     result = memory.add(
         [
             {"role": "system", "content": "You are helpful."},
@@ -75,7 +75,7 @@ def test_without_a_model_messages_are_kept_as_said(memory: Driven) -> None:
         metadata={"session": 3},
         timestamp="2025-03-08T18:30:00+01:00",
     )
-    assert events(result) == [("ADD", "I moved to Porto."), ("ADD", "How exciting!")]
+    assert result_events(result) == [("ADD", "I moved to Porto."), ("ADD", "How exciting!")]
     assert result["relations"] == {"added_entities": ["Maya -- lives_in -- Porto"], "deleted_entities": []}
     assert result["usage"]["llm_calls"] == 0
     first, second = memory.get_all(user_id="maya")["results"]
@@ -91,38 +91,38 @@ def test_without_a_model_messages_are_kept_as_said(memory: Driven) -> None:
 
 
 @on_a_file
-def test_infer_false_asks_no_model(memory: Driven) -> None:
+def test_infer_false_asks_no_model(memory: MemoryDriver) -> None:
     script(memory)
-    assert events(memory.add("I ski.", user_id="u", infer=False)) == [("ADD", "I ski.")]
+    assert result_events(memory.add("I ski.", user_id="u", infer=False)) == [("ADD", "I ski.")]
 
 
-def test_repeats_are_none_and_nothing_else_is_dropped(memory: Driven) -> None:
+def test_repeats_are_none_and_nothing_else_is_dropped(memory: MemoryDriver) -> None:
     memory.add("I like tea.", user_id="u")
     for same in ("I like tea.", "i LIKE  tea", "I like tea!!"):
-        assert events(memory.add(same, user_id="u")) == [("NONE", "I like tea.")]
+        assert result_events(memory.add(same, user_id="u")) == [("NONE", "I like tea.")]
     for other in ("I like teas.", "I like tea and cake.", "I do not like tea."):
-        assert events(memory.add(other, user_id="u")) == [("ADD", other)]
+        assert result_events(memory.add(other, user_id="u")) == [("ADD", other)]
 
 
-def test_running_an_add_again_changes_nothing(memory: Driven) -> None:
+def test_running_an_add_again_changes_nothing(memory: MemoryDriver) -> None:
     turn = [{"role": "user", "content": "I ski."}, {"role": "assistant", "content": "Nice."}]
     first = memory.add(turn, user_id="u", timestamp=1_700_000_000)
-    before = digests(memory.memory.store.archive)
+    before = compute_digests(memory.memory.store.archive)
     again = memory.add(turn, user_id="u", timestamp=1_700_000_000)
     assert [entry["id"] for entry in again["results"]] == [entry["id"] for entry in first["results"]]
-    assert digests(memory.memory.store.archive) == before
+    assert compute_digests(memory.memory.store.archive) == before
 
 
-def test_a_dry_run_tells_and_changes_nothing(memory: Driven) -> None:
+def test_a_dry_run_tells_and_changes_nothing(memory: MemoryDriver) -> None:
     memory.add("I ski.", user_id="u")
     result = memory.add(
         [{"role": "user", "content": text} for text in ("I ski.", "I swim.")], user_id="u", dry_run=True
     )
-    assert events(result) == [("NONE", "I ski."), ("ADD", "I swim.")]
+    assert result_events(result) == [("NONE", "I ski."), ("ADD", "I swim.")]
     script(memory, *added("Runs"))
-    assert events(memory.add("I run", user_id="u", dry_run=True)) == [("ADD", "Runs")]
-    assert texts(memory.get_all(user_id="u")) == ["I ski."]
-    assert len(memory.memory._store.talk.messages(_scope("u"))) == 1
+    assert result_events(memory.add("I run", user_id="u", dry_run=True)) == [("ADD", "Runs")]
+    assert result_texts(memory.get_all(user_id="u")) == ["I ski."]
+    assert len(memory.memory._store.message_log.messages(_scope("u"))) == 1
 
 
 def _scope(user: str) -> Any:
@@ -135,7 +135,7 @@ def _scope(user: str) -> Any:
 
 
 @on_a_file
-def test_usage_counts_calls_and_tokens(memory: Driven) -> None:
+def test_usage_counts_calls_and_tokens(memory: MemoryDriver) -> None:
     facts, operations = added("Skis")
     script(
         memory,
@@ -148,7 +148,7 @@ def test_usage_counts_calls_and_tokens(memory: Driven) -> None:
 
 
 @on_a_file
-def test_system_messages_and_tools_are_not_shown_to_extraction(memory: Driven) -> None:
+def test_system_messages_and_tools_are_not_shown_to_extraction(memory: MemoryDriver) -> None:
     chat = script(memory, {"facts": []})
     memory.add(
         [
@@ -165,7 +165,7 @@ def test_system_messages_and_tools_are_not_shown_to_extraction(memory: Driven) -
 
 
 @on_a_file
-def test_timestamp_is_the_day_prompts_call_today(memory: Driven) -> None:
+def test_timestamp_is_the_day_prompts_call_today(memory: MemoryDriver) -> None:
     chat = script(memory, *added("Met John on 2023-05-07"))
     memory.add("I met John yesterday", user_id="u", timestamp=datetime(2023, 5, 8, tzinfo=UTC))
     assert "2023-05-08" in chat.calls[0].messages[0]["content"]
@@ -173,7 +173,7 @@ def test_timestamp_is_the_day_prompts_call_today(memory: Driven) -> None:
 
 
 @on_a_file
-def test_an_agents_own_scope_uses_the_agent_prompt(memory: Driven) -> None:
+def test_an_agents_own_scope_uses_the_agent_prompt(memory: MemoryDriver) -> None:
     turn = [{"role": "user", "content": "Who are you?"}, {"role": "assistant", "content": "I answer in rhymes."}]
     systems = []
     for ids in ({"agent_id": "bot"}, {"user_id": "u"}, {"user_id": "u", "agent_id": "bot"}):
@@ -194,7 +194,7 @@ def test_custom_prompts_are_used(tmp_path: Path) -> None:
     assert "NEVER DELETE" in operations
 
 
-def test_facts_belong_to_the_one_who_spoke(memory: Driven) -> None:
+def test_facts_belong_to_the_one_who_spoke(memory: MemoryDriver) -> None:
     script(memory, *added("Skis"), *added("Swims"))
     one = memory.add([{"role": "user", "name": "Ann", "content": "I ski"}], user_id="u")
     two = memory.add([{"role": "user", "name": n, "content": "We swim"} for n in ("Ann", "Ben")], user_id="v")
@@ -202,7 +202,7 @@ def test_facts_belong_to_the_one_who_spoke(memory: Driven) -> None:
     assert "actor_id" not in two["results"][0]
 
 
-def test_procedural_memory_is_one_summary(memory: Driven) -> None:
+def test_procedural_memory_is_one_summary(memory: MemoryDriver) -> None:
     chat = script(memory, "1. Opened the page. 2. Found 3 offers.")
     turn = [
         {"role": "user", "content": "Find offers"},
@@ -210,14 +210,14 @@ def test_procedural_memory_is_one_summary(memory: Driven) -> None:
         {"role": "tool", "content": "3 offers"},
     ]
     result = memory.add(turn, agent_id="scout", memory_type="procedural_memory")
-    assert events(result) == [("ADD", "1. Opened the page. 2. Found 3 offers.")]
+    assert result_events(result) == [("ADD", "1. Opened the page. 2. Found 3 offers.")]
     assert [call.task for call in chat.calls] == ["procedural"]
     assert "3 offers" in chat.calls[0].messages[-1]["content"]
     assert memory.get_all(agent_id="scout")["results"][0]["memory_type"] == "procedural_memory"
 
 
 @on_a_file
-def test_procedural_memory_needs_a_model(memory: Driven) -> None:
+def test_procedural_memory_needs_a_model(memory: MemoryDriver) -> None:
     with pytest.raises(ConfigError, match="llm"):
         memory.add("x", agent_id="a", memory_type="procedural_memory")
     with pytest.raises(InputError, match="memory_type"):
@@ -248,19 +248,19 @@ def test_images_are_described_when_vision_is_on(tmp_path: Path) -> None:
         assert any("enable_vision" in entry["reason"] for entry in result["skipped"])
 
 
-def test_a_bad_reply_is_repaired_once_by_asking_again(memory: Driven) -> None:
+def test_a_bad_reply_is_repaired_once_by_asking_again(memory: MemoryDriver) -> None:
     chat = script(memory, "I found: Skis", {"facts": ["Skis"]}, *added("Skis")[1:])
     result = memory.add("I ski", user_id="u")
-    assert events(result) == [("ADD", "Skis")]
+    assert result_events(result) == [("ADD", "Skis")]
     assert [call.task for call in chat.calls] == ["facts", "repair", "operations"]
     assert result["usage"]["llm_calls"] == 3
     assert result["skipped"] == []
 
 
-def test_what_stays_unreadable_is_reported(memory: Driven) -> None:
+def test_what_stays_unreadable_is_reported(memory: MemoryDriver) -> None:
     script(memory, {"facts": ["Skis", 42]}, {"facts": [42]}, *added("Skis")[1:])
     result = memory.add("I ski", user_id="u")
-    assert events(result) == [("ADD", "Skis")]
+    assert result_events(result) == [("ADD", "Skis")]
     assert result["skipped"]
     assert all(entry["reason"] for entry in result["skipped"])
 
@@ -271,18 +271,18 @@ def test_or_raised_when_asked_for(tmp_path: Path) -> None:
             memory.add("I ski", user_id="u")
         assert "nonsense" in caught.value.raw
         assert memory.get_all(user_id="u")["results"] == []
-        assert memory._store.talk.messages(_scope("u")) == []
+        assert memory._store.message_log.messages(_scope("u")) == []
 
 
-def test_a_failing_model_writes_nothing(memory: Driven) -> None:
+def test_a_failing_model_writes_nothing(memory: MemoryDriver) -> None:
     memory.memory._chat = ScriptedChat(lambda task, messages: ModelError("down"))
     with pytest.raises(ModelError, match="down"):
         memory.add("I ski", user_id="u")
     assert memory.get_all(user_id="u")["results"] == []
-    assert memory.memory._store.talk.messages(_scope("u")) == []
+    assert memory.memory._store.message_log.messages(_scope("u")) == []
 
 
-def test_a_memory_changed_while_the_model_thought_is_weighed_again(memory: Driven) -> None:
+def test_a_memory_changed_while_the_model_thought_is_weighed_again(memory: MemoryDriver) -> None:
     """Another writer's update between reading and committing is not overwritten."""
     known = memory.add("Lives in Lisbon", user_id="u")["results"][0]["id"]
     seen: list[str] = []
@@ -297,7 +297,7 @@ def test_a_memory_changed_while_the_model_thought_is_weighed_again(memory: Drive
         return {"memory": [{"id": "0", "text": "Lives in Porto by the river", "event": "UPDATE"}]}
 
     memory.memory._chat = ScriptedChat(model)
-    assert events(memory.add("by the river", user_id="u")) == [("UPDATE", "Lives in Porto by the river")]
+    assert result_events(memory.add("by the river", user_id="u")) == [("UPDATE", "Lives in Porto by the river")]
     assert seen == ["Lives in Lisbon", "Lives in Porto"]
     assert [row["new_memory"] for row in memory.history(known)] == [
         "Lives in Lisbon",
@@ -309,7 +309,7 @@ def test_a_memory_changed_while_the_model_thought_is_weighed_again(memory: Drive
 # --- searching --------------------------------------------------------------------------------------------------------
 
 
-def test_search_finds_and_scores(memory: Driven) -> None:
+def test_search_finds_and_scores(memory: MemoryDriver) -> None:
     for text in ("I like green tea", "My bike is broken", "We fly to Rome in May"):
         memory.add(text, user_id="u", metadata={"words": len(text.split())})
     results = memory.search("green tea", user_id="u")["results"]
@@ -319,13 +319,13 @@ def test_search_finds_and_scores(memory: Driven) -> None:
     assert set(results[0]) >= {"id", "memory", "score", "hash", "metadata", "created_at", "updated_at", "user_id"}
     assert len(memory.search("green tea", user_id="u", limit=1)["results"]) == 1
     assert len(memory.search("green tea", user_id="u", top_k=2)["results"]) == 2
-    assert texts(memory.search("green tea", user_id="u", threshold=0.5)) == ["I like green tea"]
-    assert texts(memory.search("tea", user_id="u", filters={"words": {"lt": 4}})) == []
-    assert texts(memory.search("tea", filters={"user_id": "u", "words": {"gt": 5}})) == ["We fly to Rome in May"]
+    assert result_texts(memory.search("green tea", user_id="u", threshold=0.5)) == ["I like green tea"]
+    assert result_texts(memory.search("tea", user_id="u", filters={"words": {"lt": 4}})) == []
+    assert result_texts(memory.search("tea", filters={"user_id": "u", "words": {"gt": 5}})) == ["We fly to Rome in May"]
     assert "explanation" in memory.search("tea", user_id="u", explain=True)["results"][0]
 
 
-def test_the_same_question_gets_the_same_answer(memory: Driven) -> None:
+def test_the_same_question_gets_the_same_answer(memory: MemoryDriver) -> None:
     for index in range(20):
         memory.add(f"fact number {index}", user_id="u")
     first = memory.search("fact", user_id="u")
@@ -343,15 +343,15 @@ def test_a_reranker_orders_the_hits(tmp_path: Path, truth: dict[str, Any]) -> No
         for text in ("tea", "tea with milk", "tea with milk and sugar"):
             memory.add(text, user_id="u")
         # In this recipe it has the last word.
-        assert texts(memory.search("tea", user_id="u", recipe="mem0"))[0] == "tea with milk and sugar"
-        assert texts(memory.search("tea", user_id="u", recipe="mem0", rerank=False))[0] == "tea"
+        assert result_texts(memory.search("tea", user_id="u", recipe="mem0"))[0] == "tea with milk and sugar"
+        assert result_texts(memory.search("tea", user_id="u", recipe="mem0", rerank=False))[0] == "tea"
 
 
-def test_expired_memories_are_not_recalled(memory: Driven) -> None:
+def test_expired_memories_are_not_recalled(memory: MemoryDriver) -> None:
     memory.add("old tea offer", user_id="u", expiration_date="2020-01-01")
     memory.add("tea is good", user_id="u", expiration_date="2999-01-01")
-    assert texts(memory.search("tea", user_id="u", limit=1)) == ["tea is good"]
-    assert texts(memory.get_all(user_id="u")) == ["tea is good"]
+    assert result_texts(memory.search("tea", user_id="u", limit=1)) == ["tea is good"]
+    assert result_texts(memory.get_all(user_id="u")) == ["tea is good"]
     assert len(memory.get_all(user_id="u", show_expired=True)["results"]) == 2
 
 
@@ -374,43 +374,43 @@ def test_expired_memories_are_not_recalled(memory: Driven) -> None:
 )
 @on_a_file
 def test_a_search_that_makes_no_sense_says_why(
-    memory: Driven, query: Any, options: dict[str, Any], error: type[Exception]
+    memory: MemoryDriver, query: Any, options: dict[str, Any], error: type[Exception]
 ) -> None:
     memory.add("I like tea", user_id="u")
     with pytest.raises(error):
         memory.search(query, **options)
 
 
-def test_a_very_long_query_is_answered(memory: Driven) -> None:
+def test_a_very_long_query_is_answered(memory: MemoryDriver) -> None:
     memory.add("I like tea", user_id="u")
-    assert texts(memory.search("tea " * 25_000, user_id="u")) == ["I like tea"]
+    assert result_texts(memory.search("tea " * 25_000, user_id="u")) == ["I like tea"]
 
 
 # --- scopes -----------------------------------------------------------------------------------------------------------
 
 
-def test_users_never_see_one_another(memory: Driven) -> None:
+def test_users_never_see_one_another(memory: MemoryDriver) -> None:
     memory.add("The code is 1234", user_id="ann")
     memory.add("The code is 9999", user_id="ben")
     memory.add("The code is 5555", user_id="ann", metadata={"user_id": "ben"})
-    assert sorted(texts(memory.search("code", user_id="ben"))) == ["The code is 9999"]
+    assert sorted(result_texts(memory.search("code", user_id="ben"))) == ["The code is 9999"]
     assert len(memory.search("code", user_id="ann")["results"]) == 2
     assert memory.search("code", user_id="ben", filters={"metadata.user_id": "ben"})["results"] == []
 
 
-def test_an_id_left_out_does_not_restrict(memory: Driven) -> None:
+def test_an_id_left_out_does_not_restrict(memory: MemoryDriver) -> None:
     memory.add("tea at home", user_id="u", run_id="r1")
     memory.add("tea at work", user_id="u", agent_id="a", run_id="r2")
     assert len(memory.search("tea", user_id="u")["results"]) == 2
-    assert texts(memory.search("tea", user_id="u", run_id="r1")) == ["tea at home"]
-    assert texts(memory.search("tea", agent_id="a")) == ["tea at work"]
-    assert texts(memory.get_all(run_id="r2")) == ["tea at work"]
+    assert result_texts(memory.search("tea", user_id="u", run_id="r1")) == ["tea at home"]
+    assert result_texts(memory.search("tea", agent_id="a")) == ["tea at work"]
+    assert result_texts(memory.get_all(run_id="r2")) == ["tea at work"]
 
 
 # --- get, update, delete, history -------------------------------------------------------------------------------------
 
 
-def test_update_changes_text_vector_and_history(memory: Driven) -> None:
+def test_update_changes_text_vector_and_history(memory: MemoryDriver) -> None:
     (entry,) = memory.add("I live in Lisbon", user_id="u", metadata={"a": 1})["results"]
     assert memory.update(entry["id"], "I live in Porto", {"b": 2}) == {"message": "Memory updated successfully!"}
     now = memory.get(entry["id"])
@@ -423,7 +423,7 @@ def test_update_changes_text_vector_and_history(memory: Driven) -> None:
     assert len(memory.history(entry["id"])) == 2
 
 
-def test_update_to_what_another_memory_says_is_refused(memory: Driven) -> None:
+def test_update_to_what_another_memory_says_is_refused(memory: MemoryDriver) -> None:
     memory.add("I like tea", user_id="u")
     (other,) = memory.add("I like coffee", user_id="u")["results"]
     with pytest.raises(InputError, match="says this already"):
@@ -431,7 +431,7 @@ def test_update_to_what_another_memory_says_is_refused(memory: Driven) -> None:
     assert memory.get(other["id"])["memory"] == "I like coffee"
 
 
-def test_unknown_ids(memory: Driven) -> None:
+def test_unknown_ids(memory: MemoryDriver) -> None:
     assert memory.get("nope") is None
     assert memory.history("nope") == []
     with pytest.raises(NotFoundError, match="nope"):
@@ -443,13 +443,13 @@ def test_unknown_ids(memory: Driven) -> None:
             memory.get(bad)
 
 
-def test_delete_leaves_only_the_history(memory: Driven) -> None:
+def test_delete_leaves_only_the_history(memory: MemoryDriver) -> None:
     (entry,) = memory.add("The safe code is Xq77", user_id="u")["results"]
     memory.search("code", user_id="u")
     memory.delete(entry["id"])
     assert memory.get(entry["id"]) is None
     assert memory.search("code", user_id="u")["results"] == []
-    assert memory.memory._store.talk.messages(_scope("u")) == []
+    assert memory.memory._store.message_log.messages(_scope("u")) == []
     archive = memory.memory.store.archive
     held = [section.name for section in SECTIONS if "Xq77" in repr(archive.records(section, limit=100))]
     assert held == ["history"]
@@ -457,7 +457,7 @@ def test_delete_leaves_only_the_history(memory: Driven) -> None:
 
 
 @on_a_file
-def test_purging_leaves_no_byte(memory: Driven, tmp_path: Path) -> None:
+def test_purging_leaves_no_byte(memory: MemoryDriver, tmp_path: Path) -> None:
     for user in ("u", "v"):
         for index in range(50):
             memory.add(f"{user} keeps the Xq77 number {index} in the safe", user_id=user)
@@ -479,24 +479,24 @@ def _bytes(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
-def test_delete_all_needs_to_know_whose(memory: Driven) -> None:
+def test_delete_all_needs_to_know_whose(memory: MemoryDriver) -> None:
     memory.add("tea", user_id="u")
     memory.add("cake", user_id="v")
     with pytest.raises(ScopeError):
         memory.delete_all()
     memory.delete_all(user_id="u")
     assert memory.get_all(user_id="u")["results"] == []
-    assert texts(memory.get_all(user_id="v")) == ["cake"]
+    assert result_texts(memory.get_all(user_id="v")) == ["cake"]
 
 
-def test_reset_empties_everything(memory: Driven) -> None:
+def test_reset_empties_everything(memory: MemoryDriver) -> None:
     (entry,) = memory.add("tea", user_id="u")["results"]
     memory.search("tea", user_id="u")
     memory.reset()
     assert memory.get_all(user_id="u")["results"] == []
     assert memory.search("tea", user_id="u")["results"] == []
     assert memory.history(entry["id"]) == []
-    assert events(memory.add("tea", user_id="u")) == [("ADD", "tea")]
+    assert result_events(memory.add("tea", user_id="u")) == [("ADD", "tea")]
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
@@ -549,7 +549,7 @@ BAD_METADATA: list[Any] = [
 
 @pytest.mark.parametrize("ids", BAD_SCOPES, ids=repr)
 @on_a_file
-def test_bad_ids_are_refused(memory: Driven, ids: dict[str, Any]) -> None:
+def test_bad_ids_are_refused(memory: MemoryDriver, ids: dict[str, Any]) -> None:
     with pytest.raises(ScopeError):
         memory.add("x", **ids)
     _nothing_written(memory)
@@ -557,7 +557,7 @@ def test_bad_ids_are_refused(memory: Driven, ids: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("messages", BAD_MESSAGES, ids=repr)
 @on_a_file
-def test_bad_messages_are_refused_whole(memory: Driven, messages: Any) -> None:
+def test_bad_messages_are_refused_whole(memory: MemoryDriver, messages: Any) -> None:
     with pytest.raises(InputError):
         memory.add(messages, user_id="u")
     _nothing_written(memory)
@@ -565,7 +565,7 @@ def test_bad_messages_are_refused_whole(memory: Driven, messages: Any) -> None:
 
 @pytest.mark.parametrize("metadata", BAD_METADATA, ids=repr)
 @on_a_file
-def test_metadata_that_is_no_json_is_refused(memory: Driven, metadata: Any) -> None:
+def test_metadata_that_is_no_json_is_refused(memory: MemoryDriver, metadata: Any) -> None:
     with pytest.raises(InputError, match="metadata"):
         memory.add("x", user_id="u", metadata=metadata)
     _nothing_written(memory)
@@ -575,21 +575,21 @@ def test_metadata_that_is_no_json_is_refused(memory: Driven, metadata: Any) -> N
     "options", [{"timestamp": "soon"}, {"timestamp": True}, {"timestamp": 1e20}, {"expiration_date": "never"}], ids=repr
 )
 @on_a_file
-def test_times_that_are_none_are_refused(memory: Driven, options: dict[str, Any]) -> None:
+def test_times_that_are_none_are_refused(memory: MemoryDriver, options: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         memory.add("x", user_id="u", **options)
     _nothing_written(memory)
 
 
-def _nothing_written(memory: Driven) -> None:
-    assert memory.memory._store.find(None) == []
-    assert memory.memory._store.talk.messages(_scope("u")) == []
+def _nothing_written(memory: MemoryDriver) -> None:
+    assert memory.memory._store.list_memories(None) == []
+    assert memory.memory._store.message_log.messages(_scope("u")) == []
 
 
 @pytest.mark.parametrize(
     "text", ["a\0b", "🍣" * 1000, "مرحبا", "x" * 10_000_000, "Robert'); DROP TABLE memories;--"], ids=len
 )
-def test_unusual_texts_are_stored_exactly(memory: Driven, text: str) -> None:
+def test_unusual_texts_are_stored_exactly(memory: MemoryDriver, text: str) -> None:
     (entry,) = memory.add(text, user_id="u")["results"]
     assert memory.get(entry["id"])["memory"] == text
     assert memory.search(text[:1000], user_id="u")["results"][0]["id"] == entry["id"]
@@ -602,7 +602,7 @@ def test_memories_survive_reopening(tmp_path: Path, truth: dict[str, Any]) -> No
     with open_memory(tmp_path, config=truth) as memory:
         memory.add("I like tea", user_id="u")
     with open_memory(tmp_path, config=truth) as memory:
-        assert texts(memory.search("tea", user_id="u")) == ["I like tea"]
+        assert result_texts(memory.search("tea", user_id="u")) == ["I like tea"]
 
 
 def test_a_closed_memory_says_so_and_closes_twice(tmp_path: Path, truth: dict[str, Any]) -> None:
@@ -620,9 +620,9 @@ def test_another_embedder_is_refused_until_rebuilt(tmp_path: Path, truth: dict[s
         for act in (lambda: other.search("tea", user_id="u"), lambda: other.add("cake", user_id="u")):
             with pytest.raises(ConfigError, match="rebuild"):
                 act()
-        assert texts(other.get_all(user_id="u")) == ["I like tea"]
+        assert result_texts(other.get_all(user_id="u")) == ["I like tea"]
         assert other.rebuild() == 1
-        assert texts(other.search("tea", user_id="u")) == ["I like tea"]
+        assert result_texts(other.search("tea", user_id="u")) == ["I like tea"]
     with open_memory(tmp_path, config=truth) as old, pytest.raises(ConfigError, match="rebuild"):
         old.search("tea", user_id="u")
 
@@ -630,7 +630,7 @@ def test_another_embedder_is_refused_until_rebuilt(tmp_path: Path, truth: dict[s
 def test_version_one_returns_bare_lists(tmp_path: Path) -> None:
     with open_memory(tmp_path, config={"version": "v1.0"}) as memory:
         with pytest.warns(DeprecationWarning, match=r"v1\.1") as warned:
-            assert events({"results": memory.add("tea", user_id="u")}) == [("ADD", "tea")]
+            assert result_events({"results": memory.add("tea", user_id="u")}) == [("ADD", "tea")]
         assert warned[0].filename == __file__, "Python shows a deprecation only where it is attributed to the caller"
         with pytest.warns(DeprecationWarning, match="bare list"):
             assert isinstance(memory.search("tea", user_id="u"), list)
@@ -642,7 +642,7 @@ def test_async_memory_has_the_same_verbs(tmp_path: Path, truth: dict[str, Any]) 
     async def main() -> None:
         async with AsyncMemory({"path": str(tmp_path), **truth}, embedder=HashEmbedder()) as memory:
             (entry,) = (await memory.add("I like tea", user_id="u"))["results"]
-            assert texts(await memory.search("tea", user_id="u")) == ["I like tea"]
+            assert result_texts(await memory.search("tea", user_id="u")) == ["I like tea"]
             await memory.update(entry["id"], "I like green tea")
             assert len(await memory.history(entry["id"])) == 2
             await memory.delete(entry["id"])
@@ -681,7 +681,7 @@ def test_on_step_sees_what_happens(tmp_path: Path) -> None:
     ]
 
 
-def test_a_question_that_names_a_speaker_finds_what_they_said(memory: Driven) -> None:
+def test_a_question_that_names_a_speaker_finds_what_they_said(memory: MemoryDriver) -> None:
     memory.add(
         [
             {"role": "user", "name": "Ann", "content": "I bought a kayak."},
@@ -689,23 +689,23 @@ def test_a_question_that_names_a_speaker_finds_what_they_said(memory: Driven) ->
         ],
         user_id="u",
     )
-    assert texts(memory.search("What has Ben bought?", user_id="u", limit=1)) == ["I bought a canoe."]
+    assert result_texts(memory.search("What has Ben bought?", user_id="u", limit=1)) == ["I bought a canoe."]
     found = memory.get_all(user_id="u")["results"][1]
     memory.update(found["id"], "I sold a raft.")
-    assert texts(memory.search("What has Ben got?", user_id="u", limit=1)) == ["I sold a raft."]
+    assert result_texts(memory.search("What has Ben got?", user_id="u", limit=1)) == ["I sold a raft."]
     assert memory.rebuild() == 2
-    assert texts(memory.search("What has Ben got?", user_id="u", limit=1)) == ["I sold a raft."]
+    assert result_texts(memory.search("What has Ben got?", user_id="u", limit=1)) == ["I sold a raft."]
 
 
-def test_deleting_a_memory_takes_along_every_message_that_said_it(memory: Driven) -> None:
+def test_deleting_a_memory_takes_along_every_message_that_said_it(memory: MemoryDriver) -> None:
     """Also one that came later, and added nothing to what was known."""
     (entry,) = memory.add("The code is Xq77", user_id="u")["results"]
     memory.add([{"role": "user", "content": text} for text in ("the code is Xq77!", "I ski")], user_id="u")
     memory.delete(entry["id"])
-    assert [message.content for message in memory.memory._store.talk.messages(_scope("u"))] == ["I ski"]
+    assert [message.content for message in memory.memory._store.message_log.messages(_scope("u"))] == ["I ski"]
 
 
-def test_a_memory_deleted_while_the_model_thought_is_not_brought_back(memory: Driven) -> None:
+def test_a_memory_deleted_while_the_model_thought_is_not_brought_back(memory: MemoryDriver) -> None:
     known = memory.add("Likes tea", user_id="u")["results"][0]["id"]
 
     def model(task: str, messages: Any) -> Any:
@@ -739,8 +739,8 @@ def test_a_memory_deleted_while_the_model_thought_is_not_brought_back(memory: Dr
         ("re-sign", "resign"),
     ],
 )
-def test_different_facts_stay_different(memory: Driven, one: str, other: str) -> None:
-    assert [events(memory.add(text, user_id="u")) for text in (one, other)] == [[("ADD", one)], [("ADD", other)]]
+def test_different_facts_stay_different(memory: MemoryDriver, one: str, other: str) -> None:
+    assert [result_events(memory.add(text, user_id="u")) for text in (one, other)] == [[("ADD", one)], [("ADD", other)]]
 
 
 @pytest.mark.parametrize(
@@ -755,18 +755,18 @@ def test_different_facts_stay_different(memory: Driven, one: str, other: str) ->
         ("ΣΊΣΥΦΟΣ", "σίσυφος"),
     ],
 )
-def test_case_spacing_and_punctuation_make_no_difference(memory: Driven, one: str, other: str) -> None:
-    assert [events(memory.add(text, user_id="u")) for text in (one, other)] == [[("ADD", one)], [("NONE", one)]]
+def test_case_spacing_and_punctuation_make_no_difference(memory: MemoryDriver, one: str, other: str) -> None:
+    assert [result_events(memory.add(text, user_id="u")) for text in (one, other)] == [[("ADD", one)], [("NONE", one)]]
 
 
-def test_what_expired_can_be_remembered_again(memory: Driven) -> None:
+def test_what_expired_can_be_remembered_again(memory: MemoryDriver) -> None:
     memory.add("On a diet", user_id="u", expiration_date="2020-01-01")
-    assert texts(memory.get_all(user_id="u")) == []
-    assert events(memory.add("on a diet!", user_id="u")) == [("UPDATE", "On a diet")]
-    assert texts(memory.search("diet", user_id="u")) == ["On a diet"]
+    assert result_texts(memory.get_all(user_id="u")) == []
+    assert result_events(memory.add("on a diet!", user_id="u")) == [("UPDATE", "On a diet")]
+    assert result_texts(memory.search("diet", user_id="u")) == ["On a diet"]
 
 
-def test_an_agents_conversation_neither_sees_nor_changes_a_users_memory(memory: Driven) -> None:
+def test_an_agents_conversation_neither_sees_nor_changes_a_users_memory(memory: MemoryDriver) -> None:
     secret = memory.add("Has a diagnosis", user_id="alice", agent_id="bot")["results"][0]["id"]
     chat = script(memory, {"facts": ["Has a new version"]}, *added("Has a new version")[1:])
     memory.add("I have a new version", agent_id="bot")
@@ -774,48 +774,48 @@ def test_an_agents_conversation_neither_sees_nor_changes_a_users_memory(memory: 
     assert memory.get(secret)["memory"] == "Has a diagnosis"
 
 
-def test_a_message_the_model_found_nothing_new_in_goes_with_the_memory_it_repeats(memory: Driven) -> None:
+def test_a_message_the_model_found_nothing_new_in_goes_with_the_memory_it_repeats(memory: MemoryDriver) -> None:
     (entry,) = memory.add("Name is John", user_id="u")["results"]
     script(memory, {"facts": ["Name is John"]}, {"memory": [{"id": "0", "text": "Name is John", "event": "NONE"}]})
     memory.add("As I said, my name is John", user_id="u")
     memory.delete(entry["id"], purge=True)
-    assert memory.memory._store.talk.messages(_scope("u")) == []
+    assert memory.memory._store.message_log.messages(_scope("u")) == []
 
 
 @on_a_file
-def test_deleted_text_does_not_wait_in_the_log(memory: Driven, tmp_path: Path) -> None:
+def test_deleted_text_does_not_wait_in_the_log(memory: MemoryDriver, tmp_path: Path) -> None:
     script(memory, *added("Loves pizza"))
     memory.add("my card is 4111-SECRETX and I love pizza", user_id="u")
     memory.delete_all(user_id="u")
     assert b"SECRETX" not in _bytes(tmp_path)
 
 
-def test_facts_are_of_the_time_of_the_last_message(memory: Driven) -> None:
+def test_facts_are_of_the_time_of_the_last_message(memory: MemoryDriver) -> None:
     chat = script(memory, *added("Meets Tom on 2019-05-06"))
     memory.add([{"role": "user", "content": "I meet Tom tomorrow", "timestamp": "2019-05-05"}], user_id="u")
     assert "2019-05-05" in chat.calls[0].messages[0]["content"]
     assert memory.get_all(user_id="u")["results"][0]["created_at"] == "2019-05-05T00:00:00+00:00"
 
 
-def test_memories_are_listed_and_filtered_by_when_they_were_made(memory: Driven) -> None:
+def test_memories_are_listed_and_filtered_by_when_they_were_made(memory: MemoryDriver) -> None:
     for year, offset in ((2030, "Z"), (1938, "+09:00"), (1960, "-05:00")):
         memory.add(f"in {year}", user_id="u", timestamp=f"{year}-01-01T05:00:00{offset}")
-    assert texts(memory.get_all(user_id="u")) == ["in 1938", "in 1960", "in 2030"]
-    assert texts(memory.get_all(user_id="u", limit=1)) == ["in 1938"]
-    assert texts(memory.get_all(user_id="u", filters={"created_at": "1938-01-01T05:00:00+09:00"})) == ["in 1938"]
-    assert texts(memory.get_all(user_id="u", filters={"created_at": {"lt": "1938-01-01"}})) == ["in 1938"]
+    assert result_texts(memory.get_all(user_id="u")) == ["in 1938", "in 1960", "in 2030"]
+    assert result_texts(memory.get_all(user_id="u", limit=1)) == ["in 1938"]
+    assert result_texts(memory.get_all(user_id="u", filters={"created_at": "1938-01-01T05:00:00+09:00"})) == ["in 1938"]
+    assert result_texts(memory.get_all(user_id="u", filters={"created_at": {"lt": "1938-01-01"}})) == ["in 1938"]
 
 
 @pytest.mark.parametrize("threshold", ["x", 5, -0.1, True])
 @on_a_file
-def test_a_threshold_is_a_score(memory: Driven, threshold: Any) -> None:
+def test_a_threshold_is_a_score(memory: MemoryDriver, threshold: Any) -> None:
     with pytest.raises(InputError, match="threshold"):
         memory.search("tea", user_id="u", threshold=threshold)
 
 
 @pytest.mark.parametrize("metadata", [{"s": "a\0b"}, {"n": 2**63}, {"deep": [{"n": -(2**70)}]}], ids=repr)
 @on_a_file
-def test_metadata_no_database_takes_is_refused(memory: Driven, metadata: Any) -> None:
+def test_metadata_no_database_takes_is_refused(memory: MemoryDriver, metadata: Any) -> None:
     with pytest.raises(InputError, match="metadata"):
         memory.add("x", user_id="u", metadata=metadata)
 
@@ -831,7 +831,7 @@ def test_the_first_call_leaves_the_event_loop_free_and_asks_no_idle_embedder(
     with open_memory(tmp_path, config=truth) as memory:
         memory.add("tea, again", user_id="u")
     with open_memory(tmp_path, embedder=Shy(), config=truth) as memory:
-        assert events(asyncio.run(memory.aadd("TEA, again!", user_id="u"))) == [("NONE", "tea, again")]
+        assert result_events(asyncio.run(memory.aadd("TEA, again!", user_id="u"))) == [("NONE", "tea, again")]
 
 
 def test_help_shows_what_a_verb_returns() -> None:

@@ -6,11 +6,11 @@ import pytest
 
 from mem0_core.graph_replies import Refinement
 from mem0_core.likeness import is_same_name
-from mem0_core.pipelines.merge import Surroundings, join, merge, supported
+from mem0_core.pipelines.merge import KnownGraph, attach_evidence, build_relation, merge_relations
 from mem0_core.records import (
-    Change,
     Entity,
     Event,
+    MemoryChange,
     MemoryItem,
     Node,
     Relation,
@@ -28,13 +28,13 @@ def node(row: int, name: str) -> Node:
     return Node(row, Entity(name), ALICE)
 
 
-def knowing(nodes: dict[str, Node], *relations: Relation) -> Surroundings:
+def knowing(nodes: dict[str, Node], *relations: Relation) -> KnownGraph:
     """What the graph holds: the node found for each name, and relations."""
-    return Surroundings({entity_key(name): found for name, found in nodes.items()}, relations, {})
+    return KnownGraph({entity_key(name): found for name, found in nodes.items()}, relations, {})
 
 
 def held(row: int, *triplet: str) -> Relation:
-    return Relation(row, Triplet(*triplet), ALICE, AT, source=1, destination=2)
+    return Relation(row, Triplet(*triplet), ALICE, AT, source_node=1, destination_node=2)
 
 
 def planned(changes: tuple[RelationChange, ...]) -> list[str]:
@@ -42,12 +42,12 @@ def planned(changes: tuple[RelationChange, ...]) -> list[str]:
 
 
 def merged(
-    known: Surroundings,
+    known: KnownGraph,
     new: list[Triplet],
     outdated: tuple[Triplet, ...] = (),
     refined: tuple[Refinement, ...] = (),
 ) -> tuple[RelationChange, ...]:
-    return merge(new, outdated, refined, known, types={entity_key("bob"): "person"}, messages=[0])
+    return merge_relations(new, outdated, refined, known, types={entity_key("bob"): "person"}, messages=[0])
 
 
 @pytest.mark.parametrize(
@@ -62,8 +62,8 @@ def merged(
 )
 def test_the_four_branches(found: dict[str, Node], rows: tuple[int | None, int | None], names: str) -> None:
     """Seed 002: a node that is found keeps its name, one that is not is made."""
-    change = join(Triplet("alice", "knows", "bob"), knowing(found).nodes)
-    assert (change.source, change.destination) == rows
+    change = build_relation(Triplet("alice", "knows", "bob"), knowing(found).nodes)
+    assert (change.source_node, change.destination_node) == rows
     assert str(change.triplet) == names
 
 
@@ -71,15 +71,15 @@ def test_a_relation_never_joins_a_node_to_itself() -> None:
     """Both names are near one node: the one that is called so has it."""
     stanford = node(1, "Stanford University")
     known = knowing({"Stanford": stanford, "Stanford University": stanford})
-    change = join(Triplet("Stanford", "is_part_of", "Stanford University"), known.nodes)
-    assert (change.source, change.destination) == (None, 1)
-    change = join(Triplet("Stanford University", "has_part", "Stanford"), known.nodes)
-    assert (change.source, change.destination) == (1, None)
+    change = build_relation(Triplet("Stanford", "is_part_of", "Stanford University"), known.nodes)
+    assert (change.source_node, change.destination_node) == (None, 1)
+    change = build_relation(Triplet("Stanford University", "has_part", "Stanford"), known.nodes)
+    assert (change.source_node, change.destination_node) == (1, None)
 
 
 def test_types_and_messages_come_along() -> None:
     (change,) = merged(knowing({}), [Triplet("alice", "knows", "bob")])
-    assert (change.types, change.messages) == (("", "person"), (0,))
+    assert (change.types, change.message_indexes) == (("", "person"), (0,))
 
 
 def test_what_is_outdated_ends_and_what_is_restated_does_not() -> None:
@@ -94,7 +94,7 @@ def test_what_is_outdated_ends_and_what_is_restated_does_not() -> None:
         ),
     )
     assert planned(changes) == ["DELETE alice -- likes -- milk", "ADD ALICE -- likes -- Tea"]
-    assert changes[0].relation == 8
+    assert changes[0].relation_row == 8
 
 
 def test_what_is_refined_is_replaced_and_points_back() -> None:
@@ -107,7 +107,7 @@ def test_what_is_refined_is_replaced_and_points_back() -> None:
         "ADD alice -- works_as_professor_at -- MIT",
         "ADD alice -- likes -- MIT",
     ]
-    assert (changes[1].relation, changes[1].source, changes[1].destination) == (7, 1, 2)
+    assert (changes[1].relation_row, changes[1].source_node, changes[1].destination_node) == (7, 1, 2)
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_names_that_are_near_and_yet_contrast_are_two(name: str, other: str, one
     assert is_same_name(other, name, 0.85) is one
 
 
-def change(event: Event, text: str, *sources: int) -> Change:
-    return Change(event, MemoryItem("id", text, ALICE, "", AT), sources=sources)
+def change(event: Event, text: str, *sources: int) -> MemoryChange:
+    return MemoryChange(event, MemoryItem("id", text, ALICE, "", AT), message_indexes=sources)
 
 
 @pytest.mark.parametrize(
@@ -146,6 +146,10 @@ def change(event: Event, text: str, *sources: int) -> Change:
         ([], ()),
     ],
 )
-def test_evidence_is_what_was_learnt_with_it_and_names_it(changes: list[Change], memories: tuple[int, ...]) -> None:
-    (relation,) = supported([RelationChange(Event.ADD, Triplet("alice", "likes", "tea"), messages=(0,))], changes)
-    assert relation.memories == memories
+def test_evidence_is_what_was_learnt_with_it_and_names_it(
+    changes: list[MemoryChange], memories: tuple[int, ...]
+) -> None:
+    (relation,) = attach_evidence(
+        [RelationChange(Event.ADD, Triplet("alice", "likes", "tea"), message_indexes=(0,))], changes
+    )
+    assert relation.change_indexes == memories

@@ -17,7 +17,7 @@ import pytest
 
 from mem0_core import Memory, Scope, StoreError
 from mem0_core.archive import SECTIONS, Archive
-from mem0_core.migration import compare, digests, migrate, opened
+from mem0_core.migration import compute_digests, describe_differences, migrate, open_archive
 from mem0_core.ports import Lease, MemoryStore, Summary
 from mem0_core.records import Message
 from mem0_core.stores.sqlite import SQLiteStore
@@ -47,15 +47,17 @@ def live(folder: Path, **parts: Any) -> None:
         if hasattr(store, "merges"):
             memory.merge("entities", names=["Porto", "Berlin"], user_id="ana", dry_run=False)
         lease = put_off(store)
-        store.summarise(ANA, Summary("They talked about bees.", 3, LATER), lease)
-        store.jobs.put(Scope("ben"), "remember", at=LATER, messages=[Message("user", "Wait for me.")], options={"a": 1})
+        store.save_summary(ANA, Summary("They talked about bees.", 3, LATER), lease)
+        store.jobs.enqueue(
+            Scope("ben"), "remember", at=LATER, messages=[Message("user", "Wait for me.")], options={"a": 1}
+        )
         parked = store.jobs.lease("w", seconds=60)
-        store.jobs.release(Lease("w", (parked[0].row,)), error="down", retry_in=None)
-        store.jobs.put(Scope("cleo"), "remember", at=LATER, messages=[Message("user", "Me too.", name="Cleo")])
+        store.jobs.release_failed(Lease("w", (parked[0].row,)), error="down", retry_in=None)
+        store.jobs.enqueue(Scope("cleo"), "remember", at=LATER, messages=[Message("user", "Me too.", name="Cleo")])
 
 
 def put_off(store: Any) -> Any:
-    store.jobs.put(ANA, "summary", at=LATER)
+    store.jobs.enqueue(ANA, "summary", at=LATER)
     (job,) = store.jobs.lease("w", seconds=60)
     return Lease("w", (job.row,))
 
@@ -70,7 +72,7 @@ def seen(memory: Memory, *, exactly: bool = False) -> Any:
             "search": memory.search("Where do I live with my bees?", **ids),
             "then": memory.search("Where do I live?", as_of="2026-01-15", **ids),
             "merges": memory.merges(**ids) if hasattr(memory.store, "merges") else [],
-            "relations": memory.relations(ended=True, **ids),
+            "relations": memory.relations(include_ended=True, **ids),
             "context": memory.context("bees", **ids),
             "history": [memory.history(entry["id"]) for entry in memory.get_all(**ids)["results"]],
             "pending": memory.pending(**ids),
@@ -139,13 +141,13 @@ def memory_at(place: str | Path, tmp_path: Path) -> Iterator[Memory]:
 
 @contextlib.contextmanager
 def both(source: str | Path, target: str | Path) -> Iterator[tuple[Archive, Archive]]:
-    with opened(str(source)) as one, opened(str(target), make=True) as other:
+    with open_archive(str(source)) as one, open_archive(str(target), create=True) as other:
         yield one, other
 
 
 def test_the_store_of_these_tests_has_something_of_everything(source: Path) -> None:
-    with opened(str(source)) as archive:
-        held = digests(archive)
+    with open_archive(str(source)) as archive:
+        held = compute_digests(archive)
     assert [name for name, digest in held.items() if not digest.count] == []
 
 
@@ -156,8 +158,8 @@ def test_everything_comes_over_and_is_seen_as_before(tmp_path: Path, source: Pat
     with both(source, place) as (one, other):
         done = migrate(one, other, chunk=chunk)
         assert done.loaded == {name: digest.count for name, digest in done.digests.items() if name != "vectors"}
-        assert compare(digests(one, chunk=4), digests(other, chunk=7)) == []
-        assert one.label().identity != other.label().identity
+        assert describe_differences(compute_digests(one, chunk=4), compute_digests(other, chunk=7)) == []
+        assert one.store_metadata().identity != other.store_metadata().identity
     with memory_at(place, tmp_path) as memory:
         assert seen(memory) == before
         assert memory.add("Imported again.", user_id="ana")["results"][0]["event"] == "ADD"
@@ -175,7 +177,7 @@ def test_there_and_back_again(tmp_path: Path, source: Path, postgres_server_url:
     with both(there, tmp_path / "back") as (one, other):
         migrate(one, other, chunk=30)
     with both(source, tmp_path / "back") as (one, other):
-        assert compare(digests(one), digests(other)) == []
+        assert describe_differences(compute_digests(one), compute_digests(other)) == []
     with memory_at(tmp_path / "back", tmp_path) as memory:
         assert seen(memory, exactly=True) == before
 
@@ -194,17 +196,17 @@ def test_a_store_that_lived_in_postgresql_moves_into_a_file(tmp_path: Path, post
 
 def test_numbers_of_what_is_gone_are_not_given_again(tmp_path: Path, source: Path, place: str) -> None:
     with both(source, place) as (one, other):
-        given = dict(one.label().given)
+        given = dict(one.store_metadata().max_row_numbers)
         migrate(one, other)
-        assert all(other.label().given[name] >= last for name, last in given.items())
-        assert other.label().seq >= one.label().seq
+        assert all(other.store_metadata().max_row_numbers[name] >= last for name, last in given.items())
+        assert other.store_metadata().seq >= one.store_metadata().seq
     with memory_at(place, tmp_path) as memory:
         new = memory.store.get(memory.add("I own a boat.", user_id="ben")["results"][0]["id"])
         assert new is not None
         assert new.row is not None
         assert new.row > given["memories"]
-        with opened(str(source)) as one:
-            assert new.seq > one.label().seq
+        with open_archive(str(source)) as one:
+            assert new.seq > one.store_metadata().seq
 
 
 def test_jobs_are_done_once_and_after_the_move(tmp_path: Path, source: Path) -> None:
@@ -213,7 +215,7 @@ def test_jobs_are_done_once_and_after_the_move(tmp_path: Path, source: Path) -> 
     with both(source, tmp_path / "two") as (one, other):
         migrate(one, other)
     with pytest.raises(StoreError, match="migrated"):
-        first.jobs.done(Lease("old", tuple(job.row for job in leased)))
+        first.jobs.mark_done(Lease("old", tuple(job.row for job in leased)))
     first.close()
     with open_memory(tmp_path / "two") as memory:
         assert memory.flush(timeout=20)
@@ -247,23 +249,23 @@ def test_nothing_is_written_to_the_source_from_the_beginning_on(
     with memory_at(place, tmp_path) as elsewhere:  # opened before it is migrated on
         id = elsewhere.get_all(user_id="ana")["results"][0]["id"]
         with both(place, tmp_path / "three") as (one, other):
-            before = digests(one)
+            before = compute_digests(one)
 
             def write(section: str, count: int) -> None:
                 with pytest.raises(StoreError, match="migrate"):
                     WRITES[verb](elsewhere, id)
 
-            migrate(one, other, chunk=100, watch=write)
+            migrate(one, other, chunk=100, on_progress=write)
             write("", 0)
-            assert digests(one) == before
-            one.thaw()
+            assert compute_digests(one) == before
+            one.unfreeze()
             WRITES[verb](elsewhere, id)
 
 
 def test_it_can_be_released_at_the_end(tmp_path: Path, source: Path) -> None:
     with both(source, tmp_path / "two") as (one, other):
         migrate(one, other, release=True)
-        assert one.seal() is None
+        assert one.freeze_token() is None
         assert migrate(one, other, release=True).already, "a second time does nothing"
     with open_memory(source) as memory:
         assert memory.add("I write.", user_id="ana")["results"]
@@ -302,7 +304,7 @@ def test_one_that_is_killed_again_and_again_goes_on_and_comes_to_its_end(source:
     assert done == "done, resumed: True\n"
     assert killed > 2
     with both(source, place) as (one, other):
-        assert compare(digests(one), digests(other)) == []
+        assert describe_differences(compute_digests(one), compute_digests(other)) == []
 
 
 def start(source: Path, target: str) -> subprocess.Popen[str]:
@@ -317,11 +319,11 @@ class Stopped(Exception):
 
 
 def stop_at(name: str) -> Callable[[str, int], None]:
-    def watch(section: str, count: int) -> None:
+    def on_progress(section: str, count: int) -> None:
         if section == name:
             raise Stopped
 
-    return watch
+    return on_progress
 
 
 @pytest.mark.parametrize(
@@ -332,9 +334,9 @@ def stop_at(name: str) -> Callable[[str, int], None]:
 def test_it_goes_on_from_wherever_it_stopped(source: Path, place: str, section: str) -> None:
     with both(source, place) as (one, other):
         with pytest.raises(Stopped):
-            migrate(one, other, chunk=2, watch=stop_at(section))
+            migrate(one, other, chunk=2, on_progress=stop_at(section))
         loaded: list[str] = []
-        done = migrate(one, other, chunk=2, watch=lambda name, count: loaded.append(name))
+        done = migrate(one, other, chunk=2, on_progress=lambda name, count: loaded.append(name))
         assert done.resumed
         names = [one.name for one in SECTIONS]
         begun = names.index(section) if section in names else len(names)
@@ -344,8 +346,8 @@ def test_it_goes_on_from_wherever_it_stopped(source: Path, place: str, section: 
 def test_a_source_that_was_released_in_between_is_not_mixed_in(tmp_path: Path, source: Path) -> None:
     with both(source, tmp_path / "two") as (one, other):
         with pytest.raises(Stopped):
-            migrate(one, other, watch=stop_at("nodes"))
-        one.thaw()
+            migrate(one, other, on_progress=stop_at("nodes"))
+        one.unfreeze()
         with pytest.raises(StoreError, match="released"):
             migrate(one, other)
 
@@ -359,22 +361,22 @@ def test_a_target_with_something_in_it_is_refused_and_the_source_stays_free(
     with memory_at(place, tmp_path) as memory:
         memory.add("I was here first.", user_id="zed")
     with both(source, place) as (one, other):
-        before = digests(other)
+        before = compute_digests(other)
         with pytest.raises(StoreError, match="not empty"):
             migrate(one, other)
-        assert digests(other) == before
-        assert one.seal() is None
+        assert compute_digests(other) == before
+        assert one.freeze_token() is None
 
 
 def test_half_of_another_migration_is_refused_as_target_and_as_source(tmp_path: Path, source: Path) -> None:
     live(tmp_path / "three")
     with both(source, tmp_path / "two") as (one, other):
         with pytest.raises(Stopped):
-            migrate(one, other, watch=stop_at("nodes"))
-        with opened(str(tmp_path / "three")) as foreign, pytest.raises(StoreError, match="another store"):
+            migrate(one, other, on_progress=stop_at("nodes"))
+        with open_archive(str(tmp_path / "three")) as foreign, pytest.raises(StoreError, match="another store"):
             migrate(foreign, other)
         with (
-            opened(str(tmp_path / "four"), make=True) as empty,
+            open_archive(str(tmp_path / "four"), create=True) as empty,
             pytest.raises(StoreError, match="half filled"),
         ):
             migrate(other, empty)
@@ -386,7 +388,7 @@ def test_a_store_is_not_migrated_to_itself(source: Path) -> None:
 
 
 def test_a_source_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="no store"), opened(str(tmp_path / "nowhere")):
+    with pytest.raises(StoreError, match="no store"), open_archive(str(tmp_path / "nowhere")):
         pass
     assert not (tmp_path / "nowhere").exists()
 
@@ -434,7 +436,7 @@ def test_what_was_copied_wrongly_is_found_and_the_target_does_not_serve(source: 
 
     differs = pytest.raises(StoreError, match=f"differs from the source in .*{what}")
     with both(source, place) as (one, other), differs:
-        migrate(one, other, watch=damage)
+        migrate(one, other, on_progress=damage)
     with pytest.raises(StoreError, match="not come to its end"):
         store_at(place)
 

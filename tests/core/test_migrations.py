@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 
 from mem0_core import Memory, Scope
-from mem0_core.stores.schema import MIGRATIONS
+from mem0_core.stores.schema import SCHEMA_VERSIONS
 from mem0_core.stores.sqlite import SQLiteStore
 from mem0_core.testing import HashEmbedder
-from tests.support import texts
+from tests.support import result_texts
 
 
 def written_at(step: int, file: Path) -> None:
     """A file as it was after so many steps, with one memory in it that was updated once."""
     with sqlite3.connect(file) as db:
-        for script in MIGRATIONS[:step]:
+        for script in SCHEMA_VERSIONS[:step]:
             db.executescript(script)
         db.execute(f"PRAGMA user_version = {step}")
         rows = [
@@ -37,15 +37,15 @@ def written_at(step: int, file: Path) -> None:
         db.execute("INSERT INTO meta VALUES ('space', ?)", (f'["{embedder.name}", {embedder.dims}]',))
 
 
-@pytest.mark.parametrize("step", range(1, len(MIGRATIONS)))
+@pytest.mark.parametrize("step", range(1, len(SCHEMA_VERSIONS)))
 def test_a_file_of_an_earlier_version_opens_whole(tmp_path: Path, step: int) -> None:
     file = tmp_path / "memory.db"
     written_at(step, file)
     with Memory({"path": str(tmp_path)}, embedder=HashEmbedder()) as memory:
         assert [row["new_memory"] for row in memory.history("m")] == ["Lives in Rome", "Lives in Oslo"]
         known = ["Lives in Oslo"]
-        assert texts(memory.get_all(user_id="u")) == known
-        assert texts(memory.search("lives in", user_id="u")) == known
+        assert result_texts(memory.get_all(user_id="u")) == known
+        assert result_texts(memory.search("lives in", user_id="u")) == known
         memory.add("I live in Porto.", user_id="u")
         assert [relation["destination"] for relation in memory.relations(user_id="u")] == ["Porto"]
 

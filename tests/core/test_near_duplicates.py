@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mem0_core.models.onnx import OnnxEmbedder
-from mem0_core.near_duplicates import SIMILAR, restatements, restates
+from mem0_core.near_duplicates import MIN_DUPLICATE_COSINE, find_restatements, restates
 
 SAME = [
     ("I love hiking in the mountains.", "I really love hiking in the mountains!"),
@@ -256,7 +256,7 @@ def left_out(embedder: OnnxEmbedder, pairs: list[tuple[str, str]]) -> list[tuple
     return [
         (older, newer)
         for (older, newer), cosine in zip(pairs, cosines(embedder, pairs), strict=True)
-        if restates(newer, older) and cosine >= SIMILAR
+        if restates(newer, older) and cosine >= MIN_DUPLICATE_COSINE
     ]
 
 
@@ -337,7 +337,7 @@ def test_many_are_compared_as_two_are(texts: list[str]) -> None:
     pairs = {
         (new, old) for old, new in itertools.combinations(range(len(texts)), 2) if restates(texts[new], texts[old])
     }
-    found = restatements(texts)
+    found = find_restatements(texts)
     assert {(new, old) for new, old, _ in found} == pairs
     assert len(found) == len(pairs)
     assert all(same == restates(texts[old], texts[new]) for new, old, same in found)

@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-from mem0_core.contracts import ALICE, AT, BOB, LATER, SPACE, adds_of, unit_vectors
+from mem0_core.contracts import ALICE, AT, BOB, LATER, SPACE, make_relation_changes, unit_vectors
 from mem0_core.errors import ConfigError, MissingExtra, StoreError
-from mem0_core.ports import GraphChanges, GraphTruth, Position
+from mem0_core.ports import ChangePosition, GraphChanges, GraphStore
 from mem0_core.records import Event, RelationChange, Triplet, new_id
 from mem0_core.stores import cypher
 from mem0_core.stores.neo4j import Neo4jGraph
@@ -51,7 +51,7 @@ def make_graph(store: SQLiteStore, store_id: str, neo4j_server_url: str) -> Iter
     """Graphs of `store` under one id, as several processes would have them."""
     made = []
 
-    def make(truth: GraphTruth = store.graph, **options: Any) -> Neo4jGraph:
+    def make(truth: GraphStore = store.graph, **options: Any) -> Neo4jGraph:
         made.append(Neo4jGraph(truth, **{"store_id": store_id, "url": neo4j_server_url, **options}))
         return made[-1]
 
@@ -71,18 +71,18 @@ def ask(neo4j_server_url: str) -> Iterator[Ask]:
 
 def add(store: SQLiteStore, number: int) -> Triplet:
     triplet = Triplet("alice", f"did_{number}", f"thing {number}")
-    store.commit((), relations=adds_of(triplet, seed=number), scope=ALICE, at=AT, space=SPACE)
+    store.commit((), relations=make_relation_changes(triplet, seed=number), scope=ALICE, at=AT, embedding_space=SPACE)
     return triplet
 
 
 def end(store: SQLiteStore, triplet: Triplet, **options: Any) -> None:
     (row,) = [relation.row for relation in store.graph.relations(ALICE) if relation.triplet == triplet]
-    change = RelationChange(Event.DELETE, triplet, relation=row)
-    store.commit((), relations=[change], scope=ALICE, at=LATER, space=SPACE, **options)
+    change = RelationChange(Event.DELETE, triplet, relation_row=row)
+    store.commit((), relations=[change], scope=ALICE, at=LATER, embedding_space=SPACE, **options)
 
 
 def same(graph: Neo4jGraph, store: SQLiteStore) -> bool:
-    return graph.relations(ALICE) == store.graph.relations(ALICE, ended=True)
+    return graph.relations(ALICE) == store.graph.relations(ALICE, include_ended=True)
 
 
 # --- no server ---------------------------------------------------------------------------------------------------
@@ -110,16 +110,16 @@ def unreachable(store: SQLiteStore, port: int, **options: Any) -> Neo4jGraph:
 def calls(graph: Neo4jGraph) -> list[Callable[[], Any]]:
     vectors = unit_vectors(1)
     return [
-        graph.follow,
-        lambda: graph.forget(None),
+        graph.catch_up,
+        lambda: graph.purge_deleted(None),
         lambda: graph.relations(ALICE),
-        lambda: graph.around(ALICE, vectors, threshold=0.5, limit=5),
-        lambda: graph.triplets(ALICE, vectors, 5, threshold=0.5),
-        lambda: asyncio.run(graph.afollow()),
-        lambda: asyncio.run(graph.aforget(None)),
+        lambda: graph.neighborhoods(ALICE, vectors, threshold=0.5, limit=5),
+        lambda: graph.nearest_relations(ALICE, vectors, 5, threshold=0.5),
+        lambda: asyncio.run(graph.acatch_up()),
+        lambda: asyncio.run(graph.apurge_deleted(None)),
         lambda: asyncio.run(graph.arelations(ALICE)),
-        lambda: asyncio.run(graph.aaround(ALICE, vectors, threshold=0.5, limit=5)),
-        lambda: asyncio.run(graph.atriplets(ALICE, vectors, 5, threshold=0.5)),
+        lambda: asyncio.run(graph.aneighborhoods(ALICE, vectors, threshold=0.5, limit=5)),
+        lambda: asyncio.run(graph.anearest_relations(ALICE, vectors, 5, threshold=0.5)),
     ]
 
 
@@ -127,7 +127,7 @@ def test_a_server_that_is_down_is_left_alone_for_a_while(store: SQLiteStore, clo
     add(store, 1)
     graph = unreachable(store, closed_port, pause=0.5)
     with pytest.raises(StoreError, match="failed"):
-        graph.follow()
+        graph.catch_up()
     started = time.perf_counter()
     for call in calls(graph):
         with pytest.raises(StoreError, match=r"was not reached 0\.\d seconds ago") as error:
@@ -136,7 +136,7 @@ def test_a_server_that_is_down_is_left_alone_for_a_while(store: SQLiteStore, clo
     assert time.perf_counter() - started < 0.4
     time.sleep(0.5)
     with pytest.raises(StoreError, match="failed"):
-        graph.follow()
+        graph.catch_up()
     graph.close()
 
 
@@ -200,7 +200,7 @@ def test_what_was_committed_while_the_server_was_down_arrives(
         server.start()
     except Neo4jUnavailable as error:
         pytest.skip(str(error))
-    with server, closing(Neo4jGraph(store.graph, store_id=store_id, url=server.url, pause=0.2)) as graph:
+    with server, closing(Neo4jGraph(store.graph, store_id=store_id, url=server.url, retry_after=0.2)) as graph:
         for number in range(100):
             if number == 40:
                 getattr(server, how)()
@@ -208,17 +208,17 @@ def test_what_was_committed_while_the_server_was_down_arrives(
             if number % 10 == 7:
                 end(store, triplet, on_conflict="delete" if number % 20 == 7 else "invalidate")
             if number < 40:
-                graph.follow()
+                graph.catch_up()
                 continue
             started = time.perf_counter()
             with pytest.raises(StoreError):
-                graph.follow()
+                graph.catch_up()
             assert time.perf_counter() - started < 1
         server.start()
         time.sleep(0.2)
         assert same(graph, store)
         assert len(graph.relations(ALICE)) == 95
-        assert asyncio.run(graph.arelations(ALICE)) == store.graph.relations(ALICE, ended=True)
+        assert asyncio.run(graph.arelations(ALICE)) == store.graph.relations(ALICE, include_ended=True)
 
 
 @needs_server
@@ -232,12 +232,12 @@ def test_a_server_that_froze_is_not_waited_for(store: SQLiteStore, store_id: str
     options: dict[str, Any] = {"pause": 0, "connection_timeout": 0.5}
     with server, closing(Neo4jGraph(store.graph, store_id=store_id, url=server.url, **options)) as graph:
         add(store, 1)
-        graph.follow()
+        graph.catch_up()
         assert server.pid
         os.kill(server.pid, signal.SIGSTOP)
         try:
             add(store, 2)
-            for call in (graph.follow, lambda: asyncio.run(graph.afollow())):
+            for call in (graph.catch_up, lambda: asyncio.run(graph.acatch_up())):
                 started = time.perf_counter()
                 with pytest.raises(StoreError):
                     call()
@@ -250,7 +250,7 @@ def test_a_server_that_froze_is_not_waited_for(store: SQLiteStore, store_id: str
 class Crashing:
     """A truth that can be read so many pages of; everything else is as it is."""
 
-    def __init__(self, truth: GraphTruth, pages: int) -> None:
+    def __init__(self, truth: GraphStore, pages: int) -> None:
         self._truth = truth
         self._pages = pages
 
@@ -274,12 +274,12 @@ def test_a_crash_between_pages_leaves_it_behind_and_never_wrong(
         add(store, number)
     truth: Any = Crashing(store.graph, 2)
     with pytest.raises(SystemExit):
-        make_graph(truth).follow()
+        make_graph(truth).catch_up()
     assert same(make_graph(), store)
     store.erase_scope(BOB, at=LATER, purge=True)  # the past is rewritten
     truth = Crashing(store.graph, 1)
     with pytest.raises(SystemExit):
-        make_graph(truth).follow()
+        make_graph(truth).catch_up()
     assert same(make_graph(), store)
 
 
@@ -290,7 +290,7 @@ def test_a_crash_while_it_is_emptied_leaves_nothing_behind(
     monkeypatch.setattr(cypher, "BATCH", 2)
     for number in range(5):
         add(store, number)
-    make_graph().follow()
+    make_graph().catch_up()
     store.reset()
     graph = make_graph()
     execute, calls = graph._execute, iter(range(5))
@@ -302,7 +302,7 @@ def test_a_crash_while_it_is_emptied_leaves_nothing_behind(
 
     graph._execute = crashing  # type: ignore[method-assign]
     with pytest.raises(SystemExit):
-        graph.follow()
+        graph.catch_up()
     count = "MATCH (n:Entity {store: $store}) RETURN count(n)"
     assert ask(count, store=store_id) == [[4]]
     add(store, 7)
@@ -334,7 +334,7 @@ def test_a_page_that_another_process_wrote_is_not_written_again(store: SQLiteSto
     triplet = add(store, 1)
     slow, quick = make_graph(), make_graph()
     add(store, 2)
-    slow.follow()
+    slow.catch_up()
     read = store.graph.changes
 
     class Overtaken(Crashing):
@@ -343,7 +343,7 @@ def test_a_page_that_another_process_wrote_is_not_written_again(store: SQLiteSto
             if self._pages:
                 self._pages = 0
                 end(store, triplet, on_conflict="delete")
-                quick.follow()
+                quick.catch_up()
             return page
 
     truth: Any = Overtaken(store.graph, 1)
@@ -364,12 +364,12 @@ def test_what_came_while_a_page_was_read_is_read_again(store: SQLiteStore, make_
             if self._pages:
                 self._pages = 0
                 add(store, 2)
-            return dataclasses.replace(page, upto=self._truth.position().seq)
+            return dataclasses.replace(page, last_seq=self._truth.position().seq)
 
     add(store, 1)
     truth: Any = Torn(store.graph, 1)
     graph = make_graph(truth)
-    graph.follow()
+    graph.catch_up()
     assert same(graph, store)
 
 
@@ -388,12 +388,12 @@ def test_several_processes_follow_at_once(
             graph = make_graph(pause=0)
             for step in range(5):
                 triplet = add(store, 100 + number * 10 + step)
-                graph.follow()
+                graph.catch_up()
                 if step == 2:
                     end(store, triplet, on_conflict="delete")
                 if step == 3 and number == 0:
                     store.erase_scope(BOB, at=LATER, purge=True)  # all begin anew
-                graph.follow()
+                graph.catch_up()
         except BaseException as error:  # noqa: BLE001 - raised below
             errors.append(error)
 
@@ -413,11 +413,11 @@ def test_a_truth_that_went_back_is_followed_back(store: SQLiteStore, make_graph:
     kept = store.graph.position()
     graph = make_graph()
     add(store, 2)
-    graph.follow()
+    graph.catch_up()
     whole = store.graph.changes
 
     class Restored(Crashing):
-        def position(self) -> Position:
+        def position(self) -> ChangePosition:
             return kept
 
         def changes(self, **options: Any) -> GraphChanges:
@@ -435,7 +435,7 @@ def test_what_people_deleted_comes_back_with_the_next_change(
 ) -> None:
     add(store, 1)
     graph = make_graph()
-    graph.follow()
+    graph.catch_up()
     ask("MATCH (n {store: $store}) DETACH DELETE n", store=store_id)
     add(store, 2)
     assert same(graph, store)
@@ -448,11 +448,11 @@ def test_a_store_whose_id_begins_with_that_of_another_is_spared(
 ) -> None:
     add(store, 1)
     longer = make_graph(store_id=f"{store_id}:1")
-    longer.follow()
+    longer.catch_up()
     other = SQLiteStore(":memory:")
     shorter = make_graph(other.graph)
     add(other, 2)
-    shorter.follow()
+    shorter.catch_up()
     other.reset()
     assert shorter.relations(ALICE) == []
     assert same(longer, store)
@@ -469,12 +469,12 @@ def test_each_event_loop_has_its_connections_and_takes_them_along(store: SQLiteS
         graph = make_graph()
         for number in range(3):
             add(store, number)
-            asyncio.run(graph.afollow())
+            asyncio.run(graph.acatch_up())
             assert graph._keepers == {}
         assert len(asyncio.run(graph.arelations(ALICE))) == 3
 
         async def closes() -> None:
-            await graph.afollow()
+            await graph.acatch_up()
             await graph.arelations(ALICE)
             await graph.aclose()
             assert graph._keepers == {}
@@ -490,7 +490,7 @@ async def test_many_coroutines_search_and_write_at_once(store: SQLiteStore, make
 
     async def work(number: int) -> None:
         triplet = await asyncio.to_thread(add, store, number)
-        (found,) = await graph.aaround(ALICE, unit_vectors(3, seed=number)[1:2], threshold=0.99, limit=3)
+        (found,) = await graph.aneighborhoods(ALICE, unit_vectors(3, seed=number)[1:2], threshold=0.99, limit=3)
         relations = store.graph.relations_by_rows([row for row, _ in found.relations], scope=ALICE)
         assert [relation.triplet for relation in relations.values()] == [triplet]
 
@@ -506,7 +506,7 @@ async def test_a_cancelled_call_leaves_it_usable(store: SQLiteStore, make_graph:
         add(store, number)
     for wait in (0.0, 0.005, 0.02, 0.05):
         with pytest.raises((asyncio.TimeoutError, asyncio.CancelledError)):
-            await asyncio.wait_for(asyncio.gather(graph.afollow(), asyncio.sleep(60)), wait)
+            await asyncio.wait_for(asyncio.gather(graph.acatch_up(), asyncio.sleep(60)), wait)
     assert await graph.arelations(ALICE) == store.graph.relations(ALICE)
     await graph.aclose()
 
@@ -524,8 +524,8 @@ def test_people_can_read_it_and_search_it_by_vector(
         types=("person", "city"),
         vectors=tuple(unit_vectors(3, seed=4242)),
     )
-    store.commit((), relations=[change], scope=ALICE, at=AT, space=SPACE)
-    make_graph().follow()
+    store.commit((), relations=[change], scope=ALICE, at=AT, embedding_space=SPACE)
+    make_graph().catch_up()
     find = "MATCH (n:Entity {store: $store})-[r:RELATES]->(m) WHERE n.user_id = 'alice'"
     rows = ask(
         f"{find} RETURN n.name, n.type, r.name, m.name, m.type, r.weight, r.valid_from, r.valid_to", store=store_id
@@ -543,14 +543,14 @@ def test_people_can_read_it_and_search_it_by_vector(
 @needs_server
 def test_constraints_and_indexes_are_made_once(make_graph: MakeGraph, store: SQLiteStore, ask: Ask) -> None:
     add(store, 1)
-    threads = [threading.Thread(target=make_graph().follow) for _ in range(4)]
+    threads = [threading.Thread(target=make_graph().catch_up) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     ours = "YIELD name WHERE name STARTS WITH 'mem0_' RETURN name ORDER BY name"
     before = ask(f"SHOW INDEXES {ours}")
-    make_graph().follow()
+    make_graph().catch_up()
     assert ask(f"SHOW INDEXES {ours}") == before
     assert ask(f"SHOW CONSTRAINTS {ours}") == [["mem0_cursor"], ["mem0_entity"], ["mem0_relates"]]
 
@@ -568,8 +568,8 @@ def test_a_search_costs_what_its_scope_holds(make_graph: MakeGraph, ask: Ask) ->
 
     graph._execute = spy  # type: ignore[method-assign]
     graph.relations(ALICE)
-    graph.around(ALICE, unit_vectors(1), threshold=0.5, limit=5)
-    graph.triplets(ALICE, unit_vectors(1), 5, threshold=0.5)
+    graph.neighborhoods(ALICE, unit_vectors(1), threshold=0.5, limit=5)
+    graph.nearest_relations(ALICE, unit_vectors(1), 5, threshold=0.5)
     searches = [statement for statement in seen if statement[0].startswith("MATCH")]
     assert len(searches) >= 3
     from neo4j import GraphDatabase

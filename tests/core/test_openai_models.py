@@ -109,7 +109,7 @@ def test_a_schema_is_sent_in_strict_form(server: OpenAIServer, mode: str) -> Non
 def test_a_refused_schema_is_asked_for_more_simply_and_what_worked_is_remembered(
     server: OpenAIServer, mode: str, refused: set[str], first_forms: list[str | None], later_form: str | None
 ) -> None:
-    server.refuse = refused
+    server.refused_parameters = refused
     chat = OpenAIChat("m", base_url=server.base_url)
     assert ask(chat, mode, schema=Facts).text == "hello"
     assert ask(chat, mode, schema=Facts).text == "hello"
@@ -160,7 +160,7 @@ def test_tools_go_out_as_tools_and_calls_come_back(server: OpenAIServer, mode: s
 
 
 def test_a_model_without_tools_is_told_of_them_in_words(server: OpenAIServer, mode: str) -> None:
-    server.refuse = {"tools"}
+    server.refused_parameters = {"tools"}
     chat = OpenAIChat("m", base_url=server.base_url)
     arguments = {"names": ["Bob"]}
     answer = json.dumps({"tool_calls": [{"name": EXTRACT.name, "arguments": arguments}]})
@@ -184,7 +184,7 @@ def test_a_model_without_tools_is_told_of_them_in_words(server: OpenAIServer, mo
 
 
 def test_an_option_the_model_does_not_support_is_left_out_from_then_on(server: OpenAIServer, mode: str) -> None:
-    server.refuse = {"temperature", "max_tokens"}
+    server.refused_parameters = {"temperature", "max_tokens"}
     chat = OpenAIChat("gpt-5", base_url=server.base_url, max_tokens=99)
     ask(chat, mode)
     ask(chat, mode)
@@ -317,7 +317,7 @@ async def test_async_calls_run_side_by_side_and_can_be_cancelled(server: OpenAIS
     chat = OpenAIChat("m", base_url=server.base_url)
     server.delay = 0.2
     await asyncio.gather(*(chat.acomplete(HELLO, task="facts") for _ in range(10)))
-    assert server.most_at_once > 1
+    assert server.max_concurrent > 1
     server.delay = 30
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.1):
@@ -374,11 +374,11 @@ def test_long_texts_are_cut_and_large_batches_split_by_size(server: OpenAIServer
 
 
 def test_dimensions_are_asked_for_where_that_is_meant(server: OpenAIServer) -> None:
-    server.refuse = {"dimensions"}
+    server.refused_parameters = {"dimensions"}
     OpenAIEmbedder("nomic-embed-text", base_url=server.base_url, embedding_dims=8).embed(["a"])
     server.dims = 1536
     OpenAIEmbedder("text-embedding-3-small", base_url=server.base_url, embedding_dims=1536).embed(["a"])
-    server.refuse = set()
+    server.refused_parameters = set()
     short = OpenAIEmbedder("text-embedding-3-small", base_url=server.base_url, embedding_dims=256)
     assert short.embed(["a"]).shape == (1, 256)
     asked = OpenAIEmbedder("other", base_url=server.base_url, embedding_dims=16, send_dimensions=True)

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from mem0_core.config import build
+from mem0_core.config import build_component
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.openvino import OpenVinoChat
 from mem0_core.ports import ChatModel
 from tests.blocked_sockets import no_network
-from tests.support import MODES, Driven, Mode, open_memory, run_python
-from tests.tiny_models import ASKED, TOOLS, TinyFacts, check_calls, save_openvino
+from tests.support import MODES, MemoryDriver, Mode, open_memory, run_python
+from tests.tiny_models import QUESTION_MESSAGES, SAMPLE_TOOLS, TinyFacts, check_calls, save_openvino
 
 HERE = all(importlib.util.find_spec(name) is not None for name in ("openvino_genai", "transformers"))
 
@@ -43,14 +43,16 @@ class TestOpenVino:
         seen = set()
         for seed in range(4):
             model = chat(tiny, seed=seed)
-            text = model.complete(ASKED, task="facts", schema=TinyFacts).text
+            text = model.complete(QUESTION_MESSAGES, task="facts", schema=TinyFacts).text
             # Its grammars let control characters into texts whose length is bounded.
             seen.add(TinyFacts.model_validate(json.loads(text, strict=False)).model_dump_json())
-            assert not model.complete(ASKED, task="facts").text.lstrip().startswith("{")
+            assert not model.complete(QUESTION_MESSAGES, task="facts").text.lstrip().startswith("{")
         assert len(seen) > 1
 
     def test_tools_are_called_by_name_with_arguments_that_fit(self, tiny: Path) -> None:
-        replies = [chat(tiny, seed=seed).complete(ASKED, task="t", tools=TOOLS) for seed in range(12)]
+        replies = [
+            chat(tiny, seed=seed).complete(QUESTION_MESSAGES, task="t", tools=SAMPLE_TOOLS) for seed in range(12)
+        ]
         check_calls([call for reply in replies for call in reply.tool_calls])
 
     def test_tokens_are_counted_by_the_models_vocabulary(self, tiny: Path) -> None:
@@ -63,7 +65,7 @@ class TestOpenVino:
         assert 0 < usage.output_tokens <= 20
 
     def test_a_seed_repeats_an_answer(self, tiny: Path) -> None:
-        one, same, other = (chat(tiny, seed=seed).complete(ASKED, task="t").text for seed in (1, 1, 2))
+        one, same, other = (chat(tiny, seed=seed).complete(QUESTION_MESSAGES, task="t").text for seed in (1, 1, 2))
         assert one == same != other
 
     def test_no_text_can_end_its_turn(self, tiny: Path) -> None:
@@ -81,26 +83,26 @@ class TestOpenVino:
     def test_a_template_that_refuses_the_system_message_and_one_that_refuses_all(self, tiny: Path) -> None:
         refusing = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
         refusing += "{% for message in messages %}[{{ message['role'] }}]{{ message['content'] }}{% endfor %}"
-        usage = chat(tiny, chat_template=refusing).complete(ASKED, task="facts").usage
+        usage = chat(tiny, chat_template=refusing).complete(QUESTION_MESSAGES, task="facts").usage
         assert usage
         assert usage.input_tokens == len("[user]Answer in JSON.\nI like tea.")  # OpenVINO sees to it by itself
         with pytest.raises(ModelError, match="its chat template refuses the messages of 'facts'"):
-            chat(tiny, chat_template="{{ raise_exception('never') }}").complete(ASKED, task="facts")
+            chat(tiny, chat_template="{{ raise_exception('never') }}").complete(QUESTION_MESSAGES, task="facts")
 
     def test_what_is_no_model_is_told_as_such(self, tiny: Path, tmp_path: Path) -> None:
         with pytest.raises(ConfigError, match=r"holds no openvino_model\.xml; export a model into it by `optimum-cli"):
-            chat(tmp_path).complete(ASKED, task="facts")
+            chat(tmp_path).complete(QUESTION_MESSAGES, task="facts")
         (tmp_path / "openvino_model.xml").write_text("<net>")
         with pytest.raises(ModelError, match="cannot be loaded on CPU"):
-            chat(tmp_path).complete(ASKED, task="facts")
+            chat(tmp_path).complete(QUESTION_MESSAGES, task="facts")
         with pytest.raises(ModelError, match="cannot be loaded on TPU"):
-            chat(tiny, device="TPU").complete(ASKED, task="facts")
+            chat(tiny, device="TPU").complete(QUESTION_MESSAGES, task="facts")
 
     @pytest.mark.parametrize("mode", MODES)
     def test_a_memory_asks_it(self, tiny: Path, tmp_path: Path, mode: Mode) -> None:
         keys = {"model": str(tiny), "temperature": 1.0, "seed": 1, "max_tokens": 60}
         with open_memory(tmp_path, config={"llm": {"provider": "openvino", "config": keys}}) as memory:
-            added = Driven(memory, mode).add("I like tea in Porto", user_id="u")
+            added = MemoryDriver(memory, mode).add("I like tea in Porto", user_id="u")
         assert added["usage"]["llm_calls"] >= 1
         assert added["usage"]["input_tokens"] > 100
 
@@ -111,7 +113,7 @@ class TestOpenVino:
 @pytest.mark.parametrize("keys", [{"context": 0}, {"max_tokens": 0}, {"modle": "x"}], ids=lambda keys: next(iter(keys)))
 def test_a_wrong_key_is_named_before_anything_is_loaded(keys: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(keys))):
-        build("llm", {"provider": "openvino", "config": {"model": "x", **keys}})
+        build_component("llm", {"provider": "openvino", "config": {"model": "x", **keys}})
 
 
 def test_nothing_is_imported_until_it_is_used_and_the_missing_library_is_named() -> None:

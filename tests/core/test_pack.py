@@ -13,26 +13,26 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mem0_core import cited
-from mem0_core.contracts import an_item
-from mem0_core.pipelines.pack import Form, Found, Packed, pack
+from mem0_core.contracts import make_item
+from mem0_core.pipelines.pack import ContextCandidates, PackedContext, PromptFormat, pack_context
 from mem0_core.prompts import CITATIONS_REQUEST, memory_line
 from mem0_core.records import Hit, Message, Relation, Scope, Triplet
-from mem0_core.shapes import found_dict
-from mem0_core.text import transcript, without_recalled
-from mem0_core.tokens import estimated_tokens
-from tests.support import MODES, Driven, Mode, open_memory
+from mem0_core.shapes import hit_dict
+from mem0_core.text import format_transcript, strip_recalled
+from mem0_core.tokens import estimate_tokens
+from tests.support import MODES, MemoryDriver, Mode, open_memory
 
-Open = Callable[..., Driven]
+Open = Callable[..., MemoryDriver]
 Count = Callable[[str], int]
 
 
 @pytest.fixture(params=MODES)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     mode: Mode = request.param
-    made: list[Driven] = []
+    made: list[MemoryDriver] = []
 
-    def begin(**options: Any) -> Driven:
-        made.append(Driven(open_memory(tmp_path, **options), mode))
+    def begin(**options: Any) -> MemoryDriver:
+        made.append(MemoryDriver(open_memory(tmp_path, **options), mode))
         return made[-1]
 
     yield begin
@@ -52,18 +52,18 @@ def shown(seen: dict[str, Any]) -> list[str]:
 # --- by itself: the budget -----------------------------------------------------------------------------------------
 
 
-def form(max_tokens: int, count: Count = estimated_tokens, **fields: Any) -> Form:
-    return Form(
+def form(max_tokens: int, count: Count = estimate_tokens, **fields: Any) -> PromptFormat:
+    return PromptFormat(
         max_tokens=max_tokens,
         count=count,
-        line=lambda hit, number: memory_line(found_dict(hit, False), number),
+        line=lambda hit, number: memory_line(hit_dict(hit, False), number),
         introduction="Notes:",
         **fields,
     )
 
 
 def a_hit(text: str, **fields: Any) -> Hit:
-    return Hit(an_item(text, **{"id": text, **fields}), 0.5)
+    return Hit(make_item(text, **{"id": text, **fields}), 0.5)
 
 
 def a_relation(row: int, sentence: str, *memories: str) -> tuple[Relation, float]:
@@ -80,13 +80,13 @@ def by_words(text: str) -> int:
     return len(text.split())
 
 
-COUNTS: list[Count] = [estimated_tokens, len, by_words, superadditive]
+COUNTS: list[Count] = [estimate_tokens, len, by_words, superadditive]
 
 texts = st.lists(st.text("ab ", min_size=1, max_size=120).filter(str.strip), max_size=8, unique=True)
 
 
 @st.composite
-def finds(draw: st.DrawFn) -> Found:
+def finds(draw: st.DrawFn) -> ContextCandidates:
     said = draw(texts)
     pinned = draw(st.integers(0, min(2, len(said))))
     hits = [a_hit(text) for text in said]
@@ -96,27 +96,27 @@ def finds(draw: st.DrawFn) -> Found:
         a_relation(row, text, *(draw(st.lists(st.sampled_from(ids), max_size=2)) if ids else ()))
         for row, text in enumerate(draw(texts))
     ]
-    return Found(
+    return ContextCandidates(
         summary=draw(st.sampled_from(["", "They talked.", "a b " * 40])),
         pinned=hits[:pinned],
         hits=hits[pinned:],
         limit=draw(st.integers(1, 8)),
         newer={old: [each for each in new if each != old] for old, new in newer.items()},
         relations=related,
-        known=frozenset(draw(st.lists(st.sampled_from(ids), max_size=2))) if ids else frozenset(),
+        known_ids=frozenset(draw(st.lists(st.sampled_from(ids), max_size=2))) if ids else frozenset(),
         messages=[Message("user", text) for text in draw(texts)],
     )
 
 
-def recounted(packed: Packed, count: Count) -> int:
-    parts = [packed.text, *(transcript([message]) for message in packed.messages)]
+def recounted(packed: PackedContext, count: Count) -> int:
+    parts = [packed.text, *(format_transcript([message]) for message in packed.messages)]
     return sum(count(part) for part in parts if part)
 
 
 @settings(deadline=None)
 @given(finds(), st.integers(1, 900), st.sampled_from(COUNTS), st.booleans())
-def test_no_budget_is_ever_exceeded(found: Found, max_tokens: int, count: Count, citations: bool) -> None:
-    packed = pack(found, form(max_tokens, count, citations=citations))
+def test_no_budget_is_ever_exceeded(found: ContextCandidates, max_tokens: int, count: Count, citations: bool) -> None:
+    packed = pack_context(found, form(max_tokens, count, citations=citations))
     assert packed.tokens == recounted(packed, count) <= max_tokens
     assert len(packed.hits) <= len(found.pinned) + found.limit
     assert [message for message in found.messages if message in packed.messages] == packed.messages
@@ -126,17 +126,17 @@ def test_no_budget_is_ever_exceeded(found: Found, max_tokens: int, count: Count,
 
 
 @settings(deadline=None)
-@given(texts, st.integers(1, 600), st.sampled_from([estimated_tokens, len, by_words]), st.booleans())
-@example(["b" * 100, "a"], 40, estimated_tokens, False)
+@given(texts, st.integers(1, 600), st.sampled_from([estimate_tokens, len, by_words]), st.booleans())
+@example(["b" * 100, "a"], 40, estimate_tokens, False)
 def test_no_better_memory_that_fits_is_left_out_for_a_worse_one(
     said: list[str], max_tokens: int, count: Count, citations: bool
 ) -> None:
     """Counted anew: whatever is left out did not fit beside the better ones that are shown."""
     hits = [a_hit(text) for text in said]
     wanted = form(max_tokens, count, citations=citations)
-    chosen = {hit.item.id for hit in pack(Found(hits=hits, limit=len(hits)), wanted).hits}
+    chosen = {hit.item.id for hit in pack_context(ContextCandidates(hits=hits, limit=len(hits)), wanted).hits}
     number = len(hits) if citations else None
-    taken = count(wanted.block([""]))
+    taken = count(wanted.format_block([""]))
     for hit in hits:
         cost = count(wanted.line(hit, number)) + 1
         assert (hit.item.id in chosen) == (taken + cost <= max_tokens)
@@ -147,44 +147,46 @@ def test_no_better_memory_that_fits_is_left_out_for_a_worse_one(
 @given(texts, st.integers(1, 600), st.integers(0, 8))
 def test_worse_memories_change_nothing_for_better_ones(said: list[str], max_tokens: int, kept: int) -> None:
     hits = [a_hit(text) for text in said]
-    everything = pack(Found(hits=hits, limit=8), form(max_tokens)).hits
-    best = pack(Found(hits=hits[:kept], limit=8), form(max_tokens)).hits
+    everything = pack_context(ContextCandidates(hits=hits, limit=8), form(max_tokens)).hits
+    best = pack_context(ContextCandidates(hits=hits[:kept], limit=8), form(max_tokens)).hits
     assert [hit for hit in everything if hit in hits[:kept]] == best
 
 
 def test_what_is_too_long_is_left_out_and_the_next_tried() -> None:
     hits = [a_hit("a" * 4_000), a_hit("short"), a_hit("b" * 4_000), a_hit("also short")]
-    packed = pack(Found(hits=hits, limit=9), form(150))
+    packed = pack_context(ContextCandidates(hits=hits, limit=9), form(150))
     assert [hit.item.text for hit in packed.hits] == ["short", "also short"]
 
 
 def test_no_more_are_shown_than_asked_for() -> None:
-    packed = pack(Found(hits=[a_hit(f"fact {n}") for n in range(9)], limit=3), form(2000))
+    packed = pack_context(ContextCandidates(hits=[a_hit(f"fact {n}") for n in range(9)], limit=3), form(2000))
     assert [hit.item.text for hit in packed.hits] == ["fact 0", "fact 1", "fact 2"]
 
 
 def test_messages_are_sure_of_two_fifths_and_take_what_is_left() -> None:
     messages = [Message("user", f"message {n:02} " + "a b c d " * 5) for n in range(40)]
-    crowded = Found(hits=[a_hit(f"fact {n:02} " + "a b c d " * 5) for n in range(40)], limit=40, messages=messages)
-    packed = pack(crowded, form(1000))
-    said = sum(estimated_tokens(transcript([message])) + 1 for message in packed.messages)
+    crowded = ContextCandidates(
+        hits=[a_hit(f"fact {n:02} " + "a b c d " * 5) for n in range(40)], limit=40, messages=messages
+    )
+    packed = pack_context(crowded, form(1000))
+    said = sum(estimate_tokens(format_transcript([message])) + 1 for message in packed.messages)
     assert 360 < said < 440, "and one more, where the last memory was too long"
     assert packed.messages == messages[-len(packed.messages) :]
-    alone = pack(dataclasses.replace(crowded, hits=[]), form(1000))
+    alone = pack_context(dataclasses.replace(crowded, hits=[]), form(1000))
     assert 940 < alone.tokens <= 1000
 
 
 def test_a_prompt_without_memories_pays_for_no_block() -> None:
     """The frame of a block alone would be above this budget."""
     message = Message("user", "Hello")
-    cost = estimated_tokens(transcript([message])) + 1
-    packed = pack(Found(messages=[message]), form(cost * 3))
+    cost = estimate_tokens(format_transcript([message])) + 1
+    packed = pack_context(ContextCandidates(messages=[message]), form(cost * 3))
     assert (packed.text, packed.messages) == ("", [message])
 
 
 def test_relations_keep_their_place_among_long_memories() -> None:
     hits = [a_hit(f"fact {n:02} " + "a b c d " * 5) for n in range(40)]
-    packed = pack(Found(hits=hits, limit=40, relations=[a_relation(1, "hello")]), form(600))
+    packed = pack_context(ContextCandidates(hits=hits, limit=40, relations=[a_relation(1, "hello")]), form(600))
     assert len(packed.relations) == 1
     assert 10 < len(packed.hits) < 40
 
@@ -196,29 +198,31 @@ def test_of_near_duplicates_the_newest_is_shown_in_the_place_of_the_best() -> No
     """Or a fact that scores best would be lost where only its newer saying is kept, far down."""
     hits = [a_hit("old"), a_hit("other"), a_hit("older"), a_hit("new")]
     newer = {"old": ["new"], "older": ["new", "old"]}
-    packed = pack(Found(hits=hits, limit=9, newer=newer), form(500))
+    packed = pack_context(ContextCandidates(hits=hits, limit=9, newer=newer), form(500))
     assert [hit.item.text for hit in packed.hits] == ["new", "other"]
 
 
 def test_where_the_newest_does_not_fit_the_next_newest_does() -> None:
     newest = "new " * 500
     hits = [a_hit("old"), a_hit(newest), a_hit("newer")]
-    packed = pack(Found(hits=hits, limit=9, newer={"old": [newest, "newer"], "newer": [newest]}), form(300))
+    packed = pack_context(
+        ContextCandidates(hits=hits, limit=9, newer={"old": [newest, "newer"], "newer": [newest]}), form(300)
+    )
     assert [hit.item.text for hit in packed.hits] == ["newer"]
 
 
 def test_what_is_pinned_stays_whatever_is_newer() -> None:
-    found = Found(pinned=[a_hit("pinned")], hits=[a_hit("new"), a_hit("old")], limit=9)
+    found = ContextCandidates(pinned=[a_hit("pinned")], hits=[a_hit("new"), a_hit("old")], limit=9)
     newer = {"pinned": ["new"], "old": ["new", "pinned"]}
-    packed = pack(dataclasses.replace(found, newer=newer), form(500))
+    packed = pack_context(dataclasses.replace(found, newer=newer), form(500))
     assert [hit.item.text for hit in packed.hits] == ["pinned", "new"], "the newer one says when it was said again"
-    packed = pack(dataclasses.replace(found, newer={"old": ["pinned"]}), form(500))
+    packed = pack_context(dataclasses.replace(found, newer={"old": ["pinned"]}), form(500))
     assert [hit.item.text for hit in packed.hits] == ["pinned", "new"]
 
 
 def test_duplicates_leave_their_places_to_others() -> None:
     hits = [a_hit("old"), a_hit("new"), a_hit("second"), a_hit("third")]
-    packed = pack(Found(hits=hits, limit=2, newer={"old": ["new"]}), form(500))
+    packed = pack_context(ContextCandidates(hits=hits, limit=2, newer={"old": ["new"]}), form(500))
     assert [hit.item.text for hit in packed.hits] == ["new", "second"]
 
 
@@ -232,8 +236,8 @@ def test_a_relation_is_shown_where_no_memory_that_is_shown_says_it() -> None:
         a_relation(6, "in messages only"),
     ]
     hits = [a_hit("first"), a_hit("a" * 4_000), a_hit("old"), a_hit("new")]
-    found = Found(hits=hits, limit=9, newer={"old": ["new"]}, relations=relations, known={"elsewhere"})
-    packed = pack(found, form(500))
+    found = ContextCandidates(hits=hits, limit=9, newer={"old": ["new"]}, relations=relations, known_ids={"elsewhere"})
+    packed = pack_context(found, form(500))
     assert [relation.row for relation, _ in packed.relations] == [4, 5, 6]
 
 
@@ -241,14 +245,14 @@ def test_a_relation_is_shown_where_no_memory_that_is_shown_says_it() -> None:
 
 
 def test_lines_are_numbered_in_their_order_and_relations_by_their_memories() -> None:
-    found = Found(
+    found = ContextCandidates(
         summary="They talked.",
         pinned=[a_hit("p")],
         hits=[a_hit("a" * 4_000), a_hit("x"), a_hit("y")],
         limit=9,
         relations=[a_relation(1, "two", "unseen", "x"), a_relation(2, "new", "unseen"), a_relation(3, "none")],
     )
-    packed = pack(found, form(600, citations=True))
+    packed = pack_context(found, form(600, citations=True))
     assert [(line.get("id"), *list(line)[: 2 if "id" in line else 1]) for line in lines(packed.text)] == [
         (None, "summary"),
         (1, "id", "memory"),
@@ -263,7 +267,7 @@ def test_lines_are_numbered_in_their_order_and_relations_by_their_memories() -> 
 
 
 def test_without_citations_nothing_is_numbered() -> None:
-    packed = pack(Found(hits=[a_hit("x")], limit=9, relations=[a_relation(1, "r", "y")]), form(600))
+    packed = pack_context(ContextCandidates(hits=[a_hit("x")], limit=9, relations=[a_relation(1, "r", "y")]), form(600))
     assert not any("id" in line for line in lines(packed.text))
     assert packed.citations == {}
     assert CITATIONS_REQUEST not in packed.text
@@ -317,7 +321,7 @@ def test_what_is_cited_is_found_in_its_order(numbers: list[str], between: str) -
 # --- with a memory -------------------------------------------------------------------------------------------------
 
 
-def said(memory: Driven, text: str, day: str, **fields: Any) -> str:
+def said(memory: MemoryDriver, text: str, day: str, **fields: Any) -> str:
     """Remember a text as it stands, and return its id."""
     fields = {"user_id": "u", **fields}
     added: str = memory.add(text, timestamp=day, infer=False, **fields)["results"][0]["id"]
@@ -500,7 +504,7 @@ def test_no_memory_can_leave_its_line(opened: Open, text: str, citations: bool) 
     assert (written[0], written[-1]) == ("<memories>", "</memories>")
     assert seen["text"].count("</memories>") == 1
     assert [line["memory"] for line in lines(seen["text"])] == shown(seen)
-    assert without_recalled(f"Before.\n{seen['text']}\nAfter.") == "Before.\nAfter."
+    assert strip_recalled(f"Before.\n{seen['text']}\nAfter.") == "Before.\nAfter."
 
 
 class Counting:

@@ -14,17 +14,25 @@ import pytest
 
 from mem0_core import Memory
 from mem0_core.cli import main
-from mem0_core.contracts import AT, SPACE, an_item, changes_of, in_threads, unit_vectors
+from mem0_core.contracts import AT, SPACE, in_threads, make_changes, make_item, unit_vectors
 from mem0_core.errors import ConfigError, StoreError
-from mem0_core.flow import each, later, run
-from mem0_core.migration import digests
+from mem0_core.flow import call_all, defer, run
+from mem0_core.migration import compute_digests
 from mem0_core.ports import MemoryStore
 from mem0_core.records import Message, Scope
 from mem0_core.stores.postgres import PostgresStore
-from mem0_core.stores.postgres_session import Steps, ask, hold, horizon, next_seq, reads, writes
+from mem0_core.stores.postgres_session import (
+    Steps,
+    fetch_rows,
+    lock_partitions,
+    read_methods,
+    reserve_seqs,
+    safe_read_seq,
+    write_methods,
+)
 from mem0_core.stores.postgres_vectors import PgvectorIndex
 from tests.services.postgres_server import PostgresServer, PostgresUnavailable, temporary_server
-from tests.support import MODES, Driven, Mode, texts
+from tests.support import MODES, MemoryDriver, Mode, result_texts
 
 psycopg = pytest.importorskip("psycopg")
 conninfo_to_dict = psycopg.conninfo.conninfo_to_dict
@@ -59,12 +67,12 @@ def own_server() -> Iterator[PostgresServer]:
 @pytest.mark.parametrize("mode", MODES)
 def test_a_conversation_goes_in_and_answers_come_out(config: dict[str, Any], mode: Mode, tmp_path: Path) -> None:
     with Memory.from_config(config) as memory:
-        driven = Driven(memory, mode)
+        driven = MemoryDriver(memory, mode)
         driven.add("My sister Jesica lives in Lisbon", user_id="alice")
         driven.add("I like green tea", user_id="alice")
         driven.add("Bob likes green cheese", user_id="bob")
-        assert texts(driven.search("green tea", user_id="alice"))[0] == "I like green tea"
-        assert "Bob likes green cheese" not in texts(driven.search("green cheese", user_id="alice"))
+        assert result_texts(driven.search("green tea", user_id="alice"))[0] == "I like green tea"
+        assert "Bob likes green cheese" not in result_texts(driven.search("green cheese", user_id="alice"))
         [again] = driven.add("i like GREEN tea!", user_id="alice")["results"]
         assert again["event"] == "NONE"
         [kept] = [one for one in driven.get_all(user_id="alice")["results"] if "tea" in one["memory"]]
@@ -72,22 +80,22 @@ def test_a_conversation_goes_in_and_answers_come_out(config: dict[str, Any], mod
         assert [row["event"] for row in driven.history(kept["id"])] == ["ADD", "UPDATE"]
         assert driven.relations(user_id="alice")
         driven.delete_all(user_id="alice", purge=True)
-        assert texts(driven.get_all(user_id="alice")) == []
-        assert texts(driven.get_all(user_id="bob")) == ["Bob likes green cheese"]
+        assert result_texts(driven.get_all(user_id="alice")) == []
+        assert result_texts(driven.get_all(user_id="bob")) == ["Bob likes green cheese"]
     assert not list(tmp_path.rglob("*.db")), "nothing is kept on this machine"
 
 
 def test_what_is_kept_is_there_for_the_next_host(config: dict[str, Any]) -> None:
     with Memory.from_config(config) as one, Memory.from_config(config) as other:
         one.add("I like green tea", user_id="alice")
-        assert texts(other.search("green tea", user_id="alice")) == ["I like green tea"]
+        assert result_texts(other.search("green tea", user_id="alice")) == ["I like green tea"]
 
 
 def test_work_that_is_put_off_is_done(config: dict[str, Any]) -> None:
     with Memory.from_config(config) as memory:
         memory.add("I like green tea", user_id="alice", background=True)
         assert memory.flush(timeout=20)
-        assert texts(memory.get_all(user_id="alice")) == ["I like green tea"]
+        assert result_texts(memory.get_all(user_id="alice")) == ["I like green tea"]
 
 
 def test_it_is_searched_by_pgvector_unless_told_otherwise(config: dict[str, Any]) -> None:
@@ -95,7 +103,7 @@ def test_it_is_searched_by_pgvector_unless_told_otherwise(config: dict[str, Any]
         memory.add("I like tea", user_id="alice")
         assert isinstance(memory._index, PgvectorIndex)
     with Memory.from_config({**config, "vector_store": {"provider": "faiss"}}) as memory:
-        assert texts(memory.search("tea", user_id="alice")) == ["I like tea"]
+        assert result_texts(memory.search("tea", user_id="alice")) == ["I like tea"]
         assert not isinstance(memory._index, PgvectorIndex)
 
 
@@ -106,7 +114,7 @@ def test_mem0s_keys_of_pgvector_name_the_store(postgres_server_url: str, postgre
     with Memory.from_config({**config, "embedder": {"provider": "hash"}}) as memory:
         memory.reset()
         memory.add("I like tea", user_id="alice")
-        assert texts(memory.search("tea", user_id="alice")) == ["I like tea"]
+        assert result_texts(memory.search("tea", user_id="alice")) == ["I like tea"]
         assert isinstance(memory.store, PostgresStore)
         memory.reset()
 
@@ -175,16 +183,16 @@ class _Writers:
         self._db = store._db
 
     def _seen(self) -> Steps[int]:
-        return (yield from horizon())
+        return (yield from safe_read_seq())
 
-    seen, aseen = reads(_seen)
+    seen, aseen = read_methods(_seen)
 
     def _take(self, part: str) -> Steps[int]:
-        yield from hold(part)
-        [number] = yield from next_seq(1)
+        yield from lock_partitions(part)
+        [number] = yield from reserve_seqs(1)
         return number
 
-    take, atake = writes(_take)
+    take, atake = write_methods(_take)
 
 
 def test_nothing_above_the_horizon_is_told_while_a_lower_number_is_under_way(postgres_store: PostgresStore) -> None:
@@ -220,8 +228,8 @@ def test_many_writers_of_several_users_leave_no_gap(postgres_store: PostgresStor
             return
         scope = Scope(f"user {number}", "a")
         for step in range(10):
-            plan = changes_of([an_item(f"fact {number} {step}", scope)])
-            postgres_store.commit(plan, scope=scope, at=AT, space=SPACE)
+            plan = make_changes([make_item(f"fact {number} {step}", scope)])
+            postgres_store.commit(plan, scope=scope, at=AT, embedding_space=SPACE)
 
     in_threads(work, 5)
     follow()
@@ -231,20 +239,20 @@ def test_many_writers_of_several_users_leave_no_gap(postgres_store: PostgresStor
 
 def test_one_lock_serves_the_part_whoever_writes(postgres_store: PostgresStore) -> None:
     """Two plans on one text: one is written, the other is told that its text has changed."""
-    item = an_item("Lives in Rome")
-    postgres_store.commit(changes_of([item]), scope=ALICE, at=AT, space=SPACE)
+    item = make_item("Lives in Rome")
+    postgres_store.commit(make_changes([item]), scope=ALICE, at=AT, embedding_space=SPACE)
     held = postgres_store.get(item.id)
     assert held is not None
     outcomes: list[bool] = []
 
     def work(number: int) -> None:
-        from mem0_core.records import Change, Event, MemoryItem, content_hash
+        from mem0_core.records import Event, MemoryChange, MemoryItem, content_hash
 
         text = f"Lives in city {number}"
         fields = {name: getattr(held, name) for name in held.__slots__}
         after = MemoryItem(**{**fields, "text": text, "hash": content_hash(text)})
-        plan = [Change(Event.UPDATE, after, before="Lives in Rome", vector=changes_of([after])[0].vector)]
-        outcomes.append(not postgres_store.commit(plan, scope=ALICE, at=AT, space=SPACE).conflicts)
+        plan = [MemoryChange(Event.UPDATE, after, before="Lives in Rome", vector=make_changes([after])[0].vector)]
+        outcomes.append(not postgres_store.commit(plan, scope=ALICE, at=AT, embedding_space=SPACE).conflicts)
 
     in_threads(work, 4)
     assert sorted(outcomes) == [False, False, False, True]
@@ -255,20 +263,20 @@ def test_one_lock_serves_the_part_whoever_writes(postgres_store: PostgresStore) 
 
 def add(store: MemoryStore, text: str) -> str:
     """One add with its message; returns the event."""
-    plan = changes_of([an_item(text)], sources=(0,))
-    done = store.commit(plan, scope=ALICE, messages=[Message("user", text)], at=AT, space=SPACE)
+    plan = make_changes([make_item(text)], sources=(0,))
+    done = store.commit(plan, scope=ALICE, messages=[Message("user", text)], at=AT, embedding_space=SPACE)
     return done.applied[0].event.value
 
 
 def assert_whole(store: MemoryStore) -> set[str]:
     """Every memory has its vector, words, history and message, and nothing else is there; returns the texts."""
-    items = store.find(ALICE)
+    items = store.list_memories(ALICE)
     rows = [item.row for item in items if item.row is not None]
     said = {item.text for item in items}
     assert len(store.vectors(rows)[0]) == len(items)
-    sketches = store.lexicon.sketches(ALICE, rows, today="2025-01-01", vector=unit_vectors(1)[0])
-    assert len(sketches.found) == len(items)
-    assert {message.content for message in store.talk.messages(ALICE)} == said
+    sketches = store.lexicon.memory_features(ALICE, rows, today="2025-01-01", vector=unit_vectors(1)[0])
+    assert len(sketches.memories) == len(items)
+    assert {message.content for message in store.message_log.messages(ALICE)} == said
     assert all([row.event for row in store.history(item.id)] == ["ADD"] for item in items)
     return said
 
@@ -281,7 +289,7 @@ def test_a_server_that_was_started_anew_is_found_by_the_next_call(own_server: Po
     with pytest.raises(StoreError):
         add(store, "while it is away")
     with pytest.raises(StoreError):
-        store.find(ALICE)
+        store.list_memories(ALICE)
     own_server.start()
     assert assert_whole(store) == {"before"}
     assert add(store, "after") == "ADD"
@@ -343,12 +351,12 @@ def test_a_connection_cut_while_it_commits_tells_what_became_of_it(postgres_stor
         )
     try:
         with pytest.raises(StoreError, match="nothing is written"):
-            _do(postgres_store, mode)
+            _execute_step(postgres_store, mode)
         assert assert_whole(postgres_store) == set()
     finally:
         with postgres_store._db.connect() as db:
             db.execute("DROP TRIGGER cut ON messages")
-    _do(postgres_store, mode)
+    _execute_step(postgres_store, mode)
     assert assert_whole(postgres_store) == {"cut"}
 
 
@@ -364,7 +372,7 @@ def test_an_answer_to_commit_that_is_lost_is_asked_for(
         db.pgconn.finish()
         raise psycopg.OperationalError("the connection is lost")
 
-    sync, awaited = postgres_session._do, postgres_session._ado
+    sync, awaited = postgres_session._execute_step, postgres_session._aexecute_step
 
     def do(db: Any, step: Any, database: Any) -> Any:
         result = sync(db, step, database)
@@ -374,14 +382,14 @@ def test_an_answer_to_commit_that_is_lost_is_asked_for(
         result = await awaited(db, step, database)
         return lose(db) if getattr(step, "sql", "") == "COMMIT" else result
 
-    monkeypatch.setattr(postgres_session, "_do", do)
-    monkeypatch.setattr(postgres_session, "_ado", ado)
-    _do(postgres_store, mode)
+    monkeypatch.setattr(postgres_session, "_execute_step", do)
+    monkeypatch.setattr(postgres_session, "_aexecute_step", ado)
+    _execute_step(postgres_store, mode)
     assert assert_whole(postgres_store) == {"cut"}
 
 
-def _do(store: PostgresStore, mode: Mode) -> None:
-    plan = changes_of([an_item("cut")], sources=(0,))
+def _execute_step(store: PostgresStore, mode: Mode) -> None:
+    plan = make_changes([make_item("cut")], sources=(0,))
     options: dict[str, Any] = {"scope": ALICE, "messages": [Message("user", "cut")], "at": AT, "space": SPACE}
     if mode == "sync":
         store.commit(plan, **options)
@@ -401,7 +409,7 @@ def _cut(store: PostgresStore, *, before: str, mode: Mode) -> int:
     from mem0_core.stores import postgres_session
 
     cuts = 0
-    statement_of = postgres_session._statement
+    statement_of = postgres_session._to_statement
 
     def statement(step: Any, database: Any) -> Any:
         nonlocal cuts
@@ -415,11 +423,11 @@ def _cut(store: PostgresStore, *, before: str, mode: Mode) -> int:
                 )
         return found
 
-    postgres_session._statement = statement
+    postgres_session._to_statement = statement
     try:
-        _do(store, mode)
+        _execute_step(store, mode)
     finally:
-        postgres_session._statement = statement_of
+        postgres_session._to_statement = statement_of
     return cuts
 
 
@@ -429,33 +437,33 @@ def _cut(store: PostgresStore, *, before: str, mode: Mode) -> int:
 def test_a_role_of_few_rights_serves_a_memory_and_sees_one_scope_at_a_time(
     postgres_store: PostgresStore, postgres_server_url: str
 ) -> None:
-    from mem0_core.stores.postgres_schema import privileges
+    from mem0_core.stores.postgres_schema import grant_script
 
     add(postgres_store, "alice's")
     bob = Scope("bob", "agent")
-    postgres_store.commit(changes_of([an_item("bob's", bob)]), scope=bob, at=AT, space=SPACE)
+    postgres_store.commit(make_changes([make_item("bob's", bob)]), scope=bob, at=AT, embedding_space=SPACE)
     with postgres_store._db.connect() as db:
         if db.execute("SELECT 1 FROM pg_roles WHERE rolname = 'mem0_app'").fetchone() is None:
             db.execute("CREATE ROLE mem0_app LOGIN PASSWORD 'app'")
-        db.execute(privileges(SCHEMA, "mem0_app").encode())
+        db.execute(grant_script(SCHEMA, "mem0_app").encode())
     url = psycopg.conninfo.make_conninfo(postgres_server_url, user="mem0_app", password="app")
     store = PostgresStore(url, schema=SCHEMA)
     try:
-        assert store._db.row_security
+        assert store._db.is_row_security_active
         assert add(store, "more of alice's") == "ADD"
         assert assert_whole(store) == {"alice's", "more of alice's"}
-        assert [item.text for item in store.find(Scope(agent_id="agent"))] == ["bob's"]
+        assert [item.text for item in store.list_memories(Scope(agent_id="agent"))] == ["bob's"]
         index = PgvectorIndex(store)
-        assert len(index.nearest(ALICE, changes_of([an_item("x")])[0].vector.reshape(1, -1), 5)[0]) == 2
-        space, places = run(each(later(store.space), later(store.memory_vectors.position, ALICE)))
+        assert len(index.nearest(ALICE, make_changes([make_item("x")])[0].vector.reshape(1, -1), 5)[0]) == 2
+        space, places = run(call_all(defer(store.embedding_space), defer(store.memory_vectors.position, ALICE)))
         assert (space, places) == (SPACE, store.memory_vectors.position(ALICE))
         with pytest.raises(AssertionError, match="one scope"):
-            run(each(*(later(store.memory_vectors.position, scope) for scope in (ALICE, bob))))
-        exported = [one["memory"] for one in store.care.records(None) if one["kind"] == "memory"]
+            run(call_all(*(defer(store.memory_vectors.position, scope) for scope in (ALICE, bob))))
+        exported = [one["memory"] for one in store.maintenance.iter_records(None) if one["kind"] == "memory"]
         assert sorted(exported) == ["alice's", "bob's", "more of alice's"], "it may look after everybody's"
-        assert (store.care.sums(None)["users"], store.care.flaws()) == (2, [])
-        with store.archive.at_one_moment() as records:
-            assert digests(records)["memories"].count == 3
+        assert (store.maintenance.count_records(None)["users"], store.maintenance.find_issues()) == (2, [])
+        with store.archive.snapshot() as records:
+            assert compute_digests(records)["memories"].count == 3
         assert store.erase_scope(ALICE, at=AT, purge=True) == 2
         forgetful = _Forgetful(store)
         assert forgetful.texts_in(bob) == ["bob's"]
@@ -479,12 +487,12 @@ class _Forgetful:
         self._db = store._db
 
     def _texts_in(self, scope: Scope) -> Steps[list[str]]:
-        from mem0_core.stores.postgres_session import within
+        from mem0_core.stores.postgres_session import set_scope
 
-        yield from within(scope)
-        return [text for (text,) in (yield from ask("SELECT text FROM memories ORDER BY row"))]
+        yield from set_scope(scope)
+        return [text for (text,) in (yield from fetch_rows("SELECT text FROM memories ORDER BY row"))]
 
-    texts_in, atexts_in = reads(_texts_in)
+    texts_in, atexts_in = read_methods(_texts_in)
 
 
 # --- migrations --------------------------------------------------------------------------------------------------
@@ -497,7 +505,7 @@ def test_many_hosts_at_once_make_the_tables_once(postgres_server_url: str) -> No
     stores: list[PostgresStore] = []
     try:
         in_threads(lambda number: stores.append(PostgresStore(postgres_server_url, schema=schema, partitions=2)), 4)
-        assert len({store.graph.identity() for store in stores}) == 1
+        assert len({store.graph.store_id() for store in stores}) == 1
     finally:
         for store in stores:
             store.close()
@@ -552,7 +560,7 @@ def test_a_search_asks_the_server_a_few_times(
 
     def recording(do: Any) -> Any:
         def record(db: Any, step: Any, database: Any) -> Any:
-            if not isinstance(step, postgres_session._Within):
+            if not isinstance(step, postgres_session._SetScope):
                 asked.append(step)
             return do(db, step, database)
 
@@ -561,7 +569,7 @@ def test_a_search_asks_the_server_a_few_times(
     for name in ("_do", "_ado"):
         monkeypatch.setattr(postgres_session, name, recording(getattr(postgres_session, name)))
     turns = [{"role": "user", "content": f"I had dish {number} with tea"} for number in range(20)]
-    driven = Driven(Memory.from_config({**config, "recipe": recipe}), mode)
+    driven = MemoryDriver(Memory.from_config({**config, "recipe": recipe}), mode)
     driven.add_many(turns, user_id="alice")
     driven.search("which dish?", user_id="alice")
     asked.clear()
@@ -578,13 +586,13 @@ def test_a_search_reads_what_the_user_has_and_not_what_others_have(
     from mem0_core.stores import postgres_session
 
     asked: list[Any] = []
-    sent = postgres_session._sent
+    sent = postgres_session._send
 
     def record(db: Any, statement: Any) -> Any:
         asked.append(statement)
         return sent(db, statement)
 
-    monkeypatch.setattr(postgres_session, "_sent", record)
+    monkeypatch.setattr(postgres_session, "_send", record)
     with Memory.from_config({**config, "graph_store": False}) as memory:
         store = memory.store
         assert isinstance(store, PostgresStore)
@@ -600,7 +608,7 @@ def test_a_search_reads_what_the_user_has_and_not_what_others_have(
             asked.clear()
             assert len(memory.search("tea with dish 7", user_id="alice", limit=5)["results"]) == 5
             statements = [one for one in asked if one.sql.startswith("SELECT")]
-            with store._db._opened().connection() as db:
+            with store._db._open_pool().connection() as db:
                 return sum(_blocks(db, one) for one in statements)
 
         fill("alice", 200)

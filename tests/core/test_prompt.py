@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from mem0_core.cli.arguments import parser
-from mem0_core.cli.prompt import VERBS, Session
-from tests.support import hear_interrupts, open_memory
+from mem0_core.cli.arguments import build_parser
+from mem0_core.cli.prompt import PROMPT_COMMANDS, PromptState
+from tests.support import open_memory, restore_interrupts
 
 fcntl = pytest.importorskip("fcntl", reason="terminals of this kind are POSIX's")
 pty = pytest.importorskip("pty")
@@ -29,7 +29,7 @@ PROMPTS = ("store", "remember", "update", "updateq", "delete", "query", "path", 
 """Seed 003, part 14."""
 
 
-class Talk:
+class MessageLog:
     """A session whose lines are kept, and whose questions are answered as the test says."""
 
     def __init__(self, folder: Path) -> None:
@@ -37,7 +37,9 @@ class Talk:
         self.answers: list[str] = []
         self.lines: list[str] = []
         ids: dict[str, str | None] = {"user": "ann", "agent": None, "run": None}
-        self.session = Session(self.memory, parser().parse_args, ids, tell=self.lines.extend, ask=self._answer)
+        self.session = PromptState(
+            self.memory, build_parser().parse_args, ids, write_lines=self.lines.extend, ask=self._answer
+        )
 
     def _answer(self, question: str) -> str:
         self.lines.append(question)
@@ -53,22 +55,22 @@ class Talk:
 
 
 @pytest.fixture
-def talk(tmp_path: Path) -> Iterator[Talk]:
-    made = Talk(tmp_path)
+def talk(tmp_path: Path) -> Iterator[MessageLog]:
+    made = MessageLog(tmp_path)
     yield made
     made.memory.close()
 
 
-def test_every_command_of_the_seed_is_there_and_told_of(talk: Talk) -> None:
-    assert set(PROMPTS) <= set(VERBS)
+def test_every_command_of_the_seed_is_there_and_told_of(talk: MessageLog) -> None:
+    assert set(PROMPTS) <= set(PROMPT_COMMANDS)
     told = talk("@help")
-    assert all(verb.usage in told for verb in VERBS.values())
+    assert all(verb.usage in told for verb in PROMPT_COMMANDS.values())
     assert "A line without @" in told
     assert talk("@help store") == "@store TEXT: remember a text"
     assert talk("@help nope") == "! there is no @nope"
 
 
-def test_what_is_said_is_stored_and_what_is_asked_is_answered(talk: Talk) -> None:
+def test_what_is_said_is_stored_and_what_is_asked_is_answered(talk: MessageLog) -> None:
     assert "I live in Rome." in talk("@store I live in Rome.")
     assert "I like tea -- it is warm" in talk("I like tea -- it is warm")
     assert "I live in Rome." in talk("Where do I live?")
@@ -78,7 +80,7 @@ def test_what_is_said_is_stored_and_what_is_asked_is_answered(talk: Talk) -> Non
     assert "-v is a flag" in talk("@store -v is a flag")
 
 
-def test_memories_are_named_by_the_numbers_they_were_shown_with(talk: Talk) -> None:
+def test_memories_are_named_by_the_numbers_they_were_shown_with(talk: MessageLog) -> None:
     talk("I live in Rome.")
     talk("I like tea")
     assert re.findall(r"^ (\d)  ", talk("@list"), re.MULTILINE) == ["1", "2"]
@@ -90,7 +92,7 @@ def test_memories_are_named_by_the_numbers_they_were_shown_with(talk: Talk) -> N
     assert talk("@delete 9") == "! no memory was shown with the number 9"
 
 
-def test_by_query_is_shown_first_and_done_when_agreed(talk: Talk) -> None:
+def test_by_query_is_shown_first_and_done_when_agreed(talk: MessageLog) -> None:
     talk("I like green tea")
     talk.answers = ["n"]
     assert "would UPDATE" in talk("@updateq green tea => I like black tea")
@@ -105,7 +107,7 @@ def test_by_query_is_shown_first_and_done_when_agreed(talk: Talk) -> None:
     assert "@updateq QUERY => NEW TEXT" in talk("@updateq black tea")
 
 
-def test_the_graph_from_the_prompt(talk: Talk, tmp_path: Path) -> None:
+def test_the_graph_from_the_prompt(talk: MessageLog, tmp_path: Path) -> None:
     talk("My sister is Anna.")
     talk("Anna likes tea.")
     assert "Anna  (ann -[sister]-> Anna)" in talk("@path my sister")
@@ -119,7 +121,7 @@ def test_the_graph_from_the_prompt(talk: Talk, tmp_path: Path) -> None:
     assert talk("@merge") == "nothing to merge"
 
 
-def test_whose_memory_it_is(talk: Talk) -> None:
+def test_whose_memory_it_is(talk: MessageLog) -> None:
     talk("I like tea")
     assert talk("@user bob") == "this is the memory of user:bob"
     assert talk("@list") == "nothing found"
@@ -129,7 +131,7 @@ def test_whose_memory_it_is(talk: Talk) -> None:
     assert talk("@agent helper") == "this is the memory of agent:helper"
 
 
-def test_numbers_are_of_the_memory_they_were_shown_from(talk: Talk) -> None:
+def test_numbers_are_of_the_memory_they_were_shown_from(talk: MessageLog) -> None:
     talk("I like tea")
     talk("@list")
     talk("@user bob")
@@ -140,7 +142,7 @@ def test_numbers_are_of_the_memory_they_were_shown_from(talk: Talk) -> None:
 
 
 @pytest.mark.parametrize("by", ["number", "id"])
-def test_one_memory_is_shown_before_it_is_deleted(talk: Talk, by: str) -> None:
+def test_one_memory_is_shown_before_it_is_deleted(talk: MessageLog, by: str) -> None:
     talk("I like tea")
     memory = talk.memory.get_all(user_id="ann")["results"][0]["id"] if by == "id" else "1"
     talk.answers = ["n"]
@@ -152,7 +154,7 @@ def test_one_memory_is_shown_before_it_is_deleted(talk: Talk, by: str) -> None:
     assert talk.texts() == []
 
 
-def test_help_and_quit_need_no_sign(talk: Talk) -> None:
+def test_help_and_quit_need_no_sign(talk: MessageLog) -> None:
     assert talk("help") == talk("@help")
     assert not talk.session.run("quit")
     assert not talk.session.run("Exit")
@@ -162,18 +164,18 @@ def test_help_and_quit_need_no_sign(talk: Talk) -> None:
     assert talk.texts() == ["help me with my taxes"]
 
 
-def test_mistakes_are_told_and_the_session_goes_on(talk: Talk, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mistakes_are_told_and_the_session_goes_on(talk: MessageLog, capsys: pytest.CaptureFixture[str]) -> None:
     assert talk("@fly") == "! there is no @fly; @help tells what there is"
     assert talk("@store") == "! something is missing; @help tells what is expected"
     assert talk("@viz 'x") == "! cannot be read: No closing quotation"
     assert talk("@list --colour").endswith("@help tells")
     assert "unrecognized arguments" in capsys.readouterr().err
     assert talk("@rel") == "no relations"  # so much of a name that only one begins so
-    assert talk.session.failed == 4
+    assert talk.session.failure_count == 4
     assert not talk.session.run("@quit")
 
 
-def test_files_and_numbers(talk: Talk, tmp_path: Path) -> None:
+def test_files_and_numbers(talk: MessageLog, tmp_path: Path) -> None:
     (tmp_path / "my notes.txt").write_text("I live in Rome.\nI like tea\n")
     assert "2 added" in talk(f"@import '{tmp_path}/my notes.txt'")
     assert "memories: 2" in talk("@stats")
@@ -181,7 +183,7 @@ def test_files_and_numbers(talk: Talk, tmp_path: Path) -> None:
     assert "2 memories" in talk(f"@backup {tmp_path}/copy.db")
 
 
-def test_commands_and_names_of_the_graph_are_completed(talk: Talk) -> None:
+def test_commands_and_names_of_the_graph_are_completed(talk: MessageLog) -> None:
     talk("My sister is Anna.")
     talk("Anna works at Acme.")
     assert list(talk.session.completions("@st")) == ["@store", "@stats"]
@@ -264,7 +266,7 @@ class Terminal:
 
 
 def _take_terminal() -> None:
-    hear_interrupts()
+    restore_interrupts()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 

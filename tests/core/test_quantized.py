@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 
 from mem0_core.models.onnx import OnnxEmbedder
-from mem0_core.ports import Position, VectorChanges
+from mem0_core.ports import ChangePosition, VectorChanges
 from mem0_core.records import Scope
-from mem0_core.stores.faiss import FaissIndex, _Flat
+from mem0_core.stores.faiss import FaissIndex, _FlatIndex
 from mem0_core.stores.quantized import QuantizedVectors
 from tests.benchmarks.corpus import memos, take
 
@@ -43,8 +43,8 @@ class Source:
             del self.held[row]
             self.log.append((row, None))
 
-    def position(self, scope: Scope) -> Position:
-        return Position("an epoch", len(self.log))
+    def position(self, scope: Scope) -> ChangePosition:
+        return ChangePosition("an epoch", len(self.log))
 
     def vector_changes(self, scope: Scope, *, after: int = 0, limit: int | None = None) -> VectorChanges:
         since = dict(self.log[after:])
@@ -60,7 +60,7 @@ class Source:
     def rows(self, scope: Scope) -> NDArray[np.int64]:
         return np.array(sorted(self.held), dtype=np.int64)
 
-    def best(self, query: Vectors, k: int) -> list[float]:
+    def nearest(self, query: Vectors, k: int) -> list[float]:
         """The cosines of the nearest, by looking at all."""
         return sorted((np.array(list(self.held.values())) @ query).tolist(), reverse=True)[:k]
 
@@ -68,7 +68,7 @@ class Source:
         """Whether these are the nearest, each with its own cosine."""
         own = all(abs(float(self.held[row] @ query) - cosine) < HALF for row, cosine in found)
         distinct = len({row for row, _ in found}) == len(found)
-        return own and distinct and np.allclose([cosine for _, cosine in found], self.best(query, k), atol=HALF)
+        return own and distinct and np.allclose([cosine for _, cosine in found], self.nearest(query, k), atol=HALF)
 
 
 def unit(vectors: NDArray[np.floating]) -> Vectors:
@@ -103,13 +103,13 @@ def equal_ones(count: int, seed: int = 1) -> Vectors:
     return np.repeat(anywhere(-(-count // 50), seed), 50, axis=0)[:count]
 
 
-def searched(source: Source, searches: int = 5) -> tuple[FaissIndex, _Flat]:
+def searched(source: Source, searches: int = 5) -> tuple[FaissIndex, _FlatIndex]:
     """An index that has come to its end with what it quantizes: some thousand vectors before each search."""
     index = FaissIndex(source)
     for query in anywhere(searches, seed=99):
         index.nearest(ALICE, query[None], 1)
-    (partition,) = index._loaded()
-    assert isinstance(partition._index, _Flat)
+    (partition,) = index._loaded_partitions()
+    assert isinstance(partition._index, _FlatIndex)
     return index, partition._index
 
 
@@ -147,7 +147,7 @@ def test_finds_what_is_near_enough(make: object, threshold: float) -> None:
     index, _ = searched(source)
     for query in [*make(4, 2), *make(MANY)[-2:], *anywhere(2, 3)]:
         (found,) = index.nearest(ALICE, query[None], 10, threshold=threshold)
-        wanted = [cosine for cosine in source.best(query, 10) if cosine >= threshold]
+        wanted = [cosine for cosine in source.nearest(query, 10) if cosine >= threshold]
         assert np.allclose([cosine for _, cosine in found], wanted, atol=HALF)
 
 
@@ -186,7 +186,7 @@ def test_forgets_for_good_once_much_is_removed() -> None:
         (found,) = index.nearest(ALICE, query[None], 10)
         assert source.agrees(query, found, 10)
     assert flat.dead_share == 0
-    assert flat.live == len(source.held)
+    assert flat.live_count == len(source.held)
 
 
 @pytest.mark.parametrize("vectors", [3 * anywhere(MANY), anywhere(MANY, dims=32), anywhere(MANY, dims=129)])
@@ -196,10 +196,10 @@ def test_what_the_error_is_not_known_of_is_read_in_full(vectors: Vectors) -> Non
     index = FaissIndex(source)
     for query in vectors[:6]:
         (found,) = index.nearest(ALICE, query[None], 10)
-        assert np.allclose([cosine for _, cosine in found], source.best(query, 10), rtol=HALF, atol=HALF)
-    (partition,) = index._loaded()
+        assert np.allclose([cosine for _, cosine in found], source.nearest(query, 10), rtol=HALF, atol=HALF)
+    (partition,) = index._loaded_partitions()
     flat = partition._index
-    assert isinstance(flat, _Flat)
+    assert isinstance(flat, _FlatIndex)
     assert flat._quantized is None
 
 
@@ -211,9 +211,9 @@ def test_estimates_err_as_little_as_they_promise() -> None:
         quantized.add(vectors)
         beyond = 0
         for query in queries:
-            places, estimates = quantized._likely(query, len(vectors))
+            places, estimates = quantized._find_candidates(query, len(vectors))
             cosines = vectors[places] @ query
-            least = np.array([quantized._at_least(cosine, 1.0) for cosine in cosines.tolist()])
+            least = np.array([quantized._lower_bound(cosine, 1.0) for cosine in cosines.tolist()])
             beyond += int((np.abs(estimates - cosines) > cosines - least).sum())
         assert beyond < 60
 
@@ -229,13 +229,13 @@ def test_sentences_as_a_model_embeds_them() -> None:
     sentences = [memo.text for memo in take(memos(seed=5), 600)]
     vectors = OnnxEmbedder().embed(sentences).astype(np.float16).astype(np.float32)
     quantized = QuantizedVectors(vectors.shape[1])
-    assert quantized.can_hold(vectors)
+    assert quantized.supports(vectors)
     quantized.add(vectors)
     answered = hits = 0
     for query in vectors:
-        best = quantized.best(query, 10, np.arange(len(vectors)), vectors.__getitem__)
-        if best is not None:
+        nearest = quantized.nearest(query, 10, np.arange(len(vectors)), vectors.__getitem__)
+        if nearest is not None:
             answered += 1
-            hits += len(np.intersect1d(best[0], np.argsort(-(vectors @ query), kind="stable")[:10]))
+            hits += len(np.intersect1d(nearest[0], np.argsort(-(vectors @ query), kind="stable")[:10]))
     assert answered > 0.9 * len(vectors)
     assert hits / (10 * answered) > 0.999

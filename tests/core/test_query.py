@@ -38,7 +38,7 @@ from mem0_core.graph.query import Bounds, Plan
 from mem0_core.records import Event, RelationChange, Triplet
 from mem0_core.testing import HashEmbedder
 from tests.core.test_traverse import graph
-from tests.support import MODES, Driven, Mode, open_memory
+from tests.support import MODES, MemoryDriver, Mode, open_memory
 
 # --- reading and writing ---------------------------------------------------------------------------------------------
 
@@ -452,17 +452,17 @@ def test_more_rows_than_are_returned_unasked_are_told() -> None:
 
 # --- the verb ------------------------------------------------------------------------------------------------------
 
-Open = Callable[..., Driven]
+Open = Callable[..., MemoryDriver]
 
 
 @pytest.fixture(params=MODES)
-def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driven]:
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryDriver]:
     mode: Mode = request.param
     with open_memory(tmp_path) as opened:
-        yield Driven(opened, mode)
+        yield MemoryDriver(opened, mode)
 
 
-def test_a_query_shows_nodes_and_relations_with_their_evidence(memory: Driven) -> None:
+def test_a_query_shows_nodes_and_relations_with_their_evidence(memory: MemoryDriver) -> None:
     memory.add("My sister is Anna.", user_id="maya")
     memory.add("Anna has a dog named Rex.", user_id="maya")
     result = memory.query("MATCH (a)-[r]->(b:animal)<-[p*1..2]-(c {name: 'maya'}) RETURN *", user_id="maya")
@@ -476,7 +476,7 @@ def test_a_query_shows_nodes_and_relations_with_their_evidence(memory: Driven) -
     assert "plan" in memory.query("EXPLAIN MATCH (a) RETURN a", user_id="maya")
 
 
-def test_a_query_sees_what_held_then(memory: Driven) -> None:
+def test_a_query_sees_what_held_then(memory: MemoryDriver) -> None:
     memory.add("I live in Rome.", user_id="maya", timestamp="2025-01-01")
     memory.add("I moved to Oslo.", user_id="maya", timestamp="2025-06-01")
     text = "MATCH (a)-[r:lives_in]->(b) RETURN b.name, r.valid_from"
@@ -494,7 +494,7 @@ def test_a_query_sees_what_held_then(memory: Driven) -> None:
     assert row["r.valid_from"] == "2025-06-01T00:00:00+00:00"
 
 
-def test_similar_finds_by_the_vectors_of_the_store(memory: Driven) -> None:
+def test_similar_finds_by_the_vectors_of_the_store(memory: MemoryDriver) -> None:
     memory.add("I work at Galp Energia.", user_id="maya")
     memory.add("My sister is Anna.", user_id="maya")
     text = "MATCH (a)-[r]->(b) WHERE SIMILAR({}, '{}', 0.6) RETURN b.name"
@@ -508,7 +508,7 @@ def test_similar_without_graph_memory_is_refused(tmp_path: Path) -> None:
         memory.query("MATCH (a) WHERE SIMILAR(a, 'x', 0.5) RETURN a", user_id="maya")
 
 
-def test_no_query_reaches_another_user(memory: Driven) -> None:
+def test_no_query_reaches_another_user(memory: MemoryDriver) -> None:
     memory.add("My sister is Anna.", user_id="maya")
     memory.add("My sister is Zoe.", user_id="eve")
     everything = memory.query("MATCH (a)-[r]-(b) RETURN *", user_id="maya")
@@ -522,7 +522,7 @@ def test_no_query_reaches_another_user(memory: Driven) -> None:
     assert len(memory.query("MATCH (a) RETURN a", user_id="maya", run_id="r")["rows"]) == 0
 
 
-def test_what_was_deleted_is_in_no_row(memory: Driven) -> None:
+def test_what_was_deleted_is_in_no_row(memory: MemoryDriver) -> None:
     (entry,) = memory.add("My sister is Anna.", user_id="maya")["results"]
     assert len(memory.query("MATCH (a) RETURN a", user_id="maya")["rows"]) == 2
     memory.delete(entry["id"])
@@ -540,7 +540,7 @@ def test_nearness_that_could_not_be_looked_at_whole_is_told(tmp_path: Path) -> N
         ]
         at = "2025-01-01T00:00:00+00:00"
         space = (embedder.name, embedder.dims)
-        memory._store.commit((), relations=changes, scope=Scope("maya"), at=at, space=space)
+        memory._store.commit((), relations=changes, scope=Scope("maya"), at=at, embedding_space=space)
         result = memory.query("MATCH (a) WHERE SIMILAR(a, 'thing', 0.9) RETURN count(a)", user_id="maya")
         assert result["rows"] == [{"count(a)": 256}]
         assert "256" in result["note"]

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from mem0_core import ConfigError, InputError, Memory, QueryError
 from mem0_core.recipes import HYBRID, MEM0, RECIPES, Recipe, Weights
 from mem0_core.testing import HashEmbedder
-from tests.support import MODES, Driven, open_memory, texts
+from tests.support import MODES, MemoryDriver, open_memory, result_texts
 
 MAY = "2023-05-10T12:00:00"
 JUNE = "2023-06-10T12:00:00"
 
 
 @pytest.fixture(params=MODES)
-def memory(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Iterator[Driven]:
+def memory(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Iterator[MemoryDriver]:
     with open_memory(tmp_path, config=truth) as opened:
-        yield Driven(opened, request.param)
+        yield MemoryDriver(opened, request.param)
 
 
 @pytest.fixture
@@ -68,8 +68,10 @@ def test_what_only_words_know_is_found(tmp_path: Path, truth: dict[str, Any]) ->
         fill(memory, 300)
         memory.add("The wifi password is xyzzy", user_id="u", infer=False)
         fill(memory, 300, user="other")
-        assert texts(memory.search("what was xyzzy", user_id="u", limit=1)) == ["The wifi password is xyzzy"]
-        assert "The wifi password is xyzzy" not in texts(memory.search("xyzzy", user_id="u", limit=1, recipe="mem0"))
+        assert result_texts(memory.search("what was xyzzy", user_id="u", limit=1)) == ["The wifi password is xyzzy"]
+        assert "The wifi password is xyzzy" not in result_texts(
+            memory.search("xyzzy", user_id="u", limit=1, recipe="mem0")
+        )
 
 
 def test_what_only_the_graph_knows_is_found(tmp_path: Path, truth: dict[str, Any]) -> None:
@@ -78,12 +80,12 @@ def test_what_only_the_graph_knows_is_found(tmp_path: Path, truth: dict[str, Any
         memory.add("I work at Initech", user_id="u")
         recipe = Recipe("graph", Weights(graph=1.0), sources=("graph",))
         found = memory.search("Where do I work?", user_id="u", recipe=recipe)
-        assert texts(found) == ["I work at Initech"]
+        assert result_texts(found) == ["I work at Initech"]
         assert found["relations"]
 
 
 @pytest.mark.parametrize("recipe", ["hybrid", "offline"])
-def test_a_chain_of_relations_leads_to_what_is_asked(memory: Driven, recipe: str) -> None:
+def test_a_chain_of_relations_leads_to_what_is_asked(memory: MemoryDriver, recipe: str) -> None:
     """Neither Anna nor Rex is in the question: the graph knows the way."""
     memory.add("My sister is called Anna", user_id="u")
     memory.add("Anna has a dog named Rex", user_id="u")
@@ -98,7 +100,7 @@ def test_a_source_that_a_recipe_does_not_name_brings_nothing(tmp_path: Path, tru
         fill(memory, 100)
         memory.add("tea with xyzzy", user_id="u", infer=False)
         lexical = Recipe("words", Weights(bm25=1.0), sources=("lexical",))
-        assert texts(memory.search("xyzzy", user_id="u", recipe=lexical)) == ["tea with xyzzy"]
+        assert result_texts(memory.search("xyzzy", user_id="u", recipe=lexical)) == ["tea with xyzzy"]
         assert memory.search("plugh", user_id="u", recipe=lexical)["results"] == []
 
 
@@ -108,7 +110,7 @@ def test_the_answer_beside_the_question_is_found_by_what_was_asked(tmp_path: Pat
         said(memory, ("Ann", "Which bicycle did you buy in the end?"), ("Bob", "A green one"))
         fill(memory, 200)
         found = memory.search("which bicycle was bought", user_id="u", limit=2)
-        assert set(texts(found)) == {"Which bicycle did you buy in the end?", "A green one"}
+        assert set(result_texts(found)) == {"Which bicycle did you buy in the end?", "A green one"}
 
 
 def test_names_lead_from_one_page_to_the_next(tmp_path: Path, truth: dict[str, Any]) -> None:
@@ -121,23 +123,23 @@ def test_names_lead_from_one_page_to_the_next(tmp_path: Path, truth: dict[str, A
         second = f"{page} The founder of Initech Press was a certain Milton."
         for text in (first, second):
             memory.add(text, user_id="u", infer=False)
-        found = texts(memory.search("who publishes the Quarterly of Things", user_id="u", limit=2))
+        found = result_texts(memory.search("who publishes the Quarterly of Things", user_id="u", limit=2))
         assert found == [first, second]
 
 
 # --- signals ----------------------------------------------------------------------------------------------------------
 
 
-def test_who_said_it_counts_where_the_query_names_one(memory: Driven) -> None:
+def test_who_said_it_counts_where_the_query_names_one(memory: MemoryDriver) -> None:
     said(memory, ("Caroline", "I bought a red scarf"), ("Melanie", "I bought a blue scarf"))
     of = signals(memory, "What did Caroline buy?")
     assert [of[text]["speaker"] for text in ("I bought a red scarf", "I bought a blue scarf")] == [1.0, 0.0]
-    assert texts(memory.search("what did melanie buy", user_id="u", limit=1)) == ["I bought a blue scarf"]
+    assert result_texts(memory.search("what did melanie buy", user_id="u", limit=1)) == ["I bought a blue scarf"]
     both = signals(memory, "What did Caroline and Melanie buy?")
     assert all(one["speaker"] == 0.0 for one in both.values())
 
 
-def test_the_name_of_a_speaker_is_not_what_a_query_is_about(memory: Driven) -> None:
+def test_the_name_of_a_speaker_is_not_what_a_query_is_about(memory: MemoryDriver) -> None:
     """All turns are of one of two people: their names say nothing of the matter, and vectors would think so."""
     asked: list[str] = []
     embed = memory.memory._embedder.embed
@@ -154,7 +156,7 @@ def test_the_name_of_a_speaker_is_not_what_a_query_is_about(memory: Driven) -> N
     assert asked == ["What is scarf like?", "Caroline"]  # what is nothing but a name stays
 
 
-def test_what_users_say_counts_before_answers(memory: Driven) -> None:
+def test_what_users_say_counts_before_answers(memory: MemoryDriver) -> None:
     memory.add(
         [
             {"role": "user", "content": "My sprint ends on Friday"},
@@ -167,25 +169,25 @@ def test_what_users_say_counts_before_answers(memory: Driven) -> None:
     assert [of[text]["role"] for text in ("My sprint ends on Friday", "Sprint end: Friday")] == [1.0, 0.0]
 
 
-def test_time_words_find_the_time(memory: Driven) -> None:
+def test_time_words_find_the_time(memory: MemoryDriver) -> None:
     memory.add("went hiking", user_id="u", infer=False, timestamp=MAY)
     memory.add("went hiking again", user_id="u", infer=False, timestamp=JUNE)
     may = signals(memory, "hiking in May 2023")
     assert may["went hiking"]["date"] > 0.5 > may["went hiking again"]["date"]
-    assert texts(memory.search("hiking in May 2023", user_id="u", limit=1)) == ["went hiking"]
+    assert result_texts(memory.search("hiking in May 2023", user_id="u", limit=1)) == ["went hiking"]
     month = signals(memory, "hiking last month", reference_date="2023-07-01")
     assert month["went hiking again"]["date"] > month["went hiking"]["date"]
     past = signals(memory, "hiking last month", as_of="2023-07-01")
     assert past == {text: pytest.approx(of_text) for text, of_text in month.items()}
 
 
-def test_what_asks_tells_little(memory: Driven) -> None:
+def test_what_asks_tells_little(memory: MemoryDriver) -> None:
     said(memory, ("Ann", "Do you like green tea?"), ("Bob", "Green tea is what I like"))
     of = signals(memory, "who likes green tea")
     assert [of[text]["question"] for text in ("Do you like green tea?", "Green tea is what I like")] == [1.0, 0.0]
 
 
-def test_a_session_that_is_to_the_point_lifts_what_was_said_in_it(memory: Driven) -> None:
+def test_a_session_that_is_to_the_point_lifts_what_was_said_in_it(memory: MemoryDriver) -> None:
     said(memory, ("Ann", "the tulip garden"), ("Ann", "tulip bulbs"), ("Ann", "the tulip show"))
     said(memory, ("Ann", "a tulip"))
     of = signals(memory, "tulip")
@@ -218,7 +220,7 @@ def test_an_unrelated_memory_changes_no_other_score(plain: Memory) -> None:
 
 
 @pytest.mark.parametrize("recipe", list(RECIPES))
-def test_scores_lie_between_0_and_1_and_fall(memory: Driven, recipe: str) -> None:
+def test_scores_lie_between_0_and_1_and_fall(memory: MemoryDriver, recipe: str) -> None:
     said(memory, ("Ann", "My sister Eve works at Initech"), ("Bob", "Eve likes tulips"), timestamp=MAY)
     fill(memory, 30)
     found = memory.search("Where did Ann say Eve works in May 2023?", user_id="u", recipe=recipe)["results"]
@@ -228,14 +230,14 @@ def test_scores_lie_between_0_and_1_and_fall(memory: Driven, recipe: str) -> Non
     assert all(0 <= value <= 1 for value in values)
 
 
-def test_a_score_is_made_of_what_the_explanation_says(memory: Driven) -> None:
+def test_a_score_is_made_of_what_the_explanation_says(memory: MemoryDriver) -> None:
     said(memory, ("Ann", "We saw tulips in May"), ("Bob", "Where?"))
     fill(memory, 30)
     for recipe in (HYBRID, MEM0, RECIPES["offline"]):
         for entry in memory.search("tulips of Ann in May", user_id="u", explain=True, recipe=recipe)["results"]:
             explained = entry["explanation"]
             total = sum(signal["contribution"] for signal in explained["signals"].values())
-            assert explained["score"] == entry["score"] == pytest.approx(max(0.0, recipe.scale(total)))
+            assert explained["score"] == entry["score"] == pytest.approx(max(0.0, recipe.score_scale(total)))
             for signal in explained["signals"].values():
                 assert signal["contribution"] == signal["weight"] * signal["value"]
                 assert 0 <= signal["value"] <= 1
@@ -273,22 +275,22 @@ def test_the_configuration_names_the_recipe(tmp_path: Path) -> None:
         ("DENTIST\0", "The dentist called on Friday"),
     ],
 )
-def test_any_query_finds_what_it_means(memory: Driven, query: str, expected: str) -> None:
+def test_any_query_finds_what_it_means(memory: MemoryDriver, query: str, expected: str) -> None:
     for text in ("Анна очень любит собаку", "我喜欢喝绿茶", "أنا أحب القهوة كثيرا", "The dentist called on Friday"):
         memory.add(text, user_id="u", infer=False)
-    assert texts(memory.search(query, user_id="u", limit=1)) == [expected]
+    assert result_texts(memory.search(query, user_id="u", limit=1)) == [expected]
 
 
 @pytest.mark.parametrize("query", ["", "   ", "\ud800", None])
-def test_a_query_that_is_none_is_refused(memory: Driven, query: Any) -> None:
+def test_a_query_that_is_none_is_refused(memory: MemoryDriver, query: Any) -> None:
     with pytest.raises((QueryError, InputError)):
         memory.search(query, user_id="u")
 
 
 @pytest.mark.parametrize("query", ["?", "the of and", "🍣", '- * " ( NEAR', "2023"])
-def test_a_query_of_no_words_is_answered_all_the_same(memory: Driven, query: str) -> None:
+def test_a_query_of_no_words_is_answered_all_the_same(memory: MemoryDriver, query: str) -> None:
     memory.add("tea", user_id="u", infer=False)
-    assert texts(memory.search(query, user_id="u")) == ["tea"]
+    assert result_texts(memory.search(query, user_id="u")) == ["tea"]
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -304,14 +306,14 @@ def test_no_query_breaks_a_search(plain: Memory, query: str) -> None:
 # --- the gate, the threshold, what became of it -----------------------------------------------------------------------
 
 
-def test_where_nothing_is_good_enough_there_is_no_answer(memory: Driven) -> None:
+def test_where_nothing_is_good_enough_there_is_no_answer(memory: MemoryDriver) -> None:
     memory.add("The dentist called on Friday", user_id="u", infer=False)
     fill(memory, 20)
     nothing = memory.search("quantum chromodynamics", user_id="u", allow_no_answer=True)
     assert nothing["results"] == []
     assert "gate" in nothing["note"]
     some = memory.search("when did the dentist call", user_id="u", allow_no_answer=True)
-    assert texts(some)[0] == "The dentist called on Friday"
+    assert result_texts(some)[0] == "The dentist called on Friday"
     assert "note" not in some
     assert memory.search("quantum chromodynamics", user_id="u")["results"]
     high = memory.search("when did the dentist call", user_id="u", threshold=0.99)
@@ -323,7 +325,7 @@ def why(memory: Any, query: str, memory_id: str, **options: Any) -> Any:
     return memory.explain_missing(query, memory_id, **{"user_id": "u", **options})
 
 
-def test_what_became_of_a_memory_is_told(memory: Driven) -> None:
+def test_what_became_of_a_memory_is_told(memory: MemoryDriver) -> None:
     keep: Callable[..., str] = lambda text, **options: memory.add(  # noqa: E731
         text, **{"user_id": "u", "infer": False, **options}
     )["results"][0]["id"]
@@ -353,7 +355,7 @@ def test_what_became_of_a_memory_is_told(memory: Driven) -> None:
     assert all(each["detail"] for each in (found, low))
 
 
-def test_what_no_source_brings_is_not_in_the_pool(memory: Driven) -> None:
+def test_what_no_source_brings_is_not_in_the_pool(memory: MemoryDriver) -> None:
     fill(memory, 150)
     (entry,) = memory.add("completely else", user_id="u", infer=False)["results"]
     recipe = {"name": "mem0", "pool": 5}
@@ -379,7 +381,9 @@ def test_what_a_reranker_puts_aside_is_told(tmp_path: Path) -> None:
         (first,) = memory.search(query, user_id="u", explain=True, limit=1)["results"]
         assert first["memory"] != "The dentist called on Friday"
         assert first["explanation"]["before_rerank"] < first["score"]
-        assert texts(memory.search(query, user_id="u", limit=1, rerank=False)) == ["The dentist called on Friday"]
+        assert result_texts(memory.search(query, user_id="u", limit=1, rerank=False)) == [
+            "The dentist called on Friday"
+        ]
 
 
 def test_a_search_is_one_pass_of_the_reranker(tmp_path: Path) -> None:
@@ -396,7 +400,7 @@ def test_a_search_is_one_pass_of_the_reranker(tmp_path: Path) -> None:
         assert asked == [HYBRID.rerank_pool]
 
 
-def test_age_of_what_was_said_may_count(memory: Driven) -> None:
+def test_age_of_what_was_said_may_count(memory: MemoryDriver) -> None:
     recent = Recipe("recent", Weights(dense=0.5, recency=0.5), sources=("dense",))
     memory.add("tea", user_id="u", infer=False, timestamp="2020-01-01")
     memory.add("more tea", user_id="u", infer=False, timestamp=datetime.now(UTC))

@@ -10,25 +10,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mem0_core.errors import ConfigError
-from mem0_core.recipes import HYBRID, MEM0, RECIPES, SIGNALS, Recipe, Weights, recipe_of, shortness
+from mem0_core.recipes import HYBRID, MEM0, RECIPES, SIGNALS, Recipe, Weights, resolve_recipe, shortness
 
 
 def test_the_named_recipes_are_there() -> None:
     assert set(RECIPES) == {"hybrid", "mem0", "paper", "offline"}
-    assert all(recipe_of(name) is recipe for name, recipe in RECIPES.items())
+    assert all(resolve_recipe(name) is recipe for name, recipe in RECIPES.items())
     assert MEM0.is_dense_only
     assert not HYBRID.is_dense_only
 
 
 def test_a_recipe_can_be_made_from_another() -> None:
-    made = recipe_of({"name": "hybrid", "without": ["date"], "pool": 20, "short": {"bm25": 0.5}, "sources": ["dense"]})
+    made = resolve_recipe(
+        {"name": "hybrid", "without": ["date"], "pool": 20, "short": {"bm25": 0.5}, "sources": ["dense"]}
+    )
     assert made == dataclasses.replace(
         HYBRID.without("date"),
         pool=20,
         short=dataclasses.replace(HYBRID.short, date=0.0, bm25=0.5),
         sources=("dense",),
     )
-    assert recipe_of({"name": "mem0", "long": {"bm25": 0.5}}).long == Weights(dense=1.0, bm25=0.5)
+    assert resolve_recipe({"name": "mem0", "long": {"bm25": 0.5}}).long == Weights(dense=1.0, bm25=0.5)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,7 @@ def test_a_recipe_can_be_made_from_another() -> None:
 )
 def test_what_makes_no_sense_is_refused_by_name(given: Any, told: str) -> None:
     with pytest.raises(ConfigError, match=told):
-        recipe_of(given)
+        resolve_recipe(given)
 
 
 def test_a_signal_can_be_switched_off_for_all_texts() -> None:
@@ -78,8 +80,8 @@ def test_turns_of_a_chat_are_short_and_pages_are_long() -> None:
 
 @given(st.floats(-5, 5))
 def test_scores_lie_between_0_and_1(total: float) -> None:
-    assert MEM0.scale(0.42) == 0.42
-    assert -1 <= HYBRID.scale(total) <= 1
+    assert MEM0.score_scale(0.42) == 0.42
+    assert -1 <= HYBRID.score_scale(total) <= 1
 
 
 def test_a_recipe_cannot_be_changed() -> None:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import mem0_core
 from mem0_core.errors import ConfigError, InputError, ModelError, QueryError, ReplyError
 from mem0_core.flow import arun, run
-from mem0_core.pipelines.rerank import lexical_scores
+from mem0_core.pipelines.rerank import compute_lexical_scores
 from mem0_core.pipelines.rerank import rerank as flow
 from mem0_core.recipes import RERANK_WEIGHT
 
@@ -62,9 +62,9 @@ def test_without_scores_shared_words_decide_on_a_constant_scale(rerank: Callable
 
 
 def test_a_text_that_shares_nothing_scores_nothing_and_a_lone_one_is_not_flattered() -> None:
-    assert lexical_scores("bees", ["a boat", "", "!"]) == [0.0, 0.0, 0.0]
-    assert lexical_scores("bees", []) == []
-    (lone,) = lexical_scores("Does Maya keep bees or sail?", ["Tom keeps goats"])
+    assert compute_lexical_scores("bees", ["a boat", "", "!"]) == [0.0, 0.0, 0.0]
+    assert compute_lexical_scores("bees", []) == []
+    (lone,) = compute_lexical_scores("Does Maya keep bees or sail?", ["Tom keeps goats"])
     assert 0 < lone < 0.5
 
 

@@ -16,9 +16,9 @@ import pytest
 
 import mem0_core
 from mem0_core import Memory
-from mem0_core.config import build
+from mem0_core.config import build_component
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.models.rerankers import CROSS_ENCODER, INSTRUCTION, TransformersReranker
+from mem0_core.models.rerankers import DEFAULT_CROSS_ENCODER, DEFAULT_INSTRUCTION, TransformersReranker
 from mem0_core.ports import Reranker
 from mem0_core.testing import HashEmbedder
 from tests.support import run_python
@@ -151,7 +151,7 @@ Note that the answer can only be "yes" or "no".<|im_end|>
 """
 
 
-def qwen_scores(folder: Path, query: str, texts: Sequence[str], instruction: str = INSTRUCTION) -> list[float]:
+def qwen_scores(folder: Path, query: str, texts: Sequence[str], instruction: str = DEFAULT_INSTRUCTION) -> list[float]:
     """By hand: the whole prompt as one text, one at a time, the softmax of the two logits at its end."""
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -354,7 +354,7 @@ class TestCausalModels:
         from transformers import AutoTokenizer
 
         # One token a byte here, but for the turns: what is left of 600 is known.
-        around = PROMPT.format(instruction=INSTRUCTION, query=QUERY, text="")
+        around = PROMPT.format(instruction=DEFAULT_INSTRUCTION, query=QUERY, text="")
         room = 600 - len(AutoTokenizer.from_pretrained(qwen)(around).input_ids)
         assert room > 0
         np.testing.assert_allclose(reranker.score(QUERY, [text]), qwen_scores(qwen, QUERY, [text[:room]]), atol=1e-4)
@@ -373,7 +373,7 @@ class TestCausalModels:
         reranker.score(QUERY, [text])
         scorer: Any = reranker._scorer
         turns = set(AutoTokenizer.from_pretrained(qwen).convert_tokens_to_ids(TURNS))
-        assert not turns & set(scorer._body(text, text))
+        assert not turns & set(scorer._body_tokens(text, text))
         assert turns & set(scorer._prefix)
         assert reranker.score(QUERY, [text])[0] != pytest.approx(qwen_scores(qwen, QUERY, [text])[0], abs=1e-5)
 
@@ -489,7 +489,7 @@ class TestTheChoice:
         with pytest.raises(ModelError) as caught:
             reranker.score(QUERY, TEXTS)
         assert "the causal model Qwen/Qwen3-Reranker-0.6B cannot be loaded" in str(caught.value)
-        assert f"nor can its fallback: the cross-encoder {CROSS_ENCODER} cannot be loaded" in str(caught.value)
+        assert f"nor can its fallback: the cross-encoder {DEFAULT_CROSS_ENCODER} cannot be loaded" in str(caught.value)
         with pytest.raises(ModelError, match="cannot be loaded"):
             TransformersReranker("Qwen/Qwen3-Reranker-0.6B", device="cpu", fallback=None).score(QUERY, TEXTS)
 
@@ -536,18 +536,18 @@ def test_outside_of_a_memory_a_model_that_a_string_names_is_loaded_once(
 
 
 def test_the_names_of_the_providers_have_their_models() -> None:
-    names = {"sentence_transformers": CROSS_ENCODER, "huggingface": "BAAI/bge-reranker-base"}
-    names |= {"sentence_transformer": CROSS_ENCODER, "qwen": "Qwen/Qwen3-Reranker-0.6B"}
+    names = {"sentence_transformers": DEFAULT_CROSS_ENCODER, "huggingface": "BAAI/bge-reranker-base"}
+    names |= {"sentence_transformer": DEFAULT_CROSS_ENCODER, "qwen": "Qwen/Qwen3-Reranker-0.6B"}
     for provider, model in names.items():
-        assert repr(build("reranker", provider)) == f"TransformersReranker({model!r})"
-        assert repr(build("reranker", f"{provider}:mine")) == "TransformersReranker('mine')"
+        assert repr(build_component("reranker", provider)) == f"TransformersReranker({model!r})"
+        assert repr(build_component("reranker", f"{provider}:mine")) == "TransformersReranker('mine')"
 
 
 @pytest.mark.parametrize("keys", [{"batch_size": 0}, {"max_length": 0}, {"modle": "x"}])
 def test_a_wrong_key_is_named_before_anything_is_loaded(keys: dict[str, Any]) -> None:
     for provider in ("sentence_transformers", "huggingface", "qwen"):
         with pytest.raises(ConfigError, match=next(iter(keys))):
-            build("reranker", {"provider": provider, "config": keys})
+            build_component("reranker", {"provider": provider, "config": keys})
 
 
 def test_nothing_is_imported_until_it_is_used_and_a_missing_library_is_named() -> None:

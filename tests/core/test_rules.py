@@ -12,17 +12,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mem0_core.records import Entity
-from mem0_core.rules import Extracted, entities, extract
+from mem0_core.rules import RuleExtraction, entities, extract_by_rules
 
 
 def said(text: str) -> list[str]:
     """The relations of a text that Eve says, ``source relation destination``."""
-    return [f"{each.source} {each.relationship} {each.destination}" for each in extract(text, speaker="Eve").relations]
+    return [
+        f"{each.source} {each.relationship} {each.destination}"
+        for each in extract_by_rules(text, speaker="Eve").relations
+    ]
 
 
 def over(text: str) -> list[str]:
     """What the text ends, without "no longer disliked" and the like, which every liking says."""
-    ended = extract(text, speaker="Eve").ended
+    ended = extract_by_rules(text, speaker="Eve").ended
     return [
         f"{each.source} {each.relationship} {each.destination}" for each in ended if each.relationship != "dislikes"
     ]
@@ -178,19 +181,19 @@ def test_the_last_word_of_a_text_on_a_relation_counts() -> None:
 
 
 def test_a_liking_ends_a_dislike() -> None:
-    assert [(each.relationship, each.destination) for each in extract("I like tea.", speaker="Eve").ended] == [
+    assert [(each.relationship, each.destination) for each in extract_by_rules("I like tea.", speaker="Eve").ended] == [
         ("dislikes", "tea")
     ]
 
 
 def test_entities_hold_both_ends_of_every_relation_with_their_types() -> None:
-    found = extract("My sister Anna moved to Rome and likes tea.", speaker="eve_1").entities
+    found = extract_by_rules("My sister Anna moved to Rome and likes tea.", speaker="eve_1").entities
     assert found == (Entity("Anna", "person"), Entity("Rome", "place"), Entity("eve_1", "person"), Entity("tea"))
 
 
 def test_without_a_speaker_i_is_nobody() -> None:
-    assert extract("I like tea. My sister Anna likes milk. Bob likes gin.", speaker=" ").relations == (
-        *extract("Anna likes milk. Bob likes gin.", speaker="").relations,
+    assert extract_by_rules("I like tea. My sister Anna likes milk. Bob likes gin.", speaker=" ").relations == (
+        *extract_by_rules("Anna likes milk. Bob likes gin.", speaker="").relations,
     )
 
 
@@ -268,18 +271,18 @@ def steps(call: Callable[[], Any]) -> int:
 @pytest.mark.parametrize("unit", UNITS)
 def test_work_grows_with_the_text_and_no_faster(unit: str) -> None:
     small, large = unit * 200, unit * 800
-    once = steps(lambda: extract(small, speaker="Eve"))
-    assert steps(lambda: extract(large, speaker="Eve")) < 4.5 * once + 200
+    once = steps(lambda: extract_by_rules(small, speaker="Eve"))
+    assert steps(lambda: extract_by_rules(large, speaker="Eve")) < 4.5 * once + 200
 
 
 @pytest.mark.parametrize("unit", [*UNITS, "a", "A", "Ab ", "“a b c d e f "])
 def test_a_hundred_thousand_characters_of_anything_are_read(unit: str) -> None:
-    check(extract(unit * (100_000 // len(unit)) + "?", speaker="Eve"))
+    check(extract_by_rules(unit * (100_000 // len(unit)) + "?", speaker="Eve"))
 
 
 @given(st.text(), st.text())
 def test_any_text_is_read(text: str, speaker: str) -> None:
-    check(extract(text, speaker=speaker))
+    check(extract_by_rules(text, speaker=speaker))
 
 
 PARTS = st.sampled_from([*UNITS, *(f"{word} " for text in STATED for word in text.split())])
@@ -288,10 +291,10 @@ PARTS = st.sampled_from([*UNITS, *(f"{word} " for text in STATED for word in tex
 @settings(max_examples=300)
 @given(st.lists(PARTS, max_size=16).map("".join))
 def test_any_words_in_any_order_are_read(text: str) -> None:
-    check(extract(text, speaker="Eve"))
+    check(extract_by_rules(text, speaker="Eve"))
 
 
-def check(found: Extracted) -> None:
+def check(found: RuleExtraction) -> None:
     keys = {entity.name.casefold() for entity in found.entities}
     ends = [name for each in found.relations for name in (each.source, each.destination)]
     assert all(name.strip() for name in (*keys, *ends, *(each.source for each in found.ended)))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mem0_core.config import build
+from mem0_core.config import build_component
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.sentence_transformers import SentenceTransformerEmbedder
 from mem0_core.ports import Embedder
@@ -103,7 +103,7 @@ class TestWithTheLibrary:
     def test_a_model_in_the_shape_of_jinas_by_name_or_folder(self, tmp_path: Path) -> None:
         """A causal network of 1024 dimensions, pooled at its last token, with prompts for texts and queries."""
         folder = save_jina(tmp_path / "jina")
-        prompted = build("embedder", f"jina:{folder}")
+        prompted = build_component("embedder", f"jina:{folder}")
         assert prompted.dims == 1024
         plain = SentenceTransformerEmbedder(folder, device="cpu", query_prompt="", document_prompt="")
         by_hand = plain.embed(["Document: alice", "Query: alice"])
@@ -111,7 +111,7 @@ class TestWithTheLibrary:
         np.testing.assert_allclose(prompted.embed(["alice"], kind="query"), by_hand[1:], atol=1e-4)
         assert prompted.name != plain.name  # vectors of the two cannot be compared
         assert prompted.name == SentenceTransformerEmbedder(folder, document_prompt="Document: ").name
-        assert repr(build("embedder", "jina")).endswith("('jinaai/jina-embeddings-v5-text-small-retrieval')")
+        assert repr(build_component("embedder", "jina")).endswith("('jinaai/jina-embeddings-v5-text-small-retrieval')")
 
     def test_the_name_is_cheap_and_follows_the_weights(self, tiny: Path, embedder: SentenceTransformerEmbedder) -> None:
         assert embedder.name.startswith(f"{tiny.name}-")

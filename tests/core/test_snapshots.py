@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mem0_core.contracts import AT, CLOSE, SPACE, assert_nearest, changes_of, unit_vectors
-from mem0_core.contracts import an_item as item_of
+from mem0_core.contracts import AT, COSINE_TOLERANCE, SPACE, assert_nearest, make_changes, unit_vectors
+from mem0_core.contracts import make_item as memory_from_row
 from mem0_core.errors import StoreError
 from mem0_core.records import Scope
 from mem0_core.stores import faiss as projection
@@ -28,8 +28,8 @@ def store(tmp_path: Path) -> SQLiteStore:
 
 
 def fill(store: SQLiteStore, count: int = COUNT, seed: int = 1) -> np.ndarray:
-    items = [item_of(f"fact {seed} {index}") for index in range(count)]
-    store.commit(changes_of(items, seed=seed), scope=ALICE, at=AT, space=SPACE)
+    items = [memory_from_row(f"fact {seed} {index}") for index in range(count)]
+    store.commit(make_changes(items, seed=seed), scope=ALICE, at=AT, embedding_space=SPACE)
     return unit_vectors(count, seed=seed)
 
 
@@ -40,17 +40,17 @@ def open_index(store: SQLiteStore, tmp_path: Path) -> FaissIndex:
 def built(store: SQLiteStore, tmp_path: Path) -> FaissIndex:
     index = open_index(store, tmp_path)
     index.nearest(ALICE, unit_vectors(1), 1)
-    index.settle()
+    index.wait_for_builds()
     return index
 
 
 def finds_all(index: FaissIndex, vectors: np.ndarray) -> bool:
-    return all(found[0][1] == pytest.approx(1.0, abs=CLOSE) for found in index.nearest(ALICE, vectors, 1))
+    return all(found[0][1] == pytest.approx(1.0, abs=COSINE_TOLERANCE) for found in index.nearest(ALICE, vectors, 1))
 
 
 def was_loaded(caplog: pytest.LogCaptureFixture, index: FaissIndex) -> bool:
-    (partition,) = index._loaded()
-    return isinstance(partition._index, projection._Graph) and partition._builder is None
+    (partition,) = index._loaded_partitions()
+    return isinstance(partition._index, projection._HnswIndex) and partition._builder is None
 
 
 def test_a_snapshot_is_loaded_and_catches_up(
@@ -59,13 +59,13 @@ def test_a_snapshot_is_loaded_and_catches_up(
     vectors = fill(store)
     built(store, tmp_path).close()
     late = fill(store, 5, seed=2)
-    gone = store.find(ALICE)[0]
+    gone = store.list_memories(ALICE)[0]
     store.erase([gone.id], at=AT)
     index = open_index(store, tmp_path)
     assert finds_all(index, vectors[1:])
     assert was_loaded(caplog, index)
     assert finds_all(index, late)
-    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] < 1 - CLOSE
+    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] < 1 - COSINE_TOLERANCE
 
 
 def flip_a_byte(path: Path) -> None:
@@ -93,7 +93,7 @@ def test_a_damaged_snapshot_is_built_again(
     damage(path)
     index = open_index(store, tmp_path)
     assert finds_all(index, vectors)
-    index.settle()
+    index.wait_for_builds()
     index.close()
     again = open_index(store, tmp_path)
     assert finds_all(again, vectors)
@@ -143,15 +143,15 @@ def test_old_files_are_swept(store: SQLiteStore, tmp_path: Path) -> None:
 def test_too_many_removed_vectors_start_a_new_graph(store: SQLiteStore, tmp_path: Path) -> None:
     vectors = fill(store)
     index = built(store, tmp_path)
-    for item in store.find(ALICE)[:200]:
+    for item in store.list_memories(ALICE)[:200]:
         store.erase([item.id], at=AT)
     assert finds_all(index, vectors[200:])
-    index.settle()
+    index.wait_for_builds()
     assert finds_all(index, vectors[200:])
-    (partition,) = index._loaded()
+    (partition,) = index._loaded_partitions()
     assert partition._index is not None
-    assert partition._index.live == 200
-    assert isinstance(partition._index, projection._Graph)
+    assert partition._index.live_count == 200
+    assert isinstance(partition._index, projection._HnswIndex)
     assert partition._index.dead_share == 0
 
 
@@ -166,7 +166,7 @@ def test_a_large_scope_is_found_well_and_filtered_exactly(store: SQLiteStore, tm
         hits += len(exact & {row for row, _ in found})
     assert hits / 500 >= 0.99
     only = rows[::100]
-    for query, found in zip(queries, index.nearest(ALICE, queries, 10, only=only), strict=True):
+    for query, found in zip(queries, index.nearest(ALICE, queries, 10, allowed_rows=only), strict=True):
         assert_nearest(found, only, vectors[::100], query, 10)
 
 
@@ -175,7 +175,7 @@ def test_closing_stops_a_builder(store: SQLiteStore, tmp_path: Path) -> None:
     index = open_index(store, tmp_path)
     index.nearest(ALICE, unit_vectors(1), 1)
     index.close()
-    assert index._loaded() == []
+    assert index._loaded_partitions() == []
     with pytest.raises(StoreError, match="closed"):
         index.nearest(ALICE, unit_vectors(1), 1)
 
@@ -184,9 +184,9 @@ def test_what_was_deleted_does_not_survive_in_a_snapshot(store: SQLiteStore, tmp
     vectors = fill(store)
     index = built(store, tmp_path)
     assert any((tmp_path / "faiss").iterdir())
-    item = store.find(ALICE)[0]
+    item = store.list_memories(ALICE)[0]
     store.erase([item.id], at=AT)
-    index.forget(item.scope)
+    index.purge_deleted(item.scope)
     assert list((tmp_path / "faiss").iterdir()) == []
     assert finds_all(index, vectors[1:])
     index.close()
@@ -201,4 +201,4 @@ def test_ids_without_memories_take_no_room(store: SQLiteStore, tmp_path: Path) -
     index = open_index(store, tmp_path)
     for number in range(50):
         index.nearest(Scope(f"nobody {number}"), unit_vectors(1), 1)
-    assert index._loaded() == []
+    assert index._loaded_partitions() == []

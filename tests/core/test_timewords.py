@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mem0_core.records import Days
-from mem0_core.timewords import TimeSpan, days_told, fit, fit_days, is_about_time, spans
+from mem0_core.records import DateRange
+from mem0_core.timewords import TimeSpan, find_event_days, is_about_time, parse_time_spans, score_day, score_days
 
 TODAY = date(2023, 10, 18)
 """A Wednesday, after summer and before winter."""
@@ -19,12 +19,12 @@ TODAY = date(2023, 10, 18)
 
 def read(text: str, reference: date = TODAY) -> list[str]:
     """The spans of a text: a day, or ``first..last`` with nothing where it is open; yearly ones bear no year."""
-    return [_shown(span) for span in spans(text, reference)]
+    return [_shown(span) for span in parse_time_spans(text, reference)]
 
 
 def _shown(span: TimeSpan) -> str:
-    days = [day.isoformat()[5 if span.yearly else 0 :] if day else "" for day in (span.first, span.last)]
-    return ("every " if span.yearly else "") + (days[0] if days[0] == days[1] else "..".join(days))
+    days = [day.isoformat()[5 if span.is_yearly else 0 :] if day else "" for day in (span.first, span.last)]
+    return ("every " if span.is_yearly else "") + (days[0] if days[0] == days[1] else "..".join(days))
 
 
 DATES = {
@@ -350,9 +350,9 @@ def test_only_the_beginning_of_a_long_text_is_read() -> None:
 @pytest.mark.parametrize("reference", [date.min, date.min + timedelta(40), date.max - timedelta(40), date.max])
 def test_the_ends_of_the_calendar_are_no_trouble(reference: date) -> None:
     for text in [*DATES, *YEARLY, *RELATIVE, *RANGES, *ANCHORED, *TOGETHER, *LANGUAGES]:
-        for span in spans(text, reference):
-            assert 0 <= fit([span], date.min) <= 1
-            assert 0 <= fit([span], date.max) <= 1
+        for span in parse_time_spans(text, reference):
+            assert 0 <= score_day([span], date.min) <= 1
+            assert 0 <= score_day([span], date.max) <= 1
     assert read("yesterday", date.min) == []
     assert read("last year", date.min) == []
     assert read("tomorrow", date.max) == []
@@ -384,7 +384,7 @@ def test_work_grows_with_the_text_and_no_faster() -> None:
         before = sys.getprofile()
         sys.setprofile(note)
         try:
-            spans(text, TODAY)
+            parse_time_spans(text, TODAY)
         finally:
             sys.setprofile(before)
         return count
@@ -398,87 +398,87 @@ def test_work_grows_with_the_text_and_no_faster() -> None:
 def test_any_text_on_any_day_gives_spans_in_order_and_fits_between_0_and_1(
     text: str, reference: date, day: date
 ) -> None:
-    found = spans(text, reference)
+    found = parse_time_spans(text, reference)
     assert len(set(found)) == len(found)
     for span in found:
         assert span.first is not None or span.last is not None
         assert span.first is None or span.last is None or span.first <= span.last
-        assert 0 < span.share <= 1
-        assert 0 <= fit([span], day) <= span.share
-    assert is_about_time(text) or not spans(text, date(2000, 6, 15))
+        assert 0 < span.precision <= 1
+        assert 0 <= score_day([span], day) <= span.precision
+    assert is_about_time(text) or not parse_time_spans(text, date(2000, 6, 15))
 
 
 def one(text: str) -> TimeSpan:
-    (span,) = spans(text, TODAY)
+    (span,) = parse_time_spans(text, TODAY)
     return span
 
 
 def test_the_shorter_a_span_the_more_precise_it_is() -> None:
     texts = ["7 May 2023", "last week", "May 2023", "last summer", "in 2022", "the 1990s", "before 2021"]
-    shares = [one(text).share for text in texts]
+    shares = [one(text).precision for text in texts]
     assert shares == sorted(shares, reverse=True)
     assert shares[0] == 1
     assert shares[-1] == 0.25
-    assert one("May 2023").share > one("in May").share > one("in 2022").share
-    assert one("since last week").share > one("since 2021").share > one("before 2021").share
+    assert one("May 2023").precision > one("in May").precision > one("in 2022").precision
+    assert one("since last week").precision > one("since 2021").precision > one("before 2021").precision
 
 
 def test_a_day_inside_a_span_fits_as_well_as_the_span_is_precise() -> None:
     may = one("May 2023")
-    assert {fit([may], date(2023, 5, day)) for day in range(1, 32)} == {may.share}
-    assert fit([one("7 May 2023")], date(2023, 5, 7)) == 1
+    assert {score_day([may], date(2023, 5, day)) for day in range(1, 32)} == {may.precision}
+    assert score_day([one("7 May 2023")], date(2023, 5, 7)) == 1
 
 
 def test_no_span_fits_nothing() -> None:
-    assert fit([], TODAY) == 0
+    assert score_day([], TODAY) == 0
 
 
 def test_what_is_told_some_days_later_fits_less_and_less_and_then_not_at_all() -> None:
     day = [one("7 May 2023")]
-    later = [fit(day, date(2023, 5, 7) + timedelta(days)) for days in range(12)]
+    later = [score_day(day, date(2023, 5, 7) + timedelta(days)) for days in range(12)]
     assert later[:11] == sorted(set(later), reverse=True)
     assert later[9] > 0
     assert later[10] == later[11] == 0
     month = [one("May 2023")]
-    assert fit(month, date(2023, 6, 19)) > 0
-    assert fit(month, date(2023, 6, 22)) == 0
+    assert score_day(month, date(2023, 6, 19)) > 0
+    assert score_day(month, date(2023, 6, 22)) == 0
 
 
 def test_what_is_told_before_fits_far_less_than_what_is_told_as_long_after() -> None:
     day = [one("7 May 2023")]
-    assert 0 < fit(day, date(2023, 5, 5)) < fit(day, date(2023, 5, 9))
-    assert fit(day, date(2023, 5, 3)) == 0
+    assert 0 < score_day(day, date(2023, 5, 5)) < score_day(day, date(2023, 5, 9))
+    assert score_day(day, date(2023, 5, 3)) == 0
 
 
 def test_an_open_span_falls_off_at_its_one_end_only() -> None:
     since, before = one("since June"), one("before 2021")
-    assert fit([since], date(2030, 1, 1)) == fit([since], date(2023, 6, 1)) == since.share
-    assert fit([since], date(2023, 5, 1)) == 0
-    assert fit([before], date(1, 1, 1)) == fit([before], date(2020, 12, 31)) == before.share
-    assert 0 < fit([before], date(2021, 1, 5)) < before.share
-    assert fit([before], date(2022, 1, 1)) == 0
+    assert score_day([since], date(2030, 1, 1)) == score_day([since], date(2023, 6, 1)) == since.precision
+    assert score_day([since], date(2023, 5, 1)) == 0
+    assert score_day([before], date(1, 1, 1)) == score_day([before], date(2020, 12, 31)) == before.precision
+    assert 0 < score_day([before], date(2021, 1, 5)) < before.precision
+    assert score_day([before], date(2022, 1, 1)) == 0
 
 
 @pytest.mark.parametrize("year", [1, 1999, 2000, 2023, 9999])
 def test_a_yearly_span_fits_its_days_of_any_year_and_the_days_after(year: int) -> None:
     winter = one("in winter")
-    assert fit([winter], date(year, 12, 1)) == fit([winter], date(year, 2, 28)) == winter.share
-    assert winter.share > fit([winter], date(year, 3, 10)) > fit([winter], date(year, 4, 1)) == 0
-    assert 0 < fit([winter], date(year, 11, 28)) < winter.share
+    assert score_day([winter], date(year, 12, 1)) == score_day([winter], date(year, 2, 28)) == winter.precision
+    assert winter.precision > score_day([winter], date(year, 3, 10)) > score_day([winter], date(year, 4, 1)) == 0
+    assert 0 < score_day([winter], date(year, 11, 28)) < winter.precision
 
 
 def test_29_february_fits_in_a_leap_year_and_next_to_it_in_others() -> None:
     leap, winter = one("on 29 February"), one("in winter")
-    assert fit([leap], date(2024, 2, 29)) == leap.share
-    assert 0 < fit([leap], date(2023, 3, 1)) < leap.share
-    assert fit([winter], date(2024, 2, 29)) == winter.share
+    assert score_day([leap], date(2024, 2, 29)) == leap.precision
+    assert 0 < score_day([leap], date(2023, 3, 1)) < leap.precision
+    assert score_day([winter], date(2024, 2, 29)) == winter.precision
 
 
 def test_the_best_of_several_spans_counts() -> None:
-    found = spans("on 7 May 2023 or in 2021", TODAY)
-    assert fit(found, date(2023, 5, 7)) == 1
-    assert fit(found, date(2021, 3, 1)) == one("in 2021").share
-    assert fit(found, date(2019, 3, 1)) == 0
+    found = parse_time_spans("on 7 May 2023 or in 2021", TODAY)
+    assert score_day(found, date(2023, 5, 7)) == 1
+    assert score_day(found, date(2021, 3, 1)) == one("in 2021").precision
+    assert score_day(found, date(2019, 3, 1)) == 0
 
 
 @pytest.mark.parametrize(
@@ -537,14 +537,14 @@ def test_what_neither_asks_when_nor_names_a_time_is_not(text: str) -> None:
     ],
 )
 def test_the_days_that_a_statement_tells_of(text: str, first: str | None, last: str | None) -> None:
-    assert days_told(text, date(2025, 3, 8)) == Days(first, last)
+    assert find_event_days(text, date(2025, 3, 8)) == DateRange(first, last)
 
 
 @pytest.mark.parametrize(
     "text", ["I like tea", "My birthday is on 5 May", "We meet every Monday", "They march in line"]
 )
 def test_what_tells_of_no_day_or_of_all_years(text: str) -> None:
-    assert days_told(text, date(2025, 3, 8)) is None
+    assert find_event_days(text, date(2025, 3, 8)) is None
 
 
 @pytest.mark.parametrize(
@@ -564,4 +564,4 @@ def test_what_tells_of_no_day_or_of_all_years(text: str) -> None:
 def test_how_well_days_fit_what_is_asked(
     asked: str, first: str | None, last: str | None, least: float, most: float
 ) -> None:
-    assert least <= fit_days(spans(asked, date(2025, 3, 8)), Days(first, last)) <= most
+    assert least <= score_days(parse_time_spans(asked, date(2025, 3, 8)), DateRange(first, last)) <= most

@@ -18,7 +18,7 @@ from tokenizers import Tokenizer
 
 from mem0_core import tokens
 from mem0_core.models.openai import OpenAIChat
-from mem0_core.tokens import counter_for, estimated_tokens
+from mem0_core.tokens import estimate_tokens, make_token_counter
 
 ENGLISH = """\
 Caroline is researching adoption agencies, and hopes to have an answer by the end of next month. She's excited!
@@ -106,7 +106,7 @@ def of_library(name: str) -> Callable[[str], int]:
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
 def test_the_estimate_is_never_below_what_gpt_models_count(cached: Path, name: str, kind: str) -> None:
-    assert estimated_tokens(TEXTS[kind]) >= of_library(name)(TEXTS[kind])
+    assert estimate_tokens(TEXTS[kind]) >= of_library(name)(TEXTS[kind])
 
 
 @pytest.mark.parametrize("kind", ["English", "Russian", "Chinese", "code", "memory lines"])
@@ -117,17 +117,17 @@ def test_nor_below_a_vocabulary_of_wordpieces(kind: str) -> None:
     wordpieces = Tokenizer.from_file(str(Path(spec.origin).parent / "model" / "tokenizer.json"))
     wordpieces.no_truncation()
     wordpieces.no_padding()
-    assert estimated_tokens(TEXTS[kind]) >= len(wordpieces.encode(TEXTS[kind], add_special_tokens=False).ids)
+    assert estimate_tokens(TEXTS[kind]) >= len(wordpieces.encode(TEXTS[kind], add_special_tokens=False).ids)
 
 
 @pytest.mark.parametrize("kind", ["English", "code", "memory lines"])
 def test_the_estimate_is_not_far_above_either(cached: Path, kind: str) -> None:
     """Or most of a budget would stay empty."""
-    assert estimated_tokens(TEXTS[kind]) <= 2 * of_library("cl100k_base")(TEXTS[kind])
+    assert estimate_tokens(TEXTS[kind]) <= 2 * of_library("cl100k_base")(TEXTS[kind])
 
 
 def test_an_empty_text_takes_no_tokens() -> None:
-    assert estimated_tokens("") == 0
+    assert estimate_tokens("") == 0
 
 
 @given(st.text('ab1 .\n\t\x1c\x7f{"', max_size=60) | st.text(st.characters(max_codepoint=127)))
@@ -138,12 +138,12 @@ def test_ascii_is_counted_as_any_text_is(text: str) -> None:
 
 @given(st.text(), st.text())
 def test_lines_together_are_not_estimated_higher_than_each_by_itself(first: str, second: str) -> None:
-    assert estimated_tokens(f"{first}\n{second}") <= estimated_tokens(first) + 1 + estimated_tokens(second)
+    assert estimate_tokens(f"{first}\n{second}") <= estimate_tokens(first) + 1 + estimate_tokens(second)
 
 
 @given(st.text())
 def test_no_text_is_estimated_at_more_than_its_bytes_and_one(text: str) -> None:
-    assert estimated_tokens(text) <= len(text.encode("utf-8", "surrogatepass")) + 1
+    assert estimate_tokens(text) <= len(text.encode("utf-8", "surrogatepass")) + 1
 
 
 # --- counted -----------------------------------------------------------------------------------------------------
@@ -162,14 +162,14 @@ def test_no_text_is_estimated_at_more_than_its_bytes_and_one(text: str) -> None:
     ],
 )
 def test_a_model_whose_vocabulary_is_here_is_counted_by_it(cached: Path, offline: None, model: str, name: str) -> None:
-    count, expected = counter_for(model), of_library(name)
+    count, expected = make_token_counter(model), of_library(name)
     assert [count(text) for text in TEXTS.values()] == [expected(text) for text in TEXTS.values()]
     assert count("<|endoftext|>") == expected("<|endoftext|>") > 1, "data, not a special token"
 
 
 @pytest.mark.parametrize("model", ["llama3.2", "claude-sonnet-4", "m", ""])
 def test_other_models_are_estimated(cached: Path, offline: None, model: str) -> None:
-    assert counter_for(model) is estimated_tokens
+    assert make_token_counter(model) is estimate_tokens
 
 
 @pytest.mark.parametrize("variable", ["TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR", "neither"])
@@ -184,10 +184,10 @@ def test_without_its_vocabulary_a_model_is_estimated_and_nothing_is_downloaded(
         folder = tmp_path / "data-gym-cache"
     else:
         monkeypatch.setenv(variable, str(tmp_path))
-    assert counter_for("gpt-4") is estimated_tokens
+    assert make_token_counter("gpt-4") is estimate_tokens
     assert list(tmp_path.iterdir()) == []
     shutil.copytree(vocabularies, folder, dirs_exist_ok=True)
-    assert counter_for("gpt-4") is not estimated_tokens, "it came meanwhile"
+    assert make_token_counter("gpt-4") is not estimate_tokens, "it came meanwhile"
 
 
 def test_a_damaged_vocabulary_is_left_alone(
@@ -197,22 +197,22 @@ def test_a_damaged_vocabulary_is_left_alone(
     for file in vocabularies.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes()[:-100])
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
-    assert counter_for("gpt-4o") is estimated_tokens
+    assert make_token_counter("gpt-4o") is estimate_tokens
     assert {file.name for file in tmp_path.iterdir()} == {file.name for file in vocabularies.iterdir()}
 
 
 def test_a_cache_that_is_switched_off_is_no_folder(offline: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", "")
-    assert counter_for("gpt-4o") is estimated_tokens
+    assert make_token_counter("gpt-4o") is estimate_tokens
 
 
 def test_without_tiktoken_tokens_are_estimated(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tiktoken", None)
-    assert counter_for("gpt-4o") is estimated_tokens
+    assert make_token_counter("gpt-4o") is estimate_tokens
 
 
 def test_a_chat_model_counts_by_its_name(cached: Path, offline: None) -> None:
     pytest.importorskip("openai")
     url = "http://localhost:1/v1"
     assert OpenAIChat("gpt-4o", base_url=url).count_tokens(ENGLISH) == of_library("o200k_base")(ENGLISH)
-    assert OpenAIChat("qwen3", base_url=url).count_tokens(ENGLISH) == estimated_tokens(ENGLISH)
+    assert OpenAIChat("qwen3", base_url=url).count_tokens(ENGLISH) == estimate_tokens(ENGLISH)

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from mem0_core.config import build
+from mem0_core.config import build_component
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.transformers import TransformersChat
 from mem0_core.ports import ChatModel
 from tests.blocked_sockets import no_network
-from tests.support import MODES, Driven, Mode, open_memory
-from tests.tiny_models import ASKED, TOOLS, TinyFacts, check_calls, save_llama
+from tests.support import MODES, MemoryDriver, Mode, open_memory
+from tests.tiny_models import QUESTION_MESSAGES, SAMPLE_TOOLS, TinyFacts, check_calls, save_llama
 
 HERE = all(importlib.util.find_spec(name) is not None for name in ("torch", "transformers", "llguidance"))
 
@@ -50,21 +50,29 @@ class TestTransformers:
         seen = set()
         for seed in range(3):
             model = chat(tiny, seed=seed)
-            reply = model.complete(ASKED, task="facts", schema=TinyFacts)
+            reply = model.complete(QUESTION_MESSAGES, task="facts", schema=TinyFacts)
             TinyFacts.model_validate_json(reply.text, strict=True)
             seen.add(reply.text)
             with pytest.raises(ValueError):
-                json.loads(model.complete(ASKED, task="facts").text)
+                json.loads(model.complete(QUESTION_MESSAGES, task="facts").text)
         assert len(seen) > 1
 
     def test_the_likeliest_answer_keeps_to_it_too(self, tiny: Path) -> None:
-        said = {chat(tiny, temperature=0).complete(ASKED, task="facts", schema=TinyFacts).text for _ in range(2)}
+        said = {
+            chat(tiny, temperature=0).complete(QUESTION_MESSAGES, task="facts", schema=TinyFacts).text for _ in range(2)
+        }
         assert len(said) == 1
         TinyFacts.model_validate_json(said.pop(), strict=True)
 
     def test_tools_are_called_by_name_with_arguments_that_fit(self, tiny: Path) -> None:
         model = chat(tiny, seed=None)
-        check_calls([call for _ in range(8) for call in model.complete(ASKED, task="t", tools=TOOLS).tool_calls])
+        check_calls(
+            [
+                call
+                for _ in range(8)
+                for call in model.complete(QUESTION_MESSAGES, task="t", tools=SAMPLE_TOOLS).tool_calls
+            ]
+        )
 
     def test_a_seed_repeats_an_answer_and_leaves_the_process_its_own_draws(self, tiny: Path) -> None:
         import torch
@@ -104,17 +112,17 @@ class TestTransformers:
     def test_a_template_that_takes_no_system_message_gets_its_words_in_the_first_turn(self, tmp_path: Path) -> None:
         refusing = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no system') }}{% endif %}"
         refusing += "{% for message in messages %}[{{ message['role'] }}]{{ message['content'] }}{% endfor %}"
-        usage = chat(save_llama(tmp_path, template=refusing)).complete(ASKED, task="facts").usage
+        usage = chat(save_llama(tmp_path, template=refusing)).complete(QUESTION_MESSAGES, task="facts").usage
         assert usage
         assert usage.input_tokens == len("[user]Answer in JSON.\n\nI like tea.")
         never = "{{ raise_exception('not today') }}"
         with pytest.raises(ModelError, match="its chat template refuses the messages of 'facts': not today"):
-            chat(tmp_path, chat_template=never).complete(ASKED, task="facts")
+            chat(tmp_path, chat_template=never).complete(QUESTION_MESSAGES, task="facts")
 
     def test_without_a_template_none_is_guessed(self, tmp_path: Path) -> None:
         save_llama(tmp_path, template=None)
         with pytest.raises(ConfigError, match="brings no chat template: give chat_template"):
-            chat(tmp_path).complete(ASKED, task="facts")
+            chat(tmp_path).complete(QUESTION_MESSAGES, task="facts")
 
     def test_the_context_limits_prompt_and_answer(self, tiny: Path) -> None:
         with pytest.raises(ModelError, match=r"\d+ tokens were asked, and its context holds 64"):
@@ -124,31 +132,33 @@ class TestTransformers:
         assert reply.usage.input_tokens + reply.usage.output_tokens <= 64
         large = chat(tiny, context=10**6)
         large.count_tokens("load")
-        assert large._limit() == 4096
+        assert large._context_limit() == 4096
 
     def test_threads_take_turns(self, tiny: Path) -> None:
         model = chat(tiny, seed=None)
         with ThreadPoolExecutor(4) as pool:
-            said = list(pool.map(lambda _: model.complete(ASKED, task="facts", schema=TinyFacts).text, range(4)))
+            said = list(
+                pool.map(lambda _: model.complete(QUESTION_MESSAGES, task="facts", schema=TinyFacts).text, range(4))
+            )
         assert all(TinyFacts.model_validate_json(text) for text in said)
 
     def test_what_is_no_model_is_told_as_such(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
         for model in (tmp_path, Path("nobody/nothing")):
             with pytest.raises(ModelError, match="cannot be loaded"):
-                chat(model).complete(ASKED, task="facts")
+                chat(model).complete(QUESTION_MESSAGES, task="facts")
 
     def test_a_model_larger_than_its_tokenizer_never_says_what_has_no_text(self, tmp_path: Path) -> None:
         save_llama(tmp_path, padding=61)
         for seed in range(3):
-            reply = chat(tmp_path, seed=seed).complete(ASKED, task="facts", schema=TinyFacts)
+            reply = chat(tmp_path, seed=seed).complete(QUESTION_MESSAGES, task="facts", schema=TinyFacts)
             TinyFacts.model_validate_json(reply.text, strict=True)
 
     @pytest.mark.parametrize("mode", MODES)
     def test_a_memory_asks_it(self, tiny: Path, tmp_path: Path, mode: Mode) -> None:
         keys = {"model": str(tiny), "temperature": 1.0, "seed": 1, "max_tokens": 60, "device": "cpu"}
         with open_memory(tmp_path, config={"llm": {"provider": "transformers", "config": keys}}) as memory:
-            added = Driven(memory, mode).add("I like tea in Porto", user_id="u")
+            added = MemoryDriver(memory, mode).add("I like tea in Porto", user_id="u")
         assert added["usage"]["llm_calls"] >= 1
         assert added["usage"]["input_tokens"] > 100
         assert added["results"] or added["skipped"]
@@ -162,7 +172,7 @@ class TestTransformers:
 )
 def test_a_wrong_key_is_named_before_anything_is_loaded(keys: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=next(iter(keys))):
-        build("llm", {"provider": "transformers", "config": {"model": "x", **keys}})
+        build_component("llm", {"provider": "transformers", "config": {"model": "x", **keys}})
 
 
 def test_nothing_is_imported_until_it_is_used_and_the_missing_library_is_named() -> None:

@@ -23,11 +23,11 @@ from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex, microseconds
 from mem0_core.graph.affinity import affinity, contrasts, kind_affinity, possessive
 from mem0_core.graph.question import Question, read_question
 from mem0_core.graph.traverse import Walk, Weights, components, k_hop
-from mem0_core.pipelines.explore import neighbourhood
-from mem0_core.ports import GraphRows, Position
+from mem0_core.pipelines.explore import find_neighborhood
+from mem0_core.ports import ChangePosition, GraphDelta
 from mem0_core.records import Event, RelationChange, Triplet, entity_key
 from mem0_core.testing import HashEmbedder
-from tests.support import MODES, Driven, Mode, open_memory
+from tests.support import MODES, MemoryDriver, Mode, open_memory
 
 AT = "2025-01-01T00:00:00+00:00"
 NOW = "2026-01-01T00:00:00+00:00"
@@ -35,20 +35,20 @@ ANN = Scope("ann")
 
 
 class Truth:
-    """As much of a `GraphTruth` as an adjacency follows, made of named edges."""
+    """As much of a `GraphStore` as an adjacency follows, made of named edges."""
 
     def __init__(self, edges: Sequence[tuple[Any, ...]], kinds: dict[str, str] | None = None) -> None:
         """Edges are (source, relationship, destination) and, where given, weight, valid_from, valid_to."""
         self.edges = [(*edge, *(1, AT, None)[len(edge) - 3 :]) for edge in edges]
         self.kinds = kinds or {}
 
-    def position(self) -> Position:
-        return Position("e", len(self.edges))
+    def position(self) -> ChangePosition:
+        return ChangePosition("e", len(self.edges))
 
-    def rows_since(self, scope: Scope, *, after: int = 0) -> GraphRows:
+    def delta_since(self, scope: Scope, *, after: int = 0) -> GraphDelta:
         names = list(dict.fromkeys(name for edge in self.edges for name in (edge[0], edge[2])))
         rows = {name: row for row, name in enumerate(names, start=1)}
-        return GraphRows(
+        return GraphDelta(
             self.position(),
             [(rows[name], "ann", entity_key(name), name, self.kinds.get(name, "")) for name in names],
             [
@@ -362,26 +362,26 @@ def test_components_are_those_of_a_plain_search(edges: list[tuple[Any, ...]]) ->
 
 # --- the verb ------------------------------------------------------------------------------------------------------
 
-Open = Callable[..., Driven]
+Open = Callable[..., MemoryDriver]
 
 
 @pytest.fixture(params=MODES)
-def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driven]:
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryDriver]:
     mode: Mode = request.param
     with open_memory(tmp_path) as opened:
-        yield Driven(opened, mode)
+        yield MemoryDriver(opened, mode)
 
 
-def told(memory: Driven, *texts: str, user: str = "maya", **options: Any) -> None:
+def told(memory: MemoryDriver, *texts: str, user: str = "maya", **options: Any) -> None:
     for text in texts:
         memory.add(text, user_id=user, **options)
 
 
-def found(memory: Driven, question: str, user: str = "maya", **options: Any) -> list[str]:
+def found(memory: MemoryDriver, question: str, user: str = "maya", **options: Any) -> list[str]:
     return [path["end"] for path in memory.traverse(question, user_id=user, **options)]
 
 
-def test_a_question_is_answered_with_its_path_and_evidence(memory: Driven) -> None:
+def test_a_question_is_answered_with_its_path_and_evidence(memory: MemoryDriver) -> None:
     told(memory, "My sister is Anna.", "Anna has a dog named Rex.")
     (path,) = memory.traverse("What is my sister's dog called?", user_id="maya")
     assert (path["start"], path["end"]) == ("maya", "Rex")
@@ -394,7 +394,7 @@ def test_a_question_is_answered_with_its_path_and_evidence(memory: Driven) -> No
     assert found(memory, "Nobody's dog") == []
 
 
-def test_the_walk_sees_every_change_at_once(memory: Driven) -> None:
+def test_the_walk_sees_every_change_at_once(memory: MemoryDriver) -> None:
     told(memory, "My boss is Bob.", timestamp="2025-01-01")
     assert found(memory, "my boss") == ["Bob"]
     told(memory, "Bob's wife is Olga.", timestamp="2025-02-01")
@@ -408,14 +408,14 @@ def test_the_walk_sees_every_change_at_once(memory: Driven) -> None:
     assert found(memory, "my boss") == ["Carl"]
 
 
-def test_as_of_a_day_gone_by(memory: Driven) -> None:
+def test_as_of_a_day_gone_by(memory: MemoryDriver) -> None:
     told(memory, "I live in Rome.", timestamp="2025-01-01")
     told(memory, "I moved to Oslo.", timestamp="2025-06-01")
     assert found(memory, "my home") == ["Oslo"]
     assert found(memory, "my home", as_of="2025-03-01") == ["Rome"]
 
 
-def test_nobody_walks_in_the_graph_of_another(memory: Driven) -> None:
+def test_nobody_walks_in_the_graph_of_another(memory: MemoryDriver) -> None:
     told(memory, "My sister is Anna.")
     told(memory, "Anna has a dog named Rex.", user="eve")
     assert found(memory, "my sister's dog") == []
@@ -423,7 +423,7 @@ def test_nobody_walks_in_the_graph_of_another(memory: Driven) -> None:
     assert found(memory, "Anna's dog", user="eve") == ["Rex"]
 
 
-def test_users_of_one_agent_stay_two(memory: Driven) -> None:
+def test_users_of_one_agent_stay_two(memory: MemoryDriver) -> None:
     """Seen by the agent's id alone, both are there; what one says of an Anna is not of the other's."""
     told(memory, "My sister is Anna.", agent_id="bot")
     told(memory, "Anna has a dog named Rex.", user="eve", agent_id="bot")
@@ -435,12 +435,12 @@ def test_users_of_one_agent_stay_two(memory: Driven) -> None:
     assert memory.query("MATCH (a)-[:sister]->(b)-[:has_pet]->(c) RETURN a", agent_id="bot")["rows"] == []
 
 
-def test_a_neighbourhood_is_relations_with_their_distance(memory: Driven) -> None:
+def test_a_neighbourhood_is_relations_with_their_distance(memory: MemoryDriver) -> None:
     told(memory, "My sister is Anna.", "Anna has a dog named Rex.", "I work at Acme.")
 
     def around(names: list[str], **options: Any) -> list[tuple[str, int]]:
         ports = run(memory.memory._ports())
-        near = run(neighbourhood(ports, names, Scope("maya"), **options))
+        near = run(find_neighborhood(ports, names, Scope("maya"), **options))
         return [(relation.triplet.relationship, hop) for relation, hop in near]
 
     assert around(["rex"]) == [("has_pet", 1), ("sister", 2)]
@@ -450,7 +450,7 @@ def test_a_neighbourhood_is_relations_with_their_distance(memory: Driven) -> Non
     assert around(["nobody"]) == []
 
 
-def test_what_a_user_told_several_agents_is_one_graph(memory: Driven) -> None:
+def test_what_a_user_told_several_agents_is_one_graph(memory: MemoryDriver) -> None:
     told(memory, "My sister is Anna.", agent_id="a")
     told(memory, "Anna has a dog named Rex.", agent_id="b")
     assert found(memory, "my sister's dog") == ["Rex"]
@@ -478,7 +478,7 @@ def test_words_that_fit_no_label_are_understood_by_vectors(tmp_path: Path) -> No
         change = RelationChange(
             Event.ADD, Triplet("maya", "boxes_with", "Tom"), vectors=(vectors[0], vectors[1], vectors[2])
         )
-        store.commit((), relations=[change], scope=Scope("maya"), at=AT, space=(embedder.name, embedder.dims))
+        store.commit((), relations=[change], scope=Scope("maya"), at=AT, embedding_space=(embedder.name, embedder.dims))
         (path,) = memory.traverse("my sparring partner", user_id="maya")
         assert path["end"] == "Tom"
         assert memory.traverse("my plumber", user_id="maya") == []
@@ -487,13 +487,13 @@ def test_words_that_fit_no_label_are_understood_by_vectors(tmp_path: Path) -> No
         assert embedder.asked == [], "what is understood by words costs no call"
 
 
-def test_a_name_the_graph_has_not_is_the_node_near_it(memory: Driven) -> None:
+def test_a_name_the_graph_has_not_is_the_node_near_it(memory: MemoryDriver) -> None:
     told(memory, "Anna Maria Smith has a dog named Rex.")
     assert found(memory, "Anna Maria Smith's dog") == ["Rex"]
     assert found(memory, "Anna Smith's dog") == ["Rex"]
 
 
-def test_bad_questions_are_refused(memory: Driven) -> None:
+def test_bad_questions_are_refused(memory: MemoryDriver) -> None:
     with pytest.raises(QueryError, match="empty"):
         memory.traverse(" ", user_id="maya")
     with pytest.raises(QueryError, match="Unicode"):
@@ -512,7 +512,7 @@ def test_an_adjacency_follows_thousands_of_changes(tmp_path: Path) -> None:
     chance = random.Random(3)
     embedder = HashEmbedder()
     with open_memory(tmp_path, embedder=embedder) as memory:
-        store, index = memory._store, memory._opened_adjacency()
+        store, index = memory._store, memory._open_adjacency()
         for step in range(60):
             triplets = [
                 Triplet(f"n{chance.randrange(90)}", chance.choice(LABELS), f"m{chance.randrange(90)}")
@@ -523,9 +523,9 @@ def test_an_adjacency_follows_thousands_of_changes(tmp_path: Path) -> None:
             held = store.graph.relations(ANN)
             if held:
                 gone = chance.choice(held)
-                changes.append(RelationChange(Event.DELETE, gone.triplet, relation=gone.row))
+                changes.append(RelationChange(Event.DELETE, gone.triplet, relation_row=gone.row))
             how: Any = {"on_conflict": "delete" if step % 2 else "invalidate"}
-            store.commit((), relations=changes, scope=ANN, at=AT, space=(embedder.name, embedder.dims), **how)
+            store.commit((), relations=changes, scope=ANN, at=AT, embedding_space=(embedder.name, embedder.dims), **how)
             if step % 7 == 0:
                 assert _edges(index.of(ANN)) == _edges(AdjacencyIndex(store.graph).of(ANN))
         assert len(index.of(ANN).rows) > 4_096, "or nothing was put in order anew"
@@ -568,9 +568,9 @@ def test_memory_keeps_one_adjacency_for_all_walks(tmp_path: Path) -> None:
     with Memory({"path": str(tmp_path), "durability": "process"}, embedder=HashEmbedder()) as memory:
         memory.add("My sister is Anna.", user_id="maya")
         memory.traverse("my sister", user_id="maya")
-        first = memory._opened_adjacency().of(Scope("maya"))
+        first = memory._open_adjacency().of(Scope("maya"))
         memory.traverse("my sister", user_id="maya")
-        assert memory._opened_adjacency().of(Scope("maya")) is first
+        assert memory._open_adjacency().of(Scope("maya")) is first
 
 
 def test_walks_go_on_while_others_write(tmp_path: Path) -> None:
@@ -578,12 +578,12 @@ def test_walks_go_on_while_others_write(tmp_path: Path) -> None:
     embedder = HashEmbedder()
     vector = np.ones(embedder.dims, np.float32)
     with open_memory(tmp_path, embedder=embedder) as memory:
-        store, index = memory._store, memory._opened_adjacency()
+        store, index = memory._store, memory._open_adjacency()
 
         def relate(number: int) -> None:
             triplet = Triplet("ann", f"friend_{number}", f"friend {number}")
             change = RelationChange(Event.ADD, triplet, vectors=(vector, vector, vector), types=("", f"kind {number}"))
-            store.commit((), relations=[change], scope=ANN, at=AT, space=(embedder.name, embedder.dims))
+            store.commit((), relations=[change], scope=ANN, at=AT, embedding_space=(embedder.name, embedder.dims))
 
         relate(0)
         before = index.of(ANN)

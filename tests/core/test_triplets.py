@@ -16,8 +16,8 @@ from mem0_core.ports import Reply, ToolCall
 from mem0_core.prompts import Context
 from mem0_core.records import Message, Triplet
 from mem0_core.triplet_lines import read_triplets, spoken
-from tests.graph_model import GraphModel, answer, learning, model_of
-from tests.support import MODES, Driven, open_memory
+from tests.graph_model import GraphModel, fact_replies, graph_model_of, set_replies
+from tests.support import MODES, MemoryDriver, open_memory
 
 TEXT = "user: maya's sister Anna moved to New York. maya likes tea. Tea is good. Anna works at Rolls-Royce."
 
@@ -155,17 +155,17 @@ def test_the_prompt_names_no_relations_and_is_one_of_its_own() -> None:
 
 # --- through Memory ------------------------------------------------------------------------------------------------
 
-Open = Callable[..., Driven]
+Open = Callable[..., MemoryDriver]
 
 
 @pytest.fixture(params=MODES)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
-    made: list[Driven] = []
+    made: list[MemoryDriver] = []
 
-    def begin(lines: str, *facts: str, repair: str = "NONE", **config: Any) -> Driven:
-        model = GraphModel({"triplets": lines, "repair": repair, **learning(*facts)})
+    def begin(lines: str, *facts: str, repair: str = "NONE", **config: Any) -> MemoryDriver:
+        model = GraphModel({"triplets": lines, "repair": repair, **fact_replies(*facts)})
         memory = open_memory(tmp_path, llm=model, config={"extraction": "triplets", **config}, graph="sqlite")
-        made.append(Driven(memory, request.param))
+        made.append(MemoryDriver(memory, request.param))
         return made[-1]
 
     yield begin
@@ -179,7 +179,7 @@ def test_one_call_for_the_graph(opened: Open) -> None:
     said = "I moved to Porto in May, with my sister Anna."
     result = memory.add(said, user_id="maya", timestamp="2025-06-10")
     assert result["relations"]["added_entities"] == ["maya -- moved_to -- Porto", "maya -- has_sister -- Anna"]
-    assert sorted(call.task for call in model_of(memory).calls) == ["facts", "operations", "triplets"]
+    assert sorted(call.task for call in graph_model_of(memory).calls) == ["facts", "operations", "triplets"]
     (entry,) = result["results"]
     for relation in memory.relations(user_id="maya"):
         assert relation["memories"] == [entry["id"]]
@@ -192,7 +192,7 @@ def test_one_call_for_the_graph(opened: Open) -> None:
 def test_what_rules_read_as_ended_ends(opened: Open) -> None:
     memory = opened("MAYA - LIVES IN - PORTO")
     memory.add("I live in Porto.", user_id="maya")
-    answer(memory, {"triplets": "MAYA - LIVES IN - ROME"})
+    set_replies(memory, {"triplets": "MAYA - LIVES IN - ROME"})
     result = memory.add("I moved to Rome.", user_id="maya")
     assert result["relations"] == {
         "added_entities": ["maya -- lives_in -- Rome"],
@@ -205,7 +205,7 @@ def test_a_bad_line_is_asked_for_once_more_and_then_skipped(opened: Open) -> Non
     result = memory.add("I like tea and pizza.", user_id="maya")
     assert result["relations"]["added_entities"] == ["maya -- likes -- tea", "maya -- likes -- pizza"]
     assert result["skipped"] == []
-    answer(memory, {"triplets": "MAYA LIKES RICE", "repair": "nothing to say"})
+    set_replies(memory, {"triplets": "MAYA LIKES RICE", "repair": "nothing to say"})
     skipped = memory.add("I like rice.", user_id="maya")["skipped"]
     assert {one["reason"] for one in skipped} == {"triplets: not SOURCE - RELATION - DESTINATION"}
 
@@ -220,7 +220,7 @@ def test_a_bad_line_can_be_an_error(opened: Open) -> None:
 def test_an_update_reads_the_new_text_the_same_way(opened: Open) -> None:
     memory = opened("MAYA - LIKES - TEA", "Likes tea")
     (entry,) = memory.add("I like tea.", user_id="maya")["results"]
-    model = answer(memory, {"triplets": "MAYA - LIKES - COFFEE"})
+    model = set_replies(memory, {"triplets": "MAYA - LIKES - COFFEE"})
     memory.update(entry["id"], "Likes coffee")
     assert [call.task for call in model.calls] == ["triplets"]
     assert [relation["destination"] for relation in memory.relations(user_id="maya")] == ["coffee"]

@@ -12,13 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mem0_core import InputError, Memory, NotFoundError
-from mem0_core.contracts import AT, adds_of
+from mem0_core.contracts import AT, make_relation_changes
 from mem0_core.graph.adjacency import AdjacencyIndex
 from mem0_core.records import Scope, Triplet
 from mem0_core.stores.sqlite import SQLiteStore
 from mem0_core.testing import HashEmbedder
-from tests.graph_model import arrow
-from tests.support import MODES, Driven, Mode, open_memory
+from tests.graph_model import relation_text
+from tests.support import MODES, MemoryDriver, Mode, open_memory
 
 _EDGES = (
     "SELECT row, user_id, agent_id, run_id, source, relationship, destination, weight, valid_from, valid_to,"
@@ -38,9 +38,9 @@ def graph_of(memory: Memory) -> list[Any]:
     """All that the truth holds of the graph, but the numbers by which projections follow it."""
     store: Any = memory.store
     if not isinstance(store, SQLiteStore):
-        from mem0_core.stores.postgres_session import ask
+        from mem0_core.stores.postgres_session import fetch_rows
 
-        found = [store._db.run(lambda sql=sql: ask(sql), "read") for sql in _GRAPH]
+        found = [store._db.run(lambda sql=sql: fetch_rows(sql), "read") for sql in _GRAPH]
         return [
             [tuple(getattr(one, "to_list", lambda one=one: one)() for one in row) for row in rows] for rows in found
         ]
@@ -50,7 +50,7 @@ def graph_of(memory: Memory) -> list[Any]:
 
 def walked(memory: Memory, scope: Scope) -> dict[str, Any]:
     """What the projection in memory sees, and what one does that is read anew."""
-    held = memory._opened_adjacency().of(scope)
+    held = memory._open_adjacency().of(scope)
     fresh = AdjacencyIndex(memory.store.graph).of(scope)
 
     def seen(adjacency: Any) -> set[Any]:
@@ -65,24 +65,24 @@ def walked(memory: Memory, scope: Scope) -> dict[str, Any]:
 
 
 @pytest.fixture(params=MODES)
-def memory(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Iterator[Driven]:
+def memory(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Iterator[MemoryDriver]:
     mode: Mode = request.param
     with open_memory(tmp_path, config=truth) as opened:
-        yield Driven(opened, mode)
+        yield MemoryDriver(opened, mode)
 
 
-def held(memory: Driven, **options: Any) -> dict[str, int]:
-    return {arrow(one): one["weight"] for one in memory.relations(user_id="u", **options)}
+def held(memory: MemoryDriver, **options: Any) -> dict[str, int]:
+    return {relation_text(one): one["weight"] for one in memory.relations(user_id="u", **options)}
 
 
-def tell(memory: Driven, *texts: str) -> list[str]:
+def tell(memory: MemoryDriver, *texts: str) -> list[str]:
     return [memory.add(text, user_id="u")["results"][0]["id"] for text in texts]
 
 
 # --- proposing -------------------------------------------------------------------------------------------------------
 
 
-def test_a_merge_is_proposed_with_its_reason_and_done_only_when_asked(memory: Driven) -> None:
+def test_a_merge_is_proposed_with_its_reason_and_done_only_when_asked(memory: MemoryDriver) -> None:
     tell(memory, "Robert Smith likes tea.", "Bob Smith likes tea.", "Robert Smith likes chess.")
     before = graph_of(memory.memory)
     (proposed,) = memory.merge(user_id="u")["merges"]
@@ -100,7 +100,7 @@ def test_a_merge_is_proposed_with_its_reason_and_done_only_when_asked(memory: Dr
     assert memory.merge(user_id="u")["merges"] == []
 
 
-def test_groups_are_transitive_unless_two_of_them_are_apart(memory: Driven) -> None:
+def test_groups_are_transitive_unless_two_of_them_are_apart(memory: MemoryDriver) -> None:
     tell(memory, "Café Rio is nice. I like Café Rio.", "I like Cafe-Rio.", "I like the Cafe Rio.")
     names = {one["destination"] for one in memory.relations(user_id="u")}
     result = memory.merge("entities", user_id="u")
@@ -112,12 +112,12 @@ def test_groups_are_transitive_unless_two_of_them_are_apart(memory: Driven) -> N
     assert {"Bob Jones", "Robert Jones"} in groups
 
 
-def test_a_part_of_two_names_is_merged_with_neither(memory: Driven) -> None:
+def test_a_part_of_two_names_is_merged_with_neither(memory: MemoryDriver) -> None:
     tell(memory, "Bob likes tea.", "Bob Smith likes rice.", "Bob Jones likes jazz.")
     assert memory.merge(user_id="u", threshold=0.3)["merges"] == []
 
 
-def test_nothing_is_merged_across_scopes(memory: Driven) -> None:
+def test_nothing_is_merged_across_scopes(memory: MemoryDriver) -> None:
     memory.add("Robert Smith likes tea.", user_id="u", run_id="a")
     memory.add("Bob Smith likes tea.", user_id="u", run_id="b")
     memory.add("Bob Smith likes tea.", user_id="v")
@@ -126,7 +126,7 @@ def test_nothing_is_merged_across_scopes(memory: Driven) -> None:
         memory.merge(user_id="u", names=["Robert Smith", "Bob Smith"])
 
 
-def test_names_are_merged_when_the_caller_says_so(memory: Driven) -> None:
+def test_names_are_merged_when_the_caller_says_so(memory: MemoryDriver) -> None:
     tell(memory, "Anna likes tea.", "Tiger likes rice.")
     with pytest.raises(InputError, match="two names or more"):
         memory.merge(user_id="u", names=["Anna", "anna"])
@@ -141,7 +141,7 @@ def test_names_are_merged_when_the_caller_says_so(memory: Driven) -> None:
 # --- since then ------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_said_of_a_name_that_went_is_said_of_the_one_that_stayed(memory: Driven) -> None:
+def test_what_is_said_of_a_name_that_went_is_said_of_the_one_that_stayed(memory: MemoryDriver) -> None:
     tell(memory, "Robert Smith likes tea.", "Bob Smith likes rice.")
     (merge,) = memory.merge(user_id="u", dry_run=False)["merges"]
     tell(memory, "Bob Smith likes rice.", "Bob Smith likes jazz.", "Bob Smith lives in Rome.")
@@ -156,14 +156,14 @@ def test_what_is_said_of_a_name_that_went_is_said_of_the_one_that_stayed(memory:
     assert "Robert Smith -- likes -- jazz" in held(memory)  # said while they were one
 
 
-def test_relationships_are_merged_and_later_ones_follow(memory: Driven) -> None:
+def test_relationships_are_merged_and_later_ones_follow(memory: MemoryDriver) -> None:
     embedder, store = HashEmbedder(), memory.memory.store
 
     def say(label: str) -> None:
-        (change,) = adds_of(Triplet("u", label, "Galp"))
+        (change,) = make_relation_changes(Triplet("u", label, "Galp"))
         embedded = tuple(embedder.embed(["u", "Galp", change.triplet.sentence]))
         added = dataclasses.replace(change, vectors=embedded)
-        store.commit((), relations=[added], scope=Scope("u"), at=AT, space=(embedder.name, embedder.dims))
+        store.commit((), relations=[added], scope=Scope("u"), at=AT, embedding_space=(embedder.name, embedder.dims))
 
     for label in ("works_for", "works_at", "works_at", "worked_at"):
         say(label)
@@ -180,7 +180,7 @@ def test_relationships_are_merged_and_later_ones_follow(memory: Driven) -> None:
     assert held(memory) == {"u -- worked_at -- Galp": 1}
 
 
-def test_a_memory_that_is_deleted_leaves_no_trace_in_a_merge(memory: Driven) -> None:
+def test_a_memory_that_is_deleted_leaves_no_trace_in_a_merge(memory: MemoryDriver) -> None:
     (kept,) = tell(memory, "Robert Smith likes tea.")
     (gone,) = tell(memory, "Bob Smith likes absinthe.")
     (merge,) = memory.merge(user_id="u", dry_run=False)["merges"]
@@ -196,7 +196,7 @@ def test_a_memory_that_is_deleted_leaves_no_trace_in_a_merge(memory: Driven) -> 
     memory.delete(kept)
 
 
-def test_a_merge_that_another_builds_on_is_taken_back_after_it(memory: Driven) -> None:
+def test_a_merge_that_another_builds_on_is_taken_back_after_it(memory: MemoryDriver) -> None:
     tell(memory, "Robert Smith likes tea.", "Bob Smith likes rice.", "Rob S. likes jazz.", "Rob Sss likes jazz.")
     before = graph_of(memory.memory)
     names = sorted({one["source"] for one in memory.relations(user_id="u")})
@@ -248,7 +248,7 @@ def test_taking_merges_back_brings_the_graph_back(
                 continue
             done += [str(one["id"]) for one in result["merges"]]
             walked(memory, scope)
-            held = memory.relations(user_id="u", ended=True)
+            held = memory.relations(user_id="u", include_ended=True)
             assert not any(names[1] in (one["source"], one["destination"]) for one in held)
         for merge_id in reversed(done):
             memory.unmerge(merge_id)
@@ -291,6 +291,6 @@ def test_what_is_deleted_or_updated_while_merged_is_as_if_it_was_before(
             for merge_id in done:
                 if any(one["id"] == merge_id for one in memory.merges(user_id="u")):
                     memory.unmerge(merge_id)
-            held = memory.relations(user_id="u", ended=deleting)
-            shown.append(sorted((arrow(one), one["weight"], one["valid_from"]) for one in held))
+            held = memory.relations(user_id="u", include_ended=deleting)
+            shown.append(sorted((relation_text(one), one["weight"], one["valid_from"]) for one in held))
     assert shown[0] == shown[1]

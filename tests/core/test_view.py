@@ -24,7 +24,7 @@ from mem0_core import InputError, Memory, MissingExtra, Scope
 from mem0_core.graph.layout import layout
 from mem0_core.records import Event, RelationChange, Triplet
 from mem0_core.testing import HashEmbedder
-from tests.support import MODES, Driven, Mode, open_memory
+from tests.support import MODES, MemoryDriver, Mode, open_memory
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("pyvis") is None, reason="needs the extra viz")
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -41,10 +41,10 @@ HOSTILE = [
 
 
 @pytest.fixture(params=MODES)
-def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Driven]:
+def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryDriver]:
     mode: Mode = request.param
     with open_memory(tmp_path / "data") as opened:
-        yield Driven(opened, mode)
+        yield MemoryDriver(opened, mode)
 
 
 def relate(memory: Memory, *edges: Sequence[Any], user: str = "maya") -> None:
@@ -56,13 +56,13 @@ def relate(memory: Memory, *edges: Sequence[Any], user: str = "maya") -> None:
             Event.ADD,
             Triplet(*edge[:3]),
             vectors=(vector, vector, vector),
-            at=f"{edge[3] if len(edge) > 3 else '2025-01-01'}T00:00:00+00:00",
+            effective_at=f"{edge[3] if len(edge) > 3 else '2025-01-01'}T00:00:00+00:00",
             types=edge[4] if len(edge) > 4 else ("", ""),
         )
         for edge in edges
     ]
     at, space = "2025-01-01T00:00:00+00:00", (embedder.name, embedder.dims)
-    memory._store.commit((), relations=changes, scope=Scope(user), at=at, space=space)
+    memory._store.commit((), relations=changes, scope=Scope(user), at=at, embedding_space=space)
 
 
 def data_of(file: str) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def names_of(data: dict[str, Any]) -> set[str]:
 # --- what is in the file -------------------------------------------------------------------------------------------
 
 
-def test_the_file_holds_nodes_relations_and_the_memories_behind(memory: Driven, tmp_path: Path) -> None:
+def test_the_file_holds_nodes_relations_and_the_memories_behind(memory: MemoryDriver, tmp_path: Path) -> None:
     memory.add("I live in Rome.", user_id="maya", timestamp="2025-01-01")
     memory.add("I moved to Oslo.", user_id="maya", timestamp="2025-06-01")
     memory.add("My sister is Anna.", user_id="maya", timestamp="2025-07-01")
@@ -98,7 +98,7 @@ def test_the_file_holds_nodes_relations_and_the_memories_behind(memory: Driven, 
     assert all(isinstance(node["x"], int) for node in data["nodes"])
 
 
-def test_the_file_asks_for_nothing_beyond_itself(memory: Driven, tmp_path: Path) -> None:
+def test_the_file_asks_for_nothing_beyond_itself(memory: MemoryDriver, tmp_path: Path) -> None:
     memory.add("My sister is Anna.", user_id="maya")
     text = Path(memory.visualize(tmp_path / "graph.html", user_id="maya")).read_text(encoding="utf-8")
     assert "default-src 'none'" in text
@@ -107,7 +107,7 @@ def test_the_file_asks_for_nothing_beyond_itself(memory: Driven, tmp_path: Path)
     assert "vis-network" in text
 
 
-def test_by_default_it_lies_in_viz_beside_the_data(memory: Driven, tmp_path: Path) -> None:
+def test_by_default_it_lies_in_viz_beside_the_data(memory: MemoryDriver, tmp_path: Path) -> None:
     memory.add("My sister is Anna.", user_id="maya")
     first, second = (Path(memory.visualize(user_id="maya")) for _ in range(2))
     assert first != second
@@ -116,7 +116,7 @@ def test_by_default_it_lies_in_viz_beside_the_data(memory: Driven, tmp_path: Pat
     assert sorted(first.parent.iterdir()) == sorted([first, second]), "nothing unfinished is left"
 
 
-def test_a_neighbourhood_is_what_lies_around_some_entities(memory: Driven, tmp_path: Path) -> None:
+def test_a_neighbourhood_is_what_lies_around_some_entities(memory: MemoryDriver, tmp_path: Path) -> None:
     chain = [(f"n{number}", "next", f"n{number + 1}") for number in range(6)]
     relate(memory.memory, *chain)
     file = memory.visualize(tmp_path / "g.html", entities=["N2"], depth=1, user_id="maya")
@@ -129,21 +129,21 @@ def test_a_neighbourhood_is_what_lies_around_some_entities(memory: Driven, tmp_p
             memory.visualize(tmp_path / "g.html", entities=wrong, user_id="maya")
 
 
-def test_of_too_many_nodes_the_busiest_are_drawn_and_the_rest_counted(memory: Driven, tmp_path: Path) -> None:
+def test_of_too_many_nodes_the_busiest_are_drawn_and_the_rest_counted(memory: MemoryDriver, tmp_path: Path) -> None:
     relate(memory.memory, *(("hub", "knows", f"n{number}") for number in range(30)), ("n3", "knows", "n4"))
     data = data_of(memory.visualize(tmp_path / "g.html", limit=3, user_id="maya"))
     assert names_of(data) == {"hub", "n3", "n4"}
     assert data["left_out"] == 28
 
 
-def test_an_empty_graph_is_an_empty_page_and_nobody_elses(memory: Driven, tmp_path: Path) -> None:
+def test_an_empty_graph_is_an_empty_page_and_nobody_elses(memory: MemoryDriver, tmp_path: Path) -> None:
     memory.add("My sister is Zoe.", user_id="eve")
     file = memory.visualize(tmp_path / "g.html", user_id="maya")
     assert data_of(file)["nodes"] == []
     assert "Zoe" not in Path(file).read_text(encoding="utf-8")
 
 
-def test_hostile_names_are_text(memory: Driven, tmp_path: Path) -> None:
+def test_hostile_names_are_text(memory: MemoryDriver, tmp_path: Path) -> None:
     relate(memory.memory, *(("<b>maya</b>", "</script>", name, "2025-01-01", ("<i>", "</script>")) for name in HOSTILE))
     plain = Path(memory.visualize(tmp_path / "plain.html", user_id="nobody")).read_text(encoding="utf-8")
     file = memory.visualize(tmp_path / "g.html", user_id="maya")
@@ -156,7 +156,7 @@ def test_hostile_names_are_text(memory: Driven, tmp_path: Path) -> None:
     assert "<title>Memory of &lt;script&gt;x</title>" in titled
 
 
-def test_what_cannot_be_written_leaves_the_old_file(memory: Driven, tmp_path: Path) -> None:
+def test_what_cannot_be_written_leaves_the_old_file(memory: MemoryDriver, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("old")
     with pytest.raises(InputError, match="cannot be written"):
         memory.visualize(tmp_path / "file" / "g.html", user_id="maya")

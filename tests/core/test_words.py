@@ -66,7 +66,7 @@ def test_a_text_asks_where_it_ends_with_a_question(text: str, asks: bool) -> Non
 
 
 def test_names_are_told_apart_by_their_words_only() -> None:
-    assert words.names('We saw "The Big Short" with anna and with Anna  SMITH in Paris') == (
+    assert words.extract_names('We saw "The Big Short" with anna and with Anna  SMITH in Paris') == (
         "the big short",
         "anna smith",
         "paris",

@@ -92,7 +92,7 @@ class Nursery:
             for scope, texts in self.wanted("user", self.jobs).items():
                 for text in texts:
                     message = Message("user", text)
-                    store.jobs.put(scope, "remember", at="2025-01-01T00:00:00+00:00", messages=[message])
+                    store.jobs.enqueue(scope, "remember", at="2025-01-01T00:00:00+00:00", messages=[message])
 
     # --- the workers -------------------------------------------------------------------------------------------------
 
@@ -127,7 +127,7 @@ class Nursery:
         """How far they came."""
         told = [self.folder / f"told {place}" for place in range(min(self.workers, self.adds))]
         with self.store() as store:
-            waiting = sum(job.kind == "remember" for job in store.jobs.listed())
+            waiting = sum(job.kind == "remember" for job in store.jobs.list_jobs())
         return tuple(int(file.read_text()) if file.exists() else 0 for file in told), waiting
 
     def is_end(self, state: State) -> bool:
@@ -168,10 +168,10 @@ class Nursery:
         found["messages_lost"] = found["messages_twice"] = 0
         with self.store() as store:
             for scope, texts in {**put_off, **added}.items():
-                items = sorted(store.find(scope), key=lambda item: item.row or 0)
+                items = sorted(store.list_memories(scope), key=lambda item: item.row or 0)
                 learnt = [item.text for item in items]
                 adds = [row for item in items for row in store.history(item.id) if row.event == Event.ADD.value]
-                heard = [message.content for message in store.talk.messages(scope)]
+                heard = [message.content for message in store.message_log.messages(scope)]
                 found["lost"] += len(set(texts) - set(learnt))
                 found["twice"] += len(learnt) - len(set(learnt)) + len(adds) - len(items)
                 found["out_of_order"] += scope in put_off and learnt != texts

@@ -22,10 +22,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Remembering": ("add", "add_many", "pending", "flush", "retry"),
-    "Recalling": ("search", "explain_missing", "context", "get", "get_all", "history", "pin"),
+    "SearchApi": ("search", "explain_missing", "context", "get", "get_all", "history", "pin"),
     "The graph": ("relations", "traverse", "query", "visualize", "merge", "unmerge", "merges"),
-    "Changing": ("update", "update_by_query", "delete", "delete_by_query", "delete_all", "reset"),
-    "Keeping": ("rebuild", "backup", "export", "doctor", "stats", "adopt"),
+    "UpdateApi": ("update", "update_by_query", "delete", "delete_by_query", "delete_all", "reset"),
+    "AdminApi": ("rebuild", "backup", "export", "doctor", "stats", "adopt"),
 }
 """The verbs in the order a reader wants them; those that are in no group come last."""
 

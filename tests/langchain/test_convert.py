@@ -19,7 +19,7 @@ from langchain_core.messages import (
 
 from mem0_core import Memory
 from mem0_core.text import parse_messages
-from mem0_langchain.convert import last_turn, memory_prompt, question, said
+from mem0_langchain.convert import extract_question, find_last_turn, format_memory_prompt, to_mem0_messages
 
 CALL: Any = {"name": "look", "args": {}, "id": "1"}
 URL = "https://example.org/a.png"
@@ -77,7 +77,7 @@ URL = "https://example.org/a.png"
     ],
 )
 def test_what_was_said(message: BaseMessage, expected: dict[str, Any] | None) -> None:
-    found = said([message])
+    found = to_mem0_messages([message])
     assert found == ([] if expected is None else [expected])
     if found:
         parse_messages(found)  # mem0 takes it
@@ -85,7 +85,9 @@ def test_what_was_said(message: BaseMessage, expected: dict[str, Any] | None) ->
 
 @pytest.mark.parametrize("content", [[{"no": "type"}], [{"type": "text"}], [{"type": "image"}], [{"type": None}]])
 def test_malformed_parts_break_nothing(content: Any) -> None:
-    found = said([HumanMessage.model_construct(content=content, type="human", additional_kwargs={}), HumanMessage("x")])
+    found = to_mem0_messages(
+        [HumanMessage.model_construct(content=content, type="human", additional_kwargs={}), HumanMessage("x")]
+    )
     assert found[-1] == {"role": "user", "content": "x"}
     parse_messages(found)
 
@@ -110,19 +112,19 @@ SUMMARY = HumanMessage("sum", additional_kwargs={"lc_source": "summarization"})
     ],
 )
 def test_where_the_last_turn_starts(messages: list[BaseMessage], start: int) -> None:
-    assert last_turn(messages) == start
+    assert find_last_turn(messages) == start
 
 
 def test_the_question_is_the_users_text_of_the_last_turn() -> None:
-    assert question([HumanMessage("a"), A, HumanMessage("b"), HumanMessage("c"), AIMessage("d")]) == "b\nc"
-    assert question([HumanMessage([{"type": "image", "url": URL}])]) == ""
-    assert question([A]) == ""
+    assert extract_question([HumanMessage("a"), A, HumanMessage("b"), HumanMessage("c"), AIMessage("d")]) == "b\nc"
+    assert extract_question([HumanMessage([{"type": "image", "url": URL}])]) == ""
+    assert extract_question([A]) == ""
 
 
 def test_a_prompt_of_memories(memory: Memory) -> None:
-    assert memory_prompt([]) == ""
+    assert format_memory_prompt([]) == ""
     memory.add("Line one\nline two </memories>", user_id="ana", timestamp="2025-05-02")
-    shown = memory_prompt(memory.search("line", user_id="ana")["results"], introduction="Notes:")
+    shown = format_memory_prompt(memory.search("line", user_id="ana")["results"], introduction="Notes:")
     first, introduction, line, last = shown.split("\n")
     assert (first, introduction, last) == ("<memories>", "Notes:", "</memories>")
     assert json.loads(line) == {"memory": "Line one\nline two </memories>", "from": "user", "date": "2025-05-02"}

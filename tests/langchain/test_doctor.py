@@ -22,7 +22,7 @@ def test_what_a_vector_store_lost_or_kept_by_hand_is_found_and_mended(tmp_path: 
         points, _ = client.scroll("memories", limit=100)
         rows = {point.payload["metadata"].get("mem0_row"): point.id for point in points if point.payload}
         client.delete("memories", [rows[row] for row in (3, 4)])
-        (found,) = memory.doctor(mend=False)["findings"]
+        (found,) = memory.doctor(repair=False)["findings"]
         assert "user_id 'ann'" in found["what"]
         assert "of 40 vectors: lacks 2" in found["what"]
         assert not found["mended"]

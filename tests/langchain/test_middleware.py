@@ -42,7 +42,7 @@ from mem0_core import InputError, LimitError, Memory, ModelError, Scope, ScopeEr
 from mem0_core.testing import HashEmbedder
 from mem0_langchain import MemoryMiddleware
 from tests.langchain.fakes import Chatbot, calls
-from tests.support import open_memory, texts
+from tests.support import open_memory, result_texts
 
 Agent = CompiledStateGraph[Any, Any, Any, Any]
 Mode = Literal["invoke", "ainvoke", "stream", "astream"]
@@ -749,7 +749,7 @@ def test_the_old_result_shape_works_too(tmp_path: Path) -> None:
 
 def test_what_was_said_is_found_by_a_plain_search(memory: Memory) -> None:
     turn(create_agent(Chatbot(), middleware=[at_once(memory)]), "I drink green tea.", ana())
-    assert texts(memory.search("green tea", user_id="ana"))[0] == "I drink green tea."
+    assert result_texts(memory.search("green tea", user_id="ana"))[0] == "I drink green tea."
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -812,7 +812,7 @@ def test_a_crash_after_the_turn_loses_nothing(tmp_path: Path) -> None:
     ended = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=120)
     assert ended.returncode == 9, ended.stderr
     with open_memory(tmp_path, config={"background": {"lease": 1.0}}) as memory:
-        assert texts(memory.search("tea", user_id="ana"))[0] == "I drink green tea.", "seen before it is learnt"
+        assert result_texts(memory.search("tea", user_id="ana"))[0] == "I drink green tea.", "seen before it is learnt"
         assert memory.flush(60)
         assert ("user", "I drink green tea.") in kept(memory)
 

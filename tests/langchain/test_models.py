@@ -22,14 +22,14 @@ from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import BaseModel, SecretStr
 
 from mem0_core import ConfigError, ModelError, rerank
-from mem0_core.config import build
+from mem0_core.config import build_component
 from mem0_core.ports import Reply, Tool
 from mem0_core.records import Usage
 from mem0_core.testing import HashEmbedder
 from mem0_langchain import LangChainChat, LangChainEmbedder, LangChainReranker
 from tests.langchain.fakes import Chatbot
 from tests.services.openai_server import OpenAIServer
-from tests.support import open_memory, texts
+from tests.support import open_memory, result_texts
 
 ASKED = [{"role": "user", "content": "Input: I drink tea."}]
 SAVE = Tool("save", "Save a fact.", {"type": "object", "properties": {"fact": {"type": "string"}}})
@@ -95,7 +95,7 @@ def test_tools_are_sent_as_tools_and_broken_arguments_come_as_they_are(server: O
 
 
 def test_a_server_that_refuses_a_form_is_asked_in_words_and_that_is_remembered(server: OpenAIServer, ask: Ask) -> None:
-    server.refuse = {"json_schema", "tools"}
+    server.refused_parameters = {"json_schema", "tools"}
     chat = LangChainChat(openai_chat(server))
     server.replies.extend(['{"facts": []}', '{"tool_calls": [{"name": "save", "arguments": {"fact": "Drinks tea"}}]}'])
     assert json.loads(ask(chat, schema=Facts).text) == {"facts": []}
@@ -235,7 +235,7 @@ def test_the_space_is_named_by_the_model() -> None:
     assert LangChainEmbedder(Words()).name == "Words"
     assert LangChainEmbedder(Words("m-1"), name="mine").name == "mine"
     assert LangChainEmbedder(OpenAIEmbeddings(model="text-embedding-3-small", api_key=SecretStr("k"))).name == (
-        build("embedder", {"provider": "openai", "config": {"api_key": "k"}}).name
+        build_component("embedder", {"provider": "openai", "config": {"api_key": "k"}}).name
     ), "one space, whichever client asks for it"
 
 
@@ -367,8 +367,8 @@ def test_langchains_models_just_work_in_a_memory(tmp_path: Path, server: OpenAIS
         result = memory.add("I drink green tea.", user_id="ana")
         assert [entry["memory"] for entry in result["results"]] == ["Drinks green tea"]
         assert (result["usage"]["llm_calls"], result["usage"]["input_tokens"]) == (2, 22)
-        assert texts(memory.search("green tea", user_id="ana", rerank=True)) == ["Drinks green tea"]
-        assert texts(asyncio.run(memory.asearch("green tea", user_id="ana"))) == ["Drinks green tea"]
+        assert result_texts(memory.search("green tea", user_id="ana", rerank=True)) == ["Drinks green tea"]
+        assert result_texts(asyncio.run(memory.asearch("green tea", user_id="ana"))) == ["Drinks green tea"]
     assert {request.path for request in server.requests} == {"/v1/chat/completions", "/v1/embeddings"}
 
 
@@ -396,12 +396,14 @@ def test_one_kind_does_not_pass_for_another(tmp_path: Path, parts: dict[str, Any
 
 def test_models_by_the_names_of_their_providers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "k")
-    assert isinstance(build("llm", "langchain:openai:gpt-4o-mini").model, ChatOpenAI)
-    assert build("embedder", "langchain:openai:text-embedding-3-small").name == "text-embedding-3-small"
+    assert isinstance(build_component("llm", "langchain:openai:gpt-4o-mini").model, ChatOpenAI)
+    assert build_component("embedder", "langchain:openai:text-embedding-3-small").name == "text-embedding-3-small"
     mem0s = {"provider": "langchain", "config": {"model": FakeListChatModel(responses=["x"])}}
-    assert isinstance(build("llm", mem0s), LangChainChat)
-    assert isinstance(build("reranker", {"provider": "langchain", "config": {"model": Overlap()}}), LangChainReranker)
-    azure = build(
+    assert isinstance(build_component("llm", mem0s), LangChainChat)
+    assert isinstance(
+        build_component("reranker", {"provider": "langchain", "config": {"model": Overlap()}}), LangChainReranker
+    )
+    azure = build_component(
         "llm",
         {
             "provider": "azure_openai",
@@ -410,9 +412,9 @@ def test_models_by_the_names_of_their_providers(monkeypatch: pytest.MonkeyPatch)
     )
     assert type(azure.model).__name__ == "AzureChatOpenAI"
     with pytest.raises(ConfigError, match="langchain-anthropic"):
-        build("llm", "anthropic:claude-sonnet-4-5")
+        build_component("llm", "anthropic:claude-sonnet-4-5")
     with pytest.raises(ConfigError, match="cannot make"):
-        build("llm", "langchain:nobody:knows")
+        build_component("llm", "langchain:nobody:knows")
 
 
 def test_every_entry_point_leads_somewhere() -> None:

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 from mem0_core import InputError, Memory, MemoryDict, ModelError, Scope, ScopeError
 from mem0_core.flow import StepRecord
 from mem0_core.testing import HashEmbedder
-from mem0_langchain.langgraph import RecallNode, RememberNode, memory_prompt
+from mem0_langchain.langgraph import RecallNode, RememberNode, format_memory_prompt
 from tests.langchain.fakes import Chatbot
 from tests.support import open_memory
 
@@ -37,7 +37,7 @@ class Context(TypedDict, total=False):
 
 def workflow(memory: Memory, model: Chatbot, *, checkpointer: Any = None, **address: Any) -> Any:
     def answer(state: State) -> dict[str, Any]:
-        system = [SystemMessage(memory_prompt(state["memories"]))] if state["memories"] else []
+        system = [SystemMessage(format_memory_prompt(state["memories"]))] if state["memories"] else []
         return {"messages": model.invoke([*system, *state["messages"]])}
 
     builder = StateGraph(State, context_schema=Context)

@@ -31,7 +31,7 @@ from langgraph.store.sqlite import SqliteStore
 
 from mem0_core import ConfigError, InputError, Memory, StoreError
 from mem0_core.testing import HashEmbedder
-from mem0_langchain.langgraph import Mem0Store, as_label, from_label
+from mem0_langchain.langgraph import Mem0Store, decode_label, encode_label
 from tests.langchain.fakes import Chatbot, calls
 from tests.support import open_memory
 
@@ -627,11 +627,11 @@ def test_a_closed_memory_is_a_store_error(tmp_path: Path) -> None:
 
 def test_labels_for_texts_that_cannot_be_ones() -> None:
     for text in ("ana@example.com", "100%", "%2E", "a.b.c", "nul\0"):
-        label = as_label(text)
+        label = encode_label(text)
         assert "." not in label
-        assert from_label(label) == text
+        assert decode_label(label) == text
     with pytest.raises(InputError):
-        as_label("")
+        encode_label("")
 
 
 def test_a_sweeper_sweeps_until_it_is_stopped(ours: Mem0Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,7 +183,7 @@ def test_without_a_scope_nothing_is_done(memory: Memory, tools: dict[str, BaseTo
     for tool, arguments in zip(tools.values(), [{"query": "x"}, {"text": "x"}], strict=False):
         with pytest.raises(ScopeError, match="whose memory"):
             tool.invoke(arguments)
-    assert memory.store.find(None) == []
+    assert memory.store.list_memories(None) == []
 
 
 def test_what_cannot_be_done_is_told_to_the_model(memory: Memory, tools: dict[str, BaseTool]) -> None:

@@ -24,7 +24,7 @@ from mem0_core.ports import MemoryStore, VectorIndex
 from mem0_core.stores.sqlite import SQLiteStore
 from mem0_core.testing import HashEmbedder
 from mem0_langchain import MemoryVectors, VectorStoreIndex
-from tests.support import open_memory, texts
+from tests.support import open_memory, result_texts
 
 NURSERY = Path(__file__).with_name("vectors_nursery.py")
 COSINE = models.Distance.COSINE
@@ -113,9 +113,9 @@ def refuse(name: str) -> None:
 
 
 def filter_of_qdrant(wanted: Any) -> Any:
-    from mem0_langchain.vectors import _for_qdrant
+    from mem0_langchain.vectors import _build_qdrant_filter
 
-    return _for_qdrant(wanted)
+    return _build_qdrant_filter(wanted)
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_an_outage_costs_no_result_and_is_caught_up(
             raise ConnectionError("connection refused")
 
     troubled.trouble = fail
-    exact = index._truth.nearest(ALICE, vectors[:3], 10)
+    exact = index._exact_index.nearest(ALICE, vectors[:3], 10)
     assert same(index.nearest(ALICE, vectors[:3], 10), exact)
     late = fill(store, 1, seed=5)
     assert index.nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=1e-3)
@@ -225,16 +225,16 @@ def test_a_deletion_that_hung_does_not_undo_what_came_after_it(
 
     troubled.trouble = hang
     late = unit_vectors(3, seed=4)
-    assert same(index.nearest(ALICE, late, 1), index._truth.nearest(ALICE, late, 1))
+    assert same(index.nearest(ALICE, late, 1), index._exact_index.nearest(ALICE, late, 1))
     assert hung.is_set()
     troubled.calls.clear()
-    assert same(index.nearest(ALICE, late, 1), index._truth.nearest(ALICE, late, 1))
+    assert same(index.nearest(ALICE, late, 1), index._exact_index.nearest(ALICE, late, 1))
     assert troubled.calls == [], "nothing overtakes it"
     release.set()
     for thread in list(index._hung):
         thread.join(10)
     index._timeout = 5
-    assert same(index.nearest(ALICE, late, 1), index._truth.nearest(ALICE, late, 1))
+    assert same(index.nearest(ALICE, late, 1), index._exact_index.nearest(ALICE, late, 1))
     assert held(client) == store.rows(ALICE).tolist()
 
 
@@ -272,7 +272,7 @@ def test_one_that_is_set_back_to_an_older_copy_of_itself_catches_up(store: Memor
     used(1)
     shutil.copytree(live, copy)
     fill(store, 5, seed=3)
-    store.erase([store.find(ALICE)[0].id], at=LATER)
+    store.erase([store.list_memories(ALICE)[0].id], at=LATER)
     assert used(3) == store.rows(ALICE).tolist()
     shutil.rmtree(live)
     copy.rename(live)
@@ -310,7 +310,7 @@ def test_one_that_restarts_in_the_middle_of_catching_up_is_filled_again(
             raise ConnectionError("connection reset")
 
     troubled.trouble = lose_everything
-    exact = index._truth.nearest(ALICE, vectors[:5], 10)
+    exact = index._exact_index.nearest(ALICE, vectors[:5], 10)
     assert same(index.nearest(ALICE, vectors[:5], 10), exact)
     assert same(index.nearest(ALICE, vectors[:5], 10), exact)
     assert held(client) == store.rows(ALICE).tolist()
@@ -323,7 +323,7 @@ def test_one_that_comes_back_empty_without_a_word_is_filled_again(
     index.nearest(ALICE, vectors[:1], 5)
     client.delete("memories", models.FilterSelector(filter=models.Filter(must=[])))
     assert held(client) == []
-    exact = index._truth.nearest(ALICE, vectors[:2], 5)
+    exact = index._exact_index.nearest(ALICE, vectors[:2], 5)
     assert same(index.nearest(ALICE, vectors[:2], 5), exact), "the truth is asked"
     assert same(index.nearest(ALICE, vectors[:2], 5), exact)
     assert held(client) == store.rows(ALICE).tolist()
@@ -336,18 +336,18 @@ def test_what_is_deleted_leaves_the_vector_store_at_once_or_when_it_is_back(
     fill(store, 5, scope=BOB, seed=2)
     for scope in (ALICE, BOB):
         index.nearest(scope, unit_vectors(1), 1)
-    item, other = store.find(ALICE)[:2]
+    item, other = store.list_memories(ALICE)[:2]
     store.erase([item.id], at=LATER)
-    index.forget(ALICE)
+    index.purge_deleted(ALICE)
     assert held(client) == sorted([*store.rows(ALICE).tolist(), *store.rows(BOB).tolist()])
     troubled.trouble = refuse
     store.erase([other.id], at=LATER)
-    index.forget(ALICE)
+    index.purge_deleted(ALICE)
     troubled.trouble = lambda name: None
     index.nearest(ALICE, unit_vectors(1), 1)
     assert held(client) == sorted([*store.rows(ALICE).tolist(), *store.rows(BOB).tolist()])
     store.erase_scope(BOB, at=LATER, purge=True)
-    index.forget(None)
+    index.purge_deleted(None)
     index.nearest(ALICE, unit_vectors(1), 1)
     assert held(client) == store.rows(ALICE).tolist()
 
@@ -360,7 +360,7 @@ def test_a_store_of_earlier_processes_forgets_too(store: MemoryStore, client: Qd
         first.nearest(scope, unit_vectors(1), 1)
     assert len(held(client)) == 6
     store.reset()
-    VectorStoreIndex(qdrant(client), source=store).forget(None)
+    VectorStoreIndex(qdrant(client), source=store).purge_deleted(None)
     assert held(client) == []
 
 
@@ -370,7 +370,7 @@ def test_a_vector_that_the_truth_no_longer_has_is_not_returned(
     fill(store, 4)
     stray = unit_vectors(1, seed=77)
     index.nearest(ALICE, stray, 1)
-    index._put(ALICE, [999], stray)  # as a hung call of another process might, after the deletion
+    index._add_rows(ALICE, [999], stray)  # as a hung call of another process might, after the deletion
     assert 999 not in {row for row, _ in index.nearest(ALICE, stray, 10)[0]}
     assert held(client) == store.rows(ALICE).tolist(), "and it is swept out"
 
@@ -394,13 +394,13 @@ def test_what_it_holds_otherwise_than_the_truth_is_found_and_repaired(
     rows = store.rows(ALICE).tolist()
     touched = [9_998, 9_999] if how == "surplus" else [rows[3], rows[40]]
     if how == "surplus":
-        index._put(ALICE, touched, unit_vectors(2, seed=8))
+        index._add_rows(ALICE, touched, unit_vectors(2, seed=8))
     damaged(client, index, touched, how)
-    found = index.compare(ALICE, probes=60)
+    found = index.compare(ALICE, sample_size=60)
     assert list(getattr(found, how)) == touched
-    assert [bool(found.lacking), bool(found.surplus), bool(found.strange)].count(True) == 1
+    assert [bool(found.missing), bool(found.extra), bool(found.mismatched)].count(True) == 1
     index.repair(found)
-    assert not index.compare(ALICE, probes=60)
+    assert not index.compare(ALICE, sample_size=60)
     assert held(client) == rows
 
 
@@ -412,9 +412,9 @@ def test_a_partition_of_someone_who_is_gone_is_known(
     for scope in (ALICE, BOB):
         index.nearest(scope, unit_vectors(1), 1)
     store.erase_scope(BOB, at=LATER, purge=True)
-    assert set(index.known()) == {ALICE, BOB}
+    assert set(index.list_partitions()) == {ALICE, BOB}
     assert not index.compare(BOB)
-    assert (index.known(), held(client)) == ([ALICE], store.rows(ALICE).tolist())
+    assert (index.list_partitions(), held(client)) == ([ALICE], store.rows(ALICE).tolist())
 
 
 def test_one_that_cannot_be_reached_is_not_said_to_be_sound(
@@ -423,7 +423,7 @@ def test_one_that_cannot_be_reached_is_not_said_to_be_sound(
     fill(store, 3)
     difference = index.compare(ALICE)
     troubled.trouble = refuse
-    for asked in (index.known, lambda: index.compare(ALICE), lambda: index.repair(difference)):
+    for asked in (index.list_partitions, lambda: index.compare(ALICE), lambda: index.repair(difference)):
         with pytest.raises(StoreError, match="connection refused"):
             asked()
 
@@ -484,7 +484,7 @@ def test_a_purged_user_leaves_no_name_in_the_vector_store(
     index.nearest(ALICE, unit_vectors(1), 1)
     assert "alice" in str(client.scroll("memories", limit=100))
     store.erase_scope(ALICE, at=LATER, purge=True)
-    index.forget(None)
+    index.purge_deleted(None)
     assert "alice" not in str(client.scroll("memories", limit=100))
 
 
@@ -509,8 +509,8 @@ def test_a_memory_searches_in_it(tmp_path: Path, client: QdrantClient, way: str)
         memory.add("I drink green tea.", user_id="ana")
         memory.add("I live in Porto.", user_id="ana")
         memory.add("I drink coffee.", user_id="ben")
-        assert texts(memory.search("What tea?", user_id="ana", limit=1)) == ["I drink green tea."]
-        assert texts(memory.search("coffee", user_id="ana", threshold=0.5)) == []
+        assert result_texts(memory.search("What tea?", user_id="ana", limit=1)) == ["I drink green tea."]
+        assert result_texts(memory.search("coffee", user_id="ana", threshold=0.5)) == []
         assert len(held(client)) == 2
         memory.delete_all(user_id="ana", purge=True)
         assert held(client) == []

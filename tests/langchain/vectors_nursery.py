@@ -34,7 +34,7 @@ class Telling(QdrantVectorStore):
 
 
 def follow(path: str, folder: str) -> None:
-    external._BATCH = 50
+    external._BATCH_VECTORS = 50
     client = QdrantClient(path=folder)
     if not client.collection_exists("memories"):
         client.create_collection("memories", models.VectorParams(size=DIMS, distance=models.Distance.COSINE))

@@ -23,8 +23,8 @@ from llama_index.core.memory import InsertMethod
 from mem0_core import AsyncMemory, ConfigError, Memory, ScopeError
 from mem0_core.testing import HashEmbedder, ScriptedChat
 from mem0_llamaindex import Mem0Memory
-from mem0_llamaindex.convert import to_mem0
-from mem0_llamaindex.window import fit
+from mem0_llamaindex.convert import to_mem0_messages
+from mem0_llamaindex.window import fit_window
 
 from .conftest import Counted, texts_of
 
@@ -211,7 +211,7 @@ def test_whole_messages_from_the_end(core: Memory) -> None:
 @pytest.mark.parametrize("budget", range(12))
 def test_a_tool_result_never_stands_without_its_call(budget: int) -> None:
     history = [user("a"), call(), result("b"), result("c"), assistant("d"), user("e"), call(), result("f")]
-    window = fit(history, lambda place: 1, budget)
+    window = fit_window(history, lambda place: 1, budget)
     places = [next(place for place, message in enumerate(history) if message is shown) for shown in window]
     assert places in (list(range(8)), [4, 5, 6, 7], [5, 6, 7], [6, 7])
     assert len(window) <= max(budget, 2)
@@ -220,7 +220,7 @@ def test_a_tool_result_never_stands_without_its_call(budget: int) -> None:
 
 def test_results_without_their_call_are_left_out() -> None:
     history = [result("a"), user("b"), result("c"), assistant("d")]
-    assert contents(fit(history, lambda place: 1, 10)) == ["b", "d"]
+    assert contents(fit_window(history, lambda place: 1, 10)) == ["b", "d"]
 
 
 def test_memories_take_no_more_than_their_share(core: Memory) -> None:
@@ -314,13 +314,13 @@ def test_what_becomes_of_each_kind_of_message() -> None:
         Message(role="assistant", blocks=[ThinkingBlock(content="hm"), TextBlock(text="Ripe.")]),
         Message(role=MessageRole.MODEL, content="Thought: done.\nAnswer: Yes.\nEat it."),
     ]
-    assert to_mem0(messages) == [
+    assert to_mem0_messages(messages) == [
         {"role": "user", "content": "I like figs.", "name": "maya"},
         {"role": "user", "content": "Look:\ncited"},
         {"role": "assistant", "content": "Ripe."},
         {"role": "assistant", "content": "Yes.\nEat it."},
     ]
-    with_images = [message["content"] for message in to_mem0(messages, images=True)]
+    with_images = [message["content"] for message in to_mem0_messages(messages, images=True)]
     assert with_images[1] == [
         {"type": "text", "text": "Look:\ncited"},
         {"type": "image_url", "image_url": {"url": "https://example.org/fig.png"}},

@@ -32,12 +32,12 @@ from llama_index.core.tools import BaseTool
 from pydantic import BaseModel
 
 from mem0_core import ConfigError, Memory, ModelError, rerank
-from mem0_core.config import build
+from mem0_core.config import build_component
 from mem0_core.ports import Reply, Tool
 from mem0_core.records import Usage
 from mem0_core.testing import HashEmbedder
 from mem0_llamaindex import LlamaIndexChat, LlamaIndexEmbedder, LlamaIndexReranker, Mem0Memory
-from tests.support import open_memory, texts
+from tests.support import open_memory, result_texts
 
 from .conftest import texts_of
 
@@ -381,10 +381,14 @@ def test_they_are_made_by_name_so_that_a_configuration_can_be_restored(tmp_path:
     memory.put_messages([ChatMessage(role="user", content="Hi."), ChatMessage(role="assistant", content="Hello.")])
     memory.long_term.close()
     again = Mem0Memory.from_dict(json.loads(json.dumps(memory.to_dict())))
-    assert texts(again.long_term.get_all(user_id="maya")) == ["Hi.", "Hello."]
+    assert result_texts(again.long_term.get_all(user_id="maya")) == ["Hi.", "Hello."]
     again.long_term.close()
-    assert isinstance(build("llm", {"provider": "llamaindex", "config": {"model": Words()}}), LlamaIndexChat)
+    assert isinstance(build_component("llm", {"provider": "llamaindex", "config": {"model": Words()}}), LlamaIndexChat)
     with pytest.raises(ConfigError, match=r"embedder: LlamaIndex cannot make 'llama_index.core.embeddings.NoSuch'"):
-        build("embedder", {"provider": "llamaindex", "config": {"model": "llama_index.core.embeddings.NoSuch"}})
+        build_component(
+            "embedder", {"provider": "llamaindex", "config": {"model": "llama_index.core.embeddings.NoSuch"}}
+        )
     with pytest.raises(ConfigError, match="reranker: MockLLM is none"):
-        build("reranker", {"provider": "llamaindex", "config": {"model": "llama_index.core.llms.mock.MockLLM"}})
+        build_component(
+            "reranker", {"provider": "llamaindex", "config": {"model": "llama_index.core.llms.mock.MockLLM"}}
+        )

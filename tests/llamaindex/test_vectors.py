@@ -14,12 +14,12 @@ from llama_index.vector_stores.qdrant import QdrantVectorStore
 from qdrant_client import QdrantClient, models
 
 from mem0_core import ConfigError, Scope
-from mem0_core.contracts import ALICE, BOB, CLOSE, DIMS, LATER, VectorIndexContract, unit_vectors
+from mem0_core.contracts import ALICE, BOB, COSINE_TOLERANCE, DIMS, LATER, VectorIndexContract, unit_vectors
 from mem0_core.ports import MemoryStore, VectorIndex
 from mem0_core.stores.sqlite import SQLiteStore
 from mem0_core.testing import HashEmbedder
 from mem0_llamaindex import VectorStoreIndex
-from tests.support import open_memory, texts
+from tests.support import open_memory, result_texts
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def same(found: list[list[tuple[int, float]]], expected: list[list[tuple[int, fl
     rows = [[row for row, _ in of_query] for of_query in found]
     scores = [score for of_query in found for _, score in of_query]
     return rows == [[row for row, _ in of_query] for of_query in expected] and scores == pytest.approx(
-        [score for of_query in expected for _, score in of_query], abs=CLOSE
+        [score for of_query in expected for _, score in of_query], abs=COSINE_TOLERANCE
     )
 
 
@@ -151,7 +151,7 @@ def test_the_vector_store_is_really_searched_and_holds_no_text(
     store: MemoryStore, troubled: Troubled, index: VectorStoreIndex, client: QdrantClient
 ) -> None:
     vectors = fill(store, 40)
-    assert index.nearest(ALICE, vectors[:1], 5)[0][0][1] == pytest.approx(1, abs=CLOSE)
+    assert index.nearest(ALICE, vectors[:1], 5)[0][0][1] == pytest.approx(1, abs=COSINE_TOLERANCE)
     assert held(client) == store.rows(ALICE).tolist()
     assert "fact" not in str(client.scroll("memories", limit=100))
     troubled.calls.clear()
@@ -165,7 +165,7 @@ def test_another_process_goes_on_where_the_last_one_ended(store: MemoryStore, cl
     fill(store, 2, seed=9)
     again = in_trouble(client)
     found = VectorStoreIndex(again, source=store).nearest(ALICE, unit_vectors(1, seed=9), 1)
-    assert found[0][0][1] == pytest.approx(1, abs=CLOSE)
+    assert found[0][0][1] == pytest.approx(1, abs=COSINE_TOLERANCE)
     assert again.calls.count("add") == 2, "the new vectors, and how far it came"
     assert held(client) == store.rows(ALICE).tolist()
 
@@ -178,7 +178,9 @@ def test_a_simple_store_that_was_saved_goes_on_too(store: MemoryStore, tmp_path:
     late = fill(store, 1, seed=5)
     again = SimpleVectorStore.from_persist_path(str(tmp_path / "vectors.json"))
     before = len(again.data.embedding_dict)
-    assert VectorStoreIndex(again, source=store).nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=CLOSE)
+    assert VectorStoreIndex(again, source=store).nearest(ALICE, late, 1)[0][0][1] == pytest.approx(
+        1, abs=COSINE_TOLERANCE
+    )
     assert len(again.data.embedding_dict) == before + 2, "the vector, and the second of two marks of how far it came"
 
 
@@ -193,12 +195,12 @@ def test_an_outage_costs_no_result_and_is_caught_up(
             raise ConnectionError("connection refused")
 
     troubled.trouble = fail
-    exact = index._truth.nearest(ALICE, vectors[:3], 10)
+    exact = index._exact_index.nearest(ALICE, vectors[:3], 10)
     assert same(index.nearest(ALICE, vectors[:3], 10), exact)
     late = fill(store, 1, seed=5)
-    assert index.nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=CLOSE)
+    assert index.nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=COSINE_TOLERANCE)
     troubled.trouble = None
-    assert index.nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=CLOSE)
+    assert index.nearest(ALICE, late, 1)[0][0][1] == pytest.approx(1, abs=COSINE_TOLERANCE)
     assert held(client) == store.rows(ALICE).tolist()
 
 
@@ -214,16 +216,16 @@ def test_one_that_hangs_is_given_up_and_asked_again_later(
         release.wait(30)
 
     troubled.trouble = hang
-    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=CLOSE)
+    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=COSINE_TOLERANCE)
     assert hung.is_set()
     troubled.calls.clear()
-    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=CLOSE)
+    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=COSINE_TOLERANCE)
     assert troubled.calls == [], "it is left alone for a while"
     troubled.trouble = None
     release.set()
     index._down_until = 0  # the while is over
     index._timeout = 5
-    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=CLOSE)
+    assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=COSINE_TOLERANCE)
     assert held(client) == store.rows(ALICE).tolist()
 
 
@@ -234,7 +236,7 @@ def test_one_that_comes_back_empty_is_filled_again(
     index.nearest(ALICE, vectors[:1], 5)
     client.delete("memories", models.FilterSelector(filter=models.Filter(must=[])))
     assert held(client) == []
-    exact = index._truth.nearest(ALICE, vectors[:2], 5)
+    exact = index._exact_index.nearest(ALICE, vectors[:2], 5)
     assert same(index.nearest(ALICE, vectors[:2], 5), exact), "the truth is asked"
     assert same(index.nearest(ALICE, vectors[:2], 5), exact)
     assert held(client) == store.rows(ALICE).tolist()
@@ -250,18 +252,18 @@ def test_what_is_deleted_leaves_the_vector_store_at_once_or_when_it_is_back(
     fill(store, 5, scope=BOB, seed=2)
     for scope in (ALICE, BOB):
         index.nearest(scope, unit_vectors(1), 1)
-    item, other = store.find(ALICE)[:2]
+    item, other = store.list_memories(ALICE)[:2]
     store.erase([item.id], at=LATER)
-    index.forget(ALICE)
+    index.purge_deleted(ALICE)
     assert held(client) == sorted([*store.rows(ALICE).tolist(), *store.rows(BOB).tolist()])
     troubled.trouble = refuse
     store.erase([other.id], at=LATER)
-    index.forget(ALICE)
+    index.purge_deleted(ALICE)
     troubled.trouble = None
     index.nearest(ALICE, unit_vectors(1), 1)
     assert held(client) == sorted([*store.rows(ALICE).tolist(), *store.rows(BOB).tolist()])
     store.erase_scope(BOB, at=LATER, purge=True)
-    index.forget(None)
+    index.purge_deleted(None)
     index.nearest(ALICE, unit_vectors(1), 1)
     assert held(client) == store.rows(ALICE).tolist()
 
@@ -272,10 +274,10 @@ def test_a_process_that_only_deletes_tells_the_store_where_it_knows_how_long_vec
     fill(store, 3)
     VectorStoreIndex(qdrant(client), source=store).nearest(ALICE, unit_vectors(1), 1)
     store.reset()
-    VectorStoreIndex(qdrant(client), source=store).forget(None)
+    VectorStoreIndex(qdrant(client), source=store).purge_deleted(None)
     assert "told of deletions later" in caplog.text  # an empty truth has no vectors of any length
     assert len(held(client)) == 3
-    VectorStoreIndex(qdrant(client), source=store, dims=DIMS).forget(None)
+    VectorStoreIndex(qdrant(client), source=store, dims=DIMS).purge_deleted(None)
     assert held(client) == []
 
 
@@ -287,7 +289,7 @@ def test_a_vector_that_the_truth_no_longer_has_or_another_scope_has_is_not_retur
     index.nearest(ALICE, theirs, 1)
     index.nearest(BOB, theirs, 1)
     stray = unit_vectors(1, seed=77)
-    index._put(ALICE, [999], stray)  # as a hung call of another process might, after the deletion
+    index._add_rows(ALICE, [999], stray)  # as a hung call of another process might, after the deletion
     mine = set(store.rows(ALICE).tolist())
     assert {row for row, _ in index.nearest(ALICE, stray, 10)[0]} == mine
     assert {row for found in index.nearest(ALICE, theirs, 10) for row, _ in found} == mine
@@ -329,8 +331,8 @@ def test_a_memory_searches_in_it(tmp_path: Path, client: QdrantClient, way: str)
         memory.add("I drink green tea.", user_id="ana")
         memory.add("I live in Porto.", user_id="ana")
         memory.add("I drink coffee.", user_id="ben")
-        assert texts(memory.search("What tea?", user_id="ana", limit=1)) == ["I drink green tea."]
-        assert texts(memory.search("coffee", user_id="ana", threshold=0.5)) == []
+        assert result_texts(memory.search("What tea?", user_id="ana", limit=1)) == ["I drink green tea."]
+        assert result_texts(memory.search("coffee", user_id="ana", threshold=0.5)) == []
         assert len(held(client)) == 2
         memory.delete_all(user_id="ana", purge=True)
         assert held(client) == []
@@ -362,9 +364,9 @@ def test_what_it_holds_otherwise_than_the_truth_is_found_and_repaired(
     assert not index.compare(ALICE)
     rows = [9_998, 9_999] if how == "surplus" else store.rows(ALICE).tolist()[3:5]
     if how == "surplus":
-        index._put(ALICE, rows, unit_vectors(2, seed=8))
+        index._add_rows(ALICE, rows, unit_vectors(2, seed=8))
     else:
-        index._drop(ALICE, rows)
+        index._delete_rows(ALICE, rows)
     difference = index.compare(ALICE)
     assert list(getattr(difference, how)) == rows
     index.repair(difference)

@@ -30,13 +30,13 @@ from pathlib import Path
 from types import TracebackType
 
 HERE = Path(__file__).parent / "neo4j"
-VERSION = "5.26.30"  # of the last series that runs on Java 17
-OLDEST_JAVA = 17
-START_TIMEOUT = 120.0
-STOP_TIMEOUT = 60.0
-FETCH_TIMEOUT = 600.0
-HEAP = "-Xmx512m"
-OPENED = ("java.nio", "java.io", "sun.nio.ch", "java.util.concurrent")  # packages Neo4j reaches into
+NEO4J_VERSION = "5.26.30"  # of the last series that runs on Java 17
+MIN_JAVA_VERSION = 17
+START_TIMEOUT_SECONDS = 120.0
+STOP_TIMEOUT_SECONDS = 60.0
+FETCH_TIMEOUT_SECONDS = 600.0
+HEAP_OPTION = "-Xmx512m"
+OPENED_PACKAGES = ("java.nio", "java.io", "sun.nio.ch", "java.util.concurrent")  # packages Neo4j reaches into
 # The last one lets a stop take 1 s and not 10: it waits twice to see whether more requests come.
 SETTINGS = """\
 server.bolt.listen_address=127.0.0.1:{port}
@@ -47,7 +47,7 @@ dbms.usage_report.enabled=false
 internal.dbms.bolt.netty_server_shutdown_quiet_period=0
 """
 # The handshake of Bolt: a magic number, and room for four versions, of which 5.4 and 4.4 are proposed.
-HELLO = bytes.fromhex("6060b017 00000405 00000404 00000000 00000000")
+BOLT_HANDSHAKE = bytes.fromhex("6060b017 00000405 00000404 00000000 00000000")
 
 
 class Neo4jUnavailable(Exception):
@@ -88,7 +88,7 @@ class Neo4jServer:
         """Returns once Bolt answers, which Neo4j lets it do last of all; nothing happens where it runs already.
 
         Raises:
-            Neo4jUnavailable: no Java, no Maven, no jars, the port is taken, or no answer within `START_TIMEOUT`.
+            Neo4jUnavailable: no Java, no Maven, no jars, the port is taken, or no answer within `START_TIMEOUT_SECONDS`.
         """
         if self.pid:
             return
@@ -98,39 +98,41 @@ class Neo4jServer:
         settings = self.folder / "conf" / "neo4j.conf"
         settings.parent.mkdir(parents=True, exist_ok=True)
         settings.write_text(SETTINGS.format(port=self.port), encoding="utf-8")
-        opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED]
-        command = [java, HEAP, *opened, "-cp", str(jars / "*"), str(HERE / "Server.java")]
+        opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED_PACKAGES]
+        command = [java, HEAP_OPTION, *opened, "-cp", str(jars / "*"), str(HERE / "Server.java")]
         command += [f"--home-dir={self.folder}", f"--config-dir={settings.parent}", "--console-mode"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT)
         try:
-            self._wait()
+            self._wait_until_ready()
         except BaseException:
             self.kill()
             raise
 
     def stop(self) -> None:
-        """An orderly end; returns when the process is gone, killed if it takes more than `STOP_TIMEOUT`."""
-        self._end(kill=False)
+        """An orderly end; returns when the process is gone, killed if it takes more than `STOP_TIMEOUT_SECONDS`."""
+        self._terminate(kill=False)
 
     def kill(self) -> None:
         """The end a crash makes: nothing is flushed."""
-        self._end(kill=True)
+        self._terminate(kill=True)
 
     def close(self) -> None:
         self.stop()
 
-    def _wait(self) -> None:
+    def _wait_until_ready(self) -> None:
         """Until Bolt answers."""
-        deadline = time.monotonic() + START_TIMEOUT
+        deadline = time.monotonic() + START_TIMEOUT_SECONDS
         while not _speaks_bolt(self.port):
             if not self.pid:
-                raise Neo4jUnavailable(f"Neo4j ended at its start: {self._tail()}")
+                raise Neo4jUnavailable(f"Neo4j ended at its start: {self._read_log_tail()}")
             if time.monotonic() > deadline:
-                raise Neo4jUnavailable(f"no answer from Neo4j in {START_TIMEOUT:.0f} s: {self._tail()}")
+                raise Neo4jUnavailable(
+                    f"no answer from Neo4j in {START_TIMEOUT_SECONDS:.0f} s: {self._read_log_tail()}"
+                )
             time.sleep(0.1)
 
-    def _end(self, *, kill: bool) -> None:
+    def _terminate(self, *, kill: bool) -> None:
         process, self._process = self._process, None
         if process is None:
             return
@@ -140,11 +142,11 @@ class Neo4jServer:
             else:
                 process.terminate()
             try:
-                process.wait(STOP_TIMEOUT)  # before the pipe is closed, which would halt it
+                process.wait(STOP_TIMEOUT_SECONDS)  # before the pipe is closed, which would halt it
             except subprocess.TimeoutExpired:
                 process.kill()
 
-    def _tail(self) -> str:
+    def _read_log_tail(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")[-3000:]
 
 
@@ -163,17 +165,17 @@ def find_java() -> str:
     java = shutil.which("java")
     if java is None:
         raise Neo4jUnavailable("no java on the path")
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
-    version = re.search(r'version "(\d+)', said)
-    if version is None or int(version[1]) < OLDEST_JAVA:
-        raise Neo4jUnavailable(f"Neo4j needs java {OLDEST_JAVA}, not {said.strip()}")
+    version_output = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    version = re.search(r'version "(\d+)', version_output)
+    if version is None or int(version[1]) < MIN_JAVA_VERSION:
+        raise Neo4jUnavailable(f"Neo4j needs java {MIN_JAVA_VERSION}, not {version_output.strip()}")
     return java
 
 
 def fetch_jars() -> Path:
     """The folder with the jars, which Maven fills the first time, for one process while others wait."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "mem0-tests"
-    jars = cache / f"neo4j-{VERSION}"
+    jars = cache / f"neo4j-{NEO4J_VERSION}"
     if jars.is_dir():
         return jars
     maven = shutil.which("mvn")
@@ -181,7 +183,7 @@ def fetch_jars() -> Path:
         raise Neo4jUnavailable("no mvn on the path")
     try:
         cache.mkdir(parents=True, exist_ok=True)
-        with _lock(cache / f"neo4j-{VERSION}.lock"):
+        with _lock(cache / f"neo4j-{NEO4J_VERSION}.lock"):
             if not jars.is_dir():
                 _fetch(maven, jars)
     except (OSError, sqlite3.Error, subprocess.SubprocessError) as error:
@@ -194,15 +196,17 @@ def _fetch(maven: str, jars: Path) -> None:
     """Into a sibling first, so that the folder is whole or is not there."""
     with tempfile.TemporaryDirectory(dir=jars.parent, prefix=f"{jars.name}-") as folder:
         copy = [maven, "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy-dependencies"]
-        copy += [f"-Dneo4j.version={VERSION}", f"-DoutputDirectory={folder}/jars"]
-        subprocess.run(copy, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=FETCH_TIMEOUT)
+        copy += [f"-Dneo4j.version={NEO4J_VERSION}", f"-DoutputDirectory={folder}/jars"]
+        subprocess.run(
+            copy, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=FETCH_TIMEOUT_SECONDS
+        )
         Path(folder, "jars").rename(jars)
 
 
 @contextmanager
 def _lock(path: Path) -> Iterator[None]:
     """A lock between processes that ends with its holder, on every system: a transaction of SQLite's."""
-    with closing(sqlite3.connect(path, timeout=FETCH_TIMEOUT, isolation_level=None)) as database:
+    with closing(sqlite3.connect(path, timeout=FETCH_TIMEOUT_SECONDS, isolation_level=None)) as database:
         database.execute("BEGIN EXCLUSIVE")
         yield
 
@@ -217,7 +221,7 @@ def _free_port() -> int:
 def _speaks_bolt(port: int) -> bool:
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
-            connection.sendall(HELLO)
+            connection.sendall(BOLT_HANDSHAKE)
             return len(connection.recv(4)) == 4
     except OSError:
         return False

@@ -50,7 +50,7 @@ class OpenAIServer:
     """
 
     replies: deque[str | dict[str, Any]] = field(default_factory=deque)
-    refuse: set[str] = field(default_factory=set)
+    refused_parameters: set[str] = field(default_factory=set)
     failures: deque[int | bytes] = field(default_factory=deque)
     error: Any = field(default_factory=lambda: {"message": "scripted failure"})
     delay: float = 0.0
@@ -59,13 +59,13 @@ class OpenAIServer:
     shuffle: bool = False
     usage: bool = True
     requests: list[Request] = field(default_factory=list)
-    most_at_once: int = 0
+    max_concurrent: int = 0
 
     def __enter__(self) -> OpenAIServer:
         self._closing = threading.Event()
         self._lock = threading.Lock()
         self._waiting = 0
-        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
+        self._http = ThreadingHTTPServer(("127.0.0.1", 0), _build_handler(self))
         self._http.daemon_threads = True
         self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         self._thread.start()
@@ -91,36 +91,36 @@ class OpenAIServer:
             self.requests.append(request)
             failure = self.failures.popleft() if self.failures else None
         if self.delay:
-            self._wait()
+            self._delay_answer()
         if isinstance(failure, bytes):
             return 200, failure
         if failure is not None:
-            return failure, _json({"error": self.error})
-        if refusal := next(self._refusals(request.body), None):
-            return 400, _json({"error": refusal})
+            return failure, _to_json({"error": self.error})
+        if refusal := next(self._iter_refusals(request.body), None):
+            return 400, _to_json({"error": refusal})
         if request.path == "/v1/chat/completions":
-            return 200, _json(self._completion(request.body))
+            return 200, _to_json(self._completion(request.body))
         if request.path == "/v1/embeddings":
-            return 200, _json(self._embeddings(request.body))
-        return 404, _json({"error": {"message": f"no such path: {request.path}"}})
+            return 200, _to_json(self._embeddings(request.body))
+        return 404, _to_json({"error": {"message": f"no such path: {request.path}"}})
 
-    def _wait(self) -> None:
+    def _delay_answer(self) -> None:
         with self._lock:
             self._waiting += 1
-            self.most_at_once = max(self.most_at_once, self._waiting)
+            self.max_concurrent = max(self.max_concurrent, self._waiting)
         self._closing.wait(self.delay)
         with self._lock:
             self._waiting -= 1
 
-    def _refusals(self, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def _iter_refusals(self, body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         form = body.get("response_format", {}).get("type")
-        if form in self.refuse:
+        if form in self.refused_parameters:
             yield {"message": "This response_format type is unavailable now", "type": "invalid_request_error"}
         for part in ("tools", "dimensions"):
-            if part in body and part in self.refuse:
+            if part in body and part in self.refused_parameters:
                 yield {"message": f"this model does not support {part}", "type": "api_error"}
         for option in ("temperature", "max_tokens", "top_p"):
-            if option in body and option in self.refuse:
+            if option in body and option in self.refused_parameters:
                 yield {"message": f"Unsupported value: {option}", "param": option, "code": "unsupported_value"}
 
     def _completion(self, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -147,11 +147,11 @@ class OpenAIServer:
         return {"object": "list", "data": data, "model": body["model"], "usage": usage}
 
 
-def _json(content: Any) -> bytes:
+def _to_json(content: Any) -> bytes:
     return json.dumps(content).encode()
 
 
-def _handler(server: OpenAIServer) -> type[BaseHTTPRequestHandler]:
+def _build_handler(server: OpenAIServer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 

@@ -26,7 +26,7 @@ def postgres_server_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def postgres_janitor(postgres_server_url: str) -> Iterator[PostgresStore]:
+def postgres_reset_store(postgres_server_url: str) -> Iterator[PostgresStore]:
     """Empties the schema before each test: a store that stays open has planned that once."""
     from mem0_core.stores.postgres import PostgresStore
 
@@ -36,11 +36,11 @@ def postgres_janitor(postgres_server_url: str) -> Iterator[PostgresStore]:
 
 
 @pytest.fixture
-def postgres_store(postgres_server_url: str, postgres_janitor: PostgresStore) -> Iterator[PostgresStore]:
+def postgres_store(postgres_server_url: str, postgres_reset_store: PostgresStore) -> Iterator[PostgresStore]:
     """An empty store in the schema ``mem0_tests``, which tests share one after the other."""
     from mem0_core.stores.postgres import PostgresStore
 
-    postgres_janitor.reset()
+    postgres_reset_store.reset()
     store = PostgresStore(postgres_server_url, schema=SCHEMA)
     yield store
     store.close()
@@ -49,10 +49,10 @@ def postgres_store(postgres_server_url: str, postgres_janitor: PostgresStore) ->
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.needs_server)])
 def truth(request: pytest.FixtureRequest) -> dict[str, Any]:
     """What a configuration says of the truth, for a test that runs on each: SQLite, or an empty PostgreSQL."""
-    return truth_config(request, request.param)
+    return build_store_config(request, request.param)
 
 
-def truth_config(request: pytest.FixtureRequest, name: str) -> dict[str, Any]:
+def build_store_config(request: pytest.FixtureRequest, name: str) -> dict[str, Any]:
     if name != "postgres":
         return {}
     request.getfixturevalue("postgres_store")

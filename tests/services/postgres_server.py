@@ -33,7 +33,7 @@ from typing import Any
 SETTINGS = ("fsync = off", "full_page_writes = off", "max_connections = 60")
 
 
-GUARD = """
+GUARD_SCRIPT = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 sys.stdin.read()
@@ -98,17 +98,17 @@ class PostgresServer:
         except (OSError, RuntimeError, subprocess.SubprocessError, AssertionError) as error:
             raise PostgresUnavailable(f"PostgreSQL does not start here: {error}") from error
         # Its input ends with this process, however that ends, and the server with it.
-        self._guard = subprocess.Popen([sys.executable, "-c", GUARD, str(self.pid)], stdin=subprocess.PIPE)
+        self._guard = subprocess.Popen([sys.executable, "-c", GUARD_SCRIPT, str(self.pid)], stdin=subprocess.PIPE)
 
     def stop(self) -> None:
         """An orderly end that cuts connections."""
-        self._end(signal.SIGINT)
+        self._terminate(signal.SIGINT)
 
     def kill(self) -> None:
         """The end a crash makes: nothing is flushed, and every connection is cut."""
-        self._end(signal.SIGQUIT)
+        self._terminate(signal.SIGQUIT)
 
-    def _end(self, how: signal.Signals) -> None:
+    def _terminate(self, stop_signal: signal.Signals) -> None:
         import psutil
 
         if self._guard is not None:
@@ -119,10 +119,12 @@ class PostgresServer:
             process = psutil.Process(self.pid)
         except (FileNotFoundError, psutil.NoSuchProcess):
             return
-        process.send_signal(how)
+        process.send_signal(stop_signal)
         process.wait(30)
         deadline = time.monotonic() + 5
-        while (self.folder / "postmaster.pid").exists() and how is signal.SIGINT and time.monotonic() < deadline:
+        while (
+            (self.folder / "postmaster.pid").exists() and stop_signal is signal.SIGINT and time.monotonic() < deadline
+        ):
             time.sleep(0.02)
 
 

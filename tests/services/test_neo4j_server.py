@@ -37,7 +37,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neo4jServer]:
         yield server
 
 
-def ask(server: Neo4jServer, query: str, **parameters: Any) -> list[Any]:
+def run_query(server: Neo4jServer, query: str, **parameters: Any) -> list[Any]:
     with neo4j.GraphDatabase.driver(server.url) as driver:
         return [record[0] for record in driver.execute_query(query, parameters, database_="neo4j").records]
 
@@ -45,12 +45,12 @@ def ask(server: Neo4jServer, query: str, **parameters: Any) -> list[Any]:
 @pytest.mark.needs_server
 def test_a_query_is_answered(server: Neo4jServer) -> None:
     components = "CALL dbms.components() YIELD versions, edition RETURN [versions[0], edition]"
-    assert ask(server, components) == [[neo4j_server.VERSION, "community"]]
+    assert run_query(server, components) == [[neo4j_server.NEO4J_VERSION, "community"]]
 
 
 @pytest.mark.needs_server
 def test_the_heap_stays_under_a_gigabyte(server: Neo4jServer) -> None:
-    [memory] = ask(server, "CALL dbms.queryJmx('java.lang:type=Memory') YIELD attributes RETURN attributes")
+    [memory] = run_query(server, "CALL dbms.queryJmx('java.lang:type=Memory') YIELD attributes RETURN attributes")
     assert memory["HeapMemoryUsage"]["value"]["properties"]["max"] < 1 << 30
     assert server.pid is not None
     assert psutil.Process(server.pid).memory_info().rss < 1 << 30
@@ -73,7 +73,7 @@ def test_a_start_of_a_running_server_does_nothing(server: Neo4jServer) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_the_next_start_finds_the_data_at_the_same_url(server: Neo4jServer, end: str) -> None:
-    ask(server, "CREATE (:Kept {by: $end})", end=end)
+    run_query(server, "CREATE (:Kept {by: $end})", end=end)
     url, pid = server.url, server.pid
     with neo4j.GraphDatabase.driver(url) as driver:
         driver.verify_connectivity()
@@ -84,7 +84,7 @@ def test_the_next_start_finds_the_data_at_the_same_url(server: Neo4jServer, end:
     assert not psutil.pid_exists(pid or 0)
     server.start()
     assert server.url == url
-    assert ask(server, "MATCH (kept:Kept {by: $end}) RETURN count(*)", end=end) == [1]
+    assert run_query(server, "MATCH (kept:Kept {by: $end}) RETURN count(*)", end=end) == [1]
 
 
 @pytest.mark.needs_server
@@ -105,14 +105,14 @@ def test_it_ends_when_its_parent_is_killed(server: Neo4jServer, tmp_path: Path) 
         child = psutil.Process(int(parent.stdout.readline()))
         parent.kill()
     deadline = time.monotonic() + 20
-    while _runs(child):
+    while _is_running(child):
         if time.monotonic() > deadline:
             child.kill()
             pytest.fail("the server outlived its parent")
         time.sleep(0.1)
 
 
-def _runs(process: psutil.Process) -> bool:
+def _is_running(process: psutil.Process) -> bool:
     try:
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE  # nobody may reap an orphan
     except psutil.NoSuchProcess:
@@ -150,7 +150,7 @@ class Programs:
         path.write_text(f"#!/bin/sh\nPATH=/usr/bin:/bin\n{script}\n")
         path.chmod(0o755)
 
-    def kept(self) -> list[str]:
+    def cached_files(self) -> list[str]:
         return sorted(path.name for path in self.cache.iterdir() if path.suffix != ".lock")
 
 
@@ -171,7 +171,7 @@ def test_many_at_once_fetch_the_jars_once(programs: Programs) -> None:
     programs.write("mvn", FETCH)
     with ThreadPoolExecutor(4) as pool:
         folders = {future.result() for future in [pool.submit(fetch_jars) for _ in range(4)]}
-    assert folders == {programs.cache / f"neo4j-{neo4j_server.VERSION}"}
+    assert folders == {programs.cache / f"neo4j-{neo4j_server.NEO4J_VERSION}"}
     assert [path.name for path in folders.pop().iterdir()] == ["one.jar"]
     assert (programs.folder / "fetches").read_text().split() == ["fetch"]
 
@@ -181,7 +181,7 @@ def test_a_fetch_that_fails_says_why_and_leaves_nothing(programs: Programs) -> N
     programs.write("mvn", f"{FETCH}\necho no route to host; exit 1")
     with pytest.raises(Neo4jUnavailable, match="no route to host"):
         fetch_jars()
-    assert programs.kept() == []
+    assert programs.cached_files() == []
 
 
 @POSIX

@@ -9,11 +9,20 @@ from typing import Any
 
 import pytest
 
-from tests.graph_model import GraphModel, answer, arrow, entities, outdated, refined, relations, saying
-from tests.services.postgres_fixture import truth_config
-from tests.support import MODES, Driven, Mode, open_memory
+from tests.graph_model import (
+    GraphModel,
+    entities,
+    outdated,
+    refined,
+    relation_replies,
+    relation_text,
+    relations,
+    set_replies,
+)
+from tests.services.postgres_fixture import build_store_config
+from tests.support import MODES, MemoryDriver, Mode, open_memory
 
-Story = Callable[..., Driven]
+Story = Callable[..., MemoryDriver]
 
 STORES = [
     "sqlite",
@@ -27,7 +36,7 @@ STORES = [
 def graph(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
     """The configuration of one of the stores of graphs that ship: that of a truth, or a projection beside SQLite."""
     if request.param == "postgres":
-        return truth_config(request, "postgres")
+        return build_store_config(request, "postgres")
     config = {}
     if request.param == "neo4j":
         config = {"url": request.getfixturevalue("neo4j_server_url")}
@@ -40,13 +49,13 @@ def graph(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
 def story(request: pytest.FixtureRequest, tmp_path: Path, graph: dict[str, Any]) -> Iterator[Story]:
     """Opens a memory with graph, whose model answers by task: a reply, or a function of the request's data."""
     mode: Mode = request.param
-    opened: list[Driven] = []
+    opened: list[MemoryDriver] = []
 
-    def begin(replies: Mapping[str, Any] | None = None, **config: Any) -> Driven:
+    def begin(replies: Mapping[str, Any] | None = None, **config: Any) -> MemoryDriver:
         beside = {"provider": "sqlite", **graph.get("graph_store", {}), **config.get("graph_store", {})}
         config = {**graph, **config, "graph_store": beside}
         memory = open_memory(tmp_path / str(len(opened)), config=config, llm=GraphModel(replies))
-        opened.append(Driven(memory, mode))
+        opened.append(MemoryDriver(memory, mode))
         return opened[-1]
 
     yield begin
@@ -54,17 +63,17 @@ def story(request: pytest.FixtureRequest, tmp_path: Path, graph: dict[str, Any])
         driven.memory.close()
 
 
-def held(memory: Driven, **options: Any) -> list[str]:
+def held(memory: MemoryDriver, **options: Any) -> list[str]:
     """What holds, as seed 000 writes it."""
-    return [arrow(relation) for relation in memory.relations(user_id="alice_123", **options)]
+    return [relation_text(relation) for relation in memory.relations(user_id="alice_123", **options)]
 
 
 ALICE = ("alice_123", "person")
 STANFORD = ("Stanford University", "org")
 
 
-def known(story: Story, *stated: tuple[str, str, str], at: str = "2025-01-01", **config: Any) -> Driven:
-    memory = story(saying(*stated), **config)
+def known(story: Story, *stated: tuple[str, str, str], at: str = "2025-01-01", **config: Any) -> MemoryDriver:
+    memory = story(relation_replies(*stated), **config)
     memory.add("What was known before.", user_id="alice_123", timestamp=at)
     return memory
 
@@ -75,7 +84,7 @@ def known(story: Story, *stated: tuple[str, str, str], at: str = "2025-01-01", *
 def test_alice_becomes_a_professor_at_stanford(story: Story) -> None:
     """MIT retires, Stanford is new, and nobody touches Boston. Word for word."""
     memory = known(story, ("alice_123", "works_at", "MIT"), ("alice_123", "lives_in", "Boston"))
-    chat = answer(
+    chat = set_replies(
         memory,
         {
             "facts": {"facts": ["Works as a professor at Stanford University"]},
@@ -111,7 +120,7 @@ def test_alice_becomes_a_professor_at_stanford(story: Story) -> None:
         {"entity": "Stanford University", "entity_type": "org"},
     ]
     shown = json.loads(asked["outdated"].messages[-1]["content"])["existing"]
-    assert {arrow(relation) for relation in shown} == {
+    assert {relation_text(relation) for relation in shown} == {
         "alice_123 -- works_at -- MIT",
         "alice_123 -- lives_in -- Boston",
     }
@@ -120,7 +129,7 @@ def test_alice_becomes_a_professor_at_stanford(story: Story) -> None:
         "alice_123 -- lives_in -- Boston",
         "alice_123 -- works_as_professor_at -- Stanford University",
     }
-    (mit,) = [one for one in memory.relations(user_id="alice_123", ended=True) if one["destination"] == "MIT"]
+    (mit,) = [one for one in memory.relations(user_id="alice_123", include_ended=True) if one["destination"] == "MIT"]
     assert (mit["valid_from"][:10], mit["valid_to"][:10]) == ("2025-01-01", "2025-06-01")
     assert mit["invalidated_at"] is not None
 
@@ -128,16 +137,19 @@ def test_alice_becomes_a_professor_at_stanford(story: Story) -> None:
 def test_a_search_sees_the_graph_of_its_day(story: Story) -> None:
     """Before, between and after a change; found by entity, and by the text of the relation."""
     memory = known(story, ("alice_123", "works_at", "MIT"))
-    answer(memory, saying(("alice_123", "works_at", "Stanford"), outdated=outdated(("alice_123", "works_at", "MIT"))))
+    set_replies(
+        memory,
+        relation_replies(("alice_123", "works_at", "Stanford"), outdated=outdated(("alice_123", "works_at", "MIT"))),
+    )
     memory.add("Alice moved on.", user_id="alice_123", timestamp="2025-06-01")
     by_entity = {"entities": entities(ALICE)}
     by_sentence: dict[str, Any] = {"entities": entities()}
     for replies in (by_entity, by_sentence):
-        answer(memory, replies)
+        set_replies(memory, replies)
 
         def found(as_of: str | None) -> list[str]:
             result = memory.search("alice_123 works at which university?", user_id="alice_123", as_of=as_of)
-            return [arrow(relation) for relation in result["relations"]]
+            return [relation_text(relation) for relation in result["relations"]]
 
         assert found("2024-12-31") == []
         assert found("2025-03-01") == ["alice_123 -- works_at -- MIT"]
@@ -151,9 +163,9 @@ def test_what_is_refined_takes_the_place_of_what_it_refines(story: Story) -> Non
     """Step 4B: works_at becomes works_as_professor_at, with its weight and its evidence."""
     memory = known(story, ("alice_123", "works_at", "Stanford"))
     memory.add("She still works there.", user_id="alice_123", timestamp="2025-02-01")
-    answer(
+    set_replies(
         memory,
-        saying(
+        relation_replies(
             ("alice_123", "works_as_professor_at", "Stanford"),
             refined=refined(("alice_123", "works_as_professor_at", "Stanford")),
         ),
@@ -164,7 +176,7 @@ def test_what_is_refined_takes_the_place_of_what_it_refines(story: Story) -> Non
         "added_entities": ["alice_123 -- works_as_professor_at -- Stanford"],
     }
     (now,) = memory.relations(user_id="alice_123")
-    assert (arrow(now), now["weight"]) == ("alice_123 -- works_as_professor_at -- Stanford", 3)
+    assert (relation_text(now), now["weight"]) == ("alice_123 -- works_as_professor_at -- Stanford", 3)
     assert held(memory, as_of="2025-03-01") == ["alice_123 -- works_at -- Stanford"]
 
 
@@ -181,14 +193,14 @@ def test_every_repeat_raises_the_weight(story: Story) -> None:
 def test_saying_it_again_opens_a_new_interval(story: Story) -> None:
     """Adding a relation again does not rewrite the past."""
     memory = known(story, ("alice_123", "lives_in", "Rome"))
-    answer(memory, {"entities": entities(ALICE), "outdated": outdated(("alice_123", "lives_in", "Rome"))})
+    set_replies(memory, {"entities": entities(ALICE), "outdated": outdated(("alice_123", "lives_in", "Rome"))})
     memory.add("She left Rome.", user_id="alice_123", timestamp="2025-03-01")
     assert held(memory) == []
-    answer(memory, saying(("alice_123", "lives_in", "Rome")))
+    set_replies(memory, relation_replies(("alice_123", "lives_in", "Rome")))
     memory.add("She is back in Rome.", user_id="alice_123", timestamp="2025-05-01")
     intervals = [
         (one["valid_from"][:10], one["valid_to"] and one["valid_to"][:10])
-        for one in memory.relations(user_id="alice_123", ended=True)
+        for one in memory.relations(user_id="alice_123", include_ended=True)
     ]
     assert intervals == [("2025-01-01", "2025-03-01"), ("2025-05-01", None)]
     assert [bool(held(memory, as_of=day)) for day in ("2025-02-01", "2025-04-01", "2025-06-01")] == [True, False, True]
@@ -197,17 +209,20 @@ def test_saying_it_again_opens_a_new_interval(story: Story) -> None:
 def test_with_delete_what_is_outdated_is_gone(story: Story) -> None:
     """``on_conflict="delete"``, as seed 000 has it."""
     memory = known(story, ("alice_123", "works_at", "MIT"), on_conflict="delete")
-    answer(memory, saying(("alice_123", "works_at", "Stanford"), outdated=outdated(("alice_123", "works_at", "MIT"))))
+    set_replies(
+        memory,
+        relation_replies(("alice_123", "works_at", "Stanford"), outdated=outdated(("alice_123", "works_at", "MIT"))),
+    )
     result = memory.add("Alice moved on.", user_id="alice_123", timestamp="2025-06-01")
     assert result["relations"]["deleted_entities"] == ["alice_123 -- works_at -- MIT"]
-    assert [arrow(one) for one in memory.relations(user_id="alice_123", ended=True)] == [
+    assert [relation_text(one) for one in memory.relations(user_id="alice_123", include_ended=True)] == [
         "alice_123 -- works_at -- Stanford"
     ]
 
 
 @pytest.mark.parametrize("word", ["I", "me", "My", "USER_ID"])
 def test_the_user_goes_by_the_user_id(story: Story, word: str) -> None:
-    memory = story(saying((word, "likes", "tea")))
+    memory = story(relation_replies((word, "likes", "tea")))
     memory.add("I like tea.", user_id="alice_123")
     assert held(memory) == ["alice_123 -- likes -- tea"]
 
@@ -226,7 +241,7 @@ def test_the_user_goes_by_the_user_id(story: Story, word: str) -> None:
 )
 def test_nodes_are_found_or_made(story: Story, new: tuple[str, str, str], names: set[str]) -> None:
     memory = known(story, ("alice_123", "likes", "bob"))
-    answer(memory, saying(new))
+    set_replies(memory, relation_replies(new))
     memory.add("Somebody knows somebody.", user_id="alice_123")
     everyone = memory.relations(user_id="alice_123")
     assert {name for relation in everyone for name in (relation["source"], relation["destination"])} == names
@@ -235,10 +250,10 @@ def test_nodes_are_found_or_made(story: Story, new: tuple[str, str, str], names:
 def test_a_name_near_enough_is_the_same_node(story: Story) -> None:
     """t = 0.7: in the embedding of these tests, "University of Stanford" says what "Stanford University" says."""
     memory = known(story, ("alice_123", "works_at", "Stanford University"))
-    answer(memory, saying(("bob", "studies_at", "University Stanford")))
+    set_replies(memory, relation_replies(("bob", "studies_at", "University Stanford")))
     memory.add("Bob studies there too.", user_id="alice_123")
     assert held(memory)[-1] == "bob -- studies_at -- Stanford University"
     strict = known(story, ("alice_123", "works_at", "Stanford University"), graph_store={"threshold": 1.0})
-    answer(strict, saying(("bob", "studies_at", "University of Stanford")))
+    set_replies(strict, relation_replies(("bob", "studies_at", "University of Stanford")))
     strict.add("Bob studies there too.", user_id="alice_123")
     assert held(strict)[-1] == "bob -- studies_at -- University of Stanford"

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from mem0_core.records import Scope
-from tests.graph_model import GraphModel, arrow, learning, saying
+from tests.graph_model import GraphModel, fact_replies, relation_replies, relation_text
 from tests.services.neo4j_server import Neo4jServer, Neo4jUnavailable
-from tests.support import MODES, Driven, Mode, open_memory
+from tests.support import MODES, MemoryDriver, Mode, open_memory
 
 pytestmark = [pytest.mark.needs_server, pytest.mark.slow]
 
@@ -36,7 +36,7 @@ def test_every_add_is_acknowledged_and_both_graphs_are_equal_afterwards(
     store = {"provider": "neo4j", "config": {"url": server.url, "pause": 0.0}}
     model = GraphModel()
     with open_memory(tmp_path, config={"graph_store": store}, llm=model) as memory:
-        driven = Driven(memory, mode)
+        driven = MemoryDriver(memory, mode)
         pending = 0
         for number in range(100):
             if number == 40:
@@ -44,7 +44,7 @@ def test_every_add_is_acknowledged_and_both_graphs_are_equal_afterwards(
             if number == 80:
                 server.start()
             thing = f"thing{number}"  # one word of its own: no two are near one another
-            model.replies = {**saying(("me", "likes", thing)), **learning(f"Likes {thing}")}
+            model.replies = {**relation_replies(("me", "likes", thing)), **fact_replies(f"Likes {thing}")}
             result = driven.add(f"I like {thing}.", user_id=f"user {number % USERS}")
             assert [entry["event"] for entry in result["results"]] == ["ADD"]
             assert len(result["relations"]["added_entities"]) == 1
@@ -53,12 +53,12 @@ def test_every_add_is_acknowledged_and_both_graphs_are_equal_afterwards(
                 found = driven.search(f"likes {thing}", user_id=f"user {number % USERS}")["relations"]
                 assert any(relation["destination"] == thing for relation in found), "the truth answers meanwhile"
         assert pending == 40
-        graph = memory._opened_graph()
+        graph = memory._open_graph()
         assert graph is not None
         for user in range(USERS):
             scope = Scope(f"user {user}")
-            truth = memory._store.graph.relations(scope, ended=True)
+            truth = memory._store.graph.relations(scope, include_ended=True)
             assert len(truth) == 100 // USERS
             assert graph.index.relations(scope) == truth
         last = driven.search("likes thing99", user_id=f"user {99 % USERS}")["relations"][0]
-        assert arrow(last) == f"user {99 % USERS} -- likes -- thing99"
+        assert relation_text(last) == f"user {99 % USERS} -- likes -- thing99"

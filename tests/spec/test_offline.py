@@ -20,16 +20,16 @@ import pytest
 
 from mem0_core import Memory, QueryError
 from mem0_core.graph.traverse import components
-from mem0_core.models.local import BACKENDS, resolve
+from mem0_core.models.local import BACKENDS, resolve_backend
 from mem0_core.models.onnx import OnnxEmbedder
 from mem0_core.records import Scope
 from tests.blocked_sockets import no_network
-from tests.graph_model import GraphModel, arrow, learning, model_of
-from tests.support import MODES, Driven, Mode, open_memory
+from tests.graph_model import GraphModel, fact_replies, graph_model_of, relation_text
+from tests.support import MODES, MemoryDriver, Mode, open_memory
 
 ROOT = Path(__file__).parents[2]
 MAYA: dict[str, Any] = {"user_id": "maya"}
-Open = Callable[..., Driven]
+Open = Callable[..., MemoryDriver]
 
 
 @pytest.fixture(autouse=True)
@@ -47,14 +47,14 @@ def embedder() -> OnnxEmbedder:
 def opened(request: pytest.FixtureRequest, tmp_path: Path, embedder: OnnxEmbedder) -> Iterator[Open]:
     """Opens a memory: with no model, or with one that answers each extraction with the next of `lines`."""
     mode: Mode = request.param
-    made: list[Driven] = []
+    made: list[MemoryDriver] = []
 
-    def begin(*lines: str, **config: Any) -> Driven:
+    def begin(*lines: str, **config: Any) -> MemoryDriver:
         said = iter(lines)
         model = GraphModel({"triplets": lambda _: next(said)}) if lines else None
         config = {"recipe": "offline", "extraction": "triplets" if lines else "staged", **config}
         memory = open_memory(tmp_path, llm=model, embedder=embedder, config=config, graph="sqlite")
-        made.append(Driven(memory, mode))
+        made.append(MemoryDriver(memory, mode))
         return made[-1]
 
     yield begin
@@ -62,24 +62,24 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path, embedder: OnnxEmbedde
         driven.memory.close()
 
 
-def store(memory: Driven, text: str, **options: Any) -> str:
+def store(memory: MemoryDriver, text: str, **options: Any) -> str:
     """@store: keep a text as it is, with its relations; returns the memory's id."""
     if memory.memory._chat is not None:
-        model_of(memory).replies |= learning(text)
+        graph_model_of(memory).replies |= fact_replies(text)
     (entry,) = memory.add(text, **{**MAYA, **options})["results"]
     return str(entry["id"])
 
 
-def extractions(memory: Driven) -> list[Any]:
+def extractions(memory: MemoryDriver) -> list[Any]:
     """What the model was asked for relations."""
-    return [call for call in model_of(memory).calls if call.task == "triplets"]
+    return [call for call in graph_model_of(memory).calls if call.task == "triplets"]
 
 
-def held(memory: Driven, **options: Any) -> list[str]:
-    return [arrow(relation) for relation in memory.relations(**MAYA, **options)]
+def held(memory: MemoryDriver, **options: Any) -> list[str]:
+    return [relation_text(relation) for relation in memory.relations(**MAYA, **options)]
 
 
-def found(memory: Driven, query: str, **options: Any) -> list[str]:
+def found(memory: MemoryDriver, query: str, **options: Any) -> list[str]:
     return [entry["memory"] for entry in memory.search(query, **MAYA, **options)["results"]]
 
 
@@ -149,7 +149,7 @@ class TestPart2Store:
         memory = opened("ANNA - KNOWS - BEN", "CLEO - KNOWS - DAN", "BEN - KNOWS - CLEO")
 
         def parts() -> list[set[str]]:
-            graph = memory.memory._opened_adjacency().of(Scope(user_id="maya"))
+            graph = memory.memory._open_adjacency().of(Scope(user_id="maya"))
             least = components(graph)
             groups = ({graph.names[int(v)] for v in np.flatnonzero(least == one)} for one in set(least.tolist()))
             return sorted(groups, key=sorted)
@@ -265,7 +265,7 @@ class TestPart4Delete:
 
 
 class TestPart5Retrieval:
-    def told(self, memory: Driven) -> Driven:
+    def told(self, memory: MemoryDriver) -> MemoryDriver:
         for day, text in (
             ("2024-05-03", "My sister is Anna."),
             ("2024-05-04", "Anna works at Galp."),
@@ -357,7 +357,7 @@ class TestPart5Retrieval:
     def test_related_relations_come_with_the_results(self, opened: Open) -> None:
         memory = self.told(opened(*self.LINES))
         relations = memory.search("Where does Anna work?", **MAYA)["relations"]
-        assert "Anna -- works_at -- Galp" in [arrow(relation) for relation in relations]
+        assert "Anna -- works_at -- Galp" in [relation_text(relation) for relation in relations]
 
 
 # --- 6 -------------------------------------------------------------------------------------------------------------
@@ -365,7 +365,7 @@ class TestPart5Retrieval:
 
 class TestPart6Traverse:
     @pytest.fixture
-    def memory(self, opened: Open) -> Driven:
+    def memory(self, opened: Open) -> MemoryDriver:
         memory = opened()
         for day, text in (
             ("2024-01-01", "My sister is Anna."),
@@ -387,12 +387,12 @@ class TestPart6Traverse:
         ],
     )
     def test_the_seed_is_quoted_then_capitalised_then_the_user(
-        self, memory: Driven, question: str, start: str, end: str
+        self, memory: MemoryDriver, question: str, start: str, end: str
     ) -> None:
         (path, *_) = memory.traverse(question, **MAYA)
         assert (path["start"], path["end"]) == (start, end)
 
-    def test_ends_come_with_explicit_paths_and_their_memories(self, memory: Driven) -> None:
+    def test_ends_come_with_explicit_paths_and_their_memories(self, memory: MemoryDriver) -> None:
         (path, *_) = memory.traverse("my sister's dog", **MAYA)
         assert [(step["source"], step["relationship"], step["destination"]) for step in path["steps"]] == [
             ("maya", "sister", "Anna"),
@@ -409,11 +409,11 @@ class TestPart6Traverse:
         assert ends[:2] == ["Ben", "Anna"]  # said twice, said once
         assert "Zoe" not in ends
 
-    def test_it_answers_from_what_held_then(self, memory: Driven) -> None:
+    def test_it_answers_from_what_held_then(self, memory: MemoryDriver) -> None:
         assert memory.traverse("my home", **MAYA)[0]["end"] == "Porto"
         assert memory.traverse("my home", **MAYA, as_of="2024-03-01")[0]["end"] == "Lisbon"
 
-    def test_what_is_cached_is_cleared_when_the_graph_changes(self, memory: Driven) -> None:
+    def test_what_is_cached_is_cleared_when_the_graph_changes(self, memory: MemoryDriver) -> None:
         assert memory.traverse("my sister's dog", **MAYA)[0]["end"] == "Rex"
         (rex,) = (one["id"] for one in memory.get_all(**MAYA)["results"] if "Rex" in one["memory"])
         memory.update(rex, "Anna has a dog named Fido.")
@@ -427,19 +427,19 @@ class TestPart6Traverse:
 
 class TestPart7Query:
     @pytest.fixture
-    def memory(self, opened: Open) -> Driven:
+    def memory(self, opened: Open) -> MemoryDriver:
         memory = opened()
         for text in ("My sister is Anna.", "Anna works at Galp.", "Anna lives in Porto.", "Ben lives in Rome."):
             store(memory, text)
         return memory
 
-    def test_the_form_that_the_seed_gives(self, memory: Driven) -> None:
+    def test_the_form_that_the_seed_gives(self, memory: MemoryDriver) -> None:
         text = (
             "MATCH (a {name: 'maya'})-[:sister|works_at*1..2]->(b) WHERE SIMILAR(b, 'Galp', 0.9) RETURN b.name AS who"
         )
         assert memory.query(text, **MAYA)["rows"] == [{"who": "Galp"}]
 
-    def test_labels_properties_both_arrows_and_a_limit(self, memory: Driven) -> None:
+    def test_labels_properties_both_arrows_and_a_limit(self, memory: MemoryDriver) -> None:
         assert memory.query("MATCH (a)-[:lives_in]->(b) RETURN a.name AS who ORDER BY who", **MAYA)["rows"] == [
             {"who": "Anna"},
             {"who": "Ben"},
@@ -448,11 +448,11 @@ class TestPart7Query:
         assert memory.query(back, **MAYA)["rows"] == [{"who": "Ben"}]
         assert len(memory.query("MATCH (a)-[r]->(b) RETURN r LIMIT 2", **MAYA)["rows"]) == 2
 
-    def test_rows_are_edges(self, memory: Driven) -> None:
+    def test_rows_are_edges(self, memory: MemoryDriver) -> None:
         (row,) = memory.query("MATCH (a)-[r:works_at]->(b) RETURN r", **MAYA)["rows"]
-        assert arrow(row["r"]) == "Anna -- works_at -- Galp"
+        assert relation_text(row["r"]) == "Anna -- works_at -- Galp"
 
-    def test_the_plan_begins_at_what_is_most_selective_or_near(self, memory: Driven) -> None:
+    def test_the_plan_begins_at_what_is_most_selective_or_near(self, memory: MemoryDriver) -> None:
         plan = memory.query("EXPLAIN MATCH (a)-[r]->(b) WHERE SIMILAR(b, 'an oil company', 0.3) RETURN a", **MAYA)[
             "plan"
         ]
@@ -460,7 +460,7 @@ class TestPart7Query:
         plan = memory.query("EXPLAIN MATCH (a)-[r]->(b {name: 'Rome'}) RETURN a", **MAYA)["plan"]
         assert "Rome" in plan[0]
 
-    def test_an_error_says_where_and_what_was_expected(self, memory: Driven) -> None:
+    def test_an_error_says_where_and_what_was_expected(self, memory: MemoryDriver) -> None:
         with pytest.raises(QueryError) as caught:
             memory.query("MATCH (a)-[r->(b) RETURN a", **MAYA)
         assert caught.value.position == 12
@@ -630,7 +630,7 @@ class TestPart14Backends:
         self, tmp_path: Path, embedder: OnnxEmbedder
     ) -> None:
         (tmp_path / "models").mkdir()
-        assert resolve("auto", tmp_path / "models") is None
+        assert resolve_backend("auto", tmp_path / "models") is None
         config = {"llm": {"provider": "local", "config": {"folder": str(tmp_path / "models")}}}
         with open_memory(tmp_path, embedder=embedder, config=config) as memory:
             memory.add("My sister is Anna.", **MAYA)

@@ -10,25 +10,25 @@ import pytest
 
 from mem0_core import ConfigError
 from mem0_core.records import Scope
-from tests.graph_model import GraphModel, answer, arrow, entities, learning, model_of
-from tests.support import MODES, Driven, Mode, events, open_memory, texts
+from tests.graph_model import GraphModel, entities, fact_replies, graph_model_of, relation_text, set_replies
+from tests.support import MODES, MemoryDriver, Mode, open_memory, result_events, result_texts
 
 U = Scope("u")
-Open = Callable[..., Driven]
+Open = Callable[..., MemoryDriver]
 
 
 @pytest.fixture(params=MODES)
 def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """Memories with the one-shot extractor; each is given the lines and facts that its model answers with."""
     mode: Mode = request.param
-    made: list[Driven] = []
+    made: list[MemoryDriver] = []
 
-    def begin(lines: str | None = None, *facts: str, **config: Any) -> Driven:
+    def begin(lines: str | None = None, *facts: str, **config: Any) -> MemoryDriver:
         parts: dict[str, Any] = {"config": config}
         if lines is not None:
-            parts["llm"] = GraphModel({"triplets": lines, **learning(*facts)})
+            parts["llm"] = GraphModel({"triplets": lines, **fact_replies(*facts)})
             parts |= {"graph": "sqlite", "config": {"extraction": "triplets", **config}}
-        made.append(Driven(open_memory(tmp_path, **parts), mode))
+        made.append(MemoryDriver(open_memory(tmp_path, **parts), mode))
         return made[-1]
 
     yield begin
@@ -44,7 +44,7 @@ def test_part_2_one_call_gives_triplets_edges_weights_and_evidence(opened: Open)
     first = memory.add("I live in Porto with my dog Rex.", user_id="u")
     assert first["usage"]["llm_calls"] == 3
     memory.add("I live in Porto with my dog Rex, you know.", user_id="u")
-    held = {arrow(one): (one["weight"], one["memories"]) for one in memory.relations(user_id="u")}
+    held = {relation_text(one): (one["weight"], one["memories"]) for one in memory.relations(user_id="u")}
     id = first["results"][0]["id"]
     assert held == {"u -- lives_in -- Porto": (2, [id]), "u -- has_dog -- Rex": (2, [id])}
 
@@ -52,7 +52,7 @@ def test_part_2_one_call_gives_triplets_edges_weights_and_evidence(opened: Open)
 def test_part_2_temporal_tags_stand_with_the_edge(opened: Open) -> None:
     memory = opened()
     memory.add("I work at Galp since May 2021. I live in Rome.", user_id="u", timestamp="2025-01-10")
-    held = {arrow(one): one for one in memory.relations(user_id="u")}
+    held = {relation_text(one): one for one in memory.relations(user_id="u")}
     worked = held["u -- works_at -- Galp"]
     assert (worked["date"], worked["time_window"]) == ("2021-05-01", "2021-05-01/..")
     assert "date" not in held["u -- lives_in -- Rome"]
@@ -70,9 +70,11 @@ def test_part_2_a_memory_whose_edges_are_of_the_time_asked_for_is_boosted(opened
     told = {"Lisbon": "Saw Lisbon in May 2021", "Madrid": "Saw Madrid in winter 2019"}
     memory = opened("NONE")
     for place, fact in told.items():
-        answer(memory, {"triplets": f"U - SAW - {place.upper()}", **learning(fact)})
+        set_replies(memory, {"triplets": f"U - SAW - {place.upper()}", **fact_replies(fact)})
         memory.add(f"{place}!", user_id="u", timestamp="2025-01-10")
-    answer(memory, {"triplets": "U - SAW - LISBON", **learning("Has seen Lisbon"), "entities": entities(("u", ""))})
+    set_replies(
+        memory, {"triplets": "U - SAW - LISBON", **fact_replies("Has seen Lisbon"), "entities": entities(("u", ""))}
+    )
     memory.add("Lisbon it is!", user_id="u", timestamp="2025-01-10")
 
     def dates(query: str) -> dict[str, float]:
@@ -120,7 +122,7 @@ def test_part_2_names_and_path_fragments_have_vectors(opened: Open) -> None:
     rows, vectors = truth.relation_vectors.vectors(list(relations))
     expected = embedder.embed([relations[row] for row in rows.tolist()])
     assert (vectors == expected).all()
-    names = truth.nodes_named(U, ["Anna", "Rome", "u"])
+    names = truth.nodes_by_names(U, ["Anna", "Rome", "u"])
     assert len(names) == 3
     assert all((vector == embedder.embed([node.entity.name])[0]).all() for node, vector in names.values())
 
@@ -134,8 +136,8 @@ def test_part_2_the_entity_index_knows_capitalised_and_quoted_names(opened: Open
     store = memory.memory.store
 
     def has(name: str) -> set[str]:
-        found = store.lexicon.postings(U, [name], kind="name", most=9).get(name, ())
-        return {item.id for item in store.by_rows(list(found), scope=U).values()}
+        found = store.lexicon.postings(U, [name], kind="name", limit=9).get(name, ())
+        return {item.id for item in store.memories_by_rows(list(found), scope=U).values()}
 
     assert has("anna rossi") == has("rome") == {ids["We met Anna Rossi in Rome."]}
     assert has("the old man and the sea") == {ids['She reads "the old man and the sea" aloud.']}
@@ -149,9 +151,9 @@ def test_part_2_the_entity_index_knows_capitalised_and_quoted_names(opened: Open
 def test_part_3_an_update_removes_the_edges_of_the_memory_and_reads_it_anew(opened: Open) -> None:
     memory = opened("U - LIVES IN - PORTO\nU - LIKES - TEA", "Lives in Porto and likes tea")
     (entry,) = memory.add("I live in Porto. I like tea.", user_id="u")["results"]
-    answer(memory, {"triplets": "U - LIVES IN - OSLO\nU - LIKES - TEA"})
+    set_replies(memory, {"triplets": "U - LIVES IN - OSLO\nU - LIKES - TEA"})
     memory.update(entry["id"], "Lives in Oslo, not in Porto, and likes tea")
-    held = {arrow(one): one["weight"] for one in memory.relations(user_id="u")}
+    held = {relation_text(one): one["weight"] for one in memory.relations(user_id="u")}
     assert held == {"u -- lives_in -- Oslo": 1, "u -- likes -- tea": 1}
     found = memory.search("Oslo", user_id="u")["results"]
     assert found[0]["memory"] == "Lives in Oslo, not in Porto, and likes tea"
@@ -162,10 +164,10 @@ def test_part_3_update_by_query(opened: Open) -> None:
     memory = opened()
     memory.add("I live in Porto.", user_id="u")
     told = memory.update_by_query("I live in Porto.", "I live in Oslo.", user_id="u", threshold=0.9, dry_run=True)
-    assert events(told) == [("UPDATE", "I live in Oslo.")]
-    assert texts(memory.get_all(user_id="u")) == ["I live in Porto."]
+    assert result_events(told) == [("UPDATE", "I live in Oslo.")]
+    assert result_texts(memory.get_all(user_id="u")) == ["I live in Porto."]
     memory.update_by_query("I live in Porto.", "I live in Oslo.", user_id="u", threshold=0.9)
-    assert [arrow(one) for one in memory.relations(user_id="u")] == ["u -- lives_in -- Oslo"]
+    assert [relation_text(one) for one in memory.relations(user_id="u")] == ["u -- lives_in -- Oslo"]
 
 
 # --- part 4: data flow, delete ------------------------------------------------------------------------------------
@@ -177,7 +179,7 @@ def test_part_4_a_delete_takes_its_edges_path_fragments_and_names_along(opened: 
     truth = memory.memory.store.graph
     memory.delete_by_query("My sister is Anna. I live in Rome.", user_id="u", threshold=0.9)
     assert memory.get(entry["id"]) is None
-    assert memory.relations(user_id="u", ended=True) == []
+    assert memory.relations(user_id="u", include_ended=True) == []
     assert truth.relation_vectors.rows(U).size == truth.node_vectors.rows(U).size == 0
     assert [row["event"] for row in memory.history(entry["id"])] == ["ADD", "DELETE"]
 
@@ -188,7 +190,7 @@ def test_part_4_a_delete_takes_its_edges_path_fragments_and_names_along(opened: 
 def test_part_9_merges_are_opt_in_and_move_vectors_along(opened: Open) -> None:
     memory = opened("ROBERT SMITH - LIVES IN - ROME", "Robert Smith lives in Rome")
     memory.add("Robert Smith lives in Rome.", user_id="u")
-    answer(memory, {"triplets": "BOB SMITH - LIKES - TEA", **learning("Bob Smith likes tea")})
+    set_replies(memory, {"triplets": "BOB SMITH - LIKES - TEA", **fact_replies("Bob Smith likes tea")})
     memory.add("Bob Smith likes tea.", user_id="u")
     assert {one["source"] for one in memory.relations(user_id="u")} == {"Robert Smith", "Bob Smith"}
     (merge,) = memory.merge("entities", user_id="u", dry_run=False)["merges"]
@@ -199,7 +201,7 @@ def test_part_9_merges_are_opt_in_and_move_vectors_along(opened: Open) -> None:
         _, vectors = truth.relation_vectors.vectors([relation.row])
         assert (vectors == embedder.embed([relation.triplet.sentence])).all()
     assert truth.node_vectors.rows(U).size == 3
-    model = model_of(memory)
+    model = graph_model_of(memory)
     model.calls.clear()
     memory.unmerge(merge["id"])
     assert model.calls == []

@@ -10,18 +10,18 @@ from typing import Any
 import pytest
 
 from mem0_core.testing import ScriptedChat
-from tests.support import MODES, Driven, Mode, events, open_memory, texts
+from tests.support import MODES, MemoryDriver, Mode, open_memory, result_events, result_texts
 
-Story = Callable[..., Driven]
+Story = Callable[..., MemoryDriver]
 
 
 @pytest.fixture(params=MODES)
 def story(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any]) -> Iterator[Story]:
     """Opens a memory whose model follows a script: replies, or functions of the task and the messages."""
     mode: Mode = request.param
-    opened: list[Driven] = []
+    opened: list[MemoryDriver] = []
 
-    def begin(*script: Any, **options: Any) -> Driven:
+    def begin(*script: Any, **options: Any) -> MemoryDriver:
         replies = iter(script)
 
         def model(task: str, messages: Any) -> Any:
@@ -29,7 +29,7 @@ def story(request: pytest.FixtureRequest, tmp_path: Path, truth: dict[str, Any])
             return reply(task, messages) if callable(reply) else reply
 
         options["config"] = {**truth, **options.get("config", {})}
-        driven = Driven(open_memory(tmp_path / str(len(opened)), model, **options), mode)
+        driven = MemoryDriver(open_memory(tmp_path / str(len(opened)), model, **options), mode)
         opened.append(driven)
         return driven
 
@@ -42,7 +42,7 @@ def op(id: str, text: str, event: str, old: str | None = None) -> dict[str, str]
     return {"id": id, "text": text, "event": event, **({"old_memory": old} if old else {})}
 
 
-def known(memory: Driven, *facts: str) -> dict[str, str]:
+def known(memory: MemoryDriver, *facts: str) -> dict[str, str]:
     """Put facts into the memory as they stand; returns text -> id."""
     return {fact: memory.add(fact, user_id="u", infer=False)["results"][0]["id"] for fact in facts}
 
@@ -74,10 +74,10 @@ def test_alice_loves_pizza(story: Story) -> None:
         ],
         user_id="u",
     )
-    assert events(result) == [("UPDATE", "Name is Alice"), ("NONE", "Likes burgers"), ("ADD", "Loves pizza")]
+    assert result_events(result) == [("UPDATE", "Name is Alice"), ("NONE", "Likes burgers"), ("ADD", "Loves pizza")]
     assert result["results"][0]["previous_memory"] == "Name is Bob"
     assert result["results"][0]["id"] == ids["Name is Bob"]
-    assert sorted(texts(memory.get_all(user_id="u"))) == ["Likes burgers", "Loves pizza", "Name is Alice"]
+    assert sorted(result_texts(memory.get_all(user_id="u"))) == ["Likes burgers", "Loves pizza", "Name is Alice"]
     asked = chat.calls[0].messages
     assert asked[1]["content"].endswith(
         "Input:\nuser: Hi, my name is Alice. I love pizza.\nassistant: Nice to meet you, Alice!"
@@ -90,7 +90,7 @@ def test_an_empty_memory_takes_all_facts(story: Story) -> None:
         {"memory": [op("0", "Name is Alice", "ADD"), op("1", "Loves pizza", "ADD")]},
     )
     result = memory.add("Hi, my name is Alice. I love pizza.", user_id="alice_123")
-    assert events(result) == [("ADD", "Name is Alice"), ("ADD", "Loves pizza")]
+    assert result_events(result) == [("ADD", "Name is Alice"), ("ADD", "Loves pizza")]
     assert result["usage"]["llm_calls"] == 2
     assert result["skipped"] == []
 
@@ -124,7 +124,7 @@ def test_desmond_jesica_and_the_dog(story: Story) -> None:
         (ids["Has a sister"], "Has a sister", "Has a sister named Jesica", "UPDATE"),
         (ids["Jesica has a dog"], "", "Jesica has a dog", "ADD"),
     ]
-    assert sorted(texts(memory.get_all(user_id="desmond"))) == [
+    assert sorted(result_texts(memory.get_all(user_id="desmond"))) == [
         "Has a sister named Jesica",
         "Jesica has a dog",
         "Name is Desmond",
@@ -163,7 +163,7 @@ def test_cheese_and_chicken_pizza_with_cricket(story: Story) -> None:
         )
     )
     result = memory.add("I love chicken pizza and cricket with my friends", user_id="u")
-    assert events(result) == [
+    assert result_events(result) == [
         ("UPDATE", "Loves cheese and chicken pizza"),
         ("NONE", "User is a software engineer"),
         ("UPDATE", "Loves to play cricket with friends"),
@@ -197,9 +197,9 @@ def test_dislikes_cheese_pizza(story: Story) -> None:
         )
     )
     result = memory.add("I don't like cheese pizza any more", user_id="u")
-    assert events(result) == [("NONE", "Name is John"), ("DELETE", "Loves cheese pizza")]
-    assert texts(memory.get_all(user_id="u")) == ["Name is John"]
-    assert texts(memory.search("cheese pizza", user_id="u")) == ["Name is John"]
+    assert result_events(result) == [("NONE", "Name is John"), ("DELETE", "Loves cheese pizza")]
+    assert result_texts(memory.get_all(user_id="u")) == ["Name is John"]
+    assert result_texts(memory.search("cheese pizza", user_id="u")) == ["Name is John"]
     last = memory.history(ids["Loves cheese pizza"])[-1]
     assert (last["event"], last["old_memory"], last["new_memory"], last["is_deleted"]) == (
         "DELETE",
@@ -322,7 +322,7 @@ def test_both_forms_of_the_update_phase_come_to_the_same(story: Story, form: str
     known(memory, "Name is Bob", "Likes burgers", "Is from Rome")
     chat = memory.memory._chat = ScriptedChat(model)
     result = memory.add("I am Alice, not from Rome, and I love pizza.", user_id="u")
-    assert sorted(events(result)) == [
+    assert sorted(result_events(result)) == [
         ("ADD", "Loves pizza"),
         ("DELETE", "Is from Rome"),
         ("NONE", "Likes burgers"),

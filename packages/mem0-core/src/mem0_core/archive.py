@@ -18,16 +18,16 @@ from typing import Any, Literal, Protocol
 from mem0_core.errors import StoreError
 
 __all__ = [
-    "FROZEN",
+    "FROZEN_MESSAGE",
     "SECTIONS",
     "Archive",
-    "Label",
-    "Position",
-    "Progress",
+    "LoadProgress",
     "Record",
-    "Records",
+    "RecordReader",
     "Section",
-    "check_filled",
+    "SectionCursor",
+    "StoreMetadata",
+    "check_load_complete",
 ]
 
 Record = tuple[Any, ...]
@@ -38,13 +38,13 @@ vectors float32 in little-endian bytes.
 """
 
 
-Position = tuple[str | int, ...]
+SectionCursor = tuple[str | int, ...]
 """Where a store stands in a section as it reads it, in its own order; JSON can hold it. () is the beginning."""
 
-FROZEN = "it was migrated, or is being: nothing may be written (mem0-core migrate --release lets it again)"
+FROZEN_MESSAGE = "it was migrated, or is being: nothing may be written (mem0-core migrate --release lets it again)"
 """What whoever writes to a frozen store is told."""
 
-Group = Literal["memories", "history", "messages", "graph", "queue"]
+SectionGroup = Literal["memories", "history", "messages", "graph", "queue"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,57 +55,57 @@ class Section:
         group: what it counts as, where a migration is told of.
     """
 
-    group: Group
+    group: SectionGroup
     name: str
     columns: tuple[str, ...]
 
 
-def _section(group: Group, name: str, columns: str) -> Section:
+def _section(group: SectionGroup, name: str, columns: str) -> Section:
     return Section(group, name, tuple(columns.split()))
 
 
-_IDS = "user_id agent_id run_id"
-_SAID = "text hash metadata actor_id role memory_type created_at updated_at expiration_date seq valid_from"
+_SCOPE_COLUMNS = "user_id agent_id run_id"
+_MEMORY_COLUMNS = "text hash metadata actor_id role memory_type created_at updated_at expiration_date seq valid_from"
 
 SECTIONS: tuple[Section, ...] = (
-    # same: `records.same_fact_key`; session: which memories were said together, see `ports.Sketch`.
-    _section("memories", "memories", f"row id {_IDS} {_SAID} same pinned session vector"),
-    _section("memories", "past", f"row id memory {_IDS} {_SAID} valid_to vector"),
-    _section("memories", "tombstones", f"seq row memory_id {_IDS}"),
+    # same: `records.same_fact_key`; session: which memories were said together, see `ports.MemoryFeatures`.
+    _section("memories", "memories", f"row id {_SCOPE_COLUMNS} {_MEMORY_COLUMNS} same pinned session vector"),
+    _section("memories", "past", f"row id memory {_SCOPE_COLUMNS} {_MEMORY_COLUMNS} valid_to vector"),
+    _section("memories", "tombstones", f"seq row memory_id {_SCOPE_COLUMNS}"),
     # place: a number that grows in the order in which history was written
     _section(
         "history",
         "history",
         "place id memory_id old_memory new_memory event created_at updated_at is_deleted actor_id role",
     ),
-    _section("messages", "messages", f"row digest {_IDS} role content name metadata created_at"),
+    _section("messages", "messages", f"row digest {_SCOPE_COLUMNS} role content name metadata created_at"),
     _section("messages", "sources", "memory message"),
-    _section("messages", "summaries", f"row {_IDS} text upto valid_from"),
+    _section("messages", "summaries", f"row {_SCOPE_COLUMNS} text upto valid_from"),
     # key: `records.entity_key`; seq: when the vector came, changed: when anything of it did
-    _section("graph", "nodes", f"row {_IDS} name key type seq changed vector"),
+    _section("graph", "nodes", f"row {_SCOPE_COLUMNS} name key type seq changed vector"),
     _section(
         "graph",
         "edges",
-        f"row {_IDS} source relationship destination weight valid_from valid_to invalidated_at seq changed vector",
+        f"row {_SCOPE_COLUMNS} source relationship destination weight valid_from valid_to invalidated_at seq changed vector",
     ),
     _section("graph", "evidence", "edge memory withdrawn day_first day_last"),
     _section("graph", "edge_messages", "edge message"),
-    _section("graph", "merges", f"row id {_IDS} kind name node score reasons at undone taken"),
-    _section("graph", "aliases", f"merge {_IDS} kind key name standing"),
+    _section("graph", "merges", f"row id {_SCOPE_COLUMNS} kind name node score reasons at undone taken"),
+    _section("graph", "aliases", f"merge {_SCOPE_COLUMNS} kind key name standing"),
     # A lease is left out: who holds one cannot be done with it where nothing may be written any more.
-    _section("queue", "jobs", f"row kind {_IDS} options at state attempts ready_at error"),
+    _section("queue", "jobs", f"row kind {_SCOPE_COLUMNS} options at state attempts ready_at error"),
     _section("queue", "job_messages", "job place message"),
-    _section("queue", "imports", f"{_IDS} key done"),
+    _section("queue", "imports", f"{_SCOPE_COLUMNS} key done"),
 )
 """In the order in which they are loaded: those that others refer to first."""
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class StoreMetadata:
     """What is to know of a store beside its records.
 
     Attributes:
-        identity: the store's own name, `ports.GraphTruth.identity`.
+        identity: the store's own name, `ports.GraphStore.identity`.
         space: (name, dims) of the embedder whose vectors it holds.
         seq: number of the last change.
         given: the highest row number ever given, by section: numbers of what is gone are never given again, since
@@ -115,11 +115,11 @@ class Label:
     identity: str
     space: tuple[str, int] | None
     seq: int
-    given: Mapping[str, int]
+    max_row_numbers: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class LoadProgress:
     """How far a store has been filled.
 
     Attributes:
@@ -129,24 +129,24 @@ class Progress:
         done: all is loaded and verified; the store serves.
     """
 
-    origin: str
-    seal: str
+    source_identity: str
+    freeze_token: str
     section: str
-    after: Position = ()
+    after: SectionCursor = ()
     done: bool = False
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))
 
     @classmethod
-    def from_json(cls, text: str | None) -> Progress | None:
+    def from_json(cls, text: str | None) -> LoadProgress | None:
         if text is None:
             return None
         values = json.loads(text)
         return cls(**values | {"after": tuple(values["after"])})
 
 
-def check_filled(progress: Progress | None) -> None:
+def check_load_complete(progress: LoadProgress | None) -> None:
     """Refuse a store that a migration has not finished filling.
 
     Raises:
@@ -156,24 +156,24 @@ def check_filled(progress: Progress | None) -> None:
         raise StoreError("a migration into this store has not come to its end: run it again, or remove the store")
 
 
-class Records(Protocol):
+class RecordReader(Protocol):
     """What a store has in it. Every method raises StoreError when the database fails."""
 
-    def label(self) -> Label: ...
+    def store_metadata(self) -> StoreMetadata: ...
 
-    def records(self, section: Section, *, after: Position = (), limit: int) -> tuple[list[Record], Position]:
+    def records(self, section: Section, *, after: SectionCursor = (), limit: int) -> tuple[list[Record], SectionCursor]:
         """Up to `limit` records of a section behind `after`, and the position of the last of them."""
         ...
 
 
-class Archive(Records, Protocol):
+class Archive(RecordReader, Protocol):
     """A store as a whole, to be read and filled."""
 
-    def at_one_moment(self) -> AbstractContextManager[Records]:
+    def snapshot(self) -> AbstractContextManager[RecordReader]:
         """What is in it now, while others write, for as long as the block lasts."""
         ...
 
-    def holds(self) -> str | None:
+    def first_nonempty_section(self) -> str | None:
         """The name of a section that has records, None for a store without any."""
         ...
 
@@ -181,20 +181,20 @@ class Archive(Records, Protocol):
         """Let nothing be written, through restarts too; returns the seal, which is the same until it is thawed."""
         ...
 
-    def thaw(self) -> None:
+    def unfreeze(self) -> None:
         """Let it be written again."""
         ...
 
-    def seal(self) -> str | None:
+    def freeze_token(self) -> str | None:
         """That of `freeze`, None where writing is allowed."""
         ...
 
-    def progress(self) -> Progress | None:
+    def load_progress(self) -> LoadProgress | None:
         """How far it has been filled from elsewhere, None where it never was."""
         ...
 
-    def load(self, section: Section, records: Sequence[Record], *, progress: Progress) -> None:
-        """Write records and how far that is, in one transaction. Until `finish` nobody else can open the store.
+    def load(self, section: Section, records: Sequence[Record], *, progress: LoadProgress) -> None:
+        """Write records and how far that is, in one transaction. Until `finish_load` nobody else can open the store.
 
         Raises:
             StoreError: it holds one of them already.
@@ -202,6 +202,6 @@ class Archive(Records, Protocol):
         """
         ...
 
-    def finish(self, label: Label, *, progress: Progress) -> None:
+    def finish_load(self, label: StoreMetadata, *, progress: LoadProgress) -> None:
         """Go on counting where the origin was, begin a new epoch, and serve."""
         ...

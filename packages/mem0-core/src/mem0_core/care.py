@@ -10,14 +10,22 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 if TYPE_CHECKING:
     from mem0_core.records import HistoryRow, Message, RelationChange, Scope
 
-__all__ = ["Care", "Examined", "Flaw", "Lost", "Progress", "Unsound", "VectorTable"]
+__all__ = [
+    "OrphanedRelation",
+    "ProgressCallback",
+    "ProjectionMismatch",
+    "StoreIssue",
+    "StoreMaintenance",
+    "VectorTable",
+    "VerifiableProjection",
+]
 
-Progress = Callable[[int, int | None], object]
+ProgressCallback = Callable[[int, int | None], object]
 VectorTable = Literal["memories", "nodes", "edges"]
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
+class StoreIssue:
     """Something in the truth that cannot be as it is.
 
     Attributes:
@@ -27,13 +35,13 @@ class Flaw:
     """
 
     kind: Literal["damaged", "index", "words", "counter", "stray", "vectorless"]
-    what: str
+    description: str
     table: str = ""
     rows: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class OrphanedRelation:
     """A relation that was removed by hand, or lost an end to such a hand, and what is left of it.
 
     Attributes:
@@ -48,32 +56,32 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
-class Unsound:
+class ProjectionMismatch:
     """What a projection holds that does not agree with the truth; `address` or `files` name the part."""
 
-    what: str
+    description: str
     address: Scope | None = None
     files: tuple[str, ...] = ()
 
 
 @runtime_checkable
-class Examined(Protocol):
+class VerifiableProjection(Protocol):
     """A projection that can be compared with the truth, and renewed from it."""
 
-    def examine(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[Unsound]:
+    def find_mismatches(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[ProjectionMismatch]:
         """What does not agree with the truth; what is merely behind it is not unsound.
 
         Args:
-            partitions, addresses: of the truth, see `Care`.
+            partitions, addresses: of the truth, see `StoreMaintenance`.
         """
         ...
 
-    def renew(self, unsound: Unsound) -> str:
+    def repair_mismatch(self, mismatch: ProjectionMismatch) -> str:
         """Make it agree, and say how."""
         ...
 
 
-class Care(Protocol):
+class StoreMaintenance(Protocol):
     """How a truth is looked after. Every method raises StoreError when the database fails."""
 
     @property
@@ -81,15 +89,15 @@ class Care(Protocol):
         """The file that the truth is, None where it is none."""
         ...
 
-    def size(self) -> dict[str, Any]:
+    def disk_usage(self) -> dict[str, Any]:
         """Where it lies (``path``), and the bytes it takes there (``store``, and ``log`` where that is apart)."""
         ...
 
-    def flaws(self) -> list[Flaw]:
+    def find_issues(self) -> list[StoreIssue]:
         """What is wrong with the truth by itself."""
         ...
 
-    def mend(self, flaw: Flaw) -> str:
+    def repair(self, issue: StoreIssue) -> str:
         """Mend a flaw that is the truth's own to mend, and say how."""
         ...
 
@@ -97,19 +105,19 @@ class Care(Protocol):
         """Give rows their vectors."""
         ...
 
-    def texts(self, table: VectorTable, rows: Sequence[int]) -> list[tuple[int, str]]:
+    def embedded_texts(self, table: VectorTable, rows: Sequence[int]) -> list[tuple[int, str]]:
         """What is embedded of each of these rows."""
         ...
 
-    def lost(self) -> list[Lost]:
+    def orphaned_relations(self) -> list[OrphanedRelation]:
         """Relations that were removed by hand."""
         ...
 
-    def merged(self) -> bool:
+    def has_merges(self) -> bool:
         """Whether names were made one, so that relations are not called as memories call them."""
         ...
 
-    def holes(self) -> int:
+    def count_missing_relations(self) -> int:
         """How many relations are gone without a trace, removed by hand or purged; 0 where nothing tells."""
         ...
 
@@ -117,31 +125,31 @@ class Care(Protocol):
         """Whether exactly this scope has the relation, or had it until it ended."""
         ...
 
-    def regain(self, lost: Lost | None, memory_id: str, relation: RelationChange) -> None:
+    def restore_relation(self, lost: OrphanedRelation | None, memory_id: str, relation: RelationChange) -> None:
         """Put a relation back that `memory_id` says: under its number, where there is something left of it."""
         ...
 
-    def give_up(self, lost: Lost) -> None:
+    def remove_orphan(self, lost: OrphanedRelation) -> None:
         """Remove what is left of a relation that nobody can name any more."""
         ...
 
-    def begin_epoch(self) -> None:
+    def begin_new_epoch(self) -> None:
         """Let every projection start anew."""
         ...
 
-    def partitions(self, table: VectorTable) -> list[Scope]:
+    def list_partitions(self, table: VectorTable) -> list[Scope]:
         """The ids that vectors are kept by: the first of each scope there is."""
         ...
 
-    def addresses(self, table: VectorTable) -> list[Scope]:
+    def list_addresses(self, table: VectorTable) -> list[Scope]:
         """Every id there is, by itself: what a partition may be of, where searches name no other."""
         ...
 
-    def sums(self, scope: Scope | None) -> dict[str, Any]:
+    def count_records(self, scope: Scope | None) -> dict[str, Any]:
         """How much there is of what."""
         ...
 
-    def records(self, scope: Scope | None) -> Iterator[dict[str, Any]]:
+    def iter_records(self, scope: Scope | None) -> Iterator[dict[str, Any]]:
         """All memories with what belongs to them, as JSON objects, of one moment; see `interchange.exporting`."""
         ...
 

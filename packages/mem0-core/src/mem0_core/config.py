@@ -27,29 +27,29 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from mem0_core.errors import ConfigError, MissingExtra
 from mem0_core.files import DATABASE, home
-from mem0_core.logs import configure as configure_log
-from mem0_core.logs import is_level
-from mem0_core.recipes import recipe_of
+from mem0_core.logs import configure_logging as configure_log
+from mem0_core.logs import is_log_level
+from mem0_core.recipes import resolve_recipe
 
 __all__ = [
     "NO_GRAPH",
-    "PGVECTOR_ONLY",
+    "PGVECTOR_ONLY_KEYS",
     "PROVIDERS",
     "BackgroundConfig",
     "ComponentConfig",
+    "ComponentKind",
     "GraphConfig",
-    "Kind",
     "LimitsConfig",
     "MemoryConfig",
     "TraverseConfig",
-    "build",
+    "build_component",
     "check_provider",
-    "graph_config",
     "load_config",
-    "open_log",
+    "parse_graph_config",
+    "start_logging",
 ]
 
-Kind = Literal["llm", "embedder", "reranker", "store", "vector_store", "graph_store"]
+ComponentKind = Literal["llm", "embedder", "reranker", "store", "vector_store", "graph_store"]
 
 PROVIDERS: dict[str, dict[str, str]] = {
     "llm": {
@@ -108,7 +108,7 @@ _BASE_URLS = {
 }
 """Where servers that speak the OpenAI protocol listen unless told otherwise."""
 
-_NO_FRAMEWORKS = sys.stdlib_module_names | {"mem0_core", "pydantic"}
+_NON_FRAMEWORK_MODULES = sys.stdlib_module_names | {"mem0_core", "pydantic"}
 """Top-level modules whose classes no adapter is asked about."""
 
 _BASE_URL_KEYS = ("base_url", "openai_base_url", "ollama_base_url", "vllm_base_url", "lmstudio_base_url")
@@ -168,14 +168,14 @@ class TraverseConfig(BaseModel):
     """The cosine from which a relationship is taken for what a question says."""
 
     @model_validator(mode="after")
-    def _leave_some(self) -> Self:
+    def _check_shares(self) -> Self:
         if self.recency + self.evidence >= 1:
             raise ValueError("recency and evidence together must be less than 1")
         return self
 
 
 class BackgroundConfig(BaseModel):
-    """How work is done that was put off; see `background.Settings`."""
+    """How work is done that was put off; see `background.WorkerSettings`."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -277,34 +277,34 @@ class MemoryConfig(BaseModel):
 
     @field_validator("logging")
     @classmethod
-    def _log_settings(cls, value: Any) -> Any:
-        if value is None or value is False or is_level(value) or isinstance(value, (str, Path, Mapping)):
+    def _check_logging(cls, value: Any) -> Any:
+        if value is None or value is False or is_log_level(value) or isinstance(value, (str, Path, Mapping)):
             return value or None
         raise ValueError(f"a level, a file or a mapping, not {type(value).__name__}")
 
     @field_validator("recipe")
     @classmethod
-    def _known_recipe(cls, value: Any) -> Any:
-        recipe_of(value)  # which says what is wrong with it, before a file is opened
+    def _check_recipe(cls, value: Any) -> Any:
+        resolve_recipe(value)  # which says what is wrong with it, before a file is opened
         return value
 
     @field_validator("llm", "embedder", "reranker")
     @classmethod
-    def _known_provider(cls, value: Any, info: ValidationInfo) -> Any:
+    def _check_component_provider(cls, value: Any, info: ValidationInfo) -> Any:
         if isinstance(value, str):
-            check_provider(cast(Kind, info.field_name), value.partition(":")[0])
+            check_provider(cast(ComponentKind, info.field_name), value.partition(":")[0])
         elif isinstance(value, Mapping):
-            check_provider(cast(Kind, info.field_name), ComponentConfig(**value).provider)
+            check_provider(cast(ComponentKind, info.field_name), ComponentConfig(**value).provider)
         return value
 
     @field_validator("graph_store", mode="before")
     @classmethod
-    def _no_graph(cls, value: Any) -> Any:
+    def _parse_graph_store(cls, value: Any) -> Any:
         return {"provider": NO_GRAPH} if value is False else value
 
     @field_validator("store", mode="before")
     @classmethod
-    def _store_url(cls, value: Any) -> Any:
+    def _parse_store_url(cls, value: Any) -> Any:
         if not isinstance(value, str):
             return value
         if not value.startswith(POSTGRES_SCHEMES):
@@ -312,7 +312,7 @@ class MemoryConfig(BaseModel):
         return {"provider": "postgres", "config": {"url": value}}
 
     @property
-    def truth(self) -> ComponentConfig | None:
+    def store_config(self) -> ComponentConfig | None:
         """`store`, or the database that mem0's keys of pgvector name; None for a SQLite file."""
         if (
             self.store is None
@@ -337,7 +337,7 @@ class MemoryConfig(BaseModel):
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 
 _PGVECTOR_KEYS = ("dbname", "user", "password", "host", "port", "sslmode")
-PGVECTOR_ONLY = (*_PGVECTOR_KEYS, "connection_string", "connection_pool", "minconn", "maxconn", "diskann", "hnsw")
+PGVECTOR_ONLY_KEYS = (*_PGVECTOR_KEYS, "connection_string", "connection_pool", "minconn", "maxconn", "diskann", "hnsw")
 """mem0's keys of pgvector that say where the store is, or nothing here."""
 
 
@@ -350,7 +350,7 @@ def _pgvector_url(chosen: ComponentConfig) -> str | None:
     return f"postgresql://?{urlencode(given, quote_via=quote)}" if given else None
 
 
-def postgres_at(place: str) -> ComponentConfig:
+def postgres_config(place: str) -> ComponentConfig:
     """The truth that a URL names, whose fragment names the schema: ``postgresql://host/database#mem0``.
 
     Raises:
@@ -372,26 +372,26 @@ def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) ->
         return source
     file = Path(source).expanduser() if isinstance(source, (str, Path)) else None
     if file is not None:
-        source = _beside(file, _read_file(file))
+        source = _resolve_log_path(file, _read_file(file))
     where = "" if file is None else f"{file}: "
     if source is not None and not isinstance(source, Mapping):
         raise ConfigError(f"{where}a configuration is a mapping of keys, not {type(source).__name__}")
     try:
         return MemoryConfig(**_lift_vision(dict(source or {})))
     except ValidationError as error:
-        raise ConfigError(where + "; ".join(_explain(error))) from error
+        raise ConfigError(where + "; ".join(_validation_messages(error))) from error
     except TypeError as error:
         raise ConfigError(f"{where}a configuration has string keys: {error}") from error
 
 
-def open_log(config: MemoryConfig) -> Callable[[], None]:
+def start_logging(config: MemoryConfig) -> Callable[[], None]:
     """Begin to log as the configuration says; returns what ends it.
 
     Raises:
         ConfigError: naming the file and the key that is unknown or wrong.
     """
     given = config.logging
-    if given is None or is_level(given) or isinstance(given, Mapping):
+    if given is None or is_log_level(given) or isinstance(given, Mapping):
         return configure_log(given, config.folder)
     settings = _read_file(Path(given))
     if not isinstance(settings, Mapping):
@@ -399,15 +399,15 @@ def open_log(config: MemoryConfig) -> Callable[[], None]:
     return configure_log(settings, config.folder, name=str(given))
 
 
-def _beside(file: Path, keys: Any) -> Any:
+def _resolve_log_path(file: Path, keys: Any) -> Any:
     """The keys of a file; the log's settings that it names by a relative path lie beside it."""
     named = keys.get("logging") if isinstance(keys, Mapping) else None
-    if not isinstance(named, str) or is_level(named):
+    if not isinstance(named, str) or is_log_level(named):
         return keys
     return {**keys, "logging": str(file.parent / Path(named).expanduser())}
 
 
-def graph_config(given: Mapping[str, Any] | str | bool) -> GraphConfig:
+def parse_graph_config(given: Mapping[str, Any] | str | bool) -> GraphConfig:
     """Check what ``Memory(graph=...)`` was given.
 
     Raises:
@@ -419,7 +419,9 @@ def graph_config(given: Mapping[str, Any] | str | bool) -> GraphConfig:
     try:
         return GraphConfig(**keys)
     except ValidationError as error:
-        raise ConfigError("; ".join(f"graph: {problem}" for problem in _explain(error, "graph_store"))) from error
+        raise ConfigError(
+            "; ".join(f"graph: {problem}" for problem in _validation_messages(error, "graph_store"))
+        ) from error
 
 
 def _lift_vision(keys: dict[str, Any]) -> dict[str, Any]:
@@ -454,11 +456,11 @@ def _read_file(path: Path) -> Any:
         raise ConfigError(f"{path} is no YAML: {error}") from error
 
 
-def _explain(error: ValidationError, *above: str) -> Iterator[str]:
+def _validation_messages(error: ValidationError, *above: str) -> Iterator[str]:
     for problem in error.errors():
         key = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            yield f"unknown key {key!r}{_nearest(str(problem['loc'][-1]), _known_keys((*above, *problem['loc'])))}"
+            yield f"unknown key {key!r}{_suggestion(str(problem['loc'][-1]), _known_keys((*above, *problem['loc'])))}"
         else:
             # What a validator of ours raised names its key itself.
             yield f"{key}: {problem['msg'].removeprefix('Value error, ').removeprefix(f'{key}: ')}"
@@ -477,12 +479,12 @@ def _known_keys(place: Sequence[str | int]) -> list[str]:
     return list(parts.get(place[0], ComponentConfig).model_fields)
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
+def _suggestion(name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(sorted(known))}"
 
 
-def build(kind: Kind, spec: Any, **wiring: Any) -> Any:
+def build_component(kind: ComponentKind, spec: Any, **wiring: Any) -> Any:
     """Make the component that `spec` describes; an instance is returned as it is, a framework's by its adapter.
 
     Raises:
@@ -498,29 +500,29 @@ def build(kind: Kind, spec: Any, **wiring: Any) -> Any:
         try:
             component = ComponentConfig(**spec)
         except ValidationError as error:
-            raise ConfigError(f"{kind}: {'; '.join(_explain(error))}") from error
+            raise ConfigError(f"{kind}: {'; '.join(_validation_messages(error))}") from error
     else:
-        return _adapted(kind, spec, wiring)
-    maker = _maker(kind, component.provider)
+        return _adapt(kind, spec, wiring)
+    maker = _resolve_provider(kind, component.provider)
     try:
-        return maker(**_keywords(component), **wiring)
+        return maker(**_provider_kwargs(component), **wiring)
     except TypeError as error:
         raise ConfigError(f"{kind}.config ({component.provider}): {error}") from error
 
 
-def _adapted(kind: Kind, instance: Any, wiring: Mapping[str, Any]) -> Any:
+def _adapt(kind: ComponentKind, instance: Any, wiring: Mapping[str, Any]) -> Any:
     """What the adapter of the framework that `instance` comes from makes of it; the instance itself, if of none.
 
     It is told by the modules of its classes, not by its methods: other frameworks have a `score` and a `complete` too.
     """
     for base in type(instance).__mro__:
         root = base.__module__.partition(".")[0]
-        if root not in _NO_FRAMEWORKS and (adapter := _adapters().get(root)) is not None:
+        if root not in _NON_FRAMEWORK_MODULES and (adapter := _adapters().get(root)) is not None:
             return adapter.load()(kind, instance, **wiring)
     return instance
 
 
-def _keywords(component: ComponentConfig) -> dict[str, Any]:
+def _provider_kwargs(component: ComponentConfig) -> dict[str, Any]:
     """The provider's keys; all of mem0's names for a server's address become `base_url`."""
     keys = {key: value for key, value in component.config.items() if key not in _BASE_URL_KEYS}
     given = dict.fromkeys(component.config[key] for key in _BASE_URL_KEYS if component.config.get(key))
@@ -532,29 +534,29 @@ def _keywords(component: ComponentConfig) -> dict[str, Any]:
     return {**keys, "base_url": url} if url else keys
 
 
-def check_provider(kind: Kind, name: str) -> None:
+def check_provider(kind: ComponentKind, name: str) -> None:
     """Refuse a provider that nobody provides, without importing one that somebody does.
 
     Raises:
         ConfigError: naming the nearest known one.
     """
-    if name not in PROVIDERS[kind] and name not in (others := _others(kind)):
-        raise ConfigError(f"{kind}: unknown provider {name!r}{_nearest(name, [*PROVIDERS[kind], *others])}")
+    if name not in PROVIDERS[kind] and name not in (others := _plugin_providers(kind)):
+        raise ConfigError(f"{kind}: unknown provider {name!r}{_suggestion(name, [*PROVIDERS[kind], *others])}")
 
 
-def _maker(kind: Kind, name: str) -> Callable[..., Any]:
+def _resolve_provider(kind: ComponentKind, name: str) -> Callable[..., Any]:
     """What makes a component, by the name of its provider."""
     check_provider(kind, name)
     target = PROVIDERS[kind].get(name)
     if target is None:
-        loaded: Callable[..., Any] = _others(kind)[name].load()
+        loaded: Callable[..., Any] = _plugin_providers(kind)[name].load()
         return loaded
     module, _, attribute = target.partition(":")
     maker: Callable[..., Any] = getattr(import_module(module), attribute)
     return maker
 
 
-def _others(kind: Kind) -> dict[str, Any]:
+def _plugin_providers(kind: ComponentKind) -> dict[str, Any]:
     """The entry points of other packages, by the name of their provider."""
     return _entry_points(f"mem0_core.{kind}")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mem0_core.errors import InputError
 
-__all__ = ["DATABASE", "check_free", "home", "make_file", "make_folder", "replacing"]
+__all__ = ["DATABASE", "home", "make_file", "make_folder", "refuse_existing", "replace_atomically"]
 
 DATABASE = "memory.db"
 """The name of a store's file in its folder."""
@@ -54,14 +54,14 @@ def make_file(path: Path) -> None:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if _POSIX else 0o666))
 
 
-def check_free(path: Path, overwrite: bool) -> None:
+def refuse_existing(path: Path, overwrite: bool) -> None:
     """Refuse to write where something lies already (InputError), unless that may be overwritten."""
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists already; say that it may be overwritten, or name another")
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replace_atomically(path: Path) -> Iterator[Path]:
     """A new file beside `path` to be written, which takes its place when the block ends without an error.
 
     The folder is made where there is none, and the file is the owner's alone (0600). Whoever reads `path`, at any

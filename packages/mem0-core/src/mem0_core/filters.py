@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 from mem0_core.errors import InputError, QueryError, ScopeError
 from mem0_core.records import Axis, MemoryItem
-from mem0_core.text import parse_time
+from mem0_core.text import parse_timestamp
 
 __all__ = ["OWN_FIELDS", "Condition", "Filter", "Group", "Operator", "matches", "parse_filters", "unexpired"]
 
@@ -150,7 +150,7 @@ def _condition(field: str, own: bool, operator: object, value: object) -> Condit
 def _moment(value: object) -> object:
     """A time as memories keep theirs, so that texts compare as times do; other text stays as it is."""
     try:
-        return parse_time(value) if isinstance(value, str) else value
+        return parse_timestamp(value) if isinstance(value, str) else value
     except InputError:
         return value
 

@@ -24,19 +24,19 @@ from mem0_core.contracts import (
     ALICE,
     AT,
     BOB,
-    CLOSE,
+    COSINE_TOLERANCE,
     DIMS,
     LATER,
     SPACE,
-    adds_of,
-    an_item,
     assert_nearest,
-    changes_of,
     in_threads,
+    make_changes,
+    make_item,
+    make_relation_changes,
     unit_vectors,
 )
-from mem0_core.ports import Around, Commit, GraphIndex, MemoryStore
-from mem0_core.records import Change, Days, Event, Message, Relation, RelationChange, Scope, Triplet
+from mem0_core.ports import CommitResult, GraphIndex, GraphNeighborhood, MemoryStore
+from mem0_core.records import DateRange, Event, MemoryChange, Message, Relation, RelationChange, Scope, Triplet
 from mem0_core.stores.sqlite import SQLiteStore
 
 __all__ = ["GraphIndexContract"]
@@ -89,28 +89,32 @@ class GraphIndexContract:
         yield index
         index.close()
 
-    def add(self, store: MemoryStore, *triplets: Triplet, scope: Scope = ALICE, at: str = AT, seed: int = 0) -> Commit:
+    def add(
+        self, store: MemoryStore, *triplets: Triplet, scope: Scope = ALICE, at: str = AT, seed: int = 0
+    ) -> CommitResult:
         """Commit `triplets`; their vectors are ``unit_vectors(3 * len(triplets), seed=seed)``."""
-        return store.commit((), relations=adds_of(*triplets, seed=seed), scope=scope, at=at, space=SPACE)
+        return store.commit(
+            (), relations=make_relation_changes(*triplets, seed=seed), scope=scope, at=at, embedding_space=SPACE
+        )
 
-    def end(
+    def end_relation(
         self, store: MemoryStore, triplet: Triplet, *, scope: Scope = ALICE, at: str = LATER, **options: Any
     ) -> None:
         """Commit that a relation no longer holds."""
         (held,) = [relation for relation in store.graph.relations(scope) if relation.triplet == triplet]
-        gone = RelationChange(Event.DELETE, triplet, relation=held.row)
-        store.commit((), relations=[gone], scope=scope, at=at, space=SPACE, **options)
+        gone = RelationChange(Event.DELETE, triplet, relation_row=held.row)
+        store.commit((), relations=[gone], scope=scope, at=at, embedding_space=SPACE, **options)
 
-    def tell(self, store: MemoryStore, text: str, *triplets: Triplet, scope: Scope = ALICE) -> str:
+    def add_memory(self, store: MemoryStore, text: str, *triplets: Triplet, scope: Scope = ALICE) -> str:
         """Commit a memory that supports `triplets`; returns its id."""
-        item = an_item(text, scope)
+        item = make_item(text, scope)
         store.commit(
-            [Change(Event.ADD, item, vector=unit_vectors(1)[0], sources=(0,))],
-            relations=adds_of(*triplets, memories=(0,), messages=(0,)),
+            [MemoryChange(Event.ADD, item, vector=unit_vectors(1)[0], message_indexes=(0,))],
+            relations=make_relation_changes(*triplets, memories=(0,), messages=(0,)),
             messages=[Message("user", text)],
             scope=scope,
             at=AT,
-            space=SPACE,
+            embedding_space=SPACE,
         )
         return item.id
 
@@ -119,17 +123,17 @@ class GraphIndexContract:
         self.add(store, *(Triplet("hub", "knows", f"spoke {seed} {i}") for i in range(count)), scope=scope, seed=seed)
         return unit_vectors(3 * count, seed=seed)
 
-    def follows(self, store: MemoryStore, index: GraphIndex, *scopes: Scope) -> None:
+    def assert_in_sync(self, store: MemoryStore, index: GraphIndex, *scopes: Scope) -> None:
         """The index holds what the truth holds: the same relations, and the vectors of the same rows."""
         for scope in scopes or (ALICE, BOB, RUN):
-            assert index.relations(scope) == store.graph.relations(scope, ended=True)
+            assert index.relations(scope) == store.graph.relations(scope, include_ended=True)
             rows, vectors = _vectors(store.graph.node_vectors.rows(scope), store.graph.node_vectors)
             query = unit_vectors(1, seed=77, dims=vectors.shape[1] or DIMS)
-            (found,) = index.around(scope, query, **EVERYTHING)
+            (found,) = index.neighborhoods(scope, query, **EVERYTHING)
             assert_nearest(found.nodes, rows, vectors, query[0], len(rows))
             holding = [relation.row for relation in store.graph.relations(scope)]
             rows, vectors = _vectors(holding, store.graph.relation_vectors)
-            (near,) = index.triplets(scope, query, 10_000, threshold=-2.0)
+            (near,) = index.nearest_relations(scope, query, 10_000, threshold=-2.0)
             assert_nearest(near, rows, vectors, query[0], len(rows))
 
     # --- entities and what is around them ---------------------------------------------------------------------------
@@ -138,89 +142,92 @@ class GraphIndexContract:
         self.fill(store, 100)
         rows, vectors = _vectors(store.graph.node_vectors.rows(ALICE), store.graph.node_vectors)
         queries = unit_vectors(5, seed=3)
-        for query, found in zip(queries, index.around(ALICE, queries, threshold=-2.0, limit=10), strict=True):
+        for query, found in zip(queries, index.neighborhoods(ALICE, queries, threshold=-2.0, limit=10), strict=True):
             assert_nearest(found.nodes, rows, vectors, query, 10)
 
     def test_a_threshold_keeps_the_distant_out(self, store: MemoryStore, index: GraphIndex) -> None:
         self.add(store, IN_ROME, LIKES_TEA)
-        (alice,) = _named(store, "alice")
-        (found,) = index.around(ALICE, unit_vectors(1), threshold=0.9, limit=10)
+        (alice,) = _rows_by_name(store, "alice")
+        (found,) = index.neighborhoods(ALICE, unit_vectors(1), threshold=0.9, limit=10)
         assert [row for row, _ in found.nodes] == [alice]
-        assert found.nodes[0][1] == pytest.approx(1.0, abs=CLOSE)
-        (found,) = index.around(ALICE, -unit_vectors(1), threshold=0.9, limit=10)
-        assert found == Around([], [])
+        assert found.nodes[0][1] == pytest.approx(1.0, abs=COSINE_TOLERANCE)
+        (found,) = index.neighborhoods(ALICE, -unit_vectors(1), threshold=0.9, limit=10)
+        assert found == GraphNeighborhood([], [])
 
     def test_takes_one_hop_in_both_directions(self, store: MemoryStore, index: GraphIndex) -> None:
         onward = Triplet("Rome", "lies_in", "Italy")
         self.add(store, IN_ROME, onward, LIKES_TEA)
         rome = unit_vectors(9)[1:2]
-        (found,) = index.around(ALICE, rome, threshold=0.9, limit=10)
+        (found,) = index.neighborhoods(ALICE, rome, threshold=0.9, limit=10)
         assert _triplets(store, found.relations) == [onward, IN_ROME]
         assert [score for _, score in found.relations] == [found.nodes[0][1]] * 2
 
     def test_a_relation_has_the_score_of_its_best_node(self, store: MemoryStore, index: GraphIndex) -> None:
         self.add(store, IN_ROME, LIKES_TEA)
         query = unit_vectors(6)[1:2]  # of Rome
-        (found,) = index.around(ALICE, query, **EVERYTHING)
+        (found,) = index.neighborhoods(ALICE, query, **EVERYTHING)
         assert _triplets(store, found.relations)[0] == IN_ROME
         scores = dict(found.nodes)
         for row, score in found.relations:
             relation = store.graph.relations_by_rows([row], scope=ALICE)[row]
-            assert score == max(scores[relation.source], scores[relation.destination])
+            assert score == max(scores[relation.source_node], scores[relation.destination_node])
         assert found.relations == sorted(found.relations, key=lambda pair: -pair[1])
 
     def test_a_relation_of_a_node_with_itself_is_found_once(self, store: MemoryStore, index: GraphIndex) -> None:
         self.add(store, Triplet("alice", "trusts", "alice"), LIKES_TEA)
-        (found,) = index.around(ALICE, unit_vectors(1), threshold=0.9, limit=2)
+        (found,) = index.neighborhoods(ALICE, unit_vectors(1), threshold=0.9, limit=2)
         assert [triplet.relationship for triplet in _triplets(store, found.relations)] == ["likes", "trusts"]
-        self.follows(store, index)
+        self.assert_in_sync(store, index)
 
     def test_takes_the_newest_relations_of_each_node(self, store: MemoryStore, index: GraphIndex) -> None:
         vectors = self.fill(store, 40)
         rows = sorted((relation.row for relation in store.graph.relations(ALICE)), reverse=True)
-        (found,) = index.around(ALICE, vectors[:1], threshold=0.9, limit=5)
+        (found,) = index.neighborhoods(ALICE, vectors[:1], threshold=0.9, limit=5)
         assert [row for row, _ in found.relations] == rows[:5]
-        self.end(store, Triplet("hub", "knows", "spoke 1 39"))
-        (found,) = index.around(ALICE, vectors[:1], threshold=0.9, limit=5)
+        self.end_relation(store, Triplet("hub", "knows", "spoke 1 39"))
+        (found,) = index.neighborhoods(ALICE, vectors[:1], threshold=0.9, limit=5)
         assert [row for row, _ in found.relations] == rows[1:6]
 
     def test_a_node_whose_relations_ended_is_found_without_them(self, store: MemoryStore, index: GraphIndex) -> None:
         self.add(store, IN_ROME)
-        self.end(store, IN_ROME)
-        (found,) = index.around(ALICE, unit_vectors(1), threshold=0.9, limit=10)
-        assert [row for row, _ in found.nodes] == _named(store, "alice")
+        self.end_relation(store, IN_ROME)
+        (found,) = index.neighborhoods(ALICE, unit_vectors(1), threshold=0.9, limit=10)
+        assert [row for row, _ in found.nodes] == _rows_by_name(store, "alice")
         assert found.relations == []
 
     def test_answers_each_vector_for_itself(self, store: MemoryStore, index: GraphIndex) -> None:
         self.add(store, IN_ROME, LIKES_TEA)
         vectors = unit_vectors(6)
-        rome, tea, nothing = index.around(
+        rome, tea, nothing = index.neighborhoods(
             ALICE, np.stack([vectors[1], vectors[4], -vectors[0]]), threshold=0.9, limit=5
         )
-        assert [row for row, _ in rome.nodes] == _named(store, "Rome")
-        assert [row for row, _ in tea.nodes] == _named(store, "tea")
-        assert nothing == Around([], [])
-        assert index.around(ALICE, vectors[:0], threshold=0.9, limit=5) == []
-        assert index.triplets(ALICE, vectors[:0], 5, threshold=0.9) == []
+        assert [row for row, _ in rome.nodes] == _rows_by_name(store, "Rome")
+        assert [row for row, _ in tea.nodes] == _rows_by_name(store, "tea")
+        assert nothing == GraphNeighborhood([], [])
+        assert index.neighborhoods(ALICE, vectors[:0], threshold=0.9, limit=5) == []
+        assert index.nearest_relations(ALICE, vectors[:0], 5, threshold=0.9) == []
 
     def test_an_empty_graph_finds_nothing(self, store: MemoryStore, index: GraphIndex) -> None:
-        assert index.around(ALICE, unit_vectors(2), threshold=0.0, limit=5) == [Around([], []), Around([], [])]
-        assert index.triplets(ALICE, unit_vectors(2), 5, threshold=0.0) == [[], []]
+        assert index.neighborhoods(ALICE, unit_vectors(2), threshold=0.0, limit=5) == [
+            GraphNeighborhood([], []),
+            GraphNeighborhood([], []),
+        ]
+        assert index.nearest_relations(ALICE, unit_vectors(2), 5, threshold=0.0) == [[], []]
         assert index.relations(ALICE) == []
 
     def test_a_vector_of_zeros_does_no_harm(self, store: MemoryStore, index: GraphIndex) -> None:
         zeros = np.zeros(DIMS, dtype=np.float32)
         change = RelationChange(Event.ADD, IN_ROME, vectors=(zeros, unit_vectors(1)[0], zeros))
-        store.commit((), relations=[change], scope=ALICE, at=AT, space=SPACE)
+        store.commit((), relations=[change], scope=ALICE, at=AT, embedding_space=SPACE)
         self.add(store, LIKES_TEA, seed=4)
         self.add(store, Triplet("Rome", "lies_in", "Italy"), seed=5)
-        (found,) = index.around(ALICE, unit_vectors(1), threshold=0.9, limit=1)
+        (found,) = index.neighborhoods(ALICE, unit_vectors(1), threshold=0.9, limit=1)
         assert _triplets(store, found.relations) == [Triplet("Rome", "lies_in", "Italy")]
-        (found,) = index.around(ALICE, unit_vectors(3, seed=4)[1:2], threshold=0.9, limit=1)
+        (found,) = index.neighborhoods(ALICE, unit_vectors(3, seed=4)[1:2], threshold=0.9, limit=1)
         assert _triplets(store, found.relations) == [LIKES_TEA]
         assert index.relations(ALICE) == store.graph.relations(ALICE)
-        assert index.around(ALICE, zeros[None], threshold=0.5, limit=5) == [Around([], [])]
-        assert index.triplets(ALICE, zeros[None], 5, threshold=0.5) == [[]]
+        assert index.neighborhoods(ALICE, zeros[None], threshold=0.5, limit=5) == [GraphNeighborhood([], [])]
+        assert index.nearest_relations(ALICE, zeros[None], 5, threshold=0.5) == [[]]
 
     # --- sentences ---------------------------------------------------------------------------------------------------
 
@@ -230,20 +237,20 @@ class GraphIndexContract:
             [relation.row for relation in store.graph.relations(ALICE)], store.graph.relation_vectors
         )
         query = unit_vectors(1, seed=3)
-        (found,) = index.triplets(ALICE, query, 7, threshold=-2.0)
+        (found,) = index.nearest_relations(ALICE, query, 7, threshold=-2.0)
         assert_nearest(found, rows, vectors, query[0], 7)
         best = found[0][1]
-        assert index.triplets(ALICE, query, 7, threshold=best + 0.01) == [[]]
-        assert [row for row, _ in index.triplets(ALICE, query, 7, threshold=best - 1e-4)[0]] == [found[0][0]]
+        assert index.nearest_relations(ALICE, query, 7, threshold=best + 0.01) == [[]]
+        assert [row for row, _ in index.nearest_relations(ALICE, query, 7, threshold=best - 1e-4)[0]] == [found[0][0]]
 
     def test_ended_sentences_do_not_take_the_places_of_others(self, store: MemoryStore, index: GraphIndex) -> None:
         self.fill(store, 30)
         query = unit_vectors(1, seed=3)
-        order = [row for row, _ in index.triplets(ALICE, query, 30, threshold=-2.0)[0]]
+        order = [row for row, _ in index.nearest_relations(ALICE, query, 30, threshold=-2.0)[0]]
         for row in order[:20]:
-            self.end(store, store.graph.relations_by_rows([row], scope=ALICE)[row].triplet)
-        assert [row for row, _ in index.triplets(ALICE, query, 5, threshold=-2.0)[0]] == order[20:25]
-        assert [row for row, _ in index.triplets(ALICE, query, 5, threshold=-2.0, as_of=AT)[0]] == order[:5]
+            self.end_relation(store, store.graph.relations_by_rows([row], scope=ALICE)[row].triplet)
+        assert [row for row, _ in index.nearest_relations(ALICE, query, 5, threshold=-2.0)[0]] == order[20:25]
+        assert [row for row, _ in index.nearest_relations(ALICE, query, 5, threshold=-2.0, as_of=AT)[0]] == order[:5]
 
     # --- scopes ------------------------------------------------------------------------------------------------------
 
@@ -254,19 +261,19 @@ class GraphIndexContract:
         seen = [*places, Scope("nobody"), Scope(None, None, "r"), Scope("alice", "agent"), Scope(None, "agent", "r")]
         for scope in seen:
             nodes, relations = store.graph.node_vectors.rows(scope), store.graph.relations(scope)
-            (found,) = index.around(scope, unit_vectors(1), **EVERYTHING)
+            (found,) = index.neighborhoods(scope, unit_vectors(1), **EVERYTHING)
             assert {row for row, _ in found.nodes} == set(nodes.tolist())
             assert {row for row, _ in found.relations} == {relation.row for relation in relations}
-            (sentences,) = index.triplets(scope, unit_vectors(1), 100, threshold=-2.0)
+            (sentences,) = index.nearest_relations(scope, unit_vectors(1), 100, threshold=-2.0)
             assert {row for row, _ in sentences} == {relation.row for relation in relations}
-        self.follows(store, index, *seen)
+        self.assert_in_sync(store, index, *seen)
 
     def test_a_user_sees_her_runs_and_a_run_sees_itself(self, store: MemoryStore, index: GraphIndex) -> None:
         self.add(store, IN_ROME)
         self.add(store, LIKES_TEA, scope=RUN)
         assert {relation.triplet for relation in index.relations(ALICE)} == {IN_ROME, LIKES_TEA}
         assert [relation.triplet for relation in index.relations(RUN)] == [LIKES_TEA]
-        (found,) = index.around(RUN, unit_vectors(1), **EVERYTHING)
+        (found,) = index.neighborhoods(RUN, unit_vectors(1), **EVERYTHING)
         assert _triplets(store, found.relations) == [LIKES_TEA]
 
     @pytest.mark.parametrize("name", HOSTILE, ids=range(len(HOSTILE)))
@@ -276,28 +283,28 @@ class GraphIndexContract:
         self.add(store, triplet, scope=place)
         self.add(store, Triplet(name, "is", ""), scope=place, seed=3)
         for scope in (place, Scope(name), Scope(None, name), Scope(None, None, name), Scope(name, None, name)):
-            (found,) = index.around(scope, unit_vectors(1), threshold=0.9, limit=5)
+            (found,) = index.neighborhoods(scope, unit_vectors(1), threshold=0.9, limit=5)
             assert triplet in _triplets(store, found.relations, scope)
-            (found,) = index.around(scope, unit_vectors(1), threshold=0.9, limit=5, as_of=AT)
+            (found,) = index.neighborhoods(scope, unit_vectors(1), threshold=0.9, limit=5, as_of=AT)
             assert triplet in _triplets(store, found.relations, scope)
-        self.follows(store, index, place, ALICE)
-        self.end(store, triplet, scope=place, on_conflict="delete")
-        self.follows(store, index, place, ALICE)
+        self.assert_in_sync(store, index, place, ALICE)
+        self.end_relation(store, triplet, scope=place, on_conflict="delete")
+        self.assert_in_sync(store, index, place, ALICE)
         store.erase_scope(place, at=LATER, purge=True)
-        self.follows(store, index, place, ALICE)
+        self.assert_in_sync(store, index, place, ALICE)
         assert [relation.triplet for relation in index.relations(ALICE)] == [LIKES_TEA]
 
     # --- time --------------------------------------------------------------------------------------------------------
 
     def test_what_ended_is_found_only_as_of_its_time(self, store: MemoryStore, index: GraphIndex) -> None:
         self.add(store, IN_ROME)
-        self.end(store, IN_ROME)
+        self.end_relation(store, IN_ROME)
         self.add(store, IN_OSLO, at=LATER, seed=5)
         (alice,) = unit_vectors(1)
 
         def held(as_of: str | None) -> list[Triplet]:
-            (around,) = index.around(ALICE, alice[None], threshold=0.9, limit=9, as_of=as_of)
-            (nearest,) = index.triplets(ALICE, alice[None], 9, threshold=-2.0, as_of=as_of)
+            (around,) = index.neighborhoods(ALICE, alice[None], threshold=0.9, limit=9, as_of=as_of)
+            (nearest,) = index.nearest_relations(ALICE, alice[None], 9, threshold=-2.0, as_of=as_of)
             assert {row for row, _ in around.relations} == {row for row, _ in nearest}
             return _triplets(store, around.relations)
 
@@ -311,7 +318,7 @@ class GraphIndexContract:
     def test_what_holds_again_opens_a_second_interval(self, store: MemoryStore, index: GraphIndex) -> None:
         again = "2025-07-01T00:00:00+00:00"
         self.add(store, IN_ROME)
-        self.end(store, IN_ROME)
+        self.end_relation(store, IN_ROME)
         self.add(store, IN_ROME, at=again)
         first, second = index.relations(ALICE)
         assert [(first.valid_from, first.valid_to), (second.valid_from, second.valid_to)] == [
@@ -319,140 +326,146 @@ class GraphIndexContract:
             (again, None),
         ]
         for as_of, rows in ((AT, [first.row]), (LATER, []), (again, [second.row]), (None, [second.row])):
-            (found,) = index.around(ALICE, unit_vectors(1), threshold=0.9, limit=9, as_of=as_of)
+            (found,) = index.neighborhoods(ALICE, unit_vectors(1), threshold=0.9, limit=9, as_of=as_of)
             assert [row for row, _ in found.relations] == rows
 
     # --- following ---------------------------------------------------------------------------------------------------
 
     def test_follows_every_change_to_a_relation(self, store: MemoryStore, index: GraphIndex) -> None:
         self.add(store, IN_ROME, LIKES_TEA)
-        self.follows(store, index)
+        self.assert_in_sync(store, index)
         self.add(store, IN_ROME, at="2025-01-01T00:00:00+00:00")
-        self.follows(store, index)
+        self.assert_in_sync(store, index)
         assert [relation.weight for relation in index.relations(ALICE)] == [2, 1]
-        typed = dataclasses.replace(adds_of(IN_ROME)[0], types=("person", "city"))
-        store.commit((), relations=[typed], scope=ALICE, at=AT, space=SPACE)
-        self.follows(store, index)
-        self.end(store, IN_ROME)
-        self.follows(store, index)
+        typed = dataclasses.replace(make_relation_changes(IN_ROME)[0], types=("person", "city"))
+        store.commit((), relations=[typed], scope=ALICE, at=AT, embedding_space=SPACE)
+        self.assert_in_sync(store, index)
+        self.end_relation(store, IN_ROME)
+        self.assert_in_sync(store, index)
         assert [relation.valid_to for relation in index.relations(ALICE)] == [LATER, None]
         self.add(store, Triplet("alice", "grows", "tea"), seed=3)
-        self.follows(store, index)
-        self.end(store, LIKES_TEA, on_conflict="delete")  # its nodes stay
-        self.follows(store, index)
+        self.assert_in_sync(store, index)
+        self.end_relation(store, LIKES_TEA, on_conflict="delete")  # its nodes stay
+        self.assert_in_sync(store, index)
         assert [relation.triplet.relationship for relation in index.relations(ALICE)] == ["lives_in", "grows"]
 
     def test_refining_a_relation_moves_weight_and_evidence(self, store: MemoryStore, index: GraphIndex) -> None:
-        told = self.tell(store, "I am in Rome", IN_ROME)
-        self.follows(store, index)
+        told = self.add_memory(store, "I am in Rome", IN_ROME)
+        self.assert_in_sync(store, index)
         (old,) = index.relations(ALICE)
         assert old.memories == (told,)
-        refined = dataclasses.replace(adds_of(Triplet("alice", "lives_in", "Rome, Italy"), seed=3)[0], relation=old.row)
-        plan = [refined, RelationChange(Event.DELETE, IN_ROME, relation=old.row)]
-        store.commit((), relations=plan, scope=ALICE, at=LATER, space=SPACE)
-        self.follows(store, index)
+        refined = dataclasses.replace(
+            make_relation_changes(Triplet("alice", "lives_in", "Rome, Italy"), seed=3)[0], relation_row=old.row
+        )
+        plan = [refined, RelationChange(Event.DELETE, IN_ROME, relation_row=old.row)]
+        store.commit((), relations=plan, scope=ALICE, at=LATER, embedding_space=SPACE)
+        self.assert_in_sync(store, index)
         assert [(relation.weight, relation.memories) for relation in index.relations(ALICE)] == [
             (1, (told,)),
             (2, (told,)),
         ]
 
     def test_follows_the_days_that_memories_tell_of(self, store: MemoryStore, index: GraphIndex) -> None:
-        items = [an_item("I moved to Rome in May"), an_item("I moved to Rome on 7 June, or after")]
-        told = Days("2025-05-01", "2025-05-31"), Days("2025-06-07", None)
-        adds = adds_of(IN_ROME, memories=(0, 1), days=told)
-        store.commit(changes_of(items), relations=adds, scope=ALICE, at=AT, space=SPACE)
-        self.follows(store, index)
+        items = [make_item("I moved to Rome in May"), make_item("I moved to Rome on 7 June, or after")]
+        told = DateRange("2025-05-01", "2025-05-31"), DateRange("2025-06-07", None)
+        adds = make_relation_changes(IN_ROME, memories=(0, 1), days=told)
+        store.commit(make_changes(items), relations=adds, scope=ALICE, at=AT, embedding_space=SPACE)
+        self.assert_in_sync(store, index)
         (relation,) = index.relations(ALICE)
-        assert relation.days == Days("2025-05-01", "2025-05-31")  # one end is known, the other is open
+        assert relation.event_dates == DateRange("2025-05-01", "2025-05-31")  # one end is known, the other is open
         rows = [row for item in items if (row := store.row(item.id)) is not None]
-        assert store.graph.told(rows) == {row: list(told) for row in rows}
+        assert store.graph.event_dates(rows) == {row: list(told) for row in rows}
         store.erase([items[0].id], at=LATER)
-        self.follows(store, index)
-        assert [relation.days for relation in index.relations(ALICE)] == [Days("2025-06-07", None)]
+        self.assert_in_sync(store, index)
+        assert [relation.event_dates for relation in index.relations(ALICE)] == [DateRange("2025-06-07", None)]
         store.erase([items[1].id], at=LATER)
-        self.follows(store, index)
-        assert store.graph.told(rows) == {}
+        self.assert_in_sync(store, index)
+        assert store.graph.event_dates(rows) == {}
 
     def test_follows_changes_to_memories(self, store: MemoryStore, index: GraphIndex) -> None:
-        kept = self.tell(store, "I live in Rome", IN_ROME)
-        gone = self.tell(store, "Rome it is, with tea", IN_ROME, LIKES_TEA)
-        self.follows(store, index)
+        kept = self.add_memory(store, "I live in Rome", IN_ROME)
+        gone = self.add_memory(store, "Rome it is, with tea", IN_ROME, LIKES_TEA)
+        self.assert_in_sync(store, index)
         assert [relation.memories for relation in index.relations(ALICE)] == [(kept, gone), (gone,)]
         store.erase([gone], at=LATER)
-        self.follows(store, index)
+        self.assert_in_sync(store, index)
         assert [(relation.triplet, relation.memories) for relation in index.relations(ALICE)] == [(IN_ROME, (kept,))]
         item = store.get(kept)
         assert item is not None
         moved = dataclasses.replace(item, text="I live in Oslo", updated_at=LATER)
-        change = Change(Event.UPDATE, moved, before=item.text, vector=unit_vectors(1, seed=8)[0])
-        store.commit([change], scope=ALICE, at=LATER, space=SPACE)
-        self.follows(store, index)
+        change = MemoryChange(Event.UPDATE, moved, before=item.text, vector=unit_vectors(1, seed=8)[0])
+        store.commit([change], scope=ALICE, at=LATER, embedding_space=SPACE)
+        self.assert_in_sync(store, index)
         assert [relation.valid_to for relation in index.relations(ALICE)] == [LATER]
 
     def test_forgets_a_scope_and_spares_the_others(self, store: MemoryStore, index: GraphIndex) -> None:
         for place in (ALICE, RUN, BOB):
             self.add(store, IN_ROME, LIKES_TEA, scope=place)
-        self.follows(store, index)
+        self.assert_in_sync(store, index)
         store.erase_scope(RUN, at=LATER)
-        index.forget(RUN)
-        self.follows(store, index)
+        index.purge_deleted(RUN)
+        self.assert_in_sync(store, index)
         store.erase_scope(ALICE, at=LATER, purge=True)
-        index.forget(ALICE)
-        self.follows(store, index)
+        index.purge_deleted(ALICE)
+        self.assert_in_sync(store, index)
         assert index.relations(ALICE) == []
         assert len(index.relations(BOB)) == 2
-        index.forget(None)
-        self.follows(store, index)
+        index.purge_deleted(None)
+        self.assert_in_sync(store, index)
 
     def test_begins_anew_when_the_past_is_rewritten(self, store: MemoryStore, index: GraphIndex) -> None:
-        told = self.tell(store, "I live in Rome", IN_ROME)
+        told = self.add_memory(store, "I live in Rome", IN_ROME)
         self.add(store, LIKES_TEA)
-        self.follows(store, index)
+        self.assert_in_sync(store, index)
         store.erase([told], at=LATER, purge=True)
-        self.follows(store, index)
+        self.assert_in_sync(store, index)
         assert [relation.triplet for relation in index.relations(ALICE)] == [LIKES_TEA]
         store.reset()
-        self.follows(store, index)
+        self.assert_in_sync(store, index)
         assert index.relations(ALICE) == []
         self.add(store, IN_ROME)
-        self.follows(store, index)
+        self.assert_in_sync(store, index)
 
     def test_embedding_anew_brings_other_vectors(
         self, store: MemoryStore, index: GraphIndex, make_index: Callable[[MemoryStore], GraphIndex]
     ) -> None:
         self.add(store, IN_ROME, LIKES_TEA)
-        self.follows(store, index)
+        self.assert_in_sync(store, index)
         for dims in (8, 24):
-            parts = store.embeddables()
+            parts = store.embedded_items()
             fresh = unit_vectors(len(parts), seed=5, dims=dims)
-            store.reembed(list(zip(parts, fresh, strict=True)), space=("new", dims))
-            self.follows(store, index)
+            store.replace_vectors(list(zip(parts, fresh, strict=True)), embedding_space=("new", dims))
+            self.assert_in_sync(store, index)
         late = make_index(store)
-        self.follows(store, late)
+        self.assert_in_sync(store, late)
         late.close()
 
     def test_a_second_index_goes_on_where_the_first_was(
         self, store: MemoryStore, index: GraphIndex, make_index: Callable[[MemoryStore], GraphIndex]
     ) -> None:
         self.add(store, IN_ROME)
-        self.follows(store, index)
+        self.assert_in_sync(store, index)
         second = make_index(store)
-        self.follows(store, second)
+        self.assert_in_sync(store, second)
         for place, (one, other) in enumerate([(index, second), (second, index)]):
             self.add(store, Triplet("alice", "saw", f"film {place}"), seed=place + 3)
-            one.follow()
-            self.follows(store, other)
-            self.end(store, Triplet("alice", "saw", f"film {place}"))
-            other.follow()
-            self.follows(store, one)
+            one.catch_up()
+            self.assert_in_sync(store, other)
+            self.end_relation(store, Triplet("alice", "saw", f"film {place}"))
+            other.catch_up()
+            self.assert_in_sync(store, one)
         second.close()
 
     def test_many_changes_come_page_by_page(self, store: MemoryStore, index: GraphIndex) -> None:
         self.fill(store, 700)
-        typed = dataclasses.replace(adds_of(Triplet("hub", "knows", "spoke 1 0"))[0], types=("wheel", "part"))
-        store.commit((), relations=[typed], scope=ALICE, at=AT, space=SPACE)  # the hub comes after its relations now
-        self.follows(store, index, ALICE)
-        (found,) = index.around(ALICE, unit_vectors(1, seed=1), threshold=0.9, limit=1000)
+        typed = dataclasses.replace(
+            make_relation_changes(Triplet("hub", "knows", "spoke 1 0"))[0], types=("wheel", "part")
+        )
+        store.commit(
+            (), relations=[typed], scope=ALICE, at=AT, embedding_space=SPACE
+        )  # the hub comes after its relations now
+        self.assert_in_sync(store, index, ALICE)
+        (found,) = index.neighborhoods(ALICE, unit_vectors(1, seed=1), threshold=0.9, limit=1000)
         assert len(found.relations) == 700
 
     def test_follows_a_long_and_mixed_life(self, store: MemoryStore, index: GraphIndex) -> None:
@@ -465,20 +478,23 @@ class GraphIndexContract:
             said, kind = [f"{kind} {dice.integers(6)}" for kind in ("one", "knows", "other")], dice.integers(8)
             if kind < 3 or not held:
                 types = ("", "thing") if dice.integers(2) else ("person", "")
-                changes = [dataclasses.replace(change, types=types) for change in adds_of(Triplet(*said), seed=step)]
+                changes = [
+                    dataclasses.replace(change, types=types)
+                    for change in make_relation_changes(Triplet(*said), seed=step)
+                ]
                 at = f"2025-06-{dice.integers(1, 30):02}T00:00:00+00:00"
-                store.commit((), relations=changes, scope=scope, at=at, space=SPACE)
+                store.commit((), relations=changes, scope=scope, at=at, embedding_space=SPACE)
             elif kind < 5:
-                self.tell(store, " ".join(said), Triplet(*said), scope=scope)
+                self.add_memory(store, " ".join(said), Triplet(*said), scope=scope)
             else:
                 gone = held[dice.integers(len(held))]
-                end = RelationChange(Event.DELETE, gone.triplet, relation=gone.row)
+                end = RelationChange(Event.DELETE, gone.triplet, relation_row=gone.row)
                 how: Any = {"on_conflict": "delete" if kind == 7 else "invalidate"}
-                store.commit((), relations=[end], scope=gone.scope, at=LATER, space=SPACE, **how)
+                store.commit((), relations=[end], scope=gone.scope, at=LATER, embedding_space=SPACE, **how)
             if step % 20 == 0:
-                store.erase([item.id for item in store.find(None)[:1]], at=LATER)
+                store.erase([item.id for item in store.list_memories(None)[:1]], at=LATER)
             if step % 40 == 39:
-                self.follows(store, index, *scopes)
+                self.assert_in_sync(store, index, *scopes)
 
     def test_two_stores_in_one_database_never_meet(
         self,
@@ -490,11 +506,11 @@ class GraphIndexContract:
         other = make_index(other_store)
         self.add(store, IN_ROME, LIKES_TEA)
         self.add(other_store, IN_OSLO, seed=2)
-        self.follows(store, index)
-        self.follows(other_store, other)
+        self.assert_in_sync(store, index)
+        self.assert_in_sync(other_store, other)
         other_store.reset()
-        self.follows(other_store, other)
-        self.follows(store, index)
+        self.assert_in_sync(other_store, other)
+        self.assert_in_sync(store, index)
         assert len(index.relations(ALICE)) == 2
         assert other.relations(ALICE) == []
         other.close()
@@ -507,15 +523,15 @@ class GraphIndexContract:
                 seed = 1000 + number * 10 + step
                 triplet = Triplet(f"someone {seed}", "met", f"another {seed}")
                 self.add(store, triplet, seed=seed)
-                (found,) = index.around(ALICE, unit_vectors(3, seed=seed)[:1], threshold=0.99, limit=3)
+                (found,) = index.neighborhoods(ALICE, unit_vectors(3, seed=seed)[:1], threshold=0.99, limit=3)
                 assert triplet in _triplets(store, found.relations)
                 if step % 2:
-                    self.end(store, triplet, on_conflict="delete")
-                    (found,) = index.around(ALICE, unit_vectors(3, seed=seed)[:1], threshold=0.99, limit=3)
-                    assert found == Around([], [])
+                    self.end_relation(store, triplet, on_conflict="delete")
+                    (found,) = index.neighborhoods(ALICE, unit_vectors(3, seed=seed)[:1], threshold=0.99, limit=3)
+                    assert found == GraphNeighborhood([], [])
 
         in_threads(work, 6)
-        self.follows(store, index)
+        self.assert_in_sync(store, index)
 
 
 def _vectors(rows: Any, source: Any) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
@@ -523,7 +539,7 @@ def _vectors(rows: Any, source: Any) -> tuple[NDArray[np.int64], NDArray[np.floa
     return found
 
 
-def _named(store: MemoryStore, name: str, scope: Scope = ALICE) -> list[int]:
+def _rows_by_name(store: MemoryStore, name: str, scope: Scope = ALICE) -> list[int]:
     nodes = store.graph.nodes_by_rows([int(row) for row in store.graph.node_vectors.rows(scope)], scope=scope)
     return [row for row, node in nodes.items() if node.entity.name == name]
 

@@ -15,23 +15,23 @@ from functools import lru_cache
 from mem0_core.normalization import normalize
 
 __all__ = [
-    "DEFAULT",
-    "Likeness",
-    "Name",
-    "compact",
-    "initials",
+    "DEFAULT_MERGE_THRESHOLD",
+    "EntityName",
+    "NameSimilarity",
+    "compare_names",
+    "compare_relationships",
+    "fold_name",
+    "get_initials",
     "is_part_of",
     "is_same_name",
-    "like_names",
-    "like_relationships",
 ]
 
-DEFAULT = 0.8
+DEFAULT_MERGE_THRESHOLD = 0.8
 """The score from which two are merged, unless told otherwise: see tests/core/test_likeness.py for what it finds."""
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class EntityName:
     """An entity's name, with its type where that is known."""
 
     text: str
@@ -39,15 +39,15 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
-    """How sure it is that two are one, in [0, 1], and why; `apart` where something says that they are not."""
+class NameSimilarity:
+    """How sure it is that two are one, in [0, 1], and why; `is_distinct` where something says that they are not."""
 
     score: float
     reason: str
-    apart: bool = False
+    is_distinct: bool = False
 
 
-def like_names(one: Name, other: Name, cosine: float) -> Likeness:
+def compare_names(one: EntityName, other: EntityName, cosine: float) -> NameSimilarity:
     """Compare two names of one scope.
 
     Args:
@@ -55,58 +55,58 @@ def like_names(one: Name, other: Name, cosine: float) -> Likeness:
     """
     words, others = _words(one.text), _words(other.text)
     if not words or not others:
-        return Likeness(0.0, "no words to compare", apart=True)
+        return NameSimilarity(0.0, "no words to compare", is_distinct=True)
     if one.type and other.type and one.type != other.type:
-        return Likeness(0.0, f"a {one.type} and a {other.type}", apart=True)
-    if _numbers(words) != _numbers(others):
-        return Likeness(0.0, "other numbers", apart=True)
-    titles = _titles(words), _titles(others)
+        return NameSimilarity(0.0, f"a {one.type} and a {other.type}", is_distinct=True)
+    if _find_numbers(words) != _find_numbers(others):
+        return NameSimilarity(0.0, "other numbers", is_distinct=True)
+    titles = _get_title(words), _get_title(others)
     if all(titles) and titles[0] != titles[1]:
-        return Likeness(0.0, "other titles", apart=True)
-    if compact(one.text) == compact(other.text):
-        return Likeness(1.0, "the same letters")
-    bare, bare_other = _bare(words), _bare(others)
+        return NameSimilarity(0.0, "other titles", is_distinct=True)
+    if fold_name(one.text) == fold_name(other.text):
+        return NameSimilarity(1.0, "the same letters")
+    bare, bare_other = _strip_affixes(words), _strip_affixes(others)
     if bare and bare == bare_other:
-        return Likeness(0.95, "the same but for articles, titles and legal forms")
+        return NameSimilarity(0.95, "the same but for articles, titles and legal forms")
     if bare and sorted(bare) == sorted(bare_other) and "," in one.text + other.text:
-        return Likeness(0.9, "the same words in another order")
+        return NameSimilarity(0.9, "the same words in another order")
     if reason := _abbreviates(one.text, other.text, cosine) or _abbreviates(other.text, one.text, cosine):
-        return Likeness(0.9, reason)
-    return _like_words(bare, bare_other, cosine, one.type or other.type)
+        return NameSimilarity(0.9, reason)
+    return _compare_words(bare, bare_other, cosine, one.type or other.type)
 
 
-def _like_words(words: tuple[str, ...], others: tuple[str, ...], cosine: float, type: str) -> Likeness:
+def _compare_words(words: tuple[str, ...], others: tuple[str, ...], cosine: float, type: str) -> NameSimilarity:
     if len(words) == len(others):
         differing = [pair for pair in zip(words, others, strict=True) if pair[0] != pair[1]]
         if len(differing) == 1:
-            return _like_but_one(*differing[0], alone=len(words) == 1, cosine=cosine, type=type)
+            return _compare_differing_word(*differing[0], is_single_word=len(words) == 1, cosine=cosine, type=type)
     shorter, longer = sorted((words, others), key=len)
     if shorter and set(shorter) < set(longer):
         rest = [word for word in longer if word not in shorter]
         if type not in ("", "person", "place", "location", "city") and set(rest) <= _KINDS and cosine >= 0.6:
-            return Likeness(0.85, f"the same but for {' '.join(rest)!r}")
-        return Likeness(min(0.75, max(0.0, cosine)), "one is part of the other")
+            return NameSimilarity(0.85, f"the same but for {' '.join(rest)!r}")
+        return NameSimilarity(min(0.75, max(0.0, cosine)), "one is part of the other")
     if set(words) & set(others):
-        return Likeness(0.0, "each has a word of its own", apart=True)
-    return Likeness(min(0.7, max(0.0, cosine)), "near by their vectors only")
+        return NameSimilarity(0.0, "each has a word of its own", is_distinct=True)
+    return NameSimilarity(min(0.7, max(0.0, cosine)), "near by their vectors only")
 
 
-def _like_but_one(word: str, other: str, *, alone: bool, cosine: float, type: str) -> Likeness:
+def _compare_differing_word(word: str, other: str, *, is_single_word: bool, cosine: float, type: str) -> NameSimilarity:
     """Two names that differ in one word."""
     if reason := _short_form(word, other):
-        return Likeness(0.75 if alone else 0.9, reason)
+        return NameSimilarity(0.75 if is_single_word else 0.9, reason)
     if (len(word) == 1 and other.startswith(word)) or (len(other) == 1 and word.startswith(other)):
-        return Likeness(0.0 if alone else 0.75, "an initial", apart=alone)
-    if _misspelt(word, other):
-        return Likeness(0.7 if type == "person" else 0.85, "one letter, as a slip of the pen makes it")
+        return NameSimilarity(0.0 if is_single_word else 0.75, "an initial", is_distinct=is_single_word)
+    if _is_misspelling(word, other):
+        return NameSimilarity(0.7 if type == "person" else 0.85, "one letter, as a slip of the pen makes it")
     if _singular(word) == _singular(other):
-        return Likeness(0.7 if alone else 0.85, "singular and plural")
+        return NameSimilarity(0.7 if is_single_word else 0.85, "singular and plural")
     if _are_synonyms(word, other) and cosine >= SYNONYM_COSINE:
-        return Likeness(0.7 if alone else 0.85, f"{word} and {other} are synonyms")
+        return NameSimilarity(0.7 if is_single_word else 0.85, f"{word} and {other} are synonyms")
     return (
-        Likeness(0.0, "each has a word of its own", apart=True)
-        if not alone
-        else Likeness(min(0.7, max(0.0, cosine)), "near by their vectors only")
+        NameSimilarity(0.0, "each has a word of its own", is_distinct=True)
+        if not is_single_word
+        else NameSimilarity(min(0.7, max(0.0, cosine)), "near by their vectors only")
     )
 
 
@@ -115,19 +115,19 @@ def is_same_name(one: str, other: str, cosine: float) -> bool:
 
     A name that contains the other is a different name ("York" and "New York"), and so is a name in which one word has
     been exchanged, unless the words are a plural, a short form of a first name, or synonyms. Names without a common
-    word need a higher cosine, and proper names among them are never one. In doubt both names are kept, and `like_names`
+    word need a higher cosine, and proper names among them are never one. In doubt both names are kept, and `compare_names`
     may still propose them for a merge.
 
     Args:
         cosine: of the vectors of both, in [-1, 1]; the caller has applied its threshold.
     """
     words, others = _words(one), _words(other)
-    if not words or not others or _numbers(words) != _numbers(others):
+    if not words or not others or _find_numbers(words) != _find_numbers(others):
         return False
-    titles = _titles(words), _titles(others)
+    titles = _get_title(words), _get_title(others)
     if all(titles) and titles[0] != titles[1]:
         return False
-    if compact(one) == compact(other) or _abbreviates(one, other, cosine) or _abbreviates(other, one, cosine):
+    if fold_name(one) == fold_name(other) or _abbreviates(one, other, cosine) or _abbreviates(other, one, cosine):
         return True
     ours, theirs = _content(words), _content(others)
     if ours == theirs or _are_reordered(one, other, ours, theirs) or _are_clipped(ours, theirs):
@@ -144,30 +144,32 @@ def is_part_of(one: str, other: str) -> bool:
     """Return True if all words of one name are words of the other: a question may mean it, a new fact may not."""
     words, others = _words(one), _words(other)
     ours, theirs = set(_content(words)), set(_content(others))
-    return _numbers(words) == _numbers(others) and bool(ours and theirs) and (ours <= theirs or theirs <= ours)
+    return (
+        _find_numbers(words) == _find_numbers(others) and bool(ours and theirs) and (ours <= theirs or theirs <= ours)
+    )
 
 
-def like_relationships(one: str, other: str, cosine: float) -> Likeness:
+def compare_relationships(one: str, other: str, cosine: float) -> NameSimilarity:
     """Compare two relationships, ``snake_case``, of one scope."""
-    label, label_other = _Label.read(one), _Label.read(other)
-    if label.past != label_other.past:
-        return Likeness(0.0, "one is over, the other is not", apart=True)
-    if label.negated != label_other.negated:
-        return Likeness(0.0, "one denies the other", apart=True)
+    label, label_other = _Label.parse(one), _Label.parse(other)
+    if label.is_past != label_other.is_past:
+        return NameSimilarity(0.0, "one is over, the other is not", is_distinct=True)
+    if label.is_negated != label_other.is_negated:
+        return NameSimilarity(0.0, "one denies the other", is_distinct=True)
     if label.words == label_other.words:
-        return Likeness(0.95 if one != other else 1.0, "the same words but for their form")
-    group = _GROUP.get(" ".join(label.words))
-    if group is not None and group == _GROUP.get(" ".join(label_other.words)):
-        return Likeness(0.9, "said of the same thing")
-    if _links(label.words) != _links(label_other.words):
-        return Likeness(0.0, "another direction or another place of the same word", apart=True)
-    return Likeness(min(0.75, max(0.0, cosine)), "near by their vectors only")
+        return NameSimilarity(0.95 if one != other else 1.0, "the same words but for their form")
+    group = _SYNONYM_GROUP.get(" ".join(label.words))
+    if group is not None and group == _SYNONYM_GROUP.get(" ".join(label_other.words)):
+        return NameSimilarity(0.9, "said of the same thing")
+    if _get_link_words(label.words) != _get_link_words(label_other.words):
+        return NameSimilarity(0.0, "another direction or another place of the same word", is_distinct=True)
+    return NameSimilarity(min(0.75, max(0.0, cosine)), "near by their vectors only")
 
 
 # --- names -------------------------------------------------------------------------------------------------------
 
 
-def _set(words: str) -> frozenset[str]:
+def _split_set(words: str) -> frozenset[str]:
     return frozenset(words.split())
 
 
@@ -176,10 +178,10 @@ _TITLES = {
     "mr": "mr", "mister": "mr", "mrs": "mrs", "ms": "mrs", "miss": "mrs", "dr": "dr", "doctor": "dr", "prof": "prof",
     "professor": "prof", "sir": "sir",
 }  # fmt: skip
-_LEGAL = _set("inc incorporated ltd limited llc llp gmbh ag sa plc corp corporation co kg bv oy spa srl")
-_ARTICLES = _set("the a an")
-_KINDS = _set("university company group holding holdings bank technologies systems software labs airlines")
-_SMALL = _set("of the and for in de la le du des di")
+_LEGAL = _split_set("inc incorporated ltd limited llc llp gmbh ag sa plc corp corporation co kg bv oy spa srl")
+_ARTICLES = _split_set("the a an")
+_KINDS = _split_set("university company group holding holdings bank technologies systems software labs airlines")
+_SMALL = _split_set("of the and for in de la le du des di")
 _NICKNAMES = """
 robert: bob bobby rob robbie bert
 william: bill billy will willy liam
@@ -223,13 +225,13 @@ for _line in _NICKNAMES.strip().splitlines():
         _FORMAL.setdefault(_one, set()).add(_whole)
 
 
-def compact(name: str) -> str:
+def fold_name(name: str) -> str:
     """The letters and digits of a name, without case, accents and punctuation; + and # count, as in C++."""
     plain = normalize("NFKD", name.casefold())
     return "".join(mark for mark in plain if mark.isalnum() or mark in "+#")
 
 
-def initials(name: str) -> str:
+def get_initials(name: str) -> str:
     """The first letters of the words of a name, small words left out; empty where there is one word only."""
     words = [word for word in re.findall(r"[^\W_]+", name) if word.casefold() not in _SMALL]
     return "".join(word[0] for word in words).upper() if len(words) > 1 else ""
@@ -242,20 +244,20 @@ def _words(name: str) -> tuple[str, ...]:
     return tuple(word.replace(".", "") for word in _WORD.findall(plain))
 
 
-def _numbers(words: tuple[str, ...]) -> list[str]:
+def _find_numbers(words: tuple[str, ...]) -> list[str]:
     return sorted(number for word in words for number in re.findall(r"\d+", word)) + sorted(
         word for word in words if word in _ROMAN
     )
 
 
-_ROMAN = _set("ii iii iv vi vii viii ix xi xii")
+_ROMAN = _split_set("ii iii iv vi vii viii ix xi xii")
 
 
-def _titles(words: tuple[str, ...]) -> str:
+def _get_title(words: tuple[str, ...]) -> str:
     return _TITLES.get(words[0], "") if len(words) > 1 else ""
 
 
-def _bare(words: tuple[str, ...]) -> tuple[str, ...]:
+def _strip_affixes(words: tuple[str, ...]) -> tuple[str, ...]:
     left = words[1:] if len(words) > 1 and (words[0] in _ARTICLES or words[0] in _TITLES) else words
     while len(left) > 1 and left[-1] in _LEGAL:
         left = left[:-1]
@@ -268,14 +270,14 @@ def _abbreviates(short: str, name: str, cosine: float) -> str | None:
         return None
     if any(word[:1].islower() for word in name.split() if word.casefold() not in _SMALL):
         return None
-    if letters != initials(name) or (len(letters) == 2 and cosine < 0.6):
+    if letters != get_initials(name) or (len(letters) == 2 and cosine < 0.6):
         return None
     return f"{short} are its initials"
 
 
 def _short_form(word: str, other: str) -> str:
     """Return the reason why two first names can be one, or nothing."""
-    both = _formal(word) & _formal(other)
+    both = _get_formal_names(word) & _get_formal_names(other)
     if not both:
         return ""
     if word in both or other in both:
@@ -284,7 +286,7 @@ def _short_form(word: str, other: str) -> str:
     return f"{' and '.join(sorted((word, other)))} are short for {min(both)}"
 
 
-def _formal(name: str) -> set[str]:
+def _get_formal_names(name: str) -> set[str]:
     return _FORMAL.get(name, set())
 
 
@@ -298,8 +300,8 @@ _STEM_LETTERS = 3  # letters that words of one stem begin with: guitar, guitaris
 _CLIPPED_LETTERS = 3  # letters of a clipped word at most: sci-fi
 
 _CONTENTLESS = _SMALL | {"with"}
-_INSTITUTIONS = _KINDS | _set("hospital school college institute academy clinic")
-_TWO_SENSES = _set("glass arm custom good new work mean water spirit manner minute spectacle brain ground time")
+_INSTITUTIONS = _KINDS | _split_set("hospital school college institute academy clinic")
+_TWO_SENSES = _split_set("glass arm custom good new work mean water spirit manner minute spectacle brain ground time")
 """Words whose plural is another thing."""
 _SYNONYMS = """
 company firm business
@@ -359,12 +361,12 @@ shrimp lobster crab
 tennis badminton squash soccer basketball volleyball baseball rugby hockey
 beer wine tea coffee
 """
-_CONTRAST_SETS = tuple(_set(line) for line in _CONTRASTS.strip().splitlines())
+_CONTRAST_SETS = tuple(_split_set(line) for line in _CONTRASTS.strip().splitlines())
 
 
 def _content(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return the words of a name that tell it from others: no articles, titles, legal forms and small words."""
-    return tuple(word for word in _bare(words) if word not in _CONTENTLESS) or words
+    return tuple(word for word in _strip_affixes(words) if word not in _CONTENTLESS) or words
 
 
 def _are_reordered(one: str, other: str, ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
@@ -395,13 +397,13 @@ def _is_same_word(word: str, other: str, *, alone: bool, capitals: frozenset[str
     """
     if word == other or _are_synonyms(word, other):
         return True
-    if _formal(word) & _formal(other):
+    if _get_formal_names(word) & _get_formal_names(other):
         return not alone  # two friends may be called Bob and Robert
     singular = _singular(word)
     if singular == _singular(other):
         is_surname = singular in capitals and singular not in _INSTITUTIONS  # Adam, Adams
         return not is_surname and singular not in _TWO_SENSES
-    return min(len(word), len(other)) >= 8 and _misspelt(word, other) and not _is_inner_letter(word, other)
+    return min(len(word), len(other)) >= 8 and _is_misspelling(word, other) and not _is_inner_letter(word, other)
 
 
 def _is_inner_letter(word: str, other: str) -> bool:
@@ -422,7 +424,11 @@ def _are_unrelated(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
 
 
 def _are_akin(word: str, other: str) -> bool:
-    if word[:_STEM_LETTERS] == other[:_STEM_LETTERS] or _are_synonyms(word, other) or _formal(word) & _formal(other):
+    if (
+        word[:_STEM_LETTERS] == other[:_STEM_LETTERS]
+        or _are_synonyms(word, other)
+        or _get_formal_names(word) & _get_formal_names(other)
+    ):
         return True
     shorter, longer = sorted((word, other), key=len)
     if len(shorter) >= _STEM_LETTERS and shorter in longer:
@@ -451,7 +457,7 @@ def _is_proper(name: str) -> bool:
     return not any(word[0].islower() for word in re.findall(r"[^\W_]+", name) if word.casefold() not in _CONTENTLESS)
 
 
-def _misspelt(word: str, other: str) -> bool:
+def _is_misspelling(word: str, other: str) -> bool:
     """Whether two words differ by a slip: a letter doubled, two exchanged, or one left out, inside of a long word."""
     shorter, longer = sorted((word, other), key=len)
     if len(shorter) < 5 or word[0] != other[0] or not (word.isalpha() and other.isalpha()):
@@ -470,10 +476,10 @@ def _misspelt(word: str, other: str) -> bool:
 
 # --- relationships -----------------------------------------------------------------------------------------------
 
-_FILLERS = _set("is are am be being currently now the a an has have does do who")
-_PAST = _set("was were had did used formerly former previously ex once")
-_NOT = _set("not no never isnt doesnt dont dislikes hates avoids")
-_LINKS = _set("to from of in at for with as by on near into about under over after before against")
+_FILLERS = _split_set("is are am be being currently now the a an has have does do who")
+_PAST = _split_set("was were had did used formerly former previously ex once")
+_NOT = _split_set("not no never isnt doesnt dont dislikes hates avoids")
+_LINKS = _split_set("to from of in at for with as by on near into about under over after before against")
 _GROUPS = (
     "work at|work for|employ by|employ at|have job at|be employee of|employee of",
     "live in|reside in|dwell in|live at|home in",
@@ -491,15 +497,15 @@ _GROUPS = (
     "call|name|nickname",
     "interest in|interested in",
 )
-_GROUP = {words: place for place, group in enumerate(_GROUPS) for words in group.split("|")}
+_SYNONYM_GROUP = {words: place for place, group in enumerate(_GROUPS) for words in group.split("|")}
 _STEMS = {
     "has": "have", "does": "do", "lives": "live", "resides": "reside", "living": "live", "residing": "reside",
     "married": "marry", "employed": "employ", "employs": "employ", "studies": "study", "studying": "study",
     "wedded": "wed", "enrolled": "enroll", "attends": "attend", "attending": "attend", "called": "call",
     "named": "name", "allergies": "allergy", "interests": "interest",
 }  # fmt: skip
-_NO_PAST = _set("married employed born named called interested allergic located based enrolled related wed")
-_IRREGULAR = _set("lived went met saw ate drank wrote taught left lost sold bought made ran sang drove knew")
+_NO_PAST = _split_set("married employed born named called interested allergic located based enrolled related wed")
+_IRREGULAR = _split_set("lived went met saw ate drank wrote taught left lost sold bought made ran sang drove knew")
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,21 +513,21 @@ class _Label:
     """A relationship: its words in their plain form, whether it is over, and whether it says no."""
 
     words: tuple[str, ...]
-    past: bool
-    negated: bool
+    is_past: bool
+    is_negated: bool
 
     @classmethod
-    def read(cls, relationship: str) -> _Label:
+    def parse(cls, relationship: str) -> _Label:
         words = [word for word in re.split(r"[\W_]+", relationship.casefold()) if word]
         meant = [word for word in words if word not in _FILLERS | _PAST] or words
         over = "born" not in words and any(
             word in _PAST or word in _IRREGULAR or (word.endswith("ed") and word not in _NO_PAST and len(word) > 4)
             for word in words
         )
-        return cls(tuple(map(_plain, meant)), over, any(word in _NOT for word in words))
+        return cls(tuple(map(_normalize_word, meant)), over, any(word in _NOT for word in words))
 
 
-def _plain(word: str) -> str:
+def _normalize_word(word: str) -> str:
     if word in _STEMS:
         return _STEMS[word]
     if word.endswith("ing") and len(word) > 5:
@@ -534,5 +540,5 @@ def _plain(word: str) -> str:
     return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) and len(word) > 3 else word
 
 
-def _links(words: tuple[str, ...]) -> tuple[str, ...]:
+def _get_link_words(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(word for word in words if word in _LINKS)

@@ -20,28 +20,39 @@ from typing import Any
 from mem0_core.errors import ConfigError
 from mem0_core.files import make_file, make_folder
 
-__all__ = ["LOG_FILE", "configure", "is_level"]
+__all__ = ["LOG_FILE", "configure_logging", "is_log_level"]
 
-LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR")
 LOG_FILE = "app.log"
 """In the folder of the data (seed 003, part 13)."""
 
-_BYTES, _KEPT = 5_000_000, 3
-_KEYS = ("version", "formatters", "filters", "handlers", "loggers", "root", "incremental", "disable_existing_loggers")
-_PLACE = re.compile(r"(formatter|filter|handler|logger) '([^']+)'")
+_MAX_FILE_BYTES, _BACKUP_FILES = 5_000_000, 3
+_DICT_CONFIG_KEYS = (
+    "version",
+    "formatters",
+    "filters",
+    "handlers",
+    "loggers",
+    "root",
+    "incremental",
+    "disable_existing_loggers",
+)
+_FAILED_ENTRY = re.compile(r"(formatter|filter|handler|logger) '([^']+)'")
 
-_open: dict[Path, tuple[logging.Handler, int]] = {}
+_open_files: dict[Path, tuple[logging.Handler, int]] = {}
 """The files that are logged to, and by how many memories."""
-_levels: list[int] = []
+_previous_levels: list[int] = []
 """The level of the package's logger before a file was first opened."""
 _lock = Lock()
 
 
-def is_level(given: object) -> bool:
-    return isinstance(given, str) and given.upper() in LEVELS
+def is_log_level(given: object) -> bool:
+    return isinstance(given, str) and given.upper() in LOG_LEVELS
 
 
-def configure(settings: str | Mapping[str, Any] | None, folder: Path, *, name: str = "logging") -> Callable[[], None]:
+def configure_logging(
+    settings: str | Mapping[str, Any] | None, folder: Path, *, name: str = "logging"
+) -> Callable[[], None]:
     """Start to log as a configuration says; returns what ends it.
 
     Args:
@@ -53,32 +64,32 @@ def configure(settings: str | Mapping[str, Any] | None, folder: Path, *, name: s
         ConfigError: naming the key that is unknown or wrong.
     """
     if settings is None:
-        return _nothing
+        return _do_nothing
     if isinstance(settings, str):
-        return _log_to(folder / LOG_FILE, settings.upper())
-    _apply(settings, folder, name)
-    return _nothing
+        return _start_file_log(folder / LOG_FILE, settings.upper())
+    _apply_dict_config(settings, folder, name)
+    return _do_nothing
 
 
-def _nothing() -> None:
+def _do_nothing() -> None:
     pass
 
 
-def _log_to(file: Path, level: str) -> Callable[[], None]:
+def _start_file_log(file: Path, level: str) -> Callable[[], None]:
     """Log to a file, which is begun anew at 5 MB and kept three times; one handler serves all memories of a folder."""
     logger = logging.getLogger("mem0_core")
     with _lock:
-        handler, users = _open.get(file, (None, 0))
+        handler, users = _open_files.get(file, (None, 0))
         if handler is None:
-            handler = _handler(file)
-            if not _open:
-                _levels.append(logger.level)
+            handler = _open_handler(file)
+            if not _open_files:
+                _previous_levels.append(logger.level)
             logger.addHandler(handler)
         handler.setLevel(level)
         if not logger.isEnabledFor(handler.level):
             logger.setLevel(level)
-        _open[file] = (handler, users + 1)
-    return lambda: _leave(file)
+        _open_files[file] = (handler, users + 1)
+    return lambda: _release_file(file)
 
 
 class _OwnFile(logging.handlers.RotatingFileHandler):
@@ -89,49 +100,49 @@ class _OwnFile(logging.handlers.RotatingFileHandler):
         return super()._open()
 
 
-def _handler(file: Path) -> logging.Handler:
+def _open_handler(file: Path) -> logging.Handler:
     try:
         make_folder(file.parent)
-        handler = _OwnFile(file, maxBytes=_BYTES, backupCount=_KEPT, encoding="utf-8")
+        handler = _OwnFile(file, maxBytes=_MAX_FILE_BYTES, backupCount=_BACKUP_FILES, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"logging: cannot write {file}: {error}") from error
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
     return handler
 
 
-def _leave(file: Path) -> None:
+def _release_file(file: Path) -> None:
     logger = logging.getLogger("mem0_core")
     with _lock:
-        handler, users = _open.pop(file, (None, 0))
+        handler, users = _open_files.pop(file, (None, 0))
         if handler is None:
             return
         if users > 1:
-            _open[file] = (handler, users - 1)
+            _open_files[file] = (handler, users - 1)
             return
         logger.removeHandler(handler)
         handler.close()
-        if not _open:
-            logger.setLevel(_levels.pop())
+        if not _open_files:
+            logger.setLevel(_previous_levels.pop())
 
 
-def _apply(settings: Mapping[str, Any], folder: Path, name: str) -> None:
+def _apply_dict_config(settings: Mapping[str, Any], folder: Path, name: str) -> None:
     for key in settings:
-        if key not in _KEYS:
-            near = difflib.get_close_matches(str(key), _KEYS, n=1, cutoff=0.5)
-            known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_KEYS)}"
+        if key not in _DICT_CONFIG_KEYS:
+            near = difflib.get_close_matches(str(key), _DICT_CONFIG_KEYS, n=1, cutoff=0.5)
+            known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_DICT_CONFIG_KEYS)}"
             raise ConfigError(f"{name}: unknown key {str(key)!r}; {known}")
     make_folder(folder)
-    handlers = {key: _placed(handler, folder) for key, handler in (settings.get("handlers") or {}).items()}
+    handlers = {key: _expand_data_folder(handler, folder) for key, handler in (settings.get("handlers") or {}).items()}
     given = {"version": 1, "disable_existing_loggers": False, **settings, "handlers": handlers}
     try:
         logging.config.dictConfig(given)
     except (ValueError, TypeError, AttributeError, ImportError) as error:
-        place = _PLACE.search(str(error))
+        place = _FAILED_ENTRY.search(str(error))
         where = f"{place[1]}s.{place[2]}: " if place else ""
         raise ConfigError(f"{name}: {where}{error.__cause__ or error}") from error
 
 
-def _placed(handler: Any, folder: Path) -> Any:
+def _expand_data_folder(handler: Any, folder: Path) -> Any:
     if isinstance(handler, Mapping) and isinstance(handler.get("filename"), str):
         return {**handler, "filename": handler["filename"].replace("{data}", str(folder))}
     return handler

@@ -19,12 +19,12 @@ from mem0_core.errors import ConfigError
 from mem0_core.flow import Flow, StepRecord, arun, run
 from mem0_core.policy import Policy
 from mem0_core.ports import ChatModel, Embedder, GraphIndex, MemoryStore, Reranker, VectorIndex
-from mem0_core.verbs.changing import Changing
-from mem0_core.verbs.exploring import Exploring
-from mem0_core.verbs.keeping import Keeping
-from mem0_core.verbs.learning import Learning
-from mem0_core.verbs.recalling import Recalling
-from mem0_core.wiring import Foreign
+from mem0_core.verbs.changing import UpdateApi
+from mem0_core.verbs.exploring import GraphApi
+from mem0_core.verbs.keeping import AdminApi
+from mem0_core.verbs.learning import AddApi
+from mem0_core.verbs.recalling import SearchApi
+from mem0_core.wiring import FrameworkModel
 
 __all__ = ["AsyncMemory", "Memory"]
 
@@ -33,42 +33,44 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _sync(verb: Callable[Concatenate[Memory, P], Flow[T]]) -> Callable[Concatenate[Memory, P], T]:
+def _sync_method(verb: Callable[Concatenate[Memory, P], Flow[T]]) -> Callable[Concatenate[Memory, P], T]:
     """The verb as a method that returns when it is done."""
 
     def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result = run(self._watch(verb(self, *args, **kwargs)))
-        _warn_of_bare_list(result, verb)
+        result = run(self._observe_steps(verb(self, *args, **kwargs)))
+        _warn_if_bare_list(result, verb)
         return result
 
-    return _named(call, verb, "")
+    return _copy_signature(call, verb, "")
 
 
-def _async(verb: Callable[Concatenate[Memory, P], Flow[T]]) -> Callable[Concatenate[Memory, P], Coroutine[Any, Any, T]]:
+def _async_method(
+    verb: Callable[Concatenate[Memory, P], Flow[T]],
+) -> Callable[Concatenate[Memory, P], Coroutine[Any, Any, T]]:
     """The verb as a coroutine method."""
 
     async def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result = await arun(self._watch(verb(self, *args, **kwargs)))
-        _warn_of_bare_list(result, verb)
+        result = await arun(self._observe_steps(verb(self, *args, **kwargs)))
+        _warn_if_bare_list(result, verb)
         return result
 
-    return _named(call, verb, "a")
+    return _copy_signature(call, verb, "a")
 
 
-def _awaited(
+def _async_client_method(
     verb: Callable[Concatenate[Memory, P], Flow[T]],
 ) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]]:
     """The verb as a coroutine method of `AsyncMemory`."""
 
     async def call(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result = await arun(self.memory._watch(verb(self.memory, *args, **kwargs)))
-        _warn_of_bare_list(result, verb)
+        result = await arun(self.memory._observe_steps(verb(self.memory, *args, **kwargs)))
+        _warn_if_bare_list(result, verb)
         return result
 
-    return _named(call, verb, "")
+    return _copy_signature(call, verb, "")
 
 
-def _named(call: F, verb: Callable[..., Any], prefix: str) -> F:
+def _copy_signature(call: F, verb: Callable[..., Any], prefix: str) -> F:
     """Give a made method the verb's signature and documentation, under its public name."""
     functools.update_wrapper(call, verb)
     call.__name__ = prefix + verb.__name__.removeprefix("_")
@@ -79,14 +81,14 @@ def _named(call: F, verb: Callable[..., Any], prefix: str) -> F:
     return call
 
 
-def _warn_of_bare_list(result: object, verb: Callable[..., Any]) -> None:
+def _warn_if_bare_list(result: object, verb: Callable[..., Any]) -> None:
     """Tell whoever called a verb that ``version: v1.0`` makes bare lists of what v1.1 returns under "results"."""
     if isinstance(result, list) and verb.__name__ in ("_add", "_search", "_get_all"):
         message = f'version "v1.0" makes {verb.__name__[1:]} return a bare list; "v1.1" has it under "results"'
         warnings.warn(message, DeprecationWarning, stacklevel=3)
 
 
-class Memory(Learning, Exploring, Changing, Keeping):
+class Memory(AddApi, GraphApi, UpdateApi, AdminApi):
     """Long-term memory for agents, kept on this machine unless told otherwise.
 
     Args:
@@ -111,69 +113,69 @@ class Memory(Learning, Exploring, Changing, Keeping):
         StoreError: the store cannot be opened.
     """
 
-    add = _sync(Learning._add)
-    add_many = _sync(Learning._add_many)
-    search = _sync(Recalling._search)
-    explain_missing = _sync(Recalling._explain_missing)
-    get = _sync(Recalling._get)
-    get_all = _sync(Recalling._get_all)
-    relations = _sync(Exploring._relations)
-    traverse = _sync(Exploring._traverse)
-    query = _sync(Exploring._query)
-    visualize = _sync(Exploring._visualize)
-    pending = _sync(Learning._pending)
-    context = _sync(Recalling._context)
-    pin = _sync(Recalling._pin)
-    flush = _sync(Learning._flush)
-    retry = _sync(Learning._retry)
-    update = _sync(Changing._update)
-    update_by_query = _sync(Changing._update_by_query)
-    delete_by_query = _sync(Changing._delete_by_query)
-    merge = _sync(Exploring._merge)
-    unmerge = _sync(Exploring._unmerge)
-    merges = _sync(Exploring._merges)
-    delete = _sync(Changing._delete)
-    delete_all = _sync(Changing._delete_all)
-    history = _sync(Recalling._history)
-    reset = _sync(Changing._reset)
-    rebuild = _sync(Changing._rebuild)
-    backup = _sync(Keeping._backup)
-    doctor = _sync(Keeping._doctor)
-    stats = _sync(Keeping._stats)
-    export = _sync(Keeping._export)
-    adopt = _sync(Keeping._adopt)
+    add = _sync_method(AddApi._add)
+    add_many = _sync_method(AddApi._add_many)
+    search = _sync_method(SearchApi._search)
+    explain_missing = _sync_method(SearchApi._explain_missing)
+    get = _sync_method(SearchApi._get)
+    get_all = _sync_method(SearchApi._get_all)
+    relations = _sync_method(GraphApi._relations)
+    traverse = _sync_method(GraphApi._traverse)
+    query = _sync_method(GraphApi._query)
+    visualize = _sync_method(GraphApi._visualize)
+    pending = _sync_method(AddApi._pending)
+    context = _sync_method(SearchApi._context)
+    pin = _sync_method(SearchApi._pin)
+    flush = _sync_method(AddApi._flush)
+    retry = _sync_method(AddApi._retry)
+    update = _sync_method(UpdateApi._update)
+    update_by_query = _sync_method(UpdateApi._update_by_query)
+    delete_by_query = _sync_method(UpdateApi._delete_by_query)
+    merge = _sync_method(GraphApi._merge)
+    unmerge = _sync_method(GraphApi._unmerge)
+    merges = _sync_method(GraphApi._merges)
+    delete = _sync_method(UpdateApi._delete)
+    delete_all = _sync_method(UpdateApi._delete_all)
+    history = _sync_method(SearchApi._history)
+    reset = _sync_method(UpdateApi._reset)
+    rebuild = _sync_method(UpdateApi._rebuild)
+    backup = _sync_method(AdminApi._backup)
+    doctor = _sync_method(AdminApi._doctor)
+    stats = _sync_method(AdminApi._stats)
+    export = _sync_method(AdminApi._export)
+    adopt = _sync_method(AdminApi._adopt)
 
-    aadd = _async(Learning._add)
-    aadd_many = _async(Learning._add_many)
-    asearch = _async(Recalling._search)
-    aexplain_missing = _async(Recalling._explain_missing)
-    aget = _async(Recalling._get)
-    aget_all = _async(Recalling._get_all)
-    arelations = _async(Exploring._relations)
-    atraverse = _async(Exploring._traverse)
-    aquery = _async(Exploring._query)
-    avisualize = _async(Exploring._visualize)
-    apending = _async(Learning._pending)
-    acontext = _async(Recalling._context)
-    apin = _async(Recalling._pin)
-    aflush = _async(Learning._flush)
-    aretry = _async(Learning._retry)
-    aupdate = _async(Changing._update)
-    aupdate_by_query = _async(Changing._update_by_query)
-    adelete_by_query = _async(Changing._delete_by_query)
-    amerge = _async(Exploring._merge)
-    aunmerge = _async(Exploring._unmerge)
-    amerges = _async(Exploring._merges)
-    adelete = _async(Changing._delete)
-    adelete_all = _async(Changing._delete_all)
-    ahistory = _async(Recalling._history)
-    areset = _async(Changing._reset)
-    arebuild = _async(Changing._rebuild)
-    abackup = _async(Keeping._backup)
-    adoctor = _async(Keeping._doctor)
-    astats = _async(Keeping._stats)
-    aexport = _async(Keeping._export)
-    aadopt = _async(Keeping._adopt)
+    aadd = _async_method(AddApi._add)
+    aadd_many = _async_method(AddApi._add_many)
+    asearch = _async_method(SearchApi._search)
+    aexplain_missing = _async_method(SearchApi._explain_missing)
+    aget = _async_method(SearchApi._get)
+    aget_all = _async_method(SearchApi._get_all)
+    arelations = _async_method(GraphApi._relations)
+    atraverse = _async_method(GraphApi._traverse)
+    aquery = _async_method(GraphApi._query)
+    avisualize = _async_method(GraphApi._visualize)
+    apending = _async_method(AddApi._pending)
+    acontext = _async_method(SearchApi._context)
+    apin = _async_method(SearchApi._pin)
+    aflush = _async_method(AddApi._flush)
+    aretry = _async_method(AddApi._retry)
+    aupdate = _async_method(UpdateApi._update)
+    aupdate_by_query = _async_method(UpdateApi._update_by_query)
+    adelete_by_query = _async_method(UpdateApi._delete_by_query)
+    amerge = _async_method(GraphApi._merge)
+    aunmerge = _async_method(GraphApi._unmerge)
+    amerges = _async_method(GraphApi._merges)
+    adelete = _async_method(UpdateApi._delete)
+    adelete_all = _async_method(UpdateApi._delete_all)
+    ahistory = _async_method(SearchApi._history)
+    areset = _async_method(UpdateApi._reset)
+    arebuild = _async_method(UpdateApi._rebuild)
+    abackup = _async_method(AdminApi._backup)
+    adoctor = _async_method(AdminApi._doctor)
+    astats = _async_method(AdminApi._stats)
+    aexport = _async_method(AdminApi._export)
+    aadopt = _async_method(AdminApi._adopt)
 
 
 class AsyncMemory:
@@ -187,11 +189,11 @@ class AsyncMemory:
         config: MemoryConfig | Mapping[str, Any] | None = None,
         *,
         memory: Memory | None = None,
-        llm: ChatModel | Mapping[str, Any] | str | Foreign | None = None,
-        embedder: Embedder | Mapping[str, Any] | str | Foreign | None = None,
-        reranker: Reranker | Mapping[str, Any] | str | Foreign | None = None,
+        llm: ChatModel | Mapping[str, Any] | str | FrameworkModel | None = None,
+        embedder: Embedder | Mapping[str, Any] | str | FrameworkModel | None = None,
+        reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | None = None,
         store: MemoryStore | None = None,
-        index: VectorIndex | Foreign | None = None,
+        index: VectorIndex | FrameworkModel | None = None,
         graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
         policy: Policy | None = None,
         on_step: Callable[[StepRecord], None] | None = None,
@@ -215,37 +217,37 @@ class AsyncMemory:
         """A memory from mem0's configuration dict, or from a YAML or JSON file of it."""
         return cls(load_config(config))
 
-    add = _awaited(Memory._add)
-    add_many = _awaited(Memory._add_many)
-    search = _awaited(Memory._search)
-    explain_missing = _awaited(Memory._explain_missing)
-    get = _awaited(Memory._get)
-    get_all = _awaited(Memory._get_all)
-    relations = _awaited(Memory._relations)
-    traverse = _awaited(Memory._traverse)
-    query = _awaited(Memory._query)
-    visualize = _awaited(Memory._visualize)
-    pending = _awaited(Memory._pending)
-    context = _awaited(Memory._context)
-    pin = _awaited(Memory._pin)
-    flush = _awaited(Memory._flush)
-    retry = _awaited(Memory._retry)
-    update = _awaited(Memory._update)
-    update_by_query = _awaited(Memory._update_by_query)
-    delete_by_query = _awaited(Memory._delete_by_query)
-    merge = _awaited(Memory._merge)
-    unmerge = _awaited(Memory._unmerge)
-    merges = _awaited(Memory._merges)
-    delete = _awaited(Memory._delete)
-    delete_all = _awaited(Memory._delete_all)
-    history = _awaited(Memory._history)
-    reset = _awaited(Memory._reset)
-    rebuild = _awaited(Memory._rebuild)
-    backup = _awaited(Memory._backup)
-    doctor = _awaited(Memory._doctor)
-    stats = _awaited(Memory._stats)
-    export = _awaited(Memory._export)
-    adopt = _awaited(Memory._adopt)
+    add = _async_client_method(Memory._add)
+    add_many = _async_client_method(Memory._add_many)
+    search = _async_client_method(Memory._search)
+    explain_missing = _async_client_method(Memory._explain_missing)
+    get = _async_client_method(Memory._get)
+    get_all = _async_client_method(Memory._get_all)
+    relations = _async_client_method(Memory._relations)
+    traverse = _async_client_method(Memory._traverse)
+    query = _async_client_method(Memory._query)
+    visualize = _async_client_method(Memory._visualize)
+    pending = _async_client_method(Memory._pending)
+    context = _async_client_method(Memory._context)
+    pin = _async_client_method(Memory._pin)
+    flush = _async_client_method(Memory._flush)
+    retry = _async_client_method(Memory._retry)
+    update = _async_client_method(Memory._update)
+    update_by_query = _async_client_method(Memory._update_by_query)
+    delete_by_query = _async_client_method(Memory._delete_by_query)
+    merge = _async_client_method(Memory._merge)
+    unmerge = _async_client_method(Memory._unmerge)
+    merges = _async_client_method(Memory._merges)
+    delete = _async_client_method(Memory._delete)
+    delete_all = _async_client_method(Memory._delete_all)
+    history = _async_client_method(Memory._history)
+    reset = _async_client_method(Memory._reset)
+    rebuild = _async_client_method(Memory._rebuild)
+    backup = _async_client_method(Memory._backup)
+    doctor = _async_client_method(Memory._doctor)
+    stats = _async_client_method(Memory._stats)
+    export = _async_client_method(Memory._export)
+    adopt = _async_client_method(Memory._adopt)
 
     async def close(self) -> None:
         await self.memory.aclose()

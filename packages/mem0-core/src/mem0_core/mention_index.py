@@ -34,10 +34,10 @@ class MentionIndex:
             self._positions.setdefault(word, []).append(position)
 
     def segments(self, name: str) -> list[int]:
-        """Return the numbers of the segments that mention a name, see `records.mentions`."""
+        """Return the numbers of the segments that mention a name, see `records.mentions_name`."""
         return list(dict.fromkeys(self._mentioning(name)))
 
-    def mentions(self, name: str) -> bool:
+    def mentions_name(self, name: str) -> bool:
         """Return True if any segment mentions a name."""
         return any(True for _ in self._mentioning(name))
 

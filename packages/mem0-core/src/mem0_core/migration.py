@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mem0_core.archive import SECTIONS, Archive, Position, Progress, Record, Records, Section
-from mem0_core.config import POSTGRES_SCHEMES, postgres_at
+from mem0_core.archive import SECTIONS, Archive, LoadProgress, Record, RecordReader, Section, SectionCursor
+from mem0_core.config import POSTGRES_SCHEMES, postgres_config
 from mem0_core.errors import StoreError
 from mem0_core.files import DATABASE
 
@@ -26,13 +26,21 @@ if TYPE_CHECKING:
     from mem0_core.stores.postgres import PostgresStore
     from mem0_core.stores.sqlite import SQLiteStore
 
-__all__ = ["Digest", "Migrated", "compare", "copy", "digests", "migrate", "opened"]
+__all__ = [
+    "Digest",
+    "TransferResult",
+    "compute_digests",
+    "copy_store",
+    "describe_differences",
+    "migrate",
+    "open_archive",
+]
 
-_CHUNK = 1_000
-_JSON = frozenset({"metadata", "options", "reasons", "taken"})
-_WHOLE = 1 << 128
+_CHUNK_RECORDS = 1_000
+_JSON_COLUMNS = frozenset({"metadata", "options", "reasons", "taken"})
+_DIGEST_MODULUS = 1 << 128
 
-Watch = Callable[[str, int], object]
+SectionProgress = Callable[[str, int], object]
 """Told the name of a section and how many records are copied in all; then "verify", and how many are read again."""
 
 
@@ -50,7 +58,7 @@ class Digest:
 
 
 @dataclass(frozen=True, slots=True)
-class Migrated:
+class TransferResult:
     """What a migration did.
 
     Attributes:
@@ -67,8 +75,13 @@ class Migrated:
 
 
 def migrate(
-    source: Archive, target: Archive, *, release: bool = False, chunk: int = _CHUNK, watch: Watch | None = None
-) -> Migrated:
+    source: Archive,
+    target: Archive,
+    *,
+    release: bool = False,
+    chunk: int = _CHUNK_RECORDS,
+    on_progress: SectionProgress | None = None,
+) -> TransferResult:
     """Copy everything `source` holds to `target`, an empty store or one that a migration from here was killed in.
 
     The source stays as it is, but for this: nothing can be written to it any more, unless with `release`, at the end.
@@ -82,38 +95,44 @@ def migrate(
             the digests differ. The target is then not usable, and what is in the source is untouched.
         InputError: the target's database cannot hold a text of the source's.
     """
-    begun = _begun(source, target)
+    progress_before = _read_progress(source, target)
     seal = source.freeze()
-    tell = watch or (lambda section, count: None)
-    if begun is not None and begun.done:
+    report = on_progress or (lambda section, count: None)
+    if progress_before is not None and progress_before.done:
         if release:
-            source.thaw()
-        return Migrated({}, {}, already=True)
-    if begun is not None and begun.seal != seal:
+            source.unfreeze()
+        return TransferResult({}, {}, already=True)
+    if progress_before is not None and progress_before.freeze_token != seal:
         raise StoreError(
             "the source was released after this migration had begun, so what was copied may be outdated; empty the"
             " target and begin again"
         )
-    loaded, found = _fill(source, target, begun or _beginning(source, seal), chunk, tell)
+    loaded, found = _copy_and_verify(source, target, progress_before or _start_progress(source, seal), chunk, report)
     if release:
-        source.thaw()
-    return Migrated(loaded, found, resumed=begun is not None)
+        source.unfreeze()
+    return TransferResult(loaded, found, resumed=progress_before is not None)
 
 
-def copy(source: Records, target: Archive, *, chunk: int = _CHUNK, watch: Watch | None = None) -> Migrated:
-    """`migrate` from what stands still by itself (`Archive.at_one_moment`, a backup) to an empty store, in one go.
+def copy_store(
+    source: RecordReader, target: Archive, *, chunk: int = _CHUNK_RECORDS, on_progress: SectionProgress | None = None
+) -> TransferResult:
+    """`migrate` from what stands still by itself (`Archive.snapshot`, a backup) to an empty store, in one go.
 
     Raises:
         StoreError: the target is not empty, a database failed, or the digests differ. The target is then not usable.
         InputError: the target's database cannot hold a text of the source's.
     """
-    if (held := target.holds()) is not None:
+    if (held := target.first_nonempty_section()) is not None:
         raise StoreError(f"the target is not empty (it has {held})")
-    return Migrated(*_fill(source, target, _beginning(source, ""), chunk, watch or (lambda section, count: None)))
+    return TransferResult(
+        *_copy_and_verify(
+            source, target, _start_progress(source, ""), chunk, on_progress or (lambda section, count: None)
+        )
+    )
 
 
 @contextmanager
-def opened(where: str, *, make: bool = False) -> Iterator[Archive]:
+def open_archive(where: str, *, create: bool = False) -> Iterator[Archive]:
     """The store at a place, to be migrated.
 
     Args:
@@ -121,52 +140,54 @@ def opened(where: str, *, make: bool = False) -> Iterator[Archive]:
             (``postgresql://host/database#mem0``).
         make: whether a file that is not there is made; else it is a StoreError.
     """
-    store = _postgres(where) if where.startswith(POSTGRES_SCHEMES) else _sqlite(Path(where).expanduser(), make)
+    store = (
+        _open_postgres(where) if where.startswith(POSTGRES_SCHEMES) else _open_sqlite(Path(where).expanduser(), create)
+    )
     try:
         yield store.archive
     finally:
         store.close()
 
 
-def _postgres(url: str) -> PostgresStore:
+def _open_postgres(url: str) -> PostgresStore:
     from mem0_core.stores.postgres import PostgresStore
 
-    return PostgresStore(**postgres_at(url).config, filling=True)
+    return PostgresStore(**postgres_config(url).config, is_loading=True)
 
 
-def _sqlite(path: Path, make: bool) -> SQLiteStore:
+def _open_sqlite(path: Path, create: bool) -> SQLiteStore:
     from mem0_core.stores.sqlite import SQLiteStore
 
     file = path if path.suffix and not path.is_dir() else path / DATABASE
-    if not make and not file.is_file():
+    if not create and not file.is_file():
         raise StoreError(f"there is no store at {path}: {file} is missing")
-    return SQLiteStore(file, filling=True)
+    return SQLiteStore(file, is_loading=True)
 
 
-def digests(
-    archive: Records, *, chunk: int = _CHUNK, watch: Callable[[int], object] | None = None
+def compute_digests(
+    archive: RecordReader, *, chunk: int = _CHUNK_RECORDS, on_progress: Callable[[int], object] | None = None
 ) -> dict[str, Digest]:
     """What everything in a store comes to, by section; "vectors" are those of all sections, and in no other digest.
 
     Two stores that hold the same have the same digests, in whatever database. Metadata is compared as JSON, so that
     neither the order of its keys nor spaces in it matter.
     """
-    sums: dict[str, _Sum] = {section.name: _Sum() for section in SECTIONS} | {"vectors": _Sum()}
+    sums: dict[str, _DigestSum] = {section.name: _DigestSum() for section in SECTIONS} | {"vectors": _DigestSum()}
     seen = 0
     for section in SECTIONS:
-        for records, _ in _chunks(archive, section, (), chunk):
+        for records, _ in _iter_chunks(archive, section, (), chunk):
             for record in records:
-                plain, vector = _parts(section, record)
+                plain, vector = _split_vector(section, record)
                 sums[section.name].add(repr(plain).encode())
                 if vector is not None:
                     sums["vectors"].add(f"{section.name} {record[0]} ".encode() + vector)
             seen += len(records)
-            if watch is not None:
-                watch(seen)
+            if on_progress is not None:
+                on_progress(seen)
     return {name: Digest(found.count, f"{found.value:032x}") for name, found in sums.items()}
 
 
-def compare(one: Mapping[str, Digest], other: Mapping[str, Digest]) -> list[str]:
+def describe_differences(one: Mapping[str, Digest], other: Mapping[str, Digest]) -> list[str]:
     """In what two stores differ: ``"history (12 and 11)"``, or ``"nodes (content)"`` where only counts are equal."""
     return [
         f"{name} ({one[name].count} and {other[name].count})"
@@ -177,64 +198,68 @@ def compare(one: Mapping[str, Digest], other: Mapping[str, Digest]) -> list[str]
     ]
 
 
-def _begun(source: Archive, target: Archive) -> Progress | None:
+def _read_progress(source: Archive, target: Archive) -> LoadProgress | None:
     """How far an earlier migration from here came, None where the target is empty."""
-    identity = source.label().identity
-    if target.label().identity == identity:
+    identity = source.store_metadata().identity
+    if target.store_metadata().identity == identity:
         raise StoreError("source and target are the same store")
-    if (unfinished := source.progress()) is not None and not unfinished.done:
+    if (unfinished := source.load_progress()) is not None and not unfinished.done:
         raise StoreError("the source is itself half filled by a migration; finish that one first")
-    held, progress = target.holds(), target.progress()
+    held, progress = target.first_nonempty_section(), target.load_progress()
     if progress is not None and progress.done and held is None:
         progress = None  # it was emptied since
     if progress is None and held is not None:
         raise StoreError(f"the target is not empty (it has {held}); a migration needs a store of its own")
-    if progress is not None and progress.origin != identity:
+    if progress is not None and progress.source_identity != identity:
         raise StoreError("the target was filled from another store; empty it, or go on from there")
     return progress
 
 
-def _beginning(source: Records, seal: str) -> Progress:
-    return Progress(source.label().identity, seal, SECTIONS[0].name)
+def _start_progress(source: RecordReader, seal: str) -> LoadProgress:
+    return LoadProgress(source.store_metadata().identity, seal, SECTIONS[0].name)
 
 
-def _fill(
-    source: Records, target: Archive, progress: Progress, chunk: int, tell: Watch
+def _copy_and_verify(
+    source: RecordReader, target: Archive, progress: LoadProgress, chunk: int, report: SectionProgress
 ) -> tuple[dict[str, int], dict[str, Digest]]:
     """Copy what comes behind `progress`, compare all, and let the target serve; how much was loaded, and what is there.
 
     Raises:
         StoreError: they differ.
     """
-    label = source.label()
-    loaded = _load(source, target, progress, chunk, tell)
-    found = digests(target, chunk=chunk, watch=lambda count: tell("verify", count))
-    if differing := compare(digests(source, chunk=chunk), found):
+    label = source.store_metadata()
+    loaded = _copy_sections(source, target, progress, chunk, report)
+    found = compute_digests(target, chunk=chunk, on_progress=lambda count: report("verify", count))
+    if differing := describe_differences(compute_digests(source, chunk=chunk), found):
         raise StoreError(f"what was copied differs from the source in {', '.join(differing)}; empty the target")
-    target.finish(label, progress=dataclasses.replace(progress, section=SECTIONS[-1].name, after=(), done=True))
+    target.finish_load(label, progress=dataclasses.replace(progress, section=SECTIONS[-1].name, after=(), done=True))
     return loaded, found
 
 
-def _load(source: Records, target: Archive, begun: Progress, chunk: int, tell: Watch) -> dict[str, int]:
-    """Copy what comes behind `begun`; returns how many records, by section."""
+def _copy_sections(
+    source: RecordReader, target: Archive, progress_before: LoadProgress, chunk: int, report: SectionProgress
+) -> dict[str, int]:
+    """Copy what comes behind `progress_before`; returns how many records, by section."""
     names = [section.name for section in SECTIONS]
     loaded: dict[str, int] = {}
-    if begun.section not in names:
-        raise StoreError(f"the target was being filled by another version, which knew {begun.section!r}; empty it")
-    for section in SECTIONS[names.index(begun.section) :]:
-        after = begun.after if section.name == begun.section else ()
+    if progress_before.section not in names:
+        raise StoreError(
+            f"the target was being filled by another version, which knew {progress_before.section!r}; empty it"
+        )
+    for section in SECTIONS[names.index(progress_before.section) :]:
+        after = progress_before.after if section.name == progress_before.section else ()
         loaded[section.name] = 0
-        for records, reached in _chunks(source, section, after, chunk):
-            at = dataclasses.replace(begun, section=section.name, after=reached)
+        for records, reached in _iter_chunks(source, section, after, chunk):
+            at = dataclasses.replace(progress_before, section=section.name, after=reached)
             target.load(section, records, progress=at)
             loaded[section.name] += len(records)
-            tell(section.name, sum(loaded.values()))
+            report(section.name, sum(loaded.values()))
     return loaded
 
 
-def _chunks(
-    archive: Records, section: Section, after: Position, limit: int
-) -> Iterator[tuple[Sequence[Record], Position]]:
+def _iter_chunks(
+    archive: RecordReader, section: Section, after: SectionCursor, limit: int
+) -> Iterator[tuple[Sequence[Record], SectionCursor]]:
     while True:
         records, after = archive.records(section, after=after, limit=limit)
         if not records:
@@ -242,7 +267,7 @@ def _chunks(
         yield records, after
 
 
-class _Sum:
+class _DigestSum:
     """The digest of a multiset: it does not depend on the order, and adds up."""
 
     def __init__(self) -> None:
@@ -251,17 +276,17 @@ class _Sum:
 
     def add(self, content: bytes) -> None:
         self.count += 1
-        self.value = (self.value + int.from_bytes(hashlib.blake2b(content, digest_size=16).digest())) % _WHOLE
+        self.value = (self.value + int.from_bytes(hashlib.blake2b(content, digest_size=16).digest())) % _DIGEST_MODULUS
 
 
-def _parts(section: Section, record: Record) -> tuple[tuple[object, ...], bytes | None]:
+def _split_vector(section: Section, record: Record) -> tuple[tuple[object, ...], bytes | None]:
     """A record's values as they are compared, and its vector apart."""
     vector: bytes | None = None
     values: list[object] = []
     for column, value in zip(section.columns, record, strict=True):
         if column == "vector":
             vector = value
-        elif column in _JSON and isinstance(value, str) and value != "{}":
+        elif column in _JSON_COLUMNS and isinstance(value, str) and value != "{}":
             values.append(json.dumps(json.loads(value), sort_keys=True, ensure_ascii=False))
         else:
             values.append(value)

@@ -17,13 +17,13 @@ from itertools import combinations
 
 from mem0_core.normalization import normalize
 
-__all__ = ["SIMILAR", "restatements", "restates"]
+__all__ = ["MIN_DUPLICATE_COSINE", "find_restatements", "restates"]
 
-SIMILAR = 0.6
+MIN_DUPLICATE_COSINE = 0.6
 """The cosine from which two texts that begin with the same words are about the same: "Thanks!" is not all there is to
 "Thanks! I started the course." (0.51 at most among LoCoMo's turns; what is alike there lies above 0.8)."""
 
-_READ = 2_000  # characters: what is longer is compared with nothing
+_MAX_TEXT_CHARS = 2_000  # characters: what is longer is compared with nothing
 
 # Numbers with what joins their parts (6:30, 1.5, 555-1234), words with theirs (Tom's, well-known), pauses, signs.
 _TOKEN = re.compile(
@@ -41,19 +41,19 @@ _SHORT_FORMS = (
     (re.compile(r"'ve\b"), " have"),
     (re.compile(r"'ll\b"), " will"),
 )
-_NOTHING = "a an the is am are really very also still now currently actually"
+_EMPTY_WORD_LIST = "a an the is am are really very also still now currently actually"
 _OPENINGS = "user user's yes yeah well oh so and"
 _CONTINUATIONS = """
 about after and around at because before by called during each every for from in into named near on since together when
 where which while who with
 """
-_SAYS_NOTHING = frozenset(_NOTHING.split())
-_OPENS = frozenset(_OPENINGS.split())  # say nothing where a text begins with them
-_GOES_ON = frozenset(_CONTINUATIONS.split())  # what was said before them stands
+_EMPTY_WORDS = frozenset(_EMPTY_WORD_LIST.split())
+_OPENING_WORDS = frozenset(_OPENINGS.split())  # say nothing where a text begins with them
+_CONTINUATION_WORDS = frozenset(_CONTINUATIONS.split())  # what was said before them stands
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Statement:
     """The words of a text that say something, and the places of those before which it pauses."""
 
     words: tuple[str, ...]
@@ -65,12 +65,12 @@ def restates(newer: str, older: str) -> bool:
 
     Questions restate nothing, nor does what is very long.
     """
-    return _repeats(_read(newer), _read(older))
+    return _restates_statement(_parse_statement(newer), _parse_statement(older))
 
 
-def restatements(oldest_first: Sequence[str]) -> list[tuple[int, int, bool]]:
+def find_restatements(oldest_first: Sequence[str]) -> list[tuple[int, int, bool]]:
     """Pairs of places, of a text and of an older one that it restates, and whether they have the same words."""
-    read = [_read(text) for text in oldest_first]
+    read = [_parse_statement(text) for text in oldest_first]
     alike: dict[str, list[int]] = {}
     for place, said in enumerate(read):
         if said is not None:
@@ -79,23 +79,23 @@ def restatements(oldest_first: Sequence[str]) -> list[tuple[int, int, bool]]:
         (newer, older, restates(oldest_first[older], oldest_first[newer]))
         for places in alike.values()
         for older, newer in combinations(places, 2)
-        if _repeats(read[newer], read[older])
+        if _restates_statement(read[newer], read[older])
     ]
 
 
-def _repeats(newer: _Said | None, older: _Said | None) -> bool:
+def _restates_statement(newer: _Statement | None, older: _Statement | None) -> bool:
     if newer is None or older is None:
         return False
     end = len(older.words)
     if newer.words[:end] != older.words:
         return False
-    return end == len(newer.words) or end in newer.pauses or newer.words[end] in _GOES_ON
+    return end == len(newer.words) or end in newer.pauses or newer.words[end] in _CONTINUATION_WORDS
 
 
 @lru_cache(maxsize=4096)  # a memory that is shown once is mostly shown again
-def _read(text: str) -> _Said | None:
+def _parse_statement(text: str) -> _Statement | None:
     """What a text says; None for what is not compared."""
-    if len(text) > _READ or _ASKS.search(text):
+    if len(text) > _MAX_TEXT_CHARS or _ASKS.search(text):
         return None
     folded = normalize("NFC", text).translate(_QUOTES).casefold()
     for form, whole in _SHORT_FORMS:
@@ -105,6 +105,6 @@ def _read(text: str) -> _Said | None:
     for token in _TOKEN.finditer(folded):
         if token["pause"]:
             pauses.add(len(words))
-        elif not (token["quote"] or token[0] in _SAYS_NOTHING or (not words and token[0] in _OPENS)):
+        elif not (token["quote"] or token[0] in _EMPTY_WORDS or (not words and token[0] in _OPENING_WORDS)):
             words.append(token[0])
-    return _Said(tuple(words), frozenset(pauses)) if words else None
+    return _Statement(tuple(words), frozenset(pauses)) if words else None

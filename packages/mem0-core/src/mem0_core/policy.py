@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from threading import Lock
 
 from mem0_core.errors import InputError, LimitError
-from mem0_core.records import Message, Scope, Skipped, is_valid_text
+from mem0_core.records import Message, Scope, SkippedItem, is_valid_text
 
-__all__ = ["Limits", "Policy", "Rates", "check_sizes", "governed", "judged"]
+__all__ = ["Limits", "Policy", "RateLimiter", "apply_policy", "check_sizes", "filter_messages"]
 
 Policy = Callable[[str, Scope], str | None]
 """Asked for every message and every memory before it is kept: the text as it may be kept, or None for not at all."""
 
-REFUSED = "the policy refuses it"
+POLICY_REFUSAL = "the policy refuses it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Limits:
     adds_per_minute: int | None = None
 
 
-def judged(policy: Policy | None, text: str, scope: Scope) -> str | None:
+def apply_policy(policy: Policy | None, text: str, scope: Scope) -> str | None:
     """What the policy leaves of a text; None for nothing.
 
     Raises:
@@ -48,18 +48,18 @@ def judged(policy: Policy | None, text: str, scope: Scope) -> str | None:
     return left if left is not None and left.strip() else None
 
 
-def governed(
+def filter_messages(
     policy: Policy | None, messages: Sequence[Message], scope: Scope
-) -> tuple[tuple[Message, ...], tuple[Skipped, ...]]:
+) -> tuple[tuple[Message, ...], tuple[SkippedItem, ...]]:
     """The messages as they may be kept, and those that may not. Instructions to the model are not kept anyway."""
     if policy is None:
         return tuple(messages), ()
     kept: list[Message] = []
-    skipped: list[Skipped] = []
+    skipped: list[SkippedItem] = []
     for place, message in enumerate(messages):
-        left = judged(policy, message.content, scope) if message.content.strip() else message.content
+        left = apply_policy(policy, message.content, scope) if message.content.strip() else message.content
         if left is None:
-            skipped.append(Skipped(reason=f"messages[{place}]: {REFUSED}", item={"role": message.role}))
+            skipped.append(SkippedItem(reason=f"messages[{place}]: {POLICY_REFUSAL}", item={"role": message.role}))
         else:
             kept.append(replace(message, content=left))
     return tuple(kept), tuple(skipped)
@@ -79,23 +79,23 @@ def check_sizes(limits: Limits, messages: Sequence[Message]) -> None:
             raise LimitError(f"limits.message_chars: messages[{place}] has {size}, {limits.message_chars} allowed")
 
 
-class Rates:
+class RateLimiter:
     """Counts the adds of each partition over the last minute. Safe to share between threads."""
 
-    _KEPT = 10_000  # partitions; the longest idle are forgotten first
+    _MAX_PARTITIONS = 10_000  # partitions; the longest idle are forgotten first
 
     def __init__(self, limits: Limits) -> None:
-        self._most = limits.adds_per_minute
+        self._adds_per_minute = limits.adds_per_minute
         self._times: OrderedDict[tuple[str, str], deque[float]] = OrderedDict()
         self._lock = Lock()
 
-    def count(self, scope: Scope) -> None:
+    def record_add(self, scope: Scope) -> None:
         """Count one add.
 
         Raises:
             LimitError: it is one too many; says in how many seconds the next is welcome.
         """
-        if self._most is None:
+        if self._adds_per_minute is None:
             return
         axis, value = scope.partition
         now = time.monotonic()
@@ -104,9 +104,9 @@ class Rates:
             self._times.move_to_end((axis.value, value))
             while times and times[0] <= now - 60:
                 times.popleft()
-            if len(times) >= self._most:
+            if len(times) >= self._adds_per_minute:
                 wait = times[0] + 60 - now
                 raise LimitError(f"limits.adds_per_minute: {axis.value}={value!r} may add again in {wait:.0f} s")
             times.append(now)
-            if len(self._times) > self._KEPT:
+            if len(self._times) > self._MAX_PARTITIONS:
                 self._times.popitem(last=False)

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from mem0_core.archive import Archive
-    from mem0_core.care import Care
+    from mem0_core.care import StoreMaintenance
     from mem0_core.filters import Filter
     from mem0_core.graph.adjacency import AdjacencyIndex
     from mem0_core.records import (
-        Change,
-        Days,
+        DateRange,
         HistoryRow,
+        MemoryChange,
         MemoryItem,
         Merge,
         MergeKind,
@@ -37,45 +37,45 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "Around",
+    "ChangePosition",
     "ChatModel",
-    "Commit",
+    "CommitResult",
     "EdgeRow",
-    "Embeddable",
+    "EmbeddedItem",
     "Embedder",
-    "Graph",
     "GraphChanges",
+    "GraphDelta",
     "GraphIndex",
+    "GraphMemory",
+    "GraphNeighborhood",
     "GraphOptions",
-    "GraphRows",
-    "GraphTruth",
+    "GraphStore",
     "Job",
     "JobKind",
     "JobQueue",
     "Lease",
     "Lexicon",
+    "MemoryFeatureSet",
+    "MemoryFeatures",
     "MemoryStore",
     "MergeLedger",
     "MergePlan",
+    "MessageLog",
     "NodeRow",
     "OnConflict",
     "Ports",
-    "Position",
+    "QueuedTurn",
     "Reply",
     "Reranker",
-    "Sketch",
-    "Sketches",
     "Summary",
-    "Talk",
     "Task",
     "Tool",
     "ToolCall",
-    "Turn",
     "VectorChanges",
     "VectorIndex",
     "VectorSource",
-    "check_space",
-    "near_enough",
+    "check_embedding_space",
+    "drop_below_threshold",
 ]
 
 Task = Literal[
@@ -172,7 +172,7 @@ OnConflict = Literal["invalidate", "delete"]
 
 
 @dataclass(frozen=True, slots=True)
-class Commit:
+class CommitResult:
     """What a commit did, change by change.
 
     Attributes:
@@ -185,14 +185,14 @@ class Commit:
         lost: another worker has taken a job of the lease; nothing was written.
     """
 
-    applied: tuple[Change, ...] = ()
+    applied: tuple[MemoryChange, ...] = ()
     relations: tuple[RelationChange, ...] = ()
     conflicts: tuple[int, ...] = ()
-    lost: bool = False
+    lease_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Embeddable:
+class EmbeddedItem:
     """Something a store holds a vector of: the memory, past memory, node or relation with this row."""
 
     kind: Literal["memory", "past", "node", "relation"]
@@ -202,7 +202,7 @@ class Embeddable:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class ChangePosition:
     """How far the truth has come in one scope; equal positions mean nothing changed.
 
     Attributes:
@@ -228,13 +228,13 @@ class VectorChanges:
     rows: NDArray[np.int64]
     vectors: NDArray[np.float32]
     removed: NDArray[np.int64]
-    upto: int | None = None
+    next_after: int | None = None
 
 
 class VectorSource(Protocol):
     """The side of the truth that vector projections read. Row numbers are the store's own and never reused."""
 
-    def position(self, scope: Scope) -> Position: ...
+    def position(self, scope: Scope) -> ChangePosition: ...
     def vector_changes(self, scope: Scope, *, after: int = 0, limit: int | None = None) -> VectorChanges:
         """Changes in `scope` with a sequence number above `after`, oldest first; at most `limit` rows at once."""
         ...
@@ -257,27 +257,29 @@ class VectorIndex(Protocol):
         queries: NDArray[np.float32],
         k: int,
         *,
-        only: NDArray[np.int64] | None = None,
+        allowed_rows: NDArray[np.int64] | None = None,
         threshold: float | None = None,
     ) -> list[list[tuple[int, float]]]:
-        """For each query (n, dims) up to k (row, cosine), best first; among `only`, and of `threshold` or more."""
+        """For each query (n, dims) up to k (row, cosine), best first; among `allowed_rows`, and of `threshold` or more."""
         ...
 
-    def forget(self, scope: Scope | None) -> None:
+    def purge_deleted(self, scope: Scope | None) -> None:
         """Keep nothing on disk of what was deleted in a scope (None: anywhere); it may be built again."""
         ...
 
     def close(self) -> None: ...
 
 
-def near_enough(found: list[list[tuple[int, float]]], threshold: float | None) -> list[list[tuple[int, float]]]:
+def drop_below_threshold(
+    found: list[list[tuple[int, float]]], threshold: float | None
+) -> list[list[tuple[int, float]]]:
     """Of what `VectorIndex.nearest` finds, what has a cosine of `threshold` or more."""
     if threshold is None:
         return found
     return [[pair for pair in of_query if pair[1] >= threshold] for of_query in found]
 
 
-class Sketch(NamedTuple):
+class MemoryFeatures(NamedTuple):
     """What ranking needs to know of a memory.
 
     Attributes:
@@ -294,18 +296,18 @@ class Sketch(NamedTuple):
 
     row: int
     session: int | None
-    length: int
-    asks: bool
+    word_count: int
+    is_question: bool
     terms: str
     names: str
     actor_id: str | None
     role: str | None
-    at: str
-    before: int | None = None
-    after: int | None = None
+    timestamp: str
+    previous_row: int | None = None
+    next_row: int | None = None
 
 
-class Sketches(NamedTuple):
+class MemoryFeatureSet(NamedTuple):
     """Memories as ranking sees them.
 
     Attributes:
@@ -315,8 +317,8 @@ class Sketches(NamedTuple):
             the vectors for it, as an index has them at hand.
     """
 
-    found: list[Sketch]
-    beside: dict[int, str]
+    memories: list[MemoryFeatures]
+    neighbor_terms: dict[int, str]
     cosines: Mapping[int, float]
 
 
@@ -324,7 +326,7 @@ class Lexicon(Protocol):
     """The words of memories: what finds them by a term, and what ranking needs of them. See `mem0_core.words`."""
 
     def postings(
-        self, scope: Scope, words: Sequence[str], *, kind: Literal["term", "name", "speaker"], most: int
+        self, scope: Scope, words: Sequence[str], *, kind: Literal["term", "name", "speaker"], limit: int
     ) -> dict[str, NDArray[np.int64]]:
         """For each of `words` that the scope has, the rows of its memories that have it, at most `most`.
 
@@ -333,7 +335,9 @@ class Lexicon(Protocol):
         """
         ...
 
-    def sketches(self, scope: Scope, rows: Sequence[int], *, today: str, vector: NDArray[np.float32]) -> Sketches:
+    def memory_features(
+        self, scope: Scope, rows: Sequence[int], *, today: str, vector: NDArray[np.float32]
+    ) -> MemoryFeatureSet:
         """The living memories among `rows` that lie in `scope` and have not expired before `today`.
 
         Args:
@@ -355,8 +359,8 @@ class GraphChanges:
     relations: tuple[tuple[Relation, NDArray[np.float32]], ...]
     removed_nodes: tuple[int, ...]
     removed_relations: tuple[int, ...]
-    upto: int
-    more: bool = False
+    last_seq: int
+    has_more: bool = False
 
 
 NodeRow = tuple[int, str | None, bytes, str, str]
@@ -368,7 +372,7 @@ valid_to, and the first and last of the days its memories tell of (`records.Rela
 
 
 @dataclass(frozen=True, slots=True)
-class GraphRows:
+class GraphDelta:
     """The graph of one scope without vectors and evidence, as it is at `position`, or what changed of it since another.
 
     Attributes:
@@ -376,19 +380,19 @@ class GraphRows:
         removed: rows of edges that are gone.
     """
 
-    position: Position
+    position: ChangePosition
     nodes: list[NodeRow]
     edges: list[EdgeRow]
-    removed: list[int]
+    removed_edges: list[int]
 
 
-class GraphTruth(Protocol):
+class GraphStore(Protocol):
     """The graph as the truth holds it: all that is shown of it comes from here, whatever found it.
 
     `as_of` (ISO 8601 in UTC) means what held then; without it, what holds now.
     """
 
-    def identity(self) -> str:
+    def store_id(self) -> str:
         """A name no other store has, so that several can share one database of a projection."""
         ...
 
@@ -400,48 +404,50 @@ class GraphTruth(Protocol):
         ...
 
     def relations(
-        self, scope: Scope, *, as_of: str | None = None, ended: bool = False, limit: int | None = None
+        self, scope: Scope, *, as_of: str | None = None, include_ended: bool = False, limit: int | None = None
     ) -> list[Relation]:
-        """Relations of a scope, oldest first; with `ended` those that no longer hold too."""
+        """Relations of a scope, oldest first; with `include_ended` those that no longer hold too."""
         ...
 
-    def relations_by_rows(self, rows: Sequence[int], *, scope: Scope, evidence: bool = True) -> dict[int, Relation]:
-        """Those of `rows` that lie in `scope`, ended ones too; without `evidence`, `memories` is left empty."""
+    def relations_by_rows(
+        self, rows: Sequence[int], *, scope: Scope, with_evidence: bool = True
+    ) -> dict[int, Relation]:
+        """Those of `rows` that lie in `scope`, ended ones too; without `with_evidence`, `memories` is left empty."""
         ...
 
     def nodes_by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, Node]: ...
 
-    def nodes_named(self, scope: Scope, names: Sequence[str]) -> dict[bytes, tuple[Node, NDArray[np.float32]]]:
+    def nodes_by_names(self, scope: Scope, names: Sequence[str]) -> dict[bytes, tuple[Node, NDArray[np.float32]]]:
         """The nodes of exactly this scope that have one of `names`, with their vectors, by `records.entity_key`."""
         ...
 
-    def touching(
+    def incident_relation_rows(
         self, nodes: Sequence[int], *, scope: Scope, limit: int, as_of: str | None = None
     ) -> dict[int, list[int]]:
         """For each node the rows of relations from or to it, the newest first, at most `limit`."""
         ...
 
-    def holding(self, rows: Sequence[int], *, as_of: str | None = None) -> set[int]:
+    def valid_relation_rows(self, rows: Sequence[int], *, as_of: str | None = None) -> set[int]:
         """Those of the relations that hold."""
         ...
 
-    def support(self, rows: Sequence[int]) -> dict[int, list[int]]:
+    def supporting_memory_rows(self, rows: Sequence[int]) -> dict[int, list[int]]:
         """For each of the relations the rows of the living memories that say it."""
         ...
 
-    def told(self, memories: Sequence[int]) -> dict[int, list[Days]]:
+    def event_dates(self, memories: Sequence[int]) -> dict[int, list[DateRange]]:
         """For rows of memories the days that the relations they say are told of, whichever memory tells them."""
         ...
 
-    def ended_vectors(self, scope: Scope, *, as_of: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def ended_relation_vectors(self, scope: Scope, *, as_of: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Rows and embeddings, (n, dims), of the relations that held then and hold no longer."""
         ...
 
-    def position(self) -> Position:
+    def position(self) -> ChangePosition:
         """How far the graph of everybody has come."""
         ...
 
-    def rows_since(self, scope: Scope, *, after: int = 0) -> GraphRows:
+    def delta_since(self, scope: Scope, *, after: int = 0) -> GraphDelta:
         """All nodes and relations of a scope that came or changed after sequence number `after`, read at one moment.
 
         It is what walks in memory follow: it carries no vectors, so that a hundred thousand rows are read in a moment.
@@ -454,7 +460,7 @@ class GraphTruth(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class GraphNeighborhood:
     """What a graph holds around one entity: (row, cosine), best first; a relation has the cosine of its node."""
 
     nodes: list[tuple[int, float]]
@@ -473,7 +479,7 @@ class GraphIndex(Protocol):
     @property
     def name(self) -> str: ...
 
-    def around(
+    def neighborhoods(
         self,
         scope: Scope,
         vectors: NDArray[np.float32],
@@ -481,14 +487,14 @@ class GraphIndex(Protocol):
         threshold: float,
         limit: int,
         as_of: str | None = None,
-    ) -> list[Around]:
+    ) -> list[GraphNeighborhood]:
         """For each vector (n, dims): nodes with a cosine of at least `threshold`, and the relations one hop from them.
 
         At most `limit` nodes, and for each of them its `limit` newest relations.
         """
         ...
 
-    def triplets(
+    def nearest_relations(
         self,
         scope: Scope,
         vectors: NDArray[np.float32],
@@ -500,7 +506,7 @@ class GraphIndex(Protocol):
         """For each vector up to k (row, cosine) of relations whose sentence is at least that near, best first."""
         ...
 
-    def follow(self) -> None:
+    def catch_up(self) -> None:
         """Come to where the truth is."""
         ...
 
@@ -508,7 +514,7 @@ class GraphIndex(Protocol):
         """All relations of a scope, ended ones too, as the projection holds them; to compare it with the truth."""
         ...
 
-    def forget(self, scope: Scope | None) -> None:
+    def purge_deleted(self, scope: Scope | None) -> None:
         """Keep nothing of what was deleted in a scope (None: anywhere)."""
         ...
 
@@ -534,17 +540,17 @@ class Job:
     scope: Scope
     messages: tuple[Message, ...]
     options: Mapping[str, Any]
-    at: str
+    timestamp: str
     state: Literal["waiting", "leased", "parked"] = "waiting"
     attempts: int = 0
     error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class QueuedTurn:
     """What a job to remember something is put off with; see `Job`."""
 
-    at: str
+    timestamp: str
     messages: tuple[Message, ...]
     options: Mapping[str, Any]
 
@@ -563,7 +569,7 @@ class JobQueue(Protocol):
     Jobs of one partition (the first id of a scope) are done in their order, those of several at once.
     """
 
-    def put(
+    def enqueue(
         self,
         scope: Scope,
         kind: JobKind,
@@ -571,7 +577,7 @@ class JobQueue(Protocol):
         at: str,
         messages: Sequence[Message] = (),
         options: Mapping[str, Any] | None = None,
-        most: int | None = None,
+        max_jobs: int | None = None,
     ) -> int:
         """Keep the messages and the job, in one transaction; returns its number.
 
@@ -580,37 +586,39 @@ class JobQueue(Protocol):
         """
         ...
 
-    def put_turns(self, scope: Scope, turns: Sequence[Turn], *, mark: tuple[str, int] | None = None) -> list[int]:
+    def enqueue_turns(
+        self, scope: Scope, turns: Sequence[QueuedTurn], *, import_checkpoint: tuple[str, int] | None = None
+    ) -> list[int]:
         """Keep each turn, and a job to remember it, with the mark of an import, all in one transaction."""
         ...
 
-    def lease(self, worker: str, *, seconds: float, most: int = 1) -> list[Job]:
+    def lease(self, worker: str, *, seconds: float, limit: int = 1) -> list[Job]:
         """Take the oldest job that may be done now, with up to `most` that follow it and can be done with it."""
         ...
 
-    def keep(self, lease: Lease, *, seconds: float) -> bool:
+    def renew_lease(self, lease: Lease, *, seconds: float) -> bool:
         """Hold a lease for longer; False if another worker has it."""
         ...
 
-    def release(self, lease: Lease, *, error: str, retry_in: float | None) -> None:
+    def release_failed(self, lease: Lease, *, error: str, retry_in: float | None) -> None:
         """Give jobs back that failed: to be tried again in so many seconds, or to be parked."""
         ...
 
-    def forsake(self, worker: str) -> None:
+    def release_leases(self, worker: str) -> None:
         """Free what a worker that is gone has leased."""
         ...
 
-    def done(self, lease: Lease) -> bool:
+    def mark_done(self, lease: Lease) -> bool:
         """Remove jobs that left nothing to commit."""
         ...
 
-    def listed(self, scope: Scope | None = None) -> list[Job]: ...
+    def list_jobs(self, scope: Scope | None = None) -> list[Job]: ...
 
-    def unlearnt(self, scope: Scope, *, limit: int) -> list[tuple[Job, Message]]:
+    def unprocessed_messages(self, scope: Scope, *, limit: int) -> list[tuple[Job, Message]]:
         """The last messages that wait to be remembered, oldest first, each with its job, which has none itself."""
         ...
 
-    def ready(self) -> bool:
+    def has_ready_job(self) -> bool:
         """Whether there is a job that may be leased now."""
         ...
 
@@ -618,7 +626,7 @@ class JobQueue(Protocol):
         """Let a parked job be tried again; False if there is none."""
         ...
 
-    def next_at(self) -> float | None:
+    def next_attempt_at(self) -> float | None:
         """Unix time at which a job may be leased that cannot be now; None where there is none."""
         ...
 
@@ -628,30 +636,30 @@ class Summary:
     """What a conversation has been about, up to the message with row `upto`, which is of the time `valid_from`."""
 
     text: str
-    upto: int
+    last_message_row: int
     valid_from: str
 
 
-class Talk(Protocol):
+class MessageLog(Protocol):
     """Conversations: the messages of a scope, oldest first, and the rolling summaries of them."""
 
     def messages(self, scope: Scope, *, limit: int | None = None) -> list[Message]:
         """The last `limit` messages of a scope, its narrower ones included."""
         ...
 
-    def before(self, scope: Scope, row: int | None, *, limit: int) -> list[Message]:
+    def messages_before(self, scope: Scope, row: int | None, *, limit: int) -> list[Message]:
         """The last `limit` messages of exactly this scope before a row (None: of all)."""
         ...
 
-    def since(self, scope: Scope, row: int, *, limit: int) -> list[Message]:
+    def messages_since(self, scope: Scope, row: int, *, limit: int) -> list[Message]:
         """The first `limit` messages of exactly this scope after a row."""
         ...
 
-    def count_since(self, scope: Scope, row: int, *, most: int) -> int:
+    def count_messages_since(self, scope: Scope, row: int, *, limit: int) -> int:
         """How many messages of exactly this scope there are after a row, counted up to `most`."""
         ...
 
-    def summary(self, scope: Scope, *, as_of: str | None = None) -> Summary | None:
+    def latest_summary(self, scope: Scope, *, as_of: str | None = None) -> Summary | None:
         """The last summary of exactly this scope, or the last of that time."""
         ...
 
@@ -667,8 +675,8 @@ class MergePlan:
     """
 
     merge: Merge
-    node: int | None = None
-    nodes: tuple[int, ...] = ()
+    kept_node: int | None = None
+    merged_nodes: tuple[int, ...] = ()
     vectors: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -680,7 +688,7 @@ class MergeLedger(Protocol):
     stands, what a commit adds under a name that went is added under the one that stayed.
     """
 
-    def apply(self, plan: MergePlan, *, at: str, space: tuple[str, int]) -> Merge | None:
+    def apply(self, plan: MergePlan, *, at: str, embedding_space: tuple[str, int]) -> Merge | None:
         """Merge; None where the graph is no longer as planned, and nothing was done.
 
         Raises:
@@ -688,11 +696,13 @@ class MergeLedger(Protocol):
         """
         ...
 
-    def texts(self, merge_id: str) -> list[str]:
+    def texts_to_embed(self, merge_id: str) -> list[str]:
         """The names and sentences that come back with `revert`, which needs their vectors."""
         ...
 
-    def revert(self, merge_id: str, vectors: Mapping[str, Any], *, at: str, space: tuple[str, int]) -> Merge | None:
+    def revert(
+        self, merge_id: str, vectors: Mapping[str, Any], *, at: str, embedding_space: tuple[str, int]
+    ) -> Merge | None:
         """Take a merge back; None where it needs other vectors meanwhile, and nothing was done.
 
         What was erased, ended or withdrawn since stays so; what was added under its names since stays where it is.
@@ -703,11 +713,11 @@ class MergeLedger(Protocol):
         """
         ...
 
-    def listed(self, scope: Scope) -> list[Merge]:
+    def list_merges(self, scope: Scope) -> list[Merge]:
         """The merges of a scope, oldest first, those taken back too."""
         ...
 
-    def called(self, scope: Scope, kind: MergeKind, *, exact: bool = False) -> dict[bytes, str]:
+    def aliases(self, scope: Scope, kind: MergeKind, *, exact: bool = False) -> dict[bytes, str]:
         """`records.entity_key` of each name of a scope (or of `exact`ly this one) that went -> the name that stayed."""
         ...
 
@@ -720,11 +730,11 @@ class MemoryStore(VectorSource, Protocol):
     """
 
     @property
-    def graph(self) -> GraphTruth: ...
+    def graph(self) -> GraphStore: ...
     @property
     def merges(self) -> MergeLedger: ...
     @property
-    def talk(self) -> Talk: ...
+    def message_log(self) -> MessageLog: ...
     @property
     def jobs(self) -> JobQueue: ...
     @property
@@ -732,24 +742,24 @@ class MemoryStore(VectorSource, Protocol):
     @property
     def archive(self) -> Archive: ...
     @property
-    def care(self) -> Care: ...
+    def maintenance(self) -> StoreMaintenance: ...
 
     def commit(
         self,
-        changes: Sequence[Change],
+        changes: Sequence[MemoryChange],
         *,
         scope: Scope,
         messages: Sequence[Message] = (),
         at: str,
-        space: tuple[str, int] | None = None,
-        refuse_twins: bool = False,
+        embedding_space: tuple[str, int] | None = None,
+        reject_duplicates: bool = False,
         relations: Sequence[RelationChange] = (),
         on_conflict: OnConflict = "invalidate",
         lease: Lease | None = None,
-        mark: tuple[str, int] | None = None,
-        apart: bool = False,
-        rederived: bool = False,
-    ) -> Commit:
+        import_checkpoint: tuple[str, int] | None = None,
+        distinct_sessions: bool = False,
+        replace_relations: bool = False,
+    ) -> CommitResult:
         """Write a plan and the messages it came from in one transaction.
 
         What a memory said before an UPDATE or DELETE stays on record, for searches as of a day gone by; relations that
@@ -774,15 +784,15 @@ class MemoryStore(VectorSource, Protocol):
         """
         ...
 
-    def marked(self, scope: Scope, key: str) -> int:
+    def import_checkpoint(self, scope: Scope, key: str) -> int:
         """How many messages of an import into exactly this scope are done; marks are erased with their scope."""
         ...
 
-    def space(self) -> tuple[str, int] | None:
+    def embedding_space(self) -> tuple[str, int] | None:
         """(name, dims) of the embedder whose vectors the store holds, None while it holds none."""
         ...
 
-    def by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, MemoryItem]:
+    def memories_by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, MemoryItem]:
         """The living memories among `rows` that lie in `scope`."""
         ...
 
@@ -790,7 +800,7 @@ class MemoryStore(VectorSource, Protocol):
         """Row numbers of the memories of a scope that pass the filter, and said then already what they say now."""
         ...
 
-    def past(
+    def past_memories(
         self, scope: Scope, *, as_of: str, filter: Filter | None = None
     ) -> tuple[list[MemoryItem], NDArray[np.float32]]:
         """What memories of a scope said then and no longer say, with its vectors, (n, dims)."""
@@ -802,11 +812,13 @@ class MemoryStore(VectorSource, Protocol):
         """The row of a memory, None if there is none with that id."""
         ...
 
-    def known(self, scope: Scope, keys: Sequence[bytes]) -> dict[bytes, MemoryItem]:
+    def find_by_fact_keys(self, scope: Scope, keys: Sequence[bytes]) -> dict[bytes, MemoryItem]:
         """The memories of exactly this scope (no id more, no id less) that have one of `records.same_fact_key`."""
         ...
 
-    def find(self, scope: Scope | None, *, filter: Filter | None = None, limit: int | None = None) -> list[MemoryItem]:
+    def list_memories(
+        self, scope: Scope | None, *, filter: Filter | None = None, limit: int | None = None
+    ) -> list[MemoryItem]:
         """Memories of a scope (None: of everybody, for upkeep only), by `created_at`, oldest first."""
         ...
 
@@ -816,11 +828,11 @@ class MemoryStore(VectorSource, Protocol):
         """Pin a memory, or let it go; False if there is none."""
         ...
 
-    def pinned(self, scope: Scope) -> list[MemoryItem]:
+    def pinned_memories(self, scope: Scope) -> list[MemoryItem]:
         """The pinned memories of a scope, oldest first."""
         ...
 
-    def summarise(self, scope: Scope, summary: Summary, lease: Lease) -> bool:
+    def save_summary(self, scope: Scope, summary: Summary, lease: Lease) -> bool:
         """Keep a summary and be done with the jobs of a lease; False, and nothing kept, if another worker has one."""
         ...
 
@@ -837,11 +849,11 @@ class MemoryStore(VectorSource, Protocol):
         """`erase` for everything in a scope, its messages included; purging reaches what was deleted before."""
         ...
 
-    def embeddables(self) -> list[Embeddable]:
+    def embedded_items(self) -> list[EmbeddedItem]:
         """Everything the store holds a vector of."""
         ...
 
-    def reembed(self, vectors: Sequence[tuple[Embeddable, Any]], *, space: tuple[str, int]) -> None:
+    def replace_vectors(self, vectors: Sequence[tuple[EmbeddedItem, Any]], *, embedding_space: tuple[str, int]) -> None:
         """Replace all vectors, and fix the new space, in one transaction.
 
         Raises:
@@ -856,7 +868,7 @@ class MemoryStore(VectorSource, Protocol):
     def close(self) -> None: ...
 
 
-def check_space(held: tuple[str, int] | None, offered: tuple[str, int]) -> None:
+def check_embedding_space(held: tuple[str, int] | None, offered: tuple[str, int]) -> None:
     """Refuse an embedder whose vectors cannot be compared with those a store holds.
 
     Raises:
@@ -898,7 +910,7 @@ class GraphOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Graph:
+class GraphMemory:
     """Graph memory as one memory is wired with it.
 
     Attributes:
@@ -908,7 +920,7 @@ class Graph:
     """
 
     index: GraphIndex
-    embedded: GraphIndex
+    embedded_index: GraphIndex
     chat: ChatModel | None = None
     options: GraphOptions = GraphOptions()
 
@@ -917,7 +929,7 @@ class Graph:
 class Ports:
     """The models and stores one memory is wired with; every pipeline takes it first.
 
-    `adjacency` keeps the graph in memory between walks; without it each walk reads the graph of its scope anew. `walk`
+    `adjacency` keeps the graph in memory between walks; without it each walk reads the graph of its scope anew. `traversal_weights`
     are weights of walks that differ from those of `graph.traverse.Weights`.
     """
 
@@ -926,9 +938,9 @@ class Ports:
     embedder: Embedder
     chat: ChatModel | None = None
     reranker: Reranker | None = None
-    graph: Graph | None = None
+    graph: GraphMemory | None = None
     adjacency: AdjacencyIndex | None = None
-    walk: Mapping[str, float] = field(default_factory=dict)
+    traversal_weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def on_conflict(self) -> OnConflict:

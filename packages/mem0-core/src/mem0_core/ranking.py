@@ -1,6 +1,6 @@
 """Pure scores: what puts the found in order.
 
-BM25 (Robertson and Zaragoza, 2009) is used twice. `bm25` orders a handful of texts by themselves. `lexical` is for
+BM25 (Robertson and Zaragoza, 2009) is used twice. `bm25` orders a handful of texts by themselves. `compute_bm25` is for
 memories: with constants in place of what a corpus has on average, so that the score of a memory depends on the query,
 on it and on how many memories share its words, and stays where it is when something else is remembered.
 """
@@ -16,48 +16,48 @@ from itertools import chain, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
 from mem0_core.recipes import Recipe, shortness
-from mem0_core.timewords import TimeSpan, fit, fit_days
-from mem0_core.words import plain
+from mem0_core.timewords import TimeSpan, score_day, score_days
+from mem0_core.words import split_words
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mem0_core.ports import Sketch
-    from mem0_core.records import Days, MemoryItem
+    from mem0_core.ports import MemoryFeatures
+    from mem0_core.records import DateRange, MemoryItem
 
 __all__ = [
-    "COMMON",
-    "CROWD",
-    "NAMES",
-    "Asked",
-    "Bearing",
+    "COMMON_TERM_COUNT",
+    "MAX_NAME_MEMORIES",
+    "MAX_WALK_NAMES",
     "Candidate",
-    "Matches",
-    "Ranked",
-    "Ranking",
-    "best_by_words",
+    "GraphSignals",
+    "ParsedQuery",
+    "RankedMemory",
+    "Ranker",
+    "TextMatches",
     "bm25",
-    "informative",
+    "compute_word_weights",
+    "rank_rows_by_words",
 ]
 
 _TOKEN = re.compile(r"[^\W_]+")  # works_at is two words
 MAX_QUERY_WORDS = 512  # of a query by BM25, which compares each with every text
-_LONG_ENOUGH = 4
+_MIN_STEM_CHARS = 4
 
-COMMON = 1024
+COMMON_TERM_COUNT = 1024
 """A word that so many memories share says nothing, and weighs nothing. A word weighs as if there were so many."""
 
-_K1, _B, _TYPICAL, _HALF = 1.2, 0.5, 50.0, 25.0  # of BM25; the last is the score that counts as 0.5
-_SAID_OFTEN = 3.0  # a relation said so often counts as half certain
-_MONTH = 30.44
+_K1, _B, _TYPICAL_TERMS, _HALF_SCORE_BM25 = 1.2, 0.5, 50.0, 25.0  # of BM25; the last is the score that counts as 0.5
+_HALF_CERTAIN_COUNT = 3.0  # a relation said so often counts as half certain
+_MONTH_DAYS = 30.44
 
-LEADERS = 10  # memories of which the neighbours are looked at too
-SEEDS = 10  # memories from which PageRank starts
-NAMES = 40  # names through which it walks
-CROWD = 50  # a name that more memories have leads nowhere
-_WALKS, _STAY, _HALF_RANK = 2, 0.5, 0.03
-_LATER = frozenset({"pagerank", "session"})  # signals that need the others
+MAX_CONTEXT_LEADERS = 10  # memories of which the neighbours are looked at too
+MAX_PAGERANK_SEEDS = 10  # memories from which PageRank starts
+MAX_WALK_NAMES = 40  # names through which it walks
+MAX_NAME_MEMORIES = 50  # a name that more memories have leads nowhere
+_WALK_STEPS, _DAMPING, _HALF_RANK = 2, 0.5, 0.03
+_DEFERRED_SIGNALS = frozenset({"pagerank", "session"})  # signals that need the others
 
 
 def bm25(query: str, texts: Sequence[str]) -> list[float]:
@@ -70,17 +70,17 @@ def bm25(query: str, texts: Sequence[str]) -> list[float]:
         return []
     from rank_bm25 import BM25Plus
 
-    words = [_words(text) for text in texts]
+    words = [_split_words(text) for text in texts]
     if not any(words):
         return [0.0] * len(texts)
-    scores: list[float] = BM25Plus(words).get_scores(_words(query)[:MAX_QUERY_WORDS]).tolist()
+    scores: list[float] = BM25Plus(words).get_scores(_split_words(query)[:MAX_QUERY_WORDS]).tolist()
     return scores
 
 
-def _words(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     """The words of a text, in lower case and without a final s: who works somewhere is asked for by "work"."""
     return [
-        word.removesuffix("s") if len(word) >= _LONG_ENOUGH and not word.endswith("ss") else word
+        word.removesuffix("s") if len(word) >= _MIN_STEM_CHARS and not word.endswith("ss") else word
         for word in _TOKEN.findall(text.casefold())
     ]
 
@@ -88,13 +88,17 @@ def _words(text: str) -> list[str]:
 # --- words -------------------------------------------------------------------------------------------------------
 
 
-def informative(postings: Mapping[str, NDArray[np.int64]]) -> dict[str, float]:
+def compute_word_weights(postings: Mapping[str, NDArray[np.int64]]) -> dict[str, float]:
     """What each word of a query weighs, by how many memories have it: its inverse document frequency."""
     counts = ((word, len(rows)) for word, rows in postings.items())
-    return {word: math.log1p((COMMON - count + 0.5) / (count + 0.5)) for word, count in counts if 0 < count < COMMON}
+    return {
+        word: math.log1p((COMMON_TERM_COUNT - count + 0.5) / (count + 0.5))
+        for word, count in counts
+        if 0 < count < COMMON_TERM_COUNT
+    }
 
 
-def best_by_words(
+def rank_rows_by_words(
     postings: Mapping[str, NDArray[np.int64]], weights: Mapping[str, float], limit: int, only: NDArray[np.int64] | None
 ) -> list[int]:
     """The rows that share the most informative words with a query, best first, the newer of equals first."""
@@ -113,13 +117,13 @@ def best_by_words(
     return best
 
 
-class Matches:
+class TextMatches:
     """How texts match a query, a place in each array for a text: what scoring does over and over, NumPy does at once.
 
     Place 0 is that of no text, which has no words and no cosine.
 
     Args:
-        weights: what each word of the query weighs, see `informative`.
+        weights: what each word of the query weighs, see `compute_word_weights`.
 
     Attributes:
         dense: the cosine of each text to the query, in [0, 1], (n,).
@@ -149,18 +153,18 @@ class Matches:
         self.dense = np.concatenate([self.dense, np.clip(np.array(cosines, dtype=np.float64), 0.0, 1.0)])
         return first
 
-    def lexical(self, *places: NDArray[np.int64]) -> NDArray[np.float64]:
+    def compute_bm25(self, *places: NDArray[np.int64]) -> NDArray[np.float64]:
         """BM25 of each text, as a number in [0, 1); of several places, of the texts in them together."""
         import numpy as np
 
         counts, lengths = self._counts[places[0]], self._lengths[places[0]]
-        typical = np.full(len(counts), _TYPICAL)
+        typical = np.full(len(counts), _TYPICAL_TERMS)
         for more in places[1:]:
             counts, lengths = counts + self._counts[more], lengths + self._lengths[more]
-            typical[more > 0] = len(places) * _TYPICAL
+            typical[more > 0] = len(places) * _TYPICAL_TERMS
         norm = _K1 * (1 - _B + _B * lengths / typical)
         total = (counts * (_K1 + 1) / (counts + norm[:, None])) @ self._weights
-        scores: NDArray[np.float64] = total / (total + _HALF)
+        scores: NDArray[np.float64] = total / (total + _HALF_SCORE_BM25)
         return scores
 
 
@@ -168,11 +172,11 @@ class Matches:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ParsedQuery:
     """What a query says besides its vector.
 
     Attributes:
-        weights: what each of its words weighs, see `informative`.
+        weights: what each of its words weighs, see `compute_word_weights`.
         speakers: its words that belong to the names of those who say things in its scope.
         names: other names in it.
         dates: the spans of its time words.
@@ -190,21 +194,21 @@ class Candidate(NamedTuple):
     """A memory that a source brought.
 
     Attributes:
-        place: its place in the `Matches`.
+        place: its place in the `TextMatches`.
         before, after: those of what was said just before and after it; 0 for nothing.
         item: the memory itself, where it is not in the store as it is ranked.
         pending: it is a message that waits to be remembered.
     """
 
-    sketch: Sketch
-    place: int
+    features: MemoryFeatures
+    position: int
     before: int = 0
     after: int = 0
     item: MemoryItem | None = None
-    pending: bool = False
+    is_unprocessed: bool = False
 
 
-class Bearing(NamedTuple):
+class GraphSignals(NamedTuple):
     """What relations say of memories, by their rows.
 
     Attributes:
@@ -215,10 +219,10 @@ class Bearing(NamedTuple):
 
     support: Mapping[int, tuple[float, int]]
     paths: Mapping[int, float]
-    told: Mapping[int, Sequence[Days]]
+    told: Mapping[int, Sequence[DateRange]]
 
 
-class Ranked(NamedTuple):
+class RankedMemory(NamedTuple):
     """What a candidate scores, in [0, 1], with the signals that count for it, and their weights.
 
     Attributes:
@@ -227,7 +231,7 @@ class Ranked(NamedTuple):
 
     row: int | None
     item: MemoryItem | None
-    pending: bool
+    is_unprocessed: bool
     score: float
     signals: Mapping[str, float]
     weights: Mapping[str, float]
@@ -236,7 +240,7 @@ class Ranked(NamedTuple):
 class _Batch(NamedTuple):
     """Candidates by columns."""
 
-    sketches: list[Sketch]
+    sketches: list[MemoryFeatures]
     rows: list[int]
     own: NDArray[np.int64]
     before: NDArray[np.int64]
@@ -246,24 +250,26 @@ class _Batch(NamedTuple):
     def of(cls, candidates: Sequence[Candidate]) -> _Batch:
         import numpy as np
 
-        sketches = [candidate.sketch for candidate in candidates]
+        sketches = [candidate.features for candidate in candidates]
         places = np.array([candidate[1:4] for candidate in candidates], dtype=np.int64).reshape(-1, 3)
         return cls(sketches, [sketch.row for sketch in sketches], *places.T)
 
 
-class Ranking:
+class Ranker:
     """Scores candidates, in the order: `add` what the sources brought -> `seeds` of the walk -> `add` -> `best`.
 
     What kind of text it is, and who is named, is told by the first that are added.
     """
 
-    def __init__(self, recipe: Recipe, asked: Asked, matches: Matches, bearing: Bearing) -> None:
+    def __init__(
+        self, recipe: Recipe, parsed_query: ParsedQuery, matches: TextMatches, graph_signals: GraphSignals
+    ) -> None:
         import numpy as np
 
         self._recipe = recipe
-        self._asked = asked
+        self._parsed_query = parsed_query
         self._matches = matches
-        self._bearing = bearing
+        self._graph_signals = graph_signals
         self._candidates: list[Candidate] = []
         self._rows = np.zeros(0, dtype=np.int64)  # of the candidates, 0 for what is not in the store
         self._signals: dict[str, list[NDArray[np.float64]]] = {}  # of the candidates, as they were added
@@ -277,13 +283,13 @@ class Ranking:
         if self._weights and not candidates:
             return
         if not self._weights:
-            lengths = sorted(candidate.sketch.length for candidate in candidates)
+            lengths = sorted(candidate.features.word_count for candidate in candidates)
             self._weights = self._recipe.weights(shortness(lengths[len(lengths) // 2] if lengths else 0))
-            self._named = _the_one(self._asked.speakers, candidates)
-        batch, silent = _Batch.of(candidates), self._silent()
+            self._named = _find_single_speaker(self._parsed_query.speakers, candidates)
+        batch, silent = _Batch.of(candidates), self._find_zero_signals()
         sums = np.zeros(len(candidates))
         for name, weight in self._weights.items():
-            if name not in _LATER:
+            if name not in _DEFERRED_SIGNALS:
                 found = np.zeros(len(candidates)) if name in silent else getattr(self, f"_{name}")(batch)
                 values = np.asarray(found, dtype=np.float64)
                 self._signals.setdefault(name, []).append(values)
@@ -292,35 +298,39 @@ class Ranking:
         self._candidates += candidates
         self._rows = np.concatenate([self._rows, np.array(batch.rows, dtype=np.int64)])
 
-    def beside(self) -> list[int]:
+    def get_context_rows(self) -> list[int]:
         """Rows of what was said just before and after the best so far, where that counts: answers follow questions."""
         if self._weights.keys().isdisjoint({"context_dense", "context_bm25"}):
             return []
-        best = [self._candidates[place].sketch for place in self._first(LEADERS)]
-        return [row for sketch in best for row in (sketch.before, sketch.after) if row is not None]
+        best = [self._candidates[place].features for place in self._get_top_indexes(MAX_CONTEXT_LEADERS)]
+        return [row for sketch in best for row in (sketch.previous_row, sketch.next_row) if row is not None]
 
     def seeds(self) -> list[Candidate]:
         """The best so far, from which PageRank walks; none where it counts for nothing."""
-        return [self._candidates[place] for place in self._first(SEEDS)] if "pagerank" in self._weights else []
+        return (
+            [self._candidates[place] for place in self._get_top_indexes(MAX_PAGERANK_SEEDS)]
+            if "pagerank" in self._weights
+            else []
+        )
 
-    def best(self, named: Mapping[str, NDArray[np.int64]]) -> Iterator[Ranked]:
+    def iter_ranked(self, named: Mapping[str, NDArray[np.int64]]) -> Iterator[RankedMemory]:
         """All candidates, best first; `named` are the rows of those that have each name to walk through."""
         import numpy as np
 
         if "pagerank" in self._weights:
-            self._count("pagerank", self._pagerank(named))
+            self._add_signal("pagerank", self._pagerank(named))
         if "session" in self._weights:
-            self._count("session", self._session())
-        sums, scale = self._sums.tolist(), self._recipe.scale
+            self._add_signal("session", self._session())
+        sums, scale = self._sums.tolist(), self._recipe.score_scale
         signals = np.array([np.concatenate(parts) for parts in self._signals.values()]).T.tolist()
-        for place in self._first(len(self._candidates)):
+        for place in self._get_top_indexes(len(self._candidates)):
             one = self._candidates[place]
             own = dict(zip(self._signals, signals[place], strict=True))
-            yield Ranked(
-                one.sketch.row or None, one.item, one.pending, max(0.0, scale(sums[place])), own, self._weights
+            yield RankedMemory(
+                one.features.row or None, one.item, one.is_unprocessed, max(0.0, scale(sums[place])), own, self._weights
             )
 
-    def _count(self, name: str, values: Sequence[float]) -> None:
+    def _add_signal(self, name: str, values: Sequence[float]) -> None:
         """Let a signal of all candidates count that needs the others."""
         import numpy as np
 
@@ -328,21 +338,21 @@ class Ranking:
         self._signals[name] = [of_all]
         self._sums = self._sums + self._weights[name] * of_all
 
-    def _first(self, most: int) -> list[int]:
+    def _get_top_indexes(self, limit: int) -> list[int]:
         """Places of the best so far; the newer of equals first."""
         import numpy as np
 
-        found: list[int] = np.lexsort((-self._rows, -self._sums))[:most].tolist()
+        found: list[int] = np.lexsort((-self._rows, -self._sums))[:limit].tolist()
         return found
 
     # --- signals: a method for each, over some candidates ----------------------------------------------------------
 
-    def _silent(self) -> set[str]:
+    def _find_zero_signals(self) -> set[str]:
         """Those that are 0 for every candidate, as what they go by is not there."""
-        bearing = self._bearing
+        bearing = self._graph_signals
         sources = {
             "speaker": self._named,
-            "date": self._asked.dates,
+            "date": self._parsed_query.dates,
             "graph": bearing.support,
             "evidence": bearing.support,
             "path": bearing.paths,
@@ -358,10 +368,10 @@ class Ranking:
         return mean
 
     def _bm25(self, batch: _Batch) -> NDArray[np.float64]:
-        return self._matches.lexical(batch.own)
+        return self._matches.compute_bm25(batch.own)
 
     def _context_bm25(self, batch: _Batch) -> NDArray[np.float64]:
-        return self._matches.lexical(batch.own, batch.before, batch.after)
+        return self._matches.compute_bm25(batch.own, batch.before, batch.after)
 
     def _speaker(self, batch: _Batch) -> list[bool]:
         return [sketch.actor_id == self._named for sketch in batch.sketches]
@@ -370,35 +380,35 @@ class Ranking:
         return [sketch.actor_id is None and sketch.role == "user" for sketch in batch.sketches]
 
     def _question(self, batch: _Batch) -> list[bool]:
-        return [sketch.asks for sketch in batch.sketches]
+        return [sketch.is_question for sketch in batch.sketches]
 
     def _date(self, batch: _Batch) -> list[float]:
-        dates = self._asked.dates
-        days = [sketch.at[:10] for sketch in batch.sketches]
-        fits = {day: fit(dates, date.fromisoformat(day)) for day in set(days)}
-        told = [self._bearing.told.get(row, ()) for row in batch.rows]
-        told_of = [max((fit_days(dates, some) for some in its), default=0.0) for its in told]
+        dates = self._parsed_query.dates
+        days = [sketch.timestamp[:10] for sketch in batch.sketches]
+        fits = {day: score_day(dates, date.fromisoformat(day)) for day in set(days)}
+        told = [self._graph_signals.told.get(row, ()) for row in batch.rows]
+        told_of = [max((score_days(dates, some) for some in its), default=0.0) for its in told]
         return [max(fits[day], fitting) for day, fitting in zip(days, told_of, strict=True)]
 
     def _graph(self, batch: _Batch) -> list[float]:
-        support = self._bearing.support
+        support = self._graph_signals.support
         return [support.get(row, (0.0, 0))[0] for row in batch.rows]
 
     def _evidence(self, batch: _Batch) -> list[float]:
-        often = [self._bearing.support.get(row, (0.0, 0))[1] for row in batch.rows]
-        return [said / (said + _SAID_OFTEN) for said in often]
+        often = [self._graph_signals.support.get(row, (0.0, 0))[1] for row in batch.rows]
+        return [said / (said + _HALF_CERTAIN_COUNT) for said in often]
 
     def _path(self, batch: _Batch) -> list[float]:
-        return [self._bearing.paths.get(row, 0.0) for row in batch.rows]
+        return [self._graph_signals.paths.get(row, 0.0) for row in batch.rows]
 
     def _recency(self, batch: _Batch) -> list[float]:
-        now = self._asked.now
-        ages = (now - datetime.fromisoformat(sketch.at) for sketch in batch.sketches)
-        return [0.5 ** (max(0.0, age.total_seconds()) / 86_400 / _MONTH) for age in ages]
+        now = self._parsed_query.now
+        ages = (now - datetime.fromisoformat(sketch.timestamp) for sketch in batch.sketches)
+        return [0.5 ** (max(0.0, age.total_seconds()) / 86_400 / _MONTH_DAYS) for age in ages]
 
     def _session(self) -> list[float]:
         """For each candidate a third of the sum of the best three of its session: how much of it is to the point."""
-        sessions = [candidate.sketch.session for candidate in self._candidates]
+        sessions = [candidate.features.session for candidate in self._candidates]
         sums = self._sums.tolist()
         of_session: dict[int | None, list[float]] = {}
         for session, total in zip(sessions, sums, strict=True):
@@ -417,25 +427,28 @@ class Ranking:
 
         It restarts at the best memories, by the square of their score, and at those that have a name of the query.
         """
-        crowds = {name: rows.tolist() for name, rows in named.items() if 0 < len(rows) <= CROWD}
-        best = [(self._candidates[place].sketch.row, float(self._sums[place])) for place in self._first(SEEDS)]
-        start = _shares({row: max(0.0, total) ** 2 for row, total in best if row})
-        asked = [name for name in self._asked.names if name in crowds]
+        crowds = {name: rows.tolist() for name, rows in named.items() if 0 < len(rows) <= MAX_NAME_MEMORIES}
+        best = [
+            (self._candidates[place].features.row, float(self._sums[place]))
+            for place in self._get_top_indexes(MAX_PAGERANK_SEEDS)
+        ]
+        start = _normalize_shares({row: max(0.0, total) ** 2 for row, total in best if row})
+        asked = [name for name in self._parsed_query.names if name in crowds]
         for name in asked:
             for row in crowds[name]:
                 start[row] = start.get(row, 0.0) + 1 / len(asked) / len(crowds[name])
-        ranks = start = _shares(start)
+        ranks = start = _normalize_shares(start)
         names_of: dict[int, list[str]] = {}
         for name, rows in crowds.items():
             for row in rows if len(rows) > 1 else ():
                 names_of.setdefault(row, []).append(name)
-        for _ in range(_WALKS):
-            ranks = _step(ranks, start, names_of, crowds)
-        found = (ranks.get(candidate.sketch.row, 0.0) for candidate in self._candidates)
+        for _ in range(_WALK_STEPS):
+            ranks = _walk_step(ranks, start, names_of, crowds)
+        found = (ranks.get(candidate.features.row, 0.0) for candidate in self._candidates)
         return [rank / (rank + _HALF_RANK) for rank in found]
 
 
-def _step(
+def _walk_step(
     ranks: Mapping[int, float],
     start: Mapping[int, float],
     names_of: Mapping[int, Sequence[str]],
@@ -448,23 +461,23 @@ def _step(
         total = sum(1 / len(crowds[name]) for name in names)
         for name in names:
             reached[name] = reached.get(name, 0.0) + rank / len(crowds[name]) / total
-    after = {row: (1 - _STAY) * rank for row, rank in start.items()}
+    after = {row: (1 - _DAMPING) * rank for row, rank in start.items()}
     for name, rank in reached.items():
         for row in crowds[name]:
-            after[row] = after.get(row, 0.0) + _STAY * rank / len(crowds[name])
+            after[row] = after.get(row, 0.0) + _DAMPING * rank / len(crowds[name])
     return after
 
 
-def _shares(start: Mapping[int, float]) -> dict[int, float]:
+def _normalize_shares(start: Mapping[int, float]) -> dict[int, float]:
     """The same shares, adding up to 1."""
     total = sum(start.values())
     return {row: share / total for row, share in start.items()} if total else {}
 
 
-def _the_one(named: frozenset[str], candidates: Sequence[Candidate]) -> str | None:
+def _find_single_speaker(named: frozenset[str], candidates: Sequence[Candidate]) -> str | None:
     """The one speaker among the candidates whose name has one of the words; None where there are none, or several."""
     if not named:
         return None
-    speakers = {candidate.sketch.actor_id for candidate in candidates} - {None}
-    found = {speaker for speaker in speakers if speaker is not None and not named.isdisjoint(plain(speaker))}
+    speakers = {candidate.features.actor_id for candidate in candidates} - {None}
+    found = {speaker for speaker in speakers if speaker is not None and not named.isdisjoint(split_words(speaker))}
     return next(iter(found)) if len(found) == 1 else None

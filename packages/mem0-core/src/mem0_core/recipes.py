@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 from mem0_core.errors import ConfigError
 
-__all__ = ["HYBRID", "MEM0", "OFFLINE", "PAPER", "RECIPES", "SIGNALS", "Recipe", "Source", "Weights", "recipe_of"]
+__all__ = ["HYBRID", "MEM0", "OFFLINE", "PAPER", "RECIPES", "SIGNALS", "Recipe", "Source", "Weights", "resolve_recipe"]
 
 Source = Literal["dense", "lexical", "graph"]
 
@@ -31,7 +31,7 @@ reranker is sure of (1 against 0) passes those that lead by up to 0.25. A weak m
 many times what it can bring (docs/reranking.md has the measurements).
 """
 
-_MIDDLE = 48  # words: a memory of that length is as much a short text as a long one
+_MIDPOINT_WORDS = 48  # words: a memory of that length is as much a short text as a long one
 _STEEPNESS = 8
 
 
@@ -47,7 +47,7 @@ class Weights:
         role: 1 where the user said it, and no speaker is named: what users say of themselves counts before answers.
         question: 1 where the memory ends with a question, which tells little; its weight is negative.
         date: how well its time fits the time words of the query (`timewords.fit`), or the days that a relation it says
-            is told of (`timewords.fit_days`), whichever fits better.
+            is told of (`timewords.score_days`), whichever fits better.
         session: mean score of the best three of what was said with it.
         graph: the nearest relation it supports.
         evidence: how often those relations were said, as n / (n + 3).
@@ -133,7 +133,7 @@ class Recipe:
         return self.signals == {"dense"}
 
     @property
-    def scale(self) -> Callable[[float], float]:
+    def score_scale(self) -> Callable[[float], float]:
         """What makes a score in [0, 1] of a weighted sum: nothing where weights add up to 1 at most, else tanh."""
         return _scale(self.short, self.long or self.short)
 
@@ -148,7 +148,7 @@ class Recipe:
 
 @lru_cache(maxsize=256)  # one search asks several times
 def _weights(short: Weights, long: Weights, shortness: float) -> dict[str, float]:
-    found = {name: _between(getattr(long, name), getattr(short, name), shortness) for name in SIGNALS}
+    found = {name: _interpolate(getattr(long, name), getattr(short, name), shortness) for name in SIGNALS}
     return {name: weight for name, weight in found.items() if weight}
 
 
@@ -163,7 +163,7 @@ def _scale(short: Weights, long: Weights) -> Callable[[float], float]:
     return float if most <= 1.0 + 1e-9 else math.tanh
 
 
-def _between(long: float, short: float, shortness: float) -> float:
+def _interpolate(long: float, short: float, shortness: float) -> float:
     return round(long + (short - long) * shortness, 2)  # a weight that makes no difference is none
 
 
@@ -173,7 +173,7 @@ def shortness(typical: float) -> float:
     Lengths count by powers of two, so that one more memory does not change what all others score.
     """
     step = 2.0 ** round(math.log2(max(typical, 1.0)))
-    return 1.0 / (1.0 + (step / _MIDDLE) ** _STEEPNESS)
+    return 1.0 / (1.0 + (step / _MIDPOINT_WORDS) ** _STEEPNESS)
 
 
 MEM0 = Recipe("mem0", Weights(dense=1.0), rerank_weight=1.0)
@@ -214,7 +214,7 @@ HYBRID = Recipe(
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (HYBRID, MEM0, PAPER, OFFLINE)}
 
 
-def recipe_of(given: Recipe | Mapping[str, Any] | str) -> Recipe:
+def resolve_recipe(given: Recipe | Mapping[str, Any] | str) -> Recipe:
     """The recipe that is named, or made from a mapping of its fields over the one it names (by default `HYBRID`).
 
     ``{"name": "hybrid", "without": ["date"], "pool": 200}``, with ``short`` and ``long`` as mappings of weights.
@@ -232,7 +232,7 @@ def recipe_of(given: Recipe | Mapping[str, Any] | str) -> Recipe:
         raise ConfigError(f"recipe: a name, a Recipe or a mapping, not {type(given).__name__}")
     fields = dict(given)
     _check_keys(fields, ("without", *(field.name for field in dataclasses.fields(Recipe))), "recipe")
-    base = recipe_of(fields.pop("name", "hybrid")).without(*fields.pop("without", ()))
+    base = resolve_recipe(fields.pop("name", "hybrid")).without(*fields.pop("without", ()))
     try:
         for end in ("short", "long"):
             if isinstance(fields.get(end), Mapping):

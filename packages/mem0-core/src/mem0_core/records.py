@@ -20,12 +20,11 @@ __all__ = [
     "AddManyResult",
     "AddResult",
     "AddedMemory",
-    "ApartDict",
     "Axis",
     "ByQueryResult",
-    "Change",
     "ContextDict",
-    "Days",
+    "DateRange",
+    "DistinctNamesDict",
     "Entity",
     "Event",
     "Fact",
@@ -33,7 +32,9 @@ __all__ = [
     "HistoryRow",
     "Hit",
     "JobDict",
+    "LaggingProjection",
     "MatchedMemory",
+    "MemoryChange",
     "MemoryDict",
     "MemoryItem",
     "Merge",
@@ -44,28 +45,27 @@ __all__ = [
     "Node",
     "Operation",
     "PathDict",
-    "Pending",
     "QueryResult",
     "Relation",
     "RelationChange",
+    "RelationChangesDict",
     "RelationDict",
-    "Relations",
     "Scope",
     "SearchResult",
-    "Skipped",
+    "SkippedItem",
     "StepDict",
     "Triplet",
     "Usage",
     "UsageDict",
     "content_hash",
+    "drops_mention",
     "entity_key",
+    "expires_later",
     "is_expired",
     "is_valid_text",
-    "mentions",
+    "mentions_name",
     "new_id",
-    "outlives",
     "same_fact_key",
-    "unsays",
 ]
 
 
@@ -119,7 +119,7 @@ class Scope:
         return next(iter(self.ids.items()))
 
     @property
-    def address(self) -> Scope:
+    def partition_scope(self) -> Scope:
         """The scope of its partition: itself, where it has one id."""
         if len(self.ids) == 1:
             return self
@@ -127,7 +127,7 @@ class Scope:
         return Scope(**{axis.value: value})
 
     @property
-    def addresses(self) -> list[Scope]:
+    def partition_scopes(self) -> list[Scope]:
         """A scope for each of its ids: those of the partitions that what it holds lies in."""
         return [Scope(**{axis.value: value}) for axis, value in self.ids.items()]
 
@@ -228,7 +228,7 @@ class MemoryItem:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class MemoryChange:
     """One planned change to one memory; a plan is a sequence of them, committed at once.
 
     Attributes:
@@ -245,7 +245,7 @@ class Change:
     after: MemoryItem
     before: str | None = None
     vector: Any = None
-    sources: tuple[int, ...] = ()
+    message_indexes: tuple[int, ...] = ()
 
 
 # --- the graph ---------------------------------------------------------------------------------------------------
@@ -292,14 +292,14 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Days:
+class DateRange:
     """Days that something is told of, ``YYYY-MM-DD``, both inclusive; None where they are open at that end."""
 
     first: str | None
     last: str | None
 
     @property
-    def window(self) -> str:
+    def iso_interval(self) -> str:
         """As an interval of ISO 8601: ``2025-05-01/2025-05-31``, with ``..`` for an open end."""
         return f"{self.first or '..'}/{self.last or '..'}"
 
@@ -324,10 +324,10 @@ class Relation:
     valid_to: str | None = None
     invalidated_at: str | None = None
     weight: int = 1
-    source: int = 0
-    destination: int = 0
+    source_node: int = 0
+    destination_node: int = 0
     memories: tuple[str, ...] = ()
-    days: Days | None = None
+    event_dates: DateRange | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,15 +349,15 @@ class RelationChange:
 
     event: Event
     triplet: Triplet
-    relation: int | None = None
-    source: int | None = None
-    destination: int | None = None
+    relation_row: int | None = None
+    source_node: int | None = None
+    destination_node: int | None = None
     types: tuple[str, str] = ("", "")
     vectors: tuple[Any, Any, Any] = (None, None, None)
-    memories: tuple[int, ...] = ()
-    days: tuple[Days | None, ...] = ()
-    messages: tuple[int, ...] = ()
-    at: str | None = None
+    change_indexes: tuple[int, ...] = ()
+    event_dates: tuple[DateRange | None, ...] = ()
+    message_indexes: tuple[int, ...] = ()
+    effective_at: str | None = None
 
 
 MergeKind = Literal["entity", "relationship"]
@@ -377,13 +377,13 @@ class Merge:
     kind: MergeKind
     scope: Scope
     name: str
-    merged: tuple[str, ...]
+    merged_names: tuple[str, ...]
     score: float | None = None
     reasons: tuple[str, ...] = ()
     relations: int = 0
     id: str | None = None
-    at: str | None = None
-    undone: str | None = None
+    merged_at: str | None = None
+    undone_at: str | None = None
 
 
 @lru_cache(maxsize=4096)  # the names of one graph come up again and again
@@ -393,7 +393,7 @@ def entity_key(name: str) -> bytes:
     return hashlib.blake2b(folded.encode(), digest_size=16).digest()
 
 
-def mentions(text: str, name: str) -> bool:
+def mentions_name(text: str, name: str) -> bool:
     """Whether a text has the words of a name in a row, in any case; what has no words is looked for as it stands."""
     words = words_of(name)
     if not words:
@@ -401,9 +401,11 @@ def mentions(text: str, name: str) -> bool:
     return f" {' '.join(words)} " in f" {' '.join(words_of(text))} "
 
 
-def unsays(before: str, after: str, triplet: Triplet) -> bool:
+def drops_mention(before: str, after: str, triplet: Triplet) -> bool:
     """Whether a text named one of two related entities, and after its change no longer does."""
-    return any(mentions(before, name) and not mentions(after, name) for name in (triplet.source, triplet.destination))
+    return any(
+        mentions_name(before, name) and not mentions_name(after, name) for name in (triplet.source, triplet.destination)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,7 +436,7 @@ class Hit:
 
     item: MemoryItem
     score: float
-    pending: bool = False
+    is_unprocessed: bool = False
     signals: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     before_rerank: float | None = None
@@ -468,14 +470,14 @@ def is_expired(item: MemoryItem, today: str) -> bool:
     return item.expiration_date is not None and item.expiration_date < today
 
 
-def outlives(new: str | None, old: str | None) -> bool:
+def expires_later(new: str | None, old: str | None) -> bool:
     """Whether an expiration date is later than another; None is never."""
     return old is not None and (new is None or new > old)
 
 
-_QUOTES = {ord(mark): "'" for mark in "‘’‚‛"} | {ord(mark): '"' for mark in "“”„«»"}
+_QUOTE_TRANSLATION = {ord(mark): "'" for mark in "‘’‚‛"} | {ord(mark): '"' for mark in "“”„«»"}
 _PUNCTUATION = ".,!?;:'\"()[]{}…¡¿、。！，：；？।؟،「」『』"
-_PAUSES = frozenset(".,!?;…。！？")
+_PAUSE_MARKS = frozenset(".,!?;…。！？")
 
 
 @lru_cache(maxsize=2048)  # what is shown once is mostly shown, and compared, again
@@ -485,17 +487,17 @@ def same_fact_key(text: str, actor_id: str | None = None) -> bytes:
     Punctuation is what stands at the edges of words: ``"Tea!"`` is ``"tea"``, but C++ is not C, -5 is not 5, and
     1.5 is not 15. Signs, currencies and emoji always count. Returns 16 bytes.
     """
-    folded = normalize("NFC", text).translate(_QUOTES).casefold()
-    words = (word for token in folded.split() if (word := _bare(token)))
+    folded = normalize("NFC", text).translate(_QUOTE_TRANSLATION).casefold()
+    words = (word for token in folded.split() if (word := _strip_punctuation(token)))
     return hashlib.blake2b(f"{actor_id or ''}\0{' '.join(words)}".encode(), digest_size=16).digest()
 
 
-def _bare(token: str) -> str:
+def _strip_punctuation(token: str) -> str:
     """A word without the punctuation around it; what holds no letter or digit (an emoticon) stays as it is."""
     if token.isalnum():  # as nearly all are
         return token
     if not any(map(str.isalnum, token)):
-        return "" if _PAUSES.issuperset(token) else token
+        return "" if _PAUSE_MARKS.issuperset(token) else token
     bare = token.rstrip(_PUNCTUATION)
     start = len(bare) - len(bare.lstrip(_PUNCTUATION))
     if start and bare[start].isdigit() and bare[start - 1] in ".,:":
@@ -521,12 +523,12 @@ class MatchedMemory(AddedMemory):
     score: NotRequired[float]
 
 
-class Relations(TypedDict):
+class RelationChangesDict(TypedDict):
     added_entities: list[str]
     deleted_entities: list[str]
 
 
-class Skipped(TypedDict):
+class SkippedItem(TypedDict):
     """Something a model said, or a change it asked for, that could not be used."""
 
     reason: str
@@ -548,7 +550,7 @@ class JobDict(TypedDict):
     run_id: NotRequired[str]
 
 
-class Pending(TypedDict):
+class LaggingProjection(TypedDict):
     """A projection that could not be told of the change yet. The change is safe; the next call or open tells it."""
 
     store: str
@@ -564,10 +566,10 @@ class UsageDict(TypedDict):
 
 class AddResult(TypedDict):
     results: list[AddedMemory]
-    relations: Relations
-    skipped: list[Skipped]
+    relations: RelationChangesDict
+    skipped: list[SkippedItem]
     usage: UsageDict
-    pending: NotRequired[list[Pending]]
+    pending: NotRequired[list[LaggingProjection]]
     job_id: NotRequired[str]
 
 
@@ -576,10 +578,10 @@ class AddManyResult(TypedDict):
 
     added: int
     known: int
-    skipped: list[Skipped]
+    skipped: list[SkippedItem]
     jobs: int
     resumed: int
-    pending: NotRequired[list[Pending]]
+    pending: NotRequired[list[LaggingProjection]]
 
 
 class RelationDict(TypedDict):
@@ -627,10 +629,10 @@ class ByQueryResult(TypedDict):
     """What `update_by_query` and `delete_by_query` did, or (`dry_run`) would do."""
 
     results: list[MatchedMemory]
-    relations: Relations
-    skipped: list[Skipped]
+    relations: RelationChangesDict
+    skipped: list[SkippedItem]
     dry_run: bool
-    pending: NotRequired[list[Pending]]
+    pending: NotRequired[list[LaggingProjection]]
 
 
 class MergeDict(TypedDict):
@@ -653,7 +655,7 @@ class MergeDict(TypedDict):
     run_id: NotRequired[str]
 
 
-class ApartDict(TypedDict):
+class DistinctNamesDict(TypedDict):
     """Names that are near one another and stay apart, and why."""
 
     names: list[str]
@@ -664,9 +666,9 @@ class MergeResult(TypedDict):
     """What `merge` did, or (`dry_run`) would do."""
 
     merges: list[MergeDict]
-    apart: list[ApartDict]
+    apart: list[DistinctNamesDict]
     dry_run: bool
-    pending: NotRequired[list[Pending]]
+    pending: NotRequired[list[LaggingProjection]]
 
 
 class MemoryDict(TypedDict):
@@ -711,7 +713,7 @@ class SearchResult(TypedDict):
 
 
 class MissingDict(TypedDict):
-    """What became of a memory in a search; see `pipelines.missing.Missing`."""
+    """What became of a memory in a search; see `pipelines.missing.SearchDiagnosis`."""
 
     id: str
     reason: str

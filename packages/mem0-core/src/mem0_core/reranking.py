@@ -10,7 +10,7 @@ from mem0_core.flow import arun, run
 from mem0_core.pipelines.rerank import rerank as flow
 from mem0_core.ports import Reranker
 from mem0_core.recipes import RERANK_WEIGHT
-from mem0_core.wiring import rerank_model
+from mem0_core.wiring import resolve_reranker
 
 __all__ = ["arerank", "rerank"]
 
@@ -35,7 +35,7 @@ def rerank(
         ConfigError: there is no such provider.
         QueryError, InputError, ModelError: see `pipelines.rerank.rerank`.
     """
-    return run(flow(_built(reranker), query, texts, scores=scores, top_n=top_n, weight=weight))
+    return run(flow(_build_reranker(reranker), query, texts, scores=scores, top_n=top_n, weight=weight))
 
 
 async def arerank(
@@ -48,15 +48,15 @@ async def arerank(
     weight: float = RERANK_WEIGHT,
 ) -> list[tuple[int, float]]:
     """`rerank`, awaited."""
-    return await arun(flow(_built(reranker), query, texts, scores=scores, top_n=top_n, weight=weight))
+    return await arun(flow(_build_reranker(reranker), query, texts, scores=scores, top_n=top_n, weight=weight))
 
 
-def _built(reranker: Reranker | Mapping[str, Any] | str | None) -> Reranker | None:
+def _build_reranker(reranker: Reranker | Mapping[str, Any] | str | None) -> Reranker | None:
     if isinstance(reranker, str):
-        return _named(reranker)
-    return rerank_model(None, reranker)
+        return _load_reranker(reranker)
+    return resolve_reranker(None, reranker)
 
 
 @lru_cache(maxsize=1)  # a model takes seconds to load, and gigabytes to hold
-def _named(reranker: str) -> Reranker | None:
-    return rerank_model(None, reranker)
+def _load_reranker(reranker: str) -> Reranker | None:
+    return resolve_reranker(None, reranker)

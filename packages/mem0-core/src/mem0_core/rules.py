@@ -14,11 +14,11 @@ from itertools import pairwise
 
 from mem0_core.records import Entity, Triplet
 
-__all__ = ["Ending", "Extracted", "entities", "extract"]
+__all__ = ["EndedRelation", "RuleExtraction", "entities", "extract_by_rules"]
 
 
 @dataclass(frozen=True, slots=True)
-class Ending:
+class EndedRelation:
     """A relation that no longer holds; a `destination` of None means any but those that the same text states."""
 
     source: str
@@ -27,12 +27,12 @@ class Ending:
 
 
 @dataclass(frozen=True, slots=True)
-class Extracted:
+class RuleExtraction:
     """What a text says; `entities` are what it names and both ends of its `relations`."""
 
     entities: tuple[Entity, ...] = ()
     relations: tuple[Triplet, ...] = ()
-    ended: tuple[Ending, ...] = ()
+    ended: tuple[EndedRelation, ...] = ()
 
 
 # Forms of the verb (`be`: after a form of to be; `event`: as it is) with the words that follow | relation, kind of
@@ -95,16 +95,16 @@ connectors: of the de del der van von da di du la le el &
 """
 _WORDS = {name: frozenset(words.split()) for name, words in re.findall(r"^(\w+): (.*(?:\n .*)*)", _LISTS, re.MULTILINE)}
 _JOINS, _GOES_ON, _BREAKS = _WORDS["joins"], _WORDS["goes_on"], _WORDS["breaks"] | _WORDS["goes_on"]
-_ME = {"i": "", "we": "", "i'm": "be", "we're": "be", "i've": "have", "we've": "have"}
+_FIRST_PERSON = {"i": "", "we": "", "i'm": "be", "we're": "be", "i've": "have", "we've": "have"}
 # What a word between subject and verb says; and form of the verb -> the helping words that make it true of today.
 _ROLES = {word: role for word, _, role in (pair.partition("=") for pair in _WORDS["roles"])}
 _ROLES |= {f"{word}n't": f"{role} not" for word, role in _ROLES.items() if role in {"be", "have", "do"}}
 _AGREES = {"base": ",do,used", "base of a name": "do,used", "s": "", "done": "have", "event": ",have"}
 _AGREES |= {"ing": "be,have be,stop,have stop", "be": "be,have be,used be"}
-_STOP = _BREAKS.union(_ROLES, _ME, *(_WORDS[name] for name in ("stop", "vague", "unreal", "leads", "asks")))
+_STOP = _BREAKS.union(_ROLES, _FIRST_PERSON, *(_WORDS[name] for name in ("stop", "vague", "unreal", "leads", "asks")))
 _RELATIVES = {word + end: (word, "person") for word in _WORDS["kin"] for end in ("", "s")} | {"name": ("name", "")}
 _RELATIVES |= {word + end: ("has_pet", "animal") for word in _WORDS["pets"] for end in ("", "s")}
-_NAMED = re.compile(r"(?:(?:'s name is|(?:is|are) (?:called|named)|called|named|is|are)\b(?!'))?")
+_NAMING_PHRASE = re.compile(r"(?:(?:'s name is|(?:is|are) (?:called|named)|called|named|is|are)\b(?!'))?")
 _WORD, _PART = re.compile(r"\w|'s"), re.compile(r"\w|'s|[,&]")
 _TOKEN = re.compile(
     r"(?:[A-Z]\.){2,}|(?:[MD]rs?|[MS]t|[A-HJ-Z])\.(?= ?\w)|['’]s\b|\w+(?:(?!['’]s\b)['’&+/-]\w+|\.[a-z]\w*)*[+#]*|\n|\S"
@@ -124,30 +124,32 @@ def entities(text: str) -> tuple[Entity, ...]:
     """What a text names: quoted, then capitalised spans; one that opens a sentence only if the text says more of it."""
     if not _NAMING.search(text):
         return ()
-    return tuple(_Reader(text, "").names().values())
+    return tuple(_TextReader(text, "").names().values())
 
 
-def extract(text: str, *, speaker: str) -> Extracted:
+def extract_by_rules(text: str, *, speaker: str) -> RuleExtraction:
     """The entities of a text and what it plainly says of them; `speaker` is the name of who says I, me and my."""
-    reader = _Reader(text, speaker.strip())
+    reader = _TextReader(text, speaker.strip())
     reader.read()
     found, said = reader.names(), [each for of_one in reader.said.values() for each in of_one.values()]
     relations = tuple(each for each in said if isinstance(each, Triplet))
     for key, name in [(name.casefold(), name) for each in relations for name in (each.source, each.destination)]:
         found[key] = Entity(found.get(key, Entity(name)).name, reader.types.get(key, ""))
-    return Extracted(tuple(found.values()), relations, tuple(each for each in said if isinstance(each, Ending)))
+    return RuleExtraction(
+        tuple(found.values()), relations, tuple(each for each in said if isinstance(each, EndedRelation))
+    )
 
 
-class _Reader:
-    """One pass over the tokens of one text. In `lows` what is quoted is blank: it may be another who says I."""
+class _TextReader:
+    """One pass over the tokens of one text. In `lowered` what is quoted is blank: it may be another who says I."""
 
     def __init__(self, text: str, speaker: str) -> None:
         text = re.sub(r"[\0\ud800-\udfff]", " ", text)
         self.speaker, self.types = speaker, {speaker.casefold(): "person"}
-        self.said: dict[tuple[str, str], dict[str, Triplet | Ending]] = {}  # the last word on each relation
-        self.found = {title.casefold(): Entity(title) for title in _TITLE.findall(text)}
+        self.said: dict[tuple[str, str], dict[str, Triplet | EndedRelation]] = {}  # the last word on each relation
+        self.quoted = {title.casefold(): Entity(title) for title in _TITLE.findall(text)}
         self.words: list[str] = _TOKEN.findall(_TITLE.sub(' "" ', text))
-        self.lows = [word.lower().replace("’", "'") for word in self.words]
+        self.lowered = [word.lower().replace("’", "'") for word in self.words]
         self.starts, quoted = [0], False
         for index, word in enumerate(self.words):
             if word in ".!?…\n。！？":
@@ -155,7 +157,7 @@ class _Reader:
             if word in '"“”«»\n':  # a quotation that nothing closes lasts to the end of its line
                 quoted = not quoted if word == '"' else word in "“«"
             elif quoted:
-                self.lows[index] = ""
+                self.lowered[index] = ""
         self._has_read = False
         self._subjects: set[str] = set()
 
@@ -176,7 +178,7 @@ class _Reader:
         stop = after = index
         while after < min(end, index + 6) and self._is_name(after):
             stop = after = after + 1
-            while after < min(end, stop + 2) and self.lows[after] in _WORDS["connectors"]:
+            while after < min(end, stop + 2) and self.lowered[after] in _WORDS["connectors"]:
                 after += 1
         return stop
 
@@ -193,11 +195,11 @@ class _Reader:
             stop = self._name_end(index, end) if self.words[index][0].isupper() else index
             if stop > index:
                 name = " ".join(self.words[index:stop])
-                is_lone = index in starts and stop == index + 1 and end > 2 and self.lows[stop : stop + 1] != ["'s"]
+                is_lone = index in starts and stop == index + 1 and end > 2 and self.lowered[stop : stop + 1] != ["'s"]
                 if not is_lone or self._is_subject(name.casefold()):
-                    self.found.setdefault(name.casefold(), Entity(name))
+                    self.quoted.setdefault(name.casefold(), Entity(name))
             index = max(stop, index + 1)
-        return self.found
+        return self.quoted
 
     def _is_subject(self, folded: str) -> bool:
         """Whether the text says more of a name than itself."""
@@ -207,39 +209,41 @@ class _Reader:
     def _sentence(self, start: int, end: int) -> None:
         """Read what is stated; of a question, only what stands before its ", how ..."."""
         if self.words[end : end + 1] == ["?"]:
-            asks = (at for at in range(start, end - 1) if self.lows[at] == "," and self.lows[at + 1] in _WORDS["asks"])
+            asks = (
+                at for at in range(start, end - 1) if self.lowered[at] == "," and self.lowered[at + 1] in _WORDS["asks"]
+            )
             end = next(asks, start)
         last = ""
         for index in range(start, end):
-            low = self.lows[index]
+            low = self.lowered[index]
             if low in _WORDS["unreal"]:
                 return
             if low in _RELATIVES:
                 self._relative(index, start, end)
             for words, form, (relation, kind, type_, effect) in _HEADS.get(low, ()):
-                if self.lows[index : index + len(words)] == words:
+                if self.lowered[index : index + len(words)] == words:
                     name, over, new = self._subject(index, start, form, last)
                     change = "end" if over else {"one": "new" if new else "-"}.get(effect, effect)
                     for found in self._objects(index + len(words), end, kind, over) if name else []:
-                        self._put(name, relation, found, type_, change)
+                        self._record(name, relation, found, type_, change)
                         last = last if over else name
                     break
 
     def _subject(self, verb: int, start: int, form: str, last: str = "") -> tuple[str, bool, bool]:
         """Who does what the verb says (empty: nobody, plainly), whether it is over, or new; `last`: who did before."""
         at = verb - 1
-        while at >= max(start, verb - 7) and self.lows[at] in _ROLES:
+        while at >= max(start, verb - 7) and self.lowered[at] in _ROLES:
             at -= 1
-        first, low, name = at, self.lows[at] if at >= start else "", self.speaker
-        roles = [_ME.get(low, ""), *(_ROLES[word] for word in self.lows[at + 1 : verb])]
+        first, low, name = at, self.lowered[at] if at >= start else "", self.speaker
+        roles = [_FIRST_PERSON.get(low, ""), *(_ROLES[word] for word in self.lowered[at + 1 : verb])]
         if low in {"and", "but"}:
             first, name = start, last
         elif low and self._is_name(at):
             first, name = self._name_at(at, start)
-        elif low not in _ME:
+        elif low not in _FIRST_PERSON:
             return "", False, False
         said = " ".join(roles).split()
-        before = self.lows[first - 1] if first > start else ","
+        before = self.lowered[first - 1] if first > start else ","
         begins = before in _WORDS["leads"] or before in _RELATIVES or not (_WORD.match(before) or before in ':"“”«(')
         over = not {"not", "used", "stop"}.isdisjoint(said)
         helpers = " ".join(role for role in said if role not in {"not", "now", "partly"})
@@ -247,50 +251,50 @@ class _Reader:
         fits = begins and agrees and not (over and (form == "event" or "partly" in said))
         return name if fits else "", over, "now" in said or before == "now"
 
-    def _put(self, source: str, relation: str, found: str, type_: str, effect: str = "-") -> None:
+    def _record(self, source: str, relation: str, found: str, type_: str, effect: str = "-") -> None:
         one, key = (source.casefold(), relation), found.casefold()
         if one[0] == key:
             return
         if effect == "new":
-            self.said[one] = {"": Ending(source, relation, None)}
+            self.said[one] = {"": EndedRelation(source, relation, None)}
         elif effect not in {"-", "end"}:
-            self._put(source, effect, found, "-", "end")
-        ended = Ending(source, relation, found or None)
+            self._record(source, effect, found, "-", "end")
+        ended = EndedRelation(source, relation, found or None)
         self.said.setdefault(one, {})[key] = ended if effect == "end" else Triplet(source, relation, found)
         self.types[key] = type_.strip("-") or self.types.get(key, "")
 
     def _relative(self, index: int, start: int, end: int) -> None:
         """``my sister Anna``, ``Bob's sister is Anna``, ``my dog's name is Rex``, ``I have a dog named Rex``."""
-        (relation, type_), owner = _RELATIVES[self.lows[index]], index - 1
-        while owner > start and self.lows[owner] in _WORDS["adjectives"]:
+        (relation, type_), owner = _RELATIVES[self.lowered[index]], index - 1
+        while owner > start and self.lowered[owner] in _WORDS["adjectives"]:
             owner -= 1
-        low, source = self.lows[owner] if owner >= start else "", ""
-        named = _NAMED.findall(" ".join(self.lows[index + 1 : index + 4]))[0].split()
+        low, source = self.lowered[owner] if owner >= start else "", ""
+        named = _NAMING_PHRASE.findall(" ".join(self.lowered[index + 1 : index + 4]))[0].split()
         states, given = named[-1:] in (["is"], ["are"]), named in (["named"], ["called"])
         if low in {"my", "our"}:
             source = self.speaker
         elif low == "'s" and owner > start and self._is_name(owner - 1):
             source = self._name_at(owner - 1, start)[1]
-        elif given and low in _WORDS["articles"] and self.lows[owner - 1] in {"have", "has", "got"}:
+        elif given and low in _WORDS["articles"] and self.lowered[owner - 1] in {"have", "has", "got"}:
             source = self._subject(owner - 1, start, "event")[0]
         for found in self._objects(index + 1 + len(named), end, "names", states) if source else []:
             if found.casefold() not in _WORDS["peoples"] and (states or relation != "name"):
-                self._put(source, relation, found, type_)
+                self._record(source, relation, found, type_)
 
     def _objects(self, at: int, end: int, kind: str, strict: bool) -> list[str]:
         """What stands at `at`: one object, or ``A, B and C``; where it is `strict`, only if nothing else limits it."""
         items: list[str] = []
         first = stop = at
-        while stop < min(end, at + 20) and self.lows[stop] not in _BREAKS and _PART.match(self.lows[stop]):
+        while stop < min(end, at + 20) and self.lowered[stop] not in _BREAKS and _PART.match(self.lowered[stop]):
             stop += 1
         for index in range(at, stop + 1):
-            if index == stop or self.lows[index] in _JOINS:
+            if index == stop or self.lowered[index] in _JOINS:
                 item = self._item(first, index, kind, strict or bool(items))
                 if not item and (index > first or not items):
-                    items = items if "," in self.lows[first - 2 : first] else items[:1]  # "tea, Bob and I left"
+                    items = items if "," in self.lowered[first - 2 : first] else items[:1]  # "tea, Bob and I left"
                     break
                 items, first = [*items, item] if item else items, index + 1
-        after = self.lows[stop] if stop < len(self.lows) else ""
+        after = self.lowered[stop] if stop < len(self.lowered) else ""
         is_doing = kind == "things" and re.fullmatch(r"[a-z-]+ing", " ".join(items[-1:]))
         if (strict or is_doing) and _WORD.match(after) and after not in _GOES_ON:
             return []
@@ -298,20 +302,20 @@ class _Reader:
             return items[:1] or [""] * (kind == "none")
         if len(items) > 1 and " " in items[-1] and kind == "things":  # "action and horror films" says nothing of action
             items = [item for item in items if " " in item or item.endswith(("s", "ing"))]
-        return items if len(items) < 2 or not {"and", "or", "&"}.isdisjoint(self.lows[at:first]) else []
+        return items if len(items) < 2 or not {"and", "or", "&"}.isdisjoint(self.lowered[at:first]) else []
 
     def _item(self, at: int, end: int, kind: str, strict: bool) -> str:
         """The object between two positions; empty where it is none, or does not speak for itself."""
-        first = at + (at < end and self.lows[at] in _WORDS["articles"])
-        stop, said = self._name_end(first, end), self.lows[first:end]
+        first = at + (at < end and self.lowered[at] in _WORDS["articles"])
+        stop, said = self._name_end(first, end), self.lowered[first:end]
         fits = 0 < len(said) < (4 if strict else 5) and _WORDS["vague"].isdisjoint(said)
         if kind in {"name", "names"}:
-            owns = kind == "name" and self.lows[stop : stop + 1] == ["'s"]
+            owns = kind == "name" and self.lowered[stop : stop + 1] == ["'s"]
             fits, end = stop + owns == end or not (strict or owns), stop + owns
         elif kind == "thing":
             fits &= stop > first or first > at
         elif kind == "things":
-            fits &= stop > first or self.lows[at : at + 1] != ["the"]
+            fits &= stop > first or self.lowered[at : at + 1] != ["the"]
             fits &= not strict or _HEADS.keys().isdisjoint(said)
         else:
             fits &= not _WORDS["jobs" if kind == "job" else "games"].isdisjoint(said[-1:])

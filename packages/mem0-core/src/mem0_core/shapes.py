@@ -6,19 +6,20 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.flow import StepRecord
-from mem0_core.pipelines.by_query import Done, Match
-from mem0_core.pipelines.missing import Missing
+from mem0_core.pipelines.by_query import BulkChangeResult, Match
+from mem0_core.pipelines.missing import SearchDiagnosis
 from mem0_core.ports import Job, Reply
 from mem0_core.records import (
     AddedMemory,
-    ApartDict,
     ByQueryResult,
-    Change,
+    DistinctNamesDict,
     Entity,
     Event,
     Hit,
     JobDict,
+    LaggingProjection,
     MatchedMemory,
+    MemoryChange,
     MemoryDict,
     MemoryItem,
     Merge,
@@ -27,12 +28,11 @@ from mem0_core.records import (
     Message,
     MissingDict,
     PathDict,
-    Pending,
     QueryResult,
     Relation,
     RelationChange,
+    RelationChangesDict,
     RelationDict,
-    Relations,
     SignalDict,
     StepDict,
     UsageDict,
@@ -40,15 +40,14 @@ from mem0_core.records import (
 
 if TYPE_CHECKING:
     from mem0_core.graph.traverse import Path
-    from mem0_core.pipelines.explore import Answer
-    from mem0_core.pipelines.unify import Unified
+    from mem0_core.pipelines.explore import GraphQueryAnswer
+    from mem0_core.pipelines.unify import MergeReport
 
 __all__ = [
     "UsageCounter",
     "added_dict",
     "by_query_dict",
-    "done_dict",
-    "found_dict",
+    "hit_dict",
     "job_dict",
     "memory_dict",
     "merge_dict",
@@ -57,8 +56,9 @@ __all__ = [
     "missing_dict",
     "path_dict",
     "query_dict",
+    "relation_changes_dict",
     "relation_dict",
-    "relations_dict",
+    "status_dict",
 ]
 
 
@@ -82,7 +82,7 @@ class UsageCounter:
         )
 
 
-def added_dict(change: Change) -> AddedMemory:
+def added_dict(change: MemoryChange) -> AddedMemory:
     text = change.before if change.event is Event.DELETE and change.before is not None else change.after.text
     result = AddedMemory(id=change.after.id, memory=text, event=change.event.value)
     if change.event is Event.UPDATE and change.before is not None:
@@ -107,16 +107,16 @@ def job_dict(job: Job) -> JobDict:
         attempts=job.attempts,
         error=job.error,
         messages=[{"role": message.role, "content": message.content} for message in job.messages],
-        created_at=job.at,
+        created_at=job.timestamp,
     )
     for axis, value in job.scope.ids.items():
         shaped[axis.value] = value
     return shaped
 
 
-def relations_dict(changes: Sequence[RelationChange]) -> Relations:
+def relation_changes_dict(changes: Sequence[RelationChange]) -> RelationChangesDict:
     """What began to hold and what ended, as seed 000 shows it; what was said once more is neither."""
-    return Relations(
+    return RelationChangesDict(
         added_entities=[str(change.triplet) for change in changes if change.event is Event.ADD],
         deleted_entities=[str(change.triplet) for change in changes if change.event is Event.DELETE],
     )
@@ -133,10 +133,10 @@ def relation_dict(relation: Relation, score: float | None = None) -> RelationDic
         invalidated_at=relation.invalidated_at,
         memories=list(relation.memories),
     )
-    if relation.days is not None:
-        shaped["time_window"] = relation.days.window
-        if relation.days.first is not None:
-            shaped["date"] = relation.days.first
+    if relation.event_dates is not None:
+        shaped["time_window"] = relation.event_dates.iso_interval
+        if relation.event_dates.first is not None:
+            shaped["date"] = relation.event_dates.first
     if score is not None:
         shaped["score"] = score
     for axis, value in relation.scope.ids.items():
@@ -149,7 +149,7 @@ def path_dict(path: Path) -> PathDict:
     return PathDict(start=path.start, end=path.end, score=path.score, steps=steps)
 
 
-def query_dict(answer: Answer) -> QueryResult:
+def query_dict(answer: GraphQueryAnswer) -> QueryResult:
     rows = [dict(zip(answer.columns, map(_value_dict, row), strict=True)) for row in answer.rows]
     shaped = QueryResult(columns=answer.columns, rows=rows)
     if answer.notes:
@@ -171,10 +171,10 @@ def _value_dict(value: Any) -> Any:
             return value
 
 
-def by_query_dict(done: Done, dry_run: bool) -> ByQueryResult:
+def by_query_dict(done: BulkChangeResult, dry_run: bool) -> ByQueryResult:
     shaped = ByQueryResult(
         results=[_matched_dict(*result) for result in done.results],
-        relations=relations_dict(done.relations),
+        relations=relation_changes_dict(done.relations),
         skipped=list(done.skipped),
         dry_run=dry_run,
     )
@@ -197,22 +197,22 @@ def merge_dict(merge: Merge) -> MergeDict:
         id=merge.id,
         kind=merge.kind,
         name=merge.name,
-        merged=list(merge.merged),
+        merged=list(merge.merged_names),
         score=merge.score,
         reasons=list(merge.reasons),
         relations=merge.relations,
-        at=merge.at,
-        undone=merge.undone,
+        at=merge.merged_at,
+        undone=merge.undone_at,
     )
     for axis, value in merge.scope.ids.items():
         shaped[axis.value] = value
     return shaped
 
 
-def merge_result(unified: Unified, dry_run: bool) -> MergeResult:
+def merge_result(unified: MergeReport, dry_run: bool) -> MergeResult:
     shaped = MergeResult(
         merges=[merge_dict(merge) for merge in unified.merges],
-        apart=[ApartDict(names=list(names), reason=reason) for names, reason in unified.apart],
+        apart=[DistinctNamesDict(names=list(names), reason=reason) for names, reason in unified.apart],
         dry_run=dry_run,
     )
     if unified.pending:
@@ -220,14 +220,14 @@ def merge_result(unified: Unified, dry_run: bool) -> MergeResult:
     return shaped
 
 
-def done_dict(message: str, pending: Sequence[Pending]) -> dict[str, Any]:
+def status_dict(message: str, pending: Sequence[LaggingProjection]) -> dict[str, Any]:
     return {"message": message, "pending": list(pending)} if pending else {"message": message}
 
 
-def found_dict(hit: Hit, explain: bool) -> MemoryDict:
+def hit_dict(hit: Hit, explain: bool) -> MemoryDict:
     shaped = memory_dict(hit.item)
     shaped["score"] = hit.score
-    if hit.pending:
+    if hit.is_unprocessed:
         shaped["pending"] = True
     if explain:
         shaped["explanation"] = _explanation(hit)
@@ -240,7 +240,7 @@ def _explanation(hit: Hit) -> dict[str, Any]:
     return explained if hit.before_rerank is None else {**explained, "before_rerank": hit.before_rerank}
 
 
-def missing_dict(memory_id: str, missing: Missing) -> MissingDict:
+def missing_dict(memory_id: str, missing: SearchDiagnosis) -> MissingDict:
     return MissingDict(
         id=memory_id,
         reason=missing.reason,

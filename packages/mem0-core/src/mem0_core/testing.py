@@ -74,16 +74,16 @@ class ScriptedChat:
             position = len(self.calls)
             self.calls.append(call)
         if callable(self._script):
-            return _reply(self._script(task, call.messages))
+            return _to_reply(self._script(task, call.messages))
         if position >= len(self._script):
             raise AssertionError(
                 f"the script of {len(self._script)} replies has none left for task {task!r}; "
                 f"asked before: {', '.join(call.task for call in self.calls[:position]) or 'nothing'}"
             )
-        return _reply(self._script[position])
+        return _to_reply(self._script[position])
 
 
-def _reply(scripted: ScriptedReply) -> Reply:
+def _to_reply(scripted: ScriptedReply) -> Reply:
     if isinstance(scripted, BaseException):
         raise scripted
     if isinstance(scripted, Reply):
@@ -98,11 +98,11 @@ def _reply(scripted: ScriptedReply) -> Reply:
 
 # Scripts that write no spaces between words (Han, kana, Hangul) are taken character by character.
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
-_WORD_PART = 0.8
-_TRIGRAM_PART = 0.6  # 0.8 and 0.6 are the sides of a right triangle: words keep norm 1
-_LONG_WORD = 6
-_CACHED_WORDS = 10_000
-_READ_CHARACTERS = 10_000  # like a real model's context: what follows makes no difference
+_WORD_WEIGHT = 0.8
+_TRIGRAM_WEIGHT = 0.6  # 0.8 and 0.6 are the sides of a right triangle: words keep norm 1
+_LONG_WORD_BYTES = 6
+_MAX_CACHED_WORDS = 10_000
+_MAX_TEXT_CHARS = 10_000  # like a real model's context: what follows makes no difference
 
 
 class HashEmbedder:
@@ -121,7 +121,7 @@ class HashEmbedder:
             raise ValueError(f"dims must be at least 8, not {dims}")
         self._dims = dims
         self._name = name or f"hash-{dims}"
-        self._words: dict[str, NDArray[np.float32]] = {}
+        self._word_vectors: dict[str, NDArray[np.float32]] = {}
 
     def __repr__(self) -> str:
         return f"HashEmbedder(dims={self._dims}, name={self._name!r})"
@@ -139,39 +139,39 @@ class HashEmbedder:
         vectors = np.zeros((len(texts), self._dims), np.float32)
         for vector, text in zip(vectors, texts, strict=True):
             self._add_words(vector, text)
-            vector /= _norm(vector)
+            vector /= _l2_norm(vector)
         return vectors
 
     def _add_words(self, vector: NDArray[np.float32], text: str) -> None:
-        text = text[:_READ_CHARACTERS]
+        text = text[:_MAX_TEXT_CHARS]
         text = normalize("NFKC", text).casefold()
         # A text of no words is told from others as it stands.
         for word in _WORD.findall(text) or [text.strip()]:
-            known = self._words.get(word)
-            vector += known if known is not None else self._learn(word)
+            known = self._word_vectors.get(word)
+            vector += known if known is not None else self._compute_word_vector(word)
 
-    def _learn(self, word: str) -> NDArray[np.float32]:
+    def _compute_word_vector(self, word: str) -> NDArray[np.float32]:
         """The vector of a word, its norm the weight it has in a text; kept, for texts repeat their words."""
         framed = f"<{word}>"
-        direction = _WORD_PART * self._direction(word)
+        direction = _WORD_WEIGHT * self._feature_direction(word)
         if trigrams := [framed[at : at + 3] for at in range(len(framed) - 2)]:
-            parts = np.sum([self._direction(f"\0{trigram}") for trigram in trigrams], axis=0)
+            parts = np.sum([self._feature_direction(f"\0{trigram}") for trigram in trigrams], axis=0)
             # Two halves of one word can cancel out only in very few dimensions; the small number is for those.
-            direction = direction + _TRIGRAM_PART * parts / (_norm(parts) + np.float32(1e-9))
-        weight = min(len(word.encode("utf-8", "replace")), _LONG_WORD) / _LONG_WORD or 1.0
-        learnt = (weight * direction).astype(np.float32)
-        if len(self._words) >= _CACHED_WORDS:
-            self._words.clear()
-        self._words[word] = learnt
-        return learnt
+            direction = direction + _TRIGRAM_WEIGHT * parts / (_l2_norm(parts) + np.float32(1e-9))
+        weight = min(len(word.encode("utf-8", "replace")), _LONG_WORD_BYTES) / _LONG_WORD_BYTES or 1.0
+        word_vector = (weight * direction).astype(np.float32)
+        if len(self._word_vectors) >= _MAX_CACHED_WORDS:
+            self._word_vectors.clear()
+        self._word_vectors[word] = word_vector
+        return word_vector
 
-    def _direction(self, feature: str) -> NDArray[np.float32]:
+    def _feature_direction(self, feature: str) -> NDArray[np.float32]:
         """A unit vector of random signs, from the bits of a hash that is the same in every process."""
         bits = hashlib.shake_128(feature.encode("utf-8", "replace")).digest((self._dims + 7) // 8)
         signs = np.unpackbits(np.frombuffer(bits, np.uint8), count=self._dims).astype(np.float32) * 2 - 1
         return signs / np.float32(np.sqrt(self._dims))
 
 
-def _norm(vector: NDArray[np.float32]) -> np.float32:
+def _l2_norm(vector: NDArray[np.float32]) -> np.float32:
     """The L2 norm, summed so precisely that its order is no matter: BLAS adds up otherwise on each processor."""
     return np.float32(math.sqrt(np.square(vector, dtype=np.float64).sum()))

@@ -10,30 +10,30 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from mem0_core.errors import InputError
-from mem0_core.records import Message, Messages, Skipped, is_valid_text
+from mem0_core.records import Message, Messages, SkippedItem, is_valid_text
 
 __all__ = [
-    "ROLES",
+    "KNOWN_ROLES",
     "ParsedMessages",
     "check_metadata",
-    "parse_day",
+    "format_transcript",
+    "mentions_speaker",
+    "parse_date",
+    "parse_message",
     "parse_messages",
-    "parse_one",
-    "parse_time",
-    "speaks_of_self",
-    "transcript",
-    "without_recalled",
+    "parse_timestamp",
+    "strip_recalled",
 ]
 
-ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
-SPEAKERS = frozenset({"user", "assistant"})
+KNOWN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
+SPEAKER_ROLES = frozenset({"user", "assistant"})
 """The roles whose words can become memories; the others carry instructions and machine output."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedMessages:
     messages: tuple[Message, ...]
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedItem, ...] = ()
 
 
 def parse_messages(messages: Messages) -> ParsedMessages:
@@ -58,7 +58,7 @@ def parse_messages(messages: Messages) -> ParsedMessages:
     if not messages:
         raise InputError("nothing to remember: the list of messages is empty")
     parsed: list[Message] = []
-    skipped: list[Skipped] = []
+    skipped: list[SkippedItem] = []
     for index, message in enumerate(messages):
         one = _parse_message(message, f"messages[{index}]", skipped)
         if one is not None:
@@ -66,34 +66,34 @@ def parse_messages(messages: Messages) -> ParsedMessages:
     return ParsedMessages(tuple(parsed), tuple(skipped))
 
 
-def parse_one(message: object, place: str) -> ParsedMessages:
+def parse_message(message: object, label: str) -> ParsedMessages:
     """Read one of many messages; a text is a user's. `place` names it where it is wrong.
 
     Raises:
         InputError: as `parse_messages` does.
     """
-    skipped: list[Skipped] = []
+    skipped: list[SkippedItem] = []
     given = {"role": "user", "content": message} if isinstance(message, str) else message
-    parsed = _parse_message(given, place, skipped)
+    parsed = _parse_message(given, label, skipped)
     return ParsedMessages(() if parsed is None else (parsed,), tuple(skipped))
 
 
-def _parse_message(message: object, place: str, skipped: list[Skipped]) -> Message | None:
+def _parse_message(message: object, place: str, skipped: list[SkippedItem]) -> Message | None:
     if not isinstance(message, Mapping):
         raise InputError(f"{place} must be a mapping with role and content, not {type(message).__name__}")
     role = message.get("role")
-    if not isinstance(role, str) or role not in ROLES:
-        raise InputError(f"{place} has the role {role!r}; known roles: {', '.join(sorted(ROLES))}")
+    if not isinstance(role, str) or role not in KNOWN_ROLES:
+        raise InputError(f"{place} has the role {role!r}; known roles: {', '.join(sorted(KNOWN_ROLES))}")
     content = message.get("content")
     if content is None:
         if message.get("tool_calls") or message.get("function_call"):
             return None
         raise InputError(f"{place} has no content")
     read, images = _read_content(content, place, skipped)
-    text = without_recalled(read)
+    text = strip_recalled(read)
     if not text.strip() and not images:
         empty = f"{place} is empty" if not read.strip() else f"{place} holds nothing but what was recalled"
-        skipped.append(Skipped(reason=empty, item=dict(message)))
+        skipped.append(SkippedItem(reason=empty, item=dict(message)))
         return None
     timestamp = message.get("timestamp")
     return Message(
@@ -102,11 +102,11 @@ def _parse_message(message: object, place: str, skipped: list[Skipped]) -> Messa
         name=_read_name(message.get("name"), place),
         images=images,
         metadata=check_metadata(message.get("metadata"), place),
-        timestamp=None if timestamp is None else parse_time(timestamp, f"{place}.timestamp"),
+        timestamp=None if timestamp is None else parse_timestamp(timestamp, f"{place}.timestamp"),
     )
 
 
-def _read_content(content: object, place: str, skipped: list[Skipped]) -> tuple[str, tuple[str, ...]]:
+def _read_content(content: object, place: str, skipped: list[SkippedItem]) -> tuple[str, tuple[str, ...]]:
     if isinstance(content, str):
         return content, ()
     if isinstance(content, Mapping):
@@ -125,14 +125,16 @@ def _read_content(content: object, place: str, skipped: list[Skipped]) -> tuple[
         elif part.get("type") == "image_url" and (url := _image_url(part.get("image_url"))):
             images.append(url)
         else:
-            skipped.append(Skipped(reason=f"{place} has a part of the kind {part.get('type')!r}", item=_short(part)))
+            skipped.append(
+                SkippedItem(reason=f"{place} has a part of the kind {part.get('type')!r}", item=_truncate_part(part))
+            )
     return "\n".join(texts), tuple(images)
 
 
 _RECALLED_BEGIN, _RECALLED_END = "<memories>\n", "\n</memories>"
 
 
-def without_recalled(text: str) -> str:
+def strip_recalled(text: str) -> str:
     """A text without the blocks that `prompts.memories_block` writes: what was recalled is not learnt again as new."""
     parts: list[str] = []
     start = 0
@@ -153,7 +155,7 @@ def _image_url(value: object) -> str | None:
     return url if isinstance(url, str) and url else None
 
 
-def _short(part: Mapping[str, Any]) -> dict[str, Any]:
+def _truncate_part(part: Mapping[str, Any]) -> dict[str, Any]:
     """A part without its payload: an audio clip does not belong in a result."""
     return {key: value if len(str(value)) < 200 else "..." for key, value in part.items()}
 
@@ -172,7 +174,7 @@ def _check_text(text: str, place: str) -> str:
     return text
 
 
-def check_metadata(metadata: object, place: str) -> dict[str, Any]:
+def check_metadata(metadata: object, label: str) -> dict[str, Any]:
     """A copy of `metadata` as JSON would carry it.
 
     Raises:
@@ -181,15 +183,15 @@ def check_metadata(metadata: object, place: str) -> dict[str, Any]:
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping):
-        raise InputError(f"the metadata of {place} must be a mapping, not {type(metadata).__name__}")
+        raise InputError(f"the metadata of {label} must be a mapping, not {type(metadata).__name__}")
     for key, value in metadata.items():
         if not isinstance(key, str):
-            raise InputError(f"the metadata of {place} has a key that is no string: {key!r}")
+            raise InputError(f"the metadata of {label} has a key that is no string: {key!r}")
         try:
             json.dumps({key: value}, allow_nan=False, ensure_ascii=False).encode()
             _check_storable([key, value])
         except (TypeError, ValueError, RecursionError) as error:
-            raise InputError(f"the metadata of {place} cannot be stored as JSON at {key!r}: {error}") from error
+            raise InputError(f"the metadata of {label} cannot be stored as JSON at {key!r}: {error}") from error
     copied: dict[str, Any] = json.loads(json.dumps(dict(metadata))) if metadata else {}
     return copied
 
@@ -207,41 +209,43 @@ def _check_storable(value: object) -> None:
             _check_storable(element)
 
 
-def transcript(messages: Sequence[Message], roles: frozenset[str] = SPEAKERS) -> str:
+def format_transcript(messages: Sequence[Message], roles: frozenset[str] = SPEAKER_ROLES) -> str:
     """Write ``role: content`` for each message (the first step of an add); a named speaker is ``role (name): content``.
 
     Lines inside a message that look like the begin of another one are quoted, so that no content forges a speaker.
     """
     return "\n".join(
-        f"{_speaker(message)}: {_unforged(message.content)}" for message in messages if message.role in roles
+        f"{_format_speaker(message)}: {_escape_speakers(message.content)}"
+        for message in messages
+        if message.role in roles
     )
 
 
-def _speaker(message: Message) -> str:
+def _format_speaker(message: Message) -> str:
     return f"{message.role} ({' '.join(message.name.split())})" if message.name else message.role
 
 
 _LINE_BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"  # as `str.splitlines` has them
 _FORGED_SPEAKER = re.compile(
-    rf"(?<=[{_LINE_BREAKS}])(?=[^\w{_LINE_BREAKS}]{{0,20}}(?:{'|'.join(sorted(ROLES))})"
+    rf"(?<=[{_LINE_BREAKS}])(?=[^\w{_LINE_BREAKS}]{{0,20}}(?:{'|'.join(sorted(KNOWN_ROLES))})"
     rf"(?:\s{{0,4}}\([^{_LINE_BREAKS}]{{0,80}}\))?[^\w{_LINE_BREAKS}]{{0,4}}[:：])",
     re.IGNORECASE,
 )
 
 
-def _unforged(content: str) -> str:
+def _escape_speakers(content: str) -> str:
     return _FORGED_SPEAKER.sub("> ", content)
 
 
 _SELF = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
 
 
-def speaks_of_self(text: str) -> bool:
+def mentions_speaker(text: str) -> bool:
     """Whether the speaker comes up in a text, in English: I, me, my, mine, myself."""
     return _SELF.search(text) is not None
 
 
-def parse_time(value: object, what: str = "timestamp") -> str:
+def parse_timestamp(value: object, label: str = "timestamp") -> str:
     """A moment as ISO 8601 in UTC, so that texts compare as times do.
 
     Takes Unix seconds, ISO 8601 text, a datetime or a date; where it names no offset it is UTC.
@@ -261,10 +265,10 @@ def parse_time(value: object, what: str = "timestamp") -> str:
         if isinstance(value, datetime):
             return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
     except (ValueError, OverflowError, OSError) as error:
-        raise InputError(f"{what} {value!r} is no time: {error}") from error
-    raise InputError(f"{what} must be Unix seconds, ISO 8601 text or a datetime, not {value!r}")
+        raise InputError(f"{label} {value!r} is no time: {error}") from error
+    raise InputError(f"{label} must be Unix seconds, ISO 8601 text or a datetime, not {value!r}")
 
 
-def parse_day(value: object, what: str) -> str:
-    """A day as ``YYYY-MM-DD``, from whatever `parse_time` takes."""
-    return parse_time(value, what)[:10]
+def parse_date(value: object, label: str) -> str:
+    """A day as ``YYYY-MM-DD``, from whatever `parse_timestamp` takes."""
+    return parse_timestamp(value, label)[:10]

@@ -1,7 +1,7 @@
 """The time words of a query, read against a reference day into spans of days, and how well a day fits them.
 
 Each word becomes a part with a letter for its kind (`_KINDS` has the letters); phrases are patterns over the string of
-letters (`_SAID`), and a phrase becomes one part. The time taken is linear in the text, whose first 2,000 characters are
+letters (`_PHRASE_PATTERNS`), and a phrase becomes one part. The time taken is linear in the text, whose first 2,000 characters are
 read. English is read whole; of German, French, Spanish, Italian, Portuguese and Russian the dates with month names, of
 Chinese and Japanese 2023年5月7日, and dates in digits in any language. A word that may be a name or a verb (May, June,
 march, fall) counts only where what stands beside it makes it a time.
@@ -20,15 +20,15 @@ from math import log10
 from typing import NamedTuple
 
 from mem0_core.normalization import normalize
-from mem0_core.records import Days
+from mem0_core.records import DateRange
 
-__all__ = ["TimeSpan", "days_told", "fit", "fit_days", "is_about_time", "spans"]
+__all__ = ["TimeSpan", "find_event_days", "is_about_time", "parse_time_spans", "score_day", "score_days"]
 
-_LONGEST = 2_000
-_LAST = date.max.toordinal()
-_FAR = 10 * _LAST  # before or after it: where an open span ends
-_EVERY = re.compile(r"\b(?:every|each|always|usually|birthdays?|anniversar(?:y|ies)|annual(?:ly)?|yearly)\b", re.I)
-_CYCLE = 2000  # the year of what comes back every year; a leap year, so that it holds 29 February
+_MAX_TEXT_CHARS = 2_000
+_LAST_DAY = date.max.toordinal()
+_OPEN_END = 10 * _LAST_DAY  # before or after it: where an open span ends
+_RECURRING = re.compile(r"\b(?:every|each|always|usually|birthdays?|anniversar(?:y|ies)|annual(?:ly)?|yearly)\b", re.I)
+_CYCLE_YEAR = 2000  # the year of what comes back every year; a leap year, so that it holds 29 February
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +46,11 @@ class TimeSpan:
 
     first: date | None
     last: date | None
-    share: float
-    yearly: bool = False
+    precision: float
+    is_yearly: bool = False
 
 
-def spans(text: str, reference: date) -> tuple[TimeSpan, ...]:
+def parse_time_spans(text: str, reference: date) -> tuple[TimeSpan, ...]:
     """What times a text names, each once, in its order; `reference` is its today.
 
     A day, a month or a season without a year is of the only year that the text names ("In 2023, what did she do in
@@ -63,55 +63,57 @@ def spans(text: str, reference: date) -> tuple[TimeSpan, ...]:
     if _TIMELY.isdisjoint(part.kind for part in parts):  # numbers of other things
         return ()
     for pattern, handlers in _PHRASES:
-        parts = _joined(pattern, handlers, parts, today)
+        parts = _join_parts(pattern, handlers, parts, today)
     found = [(part.kind, span) for part in parts if part.kind in "ATV" for span in part.spans if _exists(span)]
-    return tuple(dict.fromkeys(_published(span, today) for span in _placed(found) if _exists(span)))
+    return tuple(dict.fromkeys(_to_time_span(span, today) for span in _assign_year(found) if _exists(span)))
 
 
-def fit(spans: Iterable[TimeSpan], day: date) -> float:
+def score_day(spans: Iterable[TimeSpan], day: date) -> float:
     """How well a day fits the best of some spans, in [0, 1]: the `share` of a span that it is in, 0 without spans.
 
     Things are told after they happened, so it falls off to nothing within 10 days after a day, 20 after a month; and
     thrice as fast before it.
     """
-    return max((_fit(span, day) for span in spans), default=0.0)
+    return max((_score_span(span, day) for span in spans), default=0.0)
 
 
-def fit_days(spans: Iterable[TimeSpan], days: Days) -> float:
-    """How well days that something is told of fit the best of some spans, in [0, 1]; as `fit` of the best of the days.
+def score_days(spans: Iterable[TimeSpan], days: DateRange) -> float:
+    """How well days that something is told of fit the best of some spans, in [0, 1]; as `score_day` of the best of the days.
 
     Neither can be more precise than the other: who asks for May and is told 2023 has half an answer.
     """
     first, last = (None if day is None else date.fromisoformat(day) for day in (days.first, days.last))
-    share = _share((last or date.max).toordinal() - first.toordinal() + 1 if first and last else 0)
-    return max((min(share, _fit(span, day)) for span in spans for day in _inside(span, first, last)), default=0.0)
+    share = _compute_precision((last or date.max).toordinal() - first.toordinal() + 1 if first and last else 0)
+    return max(
+        (min(share, _score_span(span, day)) for span in spans for day in _inside(span, first, last)), default=0.0
+    )
 
 
-def days_told(text: str, reference: date) -> Days | None:
+def find_event_days(text: str, reference: date) -> DateRange | None:
     """From the first to the last of the days that a statement tells of; None where it names none.
 
     `reference` is the day it was made. A day without a year is the nearest one; what it says of every year is no day.
     """
-    if _EVERY.search(text):
+    if _RECURRING.search(text):
         return None
-    found = [_nearest_year(span, reference) if span.yearly else span for span in spans(text, reference)]
+    found = [_nearest_year(span, reference) if span.is_yearly else span for span in parse_time_spans(text, reference)]
     if not found:
         return None
     firsts, lasts = [span.first for span in found], [span.last for span in found]
     first = None if None in firsts else min(day.isoformat() for day in firsts if day)
     last = None if None in lasts else max(day.isoformat() for day in lasts if day)
-    return Days(first, last) if first or last else None
+    return DateRange(first, last) if first or last else None
 
 
 def is_about_time(text: str) -> bool:
     """Whether a text asks when (or how long, or which year), or names a time."""
-    return _ASKS_WHEN.search(_plain(text)) is not None or bool(spans(text, date(_CYCLE, 6, 15)))
+    return _ASKS_WHEN.search(_plain(text)) is not None or bool(parse_time_spans(text, date(_CYCLE_YEAR, 6, 15)))
 
 
-def _placed(found: list[tuple[str, _Span]]) -> list[_Span]:
+def _assign_year(found: list[tuple[str, _Span]]) -> list[_Span]:
     """The yearly spans in the only year that is named; named for them alone, it is no span of its own."""
     dated = [span for kind, span in found if kind != "V" and not span.is_yearly]
-    ends = [day for span in dated for day in (max(span.first, 1), min(span.end - 1, _LAST))]
+    ends = [day for span in dated for day in (max(span.first, 1), min(span.end - 1, _LAST_DAY))]
     years = {date.fromordinal(day).year for day in ends}
     if len(years) != 1 or not any(span.is_yearly for _, span in found):
         return [span for _, span in found]
@@ -120,30 +122,30 @@ def _placed(found: list[tuple[str, _Span]]) -> list[_Span]:
 
 
 def _plain(text: str) -> str:
-    text = text[:_LONGEST]
-    return normalize("NFKC", text)[:_LONGEST].lower().replace("’", "'")
+    text = text[:_MAX_TEXT_CHARS]
+    return normalize("NFKC", text)[:_MAX_TEXT_CHARS].lower().replace("’", "'")
 
 
-def _fit(span: TimeSpan, day: date) -> float:
+def _score_span(span: TimeSpan, day: date) -> float:
     here = day.toordinal()
-    if span.yearly and span.first and span.last:
+    if span.is_yearly and span.first and span.last:
         first = span.first.toordinal()
-        here = first + (_on(_CYCLE, day.month, day.day) - first) % 366
+        here = first + (_on(_CYCLE_YEAR, day.month, day.day) - first) % 366
         late, early = here - span.last.toordinal(), first + 366 - here
     else:
         late = here - span.last.toordinal() if span.last else 0
         early = span.first.toordinal() - here if span.first else 0
-    if late <= 0 and (early <= 0 or span.yearly):
-        return span.share
+    if late <= 0 and (early <= 0 or span.is_yearly):
+        return span.precision
     gap = min(gap for gap in (late, 3 * early) if gap > 0)
-    return span.share * max(0.0, 1 - gap / (10 + (1 - span.share) * 33))
+    return span.precision * max(0.0, 1 - gap / (10 + (1 - span.precision) * 33))
 
 
 def _inside(span: TimeSpan, first: date | None, last: date | None) -> set[date]:
     """Days from `first` to `last`, among which is the one that a span fits best."""
     ends = {day for day in (first, last) if day is not None}
     wanted = {day for day in (span.first, span.last) if day is not None}
-    if span.yearly:
+    if span.is_yearly:
         years = {end.year + by for end in ends for by in (-1, 0, 1)}
         wanted = {_in_this_year(day, year) for day in wanted for year in years if 1 <= year <= 9999}
     return ends | {day for day in wanted if (first is None or day >= first) and (last is None or day <= last)}
@@ -157,14 +159,14 @@ def _nearest_year(span: TimeSpan, reference: date) -> TimeSpan:
     over = span.last.year - span.first.year  # one that begins in the winter before
     ones = [(_in_this_year(span.first, year - over), _in_this_year(span.last, year)) for year in years]
     first, last = min(ones, key=lambda one: max((one[0] - reference).days, (reference - one[1]).days))
-    return TimeSpan(first, last, span.share)
+    return TimeSpan(first, last, span.precision)
 
 
 def _in_this_year(day: date, year: int) -> date:
-    return date.fromordinal(min(_on(year, day.month, day.day), _LAST))
+    return date.fromordinal(min(_on(year, day.month, day.day), _LAST_DAY))
 
 
-def _share(days: int) -> float:
+def _compute_precision(days: int) -> float:
     """How precise so many days are, see `TimeSpan`; 0 for a span that is open."""
     return max(0.25, 1 - log10(days) / 5) if days > 0 else 0.25
 
@@ -194,20 +196,20 @@ def _on(year: int, month: int, day: int = 1) -> int:
     """The ordinal of a day; months and days may run over, and a year that no calendar has is at its end."""
     year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
     if not 1 <= year <= 9999:
-        return 1 if year < 1 else _LAST + 1
+        return 1 if year < 1 else _LAST_DAY + 1
     return date(year, month, 1).toordinal() + day - 1
 
 
 def _exists(span: _Span) -> bool:
     """Whether some days of the calendar are in a span, and some are not."""
-    return max(span.first, 1) < min(span.end, _LAST + 1) and (span.first > 1 or span.end <= _LAST)
+    return max(span.first, 1) < min(span.end, _LAST_DAY + 1) and (span.first > 1 or span.end <= _LAST_DAY)
 
 
-def _published(span: _Span, today: int) -> TimeSpan:
-    days = ((today + 1 if span.end == _FAR else span.end) - span.first) * (3 if span.is_yearly else 1)
-    share = _share(days)
+def _to_time_span(span: _Span, today: int) -> TimeSpan:
+    days = ((today + 1 if span.end == _OPEN_END else span.end) - span.first) * (3 if span.is_yearly else 1)
+    share = _compute_precision(days)
     first = date.fromordinal(span.first) if span.first >= 1 else None
-    return TimeSpan(first, date.fromordinal(span.end - 1) if span.end <= _LAST + 1 else None, share, span.is_yearly)
+    return TimeSpan(first, date.fromordinal(span.end - 1) if span.end <= _LAST_DAY + 1 else None, share, span.is_yearly)
 
 
 def _easter(year: int) -> int:
@@ -234,7 +236,7 @@ def _in_year(span: _Span, year: int) -> _Span:
 
 def _one_of(span: _Span, today: int, which: str) -> _Span:
     """One of a yearly span: the `last` over, the last `begun`, the `next` to begin, `this` year's, or the nearest."""
-    year = date.fromordinal(min(max(today, 1), _LAST)).year
+    year = date.fromordinal(min(max(today, 1), _LAST_DAY)).year
     ones = [one for by in (-2, -1, 0, 1, 2) if _exists(one := _in_year(span, year + by))] or [_Span(1, 1)]
     meant = {
         "last": [one for one in ones if one.end <= today][-1:],
@@ -247,8 +249,8 @@ def _one_of(span: _Span, today: int, which: str) -> _Span:
 
 def _month(month: int, day: int = 0, last_day: int = 0) -> _Span | None:
     """A month of every year, a day of it, or some; None if there is no such month or day."""
-    first, over = _on(_CYCLE, month, day or 1), _on(_CYCLE, month + 1)
-    end = _on(_CYCLE, month, (last_day or day) + 1) if day else over
+    first, over = _on(_CYCLE_YEAR, month, day or 1), _on(_CYCLE_YEAR, month + 1)
+    end = _on(_CYCLE_YEAR, month, (last_day or day) + 1) if day else over
     return _Span(first, end, True) if 1 <= month <= 12 and first < end <= over else None
 
 
@@ -256,7 +258,7 @@ def _plus(day: int, unit: _Part, count: int) -> int:
     days, months = unit.value
     if not months:
         return day + days * count
-    when = date.fromordinal(min(max(day, 1), _LAST))
+    when = date.fromordinal(min(max(day, 1), _LAST_DAY))
     return _on(when.year, when.month + months * count, when.day)
 
 
@@ -266,7 +268,7 @@ def _unit(unit: _Part, day: int, by: int) -> _Span:
     if not months:
         sunday = day - (day - 1) % 7 + 6 + 7 * by
         return _Span(sunday + 1 - days, sunday + 1)
-    when = date.fromordinal(min(max(day, 1), _LAST))
+    when = date.fromordinal(min(max(day, 1), _LAST_DAY))
     at = (when.year * 12 + when.month - 1) // months + by
     return _Span(_on(0, at * months + 1), _on(0, (at + 1) * months + 1))
 
@@ -350,7 +352,7 @@ def _words() -> Iterable[tuple[str, _Part]]:
             days: tuple[_Span, ...] = ()
             if kind in "SQH":
                 moved = {"easter": _easter, "thanksgiving": _thanksgiving}.get(word)
-                days = (_Span(_on(_CYCLE, *numbers[:2]), _on(_CYCLE, *numbers[2:]), True, moved),)
+                days = (_Span(_on(_CYCLE_YEAR, *numbers[:2]), _on(_CYCLE_YEAR, *numbers[2:]), True, moved),)
             yield word, _Part(kind, numbers, days)
     for kind, listed in re.findall(r"^(.)[^:]*: (.*(?:\n .*)*)", _MONTHS, re.MULTILINE):
         for month, names in enumerate(listed.split(), 1):
@@ -416,7 +418,7 @@ def _time(*found: _Span | None) -> _Part:
     return _Part("T", spans=spans) if spans else _OTHER
 
 
-def _hanging(*found: _Span) -> _Part:
+def _make_anchor_part(*found: _Span) -> _Part:
     return _Part("V", spans=found)
 
 
@@ -470,22 +472,22 @@ def _decade(parts: Sequence[_Part], today: int) -> _Part:
 
 def _offset(parts: Sequence[_Part], today: int) -> _Part:
     day = today + (parts[0].value[0] if parts[0].value else _by(parts))
-    return _hanging(_Span(day, day + 1))
+    return _make_anchor_part(_Span(day, day + 1))
 
 
 def _trailing(parts: Sequence[_Part], today: int) -> _Part:
     """``the last two weeks``, ``the past year``, ``the next few days``: up to today, or from it."""
     other = _plus(today, parts[-1], _by(parts) * _count(parts)[1])
-    return _hanging(_Span(min(today, other), max(today, other) + 1))
+    return _make_anchor_part(_Span(min(today, other), max(today, other) + 1))
 
 
 def _ago(parts: Sequence[_Part], today: int) -> _Part:
     low, high = _count(parts)
-    return _hanging(_around(parts[-2], today, -high, -low))
+    return _make_anchor_part(_around(parts[-2], today, -high, -low))
 
 
 def _this_unit(parts: Sequence[_Part], today: int) -> _Part:
-    return _hanging(_unit(parts[-1], today, _by(parts)))
+    return _make_anchor_part(_unit(parts[-1], today, _by(parts)))
 
 
 def _weekday(parts: Sequence[_Part], today: int) -> _Part:
@@ -496,7 +498,7 @@ def _weekday(parts: Sequence[_Part], today: int) -> _Part:
         days = {today + by * ((by * on - 1) % 7 + 1)}
     else:
         days = {today + on} if _the(parts, "t") else {today - -on % 7, today + on % 7}
-    return _hanging(*(_Span(day, day + 1) for day in sorted(days)))
+    return _make_anchor_part(*(_Span(day, day + 1) for day in sorted(days)))
 
 
 def _slice(parts: Sequence[_Part], today: int) -> _Part:
@@ -546,7 +548,7 @@ def _open(parts: Sequence[_Part], today: int) -> _Part:
     for span in parts[-1].spans:
         one = _one_of(span, today, "begun" if word in "s>" else "nearest") if span.is_yearly else span
         edge = one.first if word in "s<" else one.end
-        found.append(_Span(edge, _FAR) if word in "s>" else _Span(-_FAR, edge))
+        found.append(_Span(edge, _OPEN_END) if word in "s>" else _Span(-_OPEN_END, edge))
     return _time(*found)
 
 
@@ -568,7 +570,7 @@ _SEASONS = (
 )
 _HOLIDAYS = rf"t?[ltnk]H{_YEAR}?|H{_YEAR}|[YBZ][pir]?H|(?<=[psiruebfo<>&-])H|H(?!x)"  # not a Christmas tree
 _QUARTERS = rf"Q{_YEAR}|[YBZ]h?Q|[ltn]Q|(?<=[psuebf<>])h?Q"
-_SAID: list[dict[_Handler, str]] = [
+_PHRASE_PATTERNS: list[dict[_Handler, str]] = [
     {_far_year: rf"(?:t|(?<!h)[ln])y(?!o)|{_N}yg"},
     {
         _calendar: f"{_MONTHS_AND_DAYS}|{_SEASONS}|{_HOLIDAYS}|{_QUARTERS}",
@@ -591,11 +593,11 @@ _PHRASES = [
         re.compile(rf"(?![wx ])(?:{'|'.join(f'(?P<{each.__name__}>{kinds})' for each, kinds in said.items())})"),
         {each.__name__: each for each in said},
     )
-    for said in _SAID
+    for said in _PHRASE_PATTERNS
 ]
 
 
-def _joined(pattern: re.Pattern[str], handlers: dict[str, _Handler], parts: list[_Part], today: int) -> list[_Part]:
+def _join_parts(pattern: re.Pattern[str], handlers: dict[str, _Handler], parts: list[_Part], today: int) -> list[_Part]:
     joined: list[_Part] = []
     at = 0
     for match in pattern.finditer("".join([part.kind for part in parts])):

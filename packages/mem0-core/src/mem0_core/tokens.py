@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
-__all__ = ["counter_for", "estimated_tokens"]
+__all__ = ["estimate_tokens", "make_token_counter"]
 
 # --- estimated ---------------------------------------------------------------------------------------------------
 
@@ -39,7 +39,7 @@ _BUT_BREAKS = {code: None for code in range(128) if chr(code) == " " or not _BLA
 _TOKEN = 100
 _COMMON_PART = 4  # letters; so long a word is mostly one token
 _PER_LETTER = 50  # of what a word has above that, and of one in capitals
-_PER_NOISE, _LONGEST_WORD = 85, 20  # a letter among digits, or of what is too long for a word: keys, hashes
+_PER_NOISE, _MAX_WORD_LETTERS = 85, 20  # a letter among digits, or of what is too long for a word: keys, hashes
 _PER_SIGN = 80
 
 _SCRIPTS: tuple[tuple[int, int], ...] = (
@@ -70,14 +70,14 @@ _SCRIPTS: tuple[tuple[int, int], ...] = (
 _BEGINS = [first for first, _ in _SCRIPTS]
 
 
-def estimated_tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """About how many tokens a text takes; rather too many."""
-    total = sum(map(_of_run, _RUN.findall(text)))
+    total = sum(map(_estimate_run, _RUN.findall(text)))
     if text.isascii():
         total += _PER_SIGN * len(text.translate(_BUT_SIGNS)) + _TOKEN * _ascii_blanks(text)
     else:
         total += _PER_SIGN * len(_SIGN.findall(text)) + _TOKEN * len(_BLANK.findall(text))
-        total += sum(map(_of_letter, _FOREIGN.findall(text)))
+        total += sum(map(_estimate_letter, _FOREIGN.findall(text)))
     return -(-total // _TOKEN)
 
 
@@ -89,23 +89,23 @@ def _ascii_blanks(text: str) -> int:
 
 
 @lru_cache(maxsize=65_536)  # the words of one language come up again and again
-def _of_run(run: str) -> int:
+def _estimate_run(run: str) -> int:
     """Of letters and digits in a row; some vocabularies take each digit by itself."""
     digits = sum(map(str.isdigit, run))
     letters = len(run) - digits
-    if (digits and letters) or letters >= _LONGEST_WORD:
+    if (digits and letters) or letters >= _MAX_WORD_LETTERS:
         return _TOKEN * digits + _PER_NOISE * letters
-    return _TOKEN * digits + sum(map(_of_part, _PART.findall(run)))
+    return _TOKEN * digits + sum(map(_estimate_part, _PART.findall(run)))
 
 
-def _of_part(part: str) -> int:
+def _estimate_part(part: str) -> int:
     if part.isupper():
         return max(_TOKEN, _PER_LETTER * len(part))
     return _TOKEN + _PER_LETTER * max(0, len(part) - _COMMON_PART)
 
 
 @lru_cache(maxsize=8_192)
-def _of_letter(letter: str) -> int:
+def _estimate_letter(letter: str) -> int:
     return _SCRIPTS[bisect(_BEGINS, ord(letter)) - 1][1]
 
 
@@ -125,11 +125,11 @@ _ENCODINGS = {
     "o200k_base": (_GPT4O, "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"),
 }
 """How each splits a text into words, and the SHA-256 of its vocabulary."""
-_SAME = {"o200k_harmony": "o200k_base"}  # but for special tokens, which no memory is made of
+_ENCODING_ALIASES = {"o200k_harmony": "o200k_base"}  # but for special tokens, which no memory is made of
 _SOURCE = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
 
 
-def counter_for(model: str) -> Callable[[str], int]:
+def make_token_counter(model: str) -> Callable[[str], int]:
     """What counts the tokens of a text for an OpenAI model.
 
     tiktoken downloads a vocabulary when it first uses it. So it is not asked for one: if it is installed, and has the
@@ -138,7 +138,7 @@ def counter_for(model: str) -> Callable[[str], int]:
     """
     encoding = _encoding_of(model.removeprefix("openai/"))  # as OpenRouter has it
     if encoding is None:
-        return estimated_tokens
+        return estimate_tokens
     return lambda text: len(encoding.encode_ordinary(text))
 
 
@@ -151,12 +151,12 @@ def _encoding_of(model: str) -> Encoding | None:
         name = encoding_name_for_model(model)
     except KeyError:
         return None
-    name = _SAME.get(name, name)
-    path = _cached(name)
+    name = _ENCODING_ALIASES.get(name, name)
+    path = _find_cached_vocabulary(name)
     return None if path is None else _encoding(name, path)
 
 
-def _cached(name: str) -> Path | None:
+def _find_cached_vocabulary(name: str) -> Path | None:
     """The file in which tiktoken would keep the vocabulary."""
     chosen = (os.environ[key] for key in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR") if key in os.environ)
     folder = next(chosen, os.path.join(tempfile.gettempdir(), "data-gym-cache"))

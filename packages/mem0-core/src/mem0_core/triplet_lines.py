@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from mem0_core.graph_replies import read_relations, relation_of, triplet_key
 from mem0_core.loose_json import EMPTY, WHOLE_REPLY, Problem, Reading, problem_with
 from mem0_core.ports import Reply
-from mem0_core.records import Message, Triplet, entity_key, mentions
-from mem0_core.text import SPEAKERS, transcript
+from mem0_core.records import Message, Triplet, entity_key, mentions_name
+from mem0_core.text import SPEAKER_ROLES, format_transcript
 
 __all__ = ["read_triplets", "spoken"]
 
@@ -92,7 +92,7 @@ def _readings(line: str) -> Iterator[tuple[str, str, str]]:
 def _is_known(name: str, text: str, self_name: str) -> bool:
     if " - " in name:
         return _found(name, text) is not None
-    return mentions(text, name) or entity_key(name) == entity_key(self_name)
+    return mentions_name(text, name) or entity_key(name) == entity_key(self_name)
 
 
 def _spelt(name: str, text: str, self_name: str) -> str:
@@ -133,11 +133,11 @@ def spoken(messages: Sequence[Message], self_name: str) -> str:
     """The transcript, with their name where users say I, me or my; what they quote stays as it is."""
     named = [
         Message(message.role, _in_third_person(message.content, message.name or self_name), message.name)
-        if message.role == "user" or (message.name and message.role in SPEAKERS)
+        if message.role == "user" or (message.name and message.role in SPEAKER_ROLES)
         else message
         for message in messages
     ]
-    return transcript(named)
+    return format_transcript(named)
 
 
 def _in_third_person(text: str, name: str) -> str:

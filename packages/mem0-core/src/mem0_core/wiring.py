@@ -6,44 +6,44 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mem0_core.background import Settings
+from mem0_core.background import WorkerSettings
 from mem0_core.config import (
     NO_GRAPH,
-    PGVECTOR_ONLY,
+    PGVECTOR_ONLY_KEYS,
     PROVIDERS,
     BackgroundConfig,
     ComponentConfig,
+    ComponentKind,
     GraphConfig,
-    Kind,
     MemoryConfig,
-    build,
+    build_component,
     check_provider,
-    graph_config,
+    parse_graph_config,
 )
 from mem0_core.errors import ConfigError
-from mem0_core.pipelines.llm_reranker import MAX_CHARS, LLMReranker
+from mem0_core.pipelines.llm_reranker import MAX_TEXT_CHARS, LLMReranker
 from mem0_core.ports import ChatModel, GraphIndex, GraphOptions, MemoryStore, Reranker, VectorIndex, VectorSource
 
 __all__ = [
-    "Foreign",
-    "component",
-    "embedded_graph",
-    "graph_choice",
-    "graph_index",
-    "graph_options",
+    "FrameworkModel",
+    "build_embedded_graph",
+    "build_graph_index",
+    "build_graph_options",
+    "build_vector_index",
+    "build_worker_settings",
     "llm_reranker",
     "open_store",
-    "rerank_model",
-    "snapshots_folder",
-    "vector_index",
-    "worker_settings",
+    "resolve_component",
+    "resolve_graph",
+    "resolve_reranker",
+    "snapshot_folder",
 ]
 
-Foreign: TypeAlias = object
+FrameworkModel: TypeAlias = object
 """A model of a framework whose adapter is installed (LangChain, LlamaIndex, ...): no type of ours can name it."""
 
 
-def component(kind: Kind, method: str, *choices: Any, **wiring: Any) -> Any:
+def resolve_component(kind: ComponentKind, method: str, *choices: Any, **wiring: Any) -> Any:
     """The first of `choices` that is given, built where it is a description, and checked for its port's method.
 
     A model of a framework is converted by the framework's adapter, where it is installed (see `config`).
@@ -51,7 +51,7 @@ def component(kind: Kind, method: str, *choices: Any, **wiring: Any) -> Any:
     Not by isinstance: that would read an embedder's `dims`, and some load a model or ask a server for it.
     """
     chosen = next((choice for choice in choices if choice is not None), None)
-    component = build(kind, chosen, **wiring)
+    component = build_component(kind, chosen, **wiring)
     if component is not None and not callable(getattr(component, method, None)):
         raise ConfigError(
             f"{kind}: {component!r} has no method {method!r} (see mem0_core.ports); models of LangChain and LlamaIndex"
@@ -60,13 +60,13 @@ def component(kind: Kind, method: str, *choices: Any, **wiring: Any) -> Any:
     return component
 
 
-def rerank_model(chat: ChatModel | None, *choices: Any) -> Reranker | None:
+def resolve_reranker(chat: ChatModel | None, *choices: Any) -> Reranker | None:
     """The first of `choices` that is given, built where it is a description.
 
     Raises:
         ConfigError: it asks a chat model, has none of its own, and `chat` is None.
     """
-    built: Reranker | None = component("reranker", "score", *choices)
+    built: Reranker | None = resolve_component("reranker", "score", *choices)
     return built.with_chat(chat) if isinstance(built, LLMReranker) else built
 
 
@@ -78,7 +78,7 @@ def llm_reranker(
     api_key: str | None = None,
     temperature: float = 0.0,
     custom_prompt: str | None = None,
-    max_chars: int = MAX_CHARS,
+    max_chars: int = MAX_TEXT_CHARS,
     top_k: int | None = None,
     max_tokens: int | None = None,
     max_workers: int | None = None,
@@ -99,43 +99,43 @@ def llm_reranker(
         keys = {"model": model, "api_key": api_key, "temperature": temperature}
         given = {key: value for key, value in keys.items() if value is not None and value != ""}
         llm = {"provider": provider or "openai", "config": given}
-    return LLMReranker(component("llm", "complete", llm), custom_prompt=custom_prompt, max_chars=max_chars)
+    return LLMReranker(resolve_component("llm", "complete", llm), custom_prompt=custom_prompt, max_chars=max_chars)
 
 
 def open_store(config: MemoryConfig, **more: Any) -> MemoryStore:
     """The truth that `config` names: a SQLite file, unless it names another. `more` is for its provider."""
-    chosen = config.truth or ComponentConfig(provider="sqlite", config={"path": config.database})
-    store: MemoryStore = build("store", chosen, durability=config.durability, **more)
+    chosen = config.store_config or ComponentConfig(provider="sqlite", config={"path": config.database})
+    store: MemoryStore = build_component("store", chosen, durability=config.durability, **more)
     return store
 
 
-def snapshots_folder(config: MemoryConfig) -> Path:
+def snapshot_folder(config: MemoryConfig) -> Path:
     """Where vector indexes keep their snapshots on this machine, unless `vector_store` names another place."""
     return config.database.parent / "faiss" / config.database.stem
 
 
-def vector_index(config: MemoryConfig, source: VectorSource, part: str = "") -> VectorIndex:
+def build_vector_index(config: MemoryConfig, source: VectorSource, part: str = "") -> VectorIndex:
     """The projection of `vector_store`; mem0's keys that say nothing here (collection, dims) are taken and dropped.
 
-    A truth that searches its own vectors says so by an attribute ``searched_by``: the provider, unless another is
+    A truth that searches its own vectors says so by an attribute ``vector_provider``: the provider, unless another is
     chosen. A `part` is for names and relations. They are few, and lie beside the truth even if memories are searched
     elsewhere.
     """
     chosen = config.vector_store
     if "vector_store" not in config.model_fields_set or (part and chosen.provider not in PROVIDERS["vector_store"]):
-        chosen = ComponentConfig(provider=getattr(source, "searched_by", "faiss"))
+        chosen = ComponentConfig(provider=getattr(source, "vector_provider", "faiss"))
     keys = dict(chosen.config)
-    folder = Path(keys.pop("path", None) or snapshots_folder(config))
+    folder = Path(keys.pop("path", None) or snapshot_folder(config))
     folder = folder / part if part else folder
     mem0s = ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2")
-    for mem0_only in (*mem0s, *(PGVECTOR_ONLY if chosen.provider == "pgvector" else ())):
+    for mem0_only in (*mem0s, *(PGVECTOR_ONLY_KEYS if chosen.provider == "pgvector" else ())):
         keys.pop(mem0_only, None)
     spec = {"provider": chosen.provider, "config": keys}
-    index: VectorIndex = build("vector_store", spec, source=source, folder=folder)
+    index: VectorIndex = build_component("vector_store", spec, source=source, folder=folder)
     return index
 
 
-def graph_choice(
+def resolve_graph(
     graph: GraphIndex | Mapping[str, Any] | str | bool | None, config: MemoryConfig, chat: ChatModel | None
 ) -> tuple[GraphConfig | None, GraphIndex | None]:
     """How graph memory is to be kept, None for not at all, and the projection where the caller brings one.
@@ -143,7 +143,7 @@ def graph_choice(
     Unless told otherwise it is on without a chat model, where rules read relations at no cost worth naming.
     """
     if graph is None or isinstance(graph, (Mapping, str, bool)):
-        chosen = config.graph_store if graph is None else graph_config(graph)
+        chosen = config.graph_store if graph is None else parse_graph_config(graph)
         if chosen is None and chat is None:
             chosen = GraphConfig()
         if chosen is None or chosen.provider == NO_GRAPH:
@@ -153,25 +153,27 @@ def graph_choice(
     return config.graph_store or GraphConfig(), graph
 
 
-def embedded_graph(config: MemoryConfig, store: MemoryStore) -> GraphIndex:
+def build_embedded_graph(config: MemoryConfig, store: MemoryStore) -> GraphIndex:
     from mem0_core.stores.embedded_graph import EmbeddedGraph
 
     return EmbeddedGraph(
         store.graph,
-        nodes=vector_index(config, store.graph.node_vectors, "nodes"),
-        relations=vector_index(config, store.graph.relation_vectors, "relations"),
+        nodes=build_vector_index(config, store.graph.node_vectors, "nodes"),
+        relations=build_vector_index(config, store.graph.relation_vectors, "relations"),
     )
 
 
-def graph_index(config: GraphConfig, store: MemoryStore, embedded: GraphIndex) -> GraphIndex:
+def build_graph_index(config: GraphConfig, store: MemoryStore, embedded: GraphIndex) -> GraphIndex:
     if config.provider == "sqlite":
         return embedded
-    index: GraphIndex = build("graph_store", config, truth=store.graph, store_id=store.graph.identity())
+    index: GraphIndex = build_component(
+        "graph_store", config, primary_graph=store.graph, store_id=store.graph.store_id()
+    )
     return index
 
 
-def worker_settings(config: BackgroundConfig) -> Settings:
-    return Settings(
+def build_worker_settings(config: BackgroundConfig) -> WorkerSettings:
+    return WorkerSettings(
         workers=config.workers,
         batch=config.batch,
         tries=config.tries,
@@ -180,7 +182,7 @@ def worker_settings(config: BackgroundConfig) -> Settings:
     )
 
 
-def graph_options(config: GraphConfig, memory: MemoryConfig) -> GraphOptions:
+def build_graph_options(config: GraphConfig, memory: MemoryConfig) -> GraphOptions:
     return GraphOptions(
         threshold=config.threshold,
         prompt=config.custom_prompt,

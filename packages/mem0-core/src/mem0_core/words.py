@@ -16,12 +16,12 @@ from typing import Any, NamedTuple
 from mem0_core import rules
 from mem0_core.normalization import normalize
 
-__all__ = ["Words", "is_stop_word", "names", "plain", "read", "reading", "terms"]
+__all__ = ["TextTerms", "extract_names", "get_analyzer_version", "is_stop_word", "read", "split_words", "terms"]
 
-_READING = 1  # raised when this module changes what it makes of a text
-_LONGEST = 40  # characters of a term: what is longer is a link, a key or noise, and its beginning tells it apart
-_READ = 4_000  # characters in which names are looked for
-_NAMED = 64  # names of one text
+_ANALYZER_VERSION = 1  # raised when this module changes what it makes of a text
+_MAX_TERM_CHARS = 40  # characters of a term: what is longer is a link, a key or noise, and its beginning tells it apart
+_MAX_NAME_TEXT_CHARS = 4_000  # characters in which names are looked for
+_MAX_NAMES = 64  # names of one text
 
 # Some scripts write vowels as marks of their own, which belong to the word: Indic ones, Thai, Lao, Khmer, Myanmar.
 _WORD = re.compile(
@@ -33,10 +33,10 @@ _UNSPACED = re.compile(
     r"\U00020000-\U0003134f]+"
 )
 # Accents, Hebrew points, Arabic vowel signs and the stroke that only stretches a word.
-_POINTS = re.compile(
+_DIACRITICS = re.compile(
     r"[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]"
 )
-_ASKS = re.compile(r"[?？؟]['\")\]»”]*\s*$")  # the third is Arabic's
+_QUESTION_END = re.compile(r"[?？؟]['\")\]»”]*\s*$")  # the third is Arabic's
 
 _STEMMERS = (
     (re.compile(r"[a-z]+"), "english"),
@@ -54,7 +54,7 @@ just s t d ll m re ve don
 _STOP = frozenset(_STOP_WORDS.split())
 
 
-class Words(NamedTuple):
+class TextTerms(NamedTuple):
     """What a search needs to know of a text.
 
     Attributes:
@@ -70,77 +70,82 @@ class Words(NamedTuple):
     asks: bool
 
 
-def read(text: str, speaker: str | None = None) -> Words:
+def read(text: str, speaker: str | None = None) -> TextTerms:
     """The words of a memory; the name of who said it is one of its terms."""
-    spoken = _words(text)
-    said = [word for name in _words(speaker or "") for word in _term(name)]
-    asks = _ASKS.search(text[-16:]) is not None
-    return Words((*said, *(part for word in spoken for part in _term(word))), names(text), len(spoken), asks)
+    spoken = _tokenize(text)
+    said = [word for name in _tokenize(speaker or "") for word in _extract_word_terms(name)]
+    asks = _QUESTION_END.search(text[-16:]) is not None
+    return TextTerms(
+        (*said, *(part for word in spoken for part in _extract_word_terms(word))),
+        extract_names(text),
+        len(spoken),
+        asks,
+    )
 
 
 def terms(text: str) -> list[str]:
     """What is looked for when `text` is the query."""
-    return [part for word in _words(text) for part in _term(word)]
+    return [part for word in _tokenize(text) for part in _extract_word_terms(word)]
 
 
-def plain(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """The words of a text as they are compared before anything is cut from them."""
-    return _words(text)
+    return _tokenize(text)
 
 
 def is_stop_word(word: str) -> bool:
     return word in _STOP
 
 
-def names(text: str) -> tuple[str, ...]:
+def extract_names(text: str) -> tuple[str, ...]:
     """The distinct names in a text (`rules.entities`), so that two spellings of one are equal."""
-    found = (" ".join(_words(entity.name)) for entity in rules.entities(text[:_READ]))
-    return tuple(name[:_LONGEST] for name in dict.fromkeys(found) if name)[:_NAMED]
+    found = (" ".join(_tokenize(entity.name)) for entity in rules.entities(text[:_MAX_NAME_TEXT_CHARS]))
+    return tuple(name[:_MAX_TERM_CHARS] for name in dict.fromkeys(found) if name)[:_MAX_NAMES]
 
 
-def _words(text: str) -> list[str]:
+def _tokenize(text: str) -> list[str]:
     if not text.isascii():
-        bare = _POINTS.sub("", normalize("NFKD", text))
+        bare = _DIACRITICS.sub("", normalize("NFKD", text))
         text = normalize("NFC", bare)
     return _WORD.findall(text.casefold())
 
 
 @lru_cache(maxsize=65_536)  # the words of one language come up again and again, and stemming takes microseconds
-def _term(word: str) -> tuple[str, ...]:
+def _extract_word_terms(word: str) -> tuple[str, ...]:
     """The terms of one word: none where it says nothing, several where the script writes no spaces."""
     if word in _STOP:
         return ()
     if not word.isascii() and _UNSPACED.search(word):
-        return tuple(_split(word))
+        return tuple(_split_unspaced(word))
     for script, language in _STEMMERS:
         if script.fullmatch(word):
-            return (_stem(language, word[:_LONGEST]),)
-    return (word[:_LONGEST],)
+            return (_stem(language, word[:_MAX_TERM_CHARS]),)
+    return (word[:_MAX_TERM_CHARS],)
 
 
-def _split(word: str) -> list[str]:
+def _split_unspaced(word: str) -> list[str]:
     """A run without spaces as pairs of characters, and what stands between such runs as it is."""
     terms, end = list[str](), 0
     for run in _UNSPACED.finditer(word):
-        terms += _term(word[end : run.start()]) if run.start() > end else ()
+        terms += _extract_word_terms(word[end : run.start()]) if run.start() > end else ()
         characters, end = run.group(), run.end()
         terms += [characters[at : at + 2] for at in range(max(1, len(characters) - 1))]
-    return [*terms, *(_term(word[end:]) if end < len(word) else ())]
+    return [*terms, *(_extract_word_terms(word[end:]) if end < len(word) else ())]
 
 
-def reading() -> str:
+def get_analyzer_version() -> str:
     """The name of the way in which texts are read: terms that were read in another way may not match."""
     from Stemmer import version
 
-    return f"{_READING}/{version()}"
+    return f"{_ANALYZER_VERSION}/{version()}"
 
 
-_OWN = threading.local()
+_THREAD_LOCAL = threading.local()
 
 
 def _stem(language: str, word: str) -> str:
     """A stemmer keeps what it works on: each thread has its own."""
-    stemmers: dict[str, Any] = _OWN.__dict__
+    stemmers: dict[str, Any] = _THREAD_LOCAL.__dict__
     if language not in stemmers:
         from Stemmer import Stemmer
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mem0_langchain.classic import Mem0Memory
     from mem0_langchain.compressor import Mem0Compressor
-    from mem0_langchain.convert import memory_prompt
+    from mem0_langchain.convert import format_memory_prompt
     from mem0_langchain.history import Mem0ChatMessageHistory
     from mem0_langchain.middleware import MemoryMiddleware
     from mem0_langchain.models import LangChainChat, LangChainEmbedder, LangChainReranker
@@ -44,12 +44,12 @@ __all__ = [
     "SearchMemoryTool",
     "UpdateMemoryTool",
     "VectorStoreIndex",
-    "memory_prompt",
+    "format_memory_prompt",
     "memory_tools",
 ]
 
 # Loaded when first asked for: a chain with a retriever needs nothing of LangChain's agents.
-_HOMES = {
+_MODULES_BY_NAME = {
     "memory_tools": "mem0_langchain.tools",
     "UpdateMemoryTool": "mem0_langchain.tools",
     "SearchMemoryTool": "mem0_langchain.tools",
@@ -71,10 +71,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES_BY_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES_BY_NAME[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_MODULES_BY_NAME})

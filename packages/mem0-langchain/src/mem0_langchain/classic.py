@@ -15,9 +15,9 @@ except ImportError as error:
 
 from mem0_core import ContextDict, InputError, Memory, Scope
 from mem0_core.prompts import MEMORIES_INTRODUCTION
-from mem0_langchain.convert import as_memory, read_messages
-from mem0_langchain.history import as_messages, told
-from mem0_langchain.runs import as_ids
+from mem0_langchain.convert import read_messages, unwrap_memory
+from mem0_langchain.history import stamp_messages, to_langchain_messages
+from mem0_langchain.runs import to_ids
 
 __all__ = ["Mem0Memory"]
 
@@ -68,12 +68,12 @@ class Mem0Memory(BaseMemory):
 
     @field_validator("memory", mode="before")
     @classmethod
-    def _memory_itself(cls, value: Any) -> Any:
-        return as_memory(value)
+    def _unwrap_memory(cls, value: Any) -> Any:
+        return unwrap_memory(value)
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
-        self._ids()  # ids that cannot be ones are refused here
+        self._scope_ids()  # ids that cannot be ones are refused here
 
     @property
     def memory_variables(self) -> list[str]:
@@ -82,38 +82,38 @@ class Mem0Memory(BaseMemory):
 
     def load_memory_variables(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """What the chain should see now."""
-        return {self.memory_key: self._shown(self.memory.context(**self._request(inputs)))}
+        return {self.memory_key: self._render_context(self.memory.context(**self._build_request(inputs)))}
 
     async def aload_memory_variables(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """`load_memory_variables`, awaited."""
-        return {self.memory_key: self._shown(await self.memory.acontext(**self._request(inputs)))}
+        return {self.memory_key: self._render_context(await self.memory.acontext(**self._build_request(inputs)))}
 
     def save_context(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
         """Keep what was asked and answered, and learn from it."""
-        if spoken := self._turn(inputs, outputs):
-            self.memory.add(spoken, **self._ids(), infer=self.infer, background=self.background)
+        if turn := self._turn_messages(inputs, outputs):
+            self.memory.add(turn, **self._scope_ids(), infer=self.infer, background=self.background)
 
     async def asave_context(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
         """`save_context`, awaited."""
-        if spoken := self._turn(inputs, outputs):
-            await self.memory.aadd(spoken, **self._ids(), infer=self.infer, background=self.background)
+        if turn := self._turn_messages(inputs, outputs):
+            await self.memory.aadd(turn, **self._scope_ids(), infer=self.infer, background=self.background)
 
     def clear(self) -> None:
         """Erase all that is remembered under these ids, the conversation included."""
-        self.memory.delete_all(**self._ids())
+        self.memory.delete_all(**self._scope_ids())
 
     async def aclear(self) -> None:
         """`clear`, awaited."""
-        await self.memory.adelete_all(**self._ids())
+        await self.memory.adelete_all(**self._scope_ids())
 
-    def _ids(self) -> dict[str, Any]:
-        return as_ids(Scope(self.user_id, self.agent_id, self.run_id))
+    def _scope_ids(self) -> dict[str, Any]:
+        return to_ids(Scope(self.user_id, self.agent_id, self.run_id))
 
-    def _request(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        asked = "\n".join(str(message.text) for message in self._said(inputs))
+    def _build_request(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        query = "\n".join(str(message.text) for message in self._input_messages(inputs))
         return {
-            "query": asked if asked.strip() else None,
-            **self._ids(),
+            "query": query if query.strip() else None,
+            **self._scope_ids(),
             "limit": self.k,
             "recent": self.recent,
             "max_tokens": self.max_tokens,
@@ -122,23 +122,23 @@ class Mem0Memory(BaseMemory):
             "introduction": self.introduction,
         }
 
-    def _shown(self, seen: ContextDict) -> str | list[BaseMessage]:
-        messages = as_messages(seen["messages"])
+    def _render_context(self, seen: ContextDict) -> str | list[BaseMessage]:
+        messages = to_langchain_messages(seen["messages"])
         if self.return_messages:
             return [*([SystemMessage(seen["text"])] if seen["text"] else []), *messages]
         talk = get_buffer_string(messages, human_prefix=self.human_prefix, ai_prefix=self.ai_prefix)
         return "\n\n".join(part for part in (seen["text"], talk) if part)
 
-    def _turn(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
-        answers = _texts_or_messages(_picked(outputs, self.output_key, "output"), AIMessage)
-        return told([*self._said(inputs), *answers])
+    def _turn_messages(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
+        answers = _to_messages(_select_values(outputs, self.output_key, "output"), AIMessage)
+        return stamp_messages([*self._input_messages(inputs), *answers])
 
-    def _said(self, inputs: Mapping[str, Any]) -> list[BaseMessage]:
+    def _input_messages(self, inputs: Mapping[str, Any]) -> list[BaseMessage]:
         offered = {key: value for key, value in inputs.items() if key not in (self.memory_key, "stop")}
-        return _texts_or_messages(_picked(offered, self.input_key, "input"), HumanMessage)
+        return _to_messages(_select_values(offered, self.input_key, "input"), HumanMessage)
 
 
-def _picked(offered: Mapping[str, Any], key: str | Sequence[str] | None, what: str) -> list[Any]:
+def _select_values(offered: Mapping[str, Any], key: str | Sequence[str] | None, what: str) -> list[Any]:
     """The values that count: those under the key or keys, else the only one."""
     if key is None:
         if len(offered) > 1:
@@ -151,7 +151,7 @@ def _picked(offered: Mapping[str, Any], key: str | Sequence[str] | None, what: s
     return [offered[name] for name in keys]
 
 
-def _texts_or_messages(values: Sequence[Any], kind: type[BaseMessage]) -> list[BaseMessage]:
+def _to_messages(values: Sequence[Any], kind: type[BaseMessage]) -> list[BaseMessage]:
     """Texts as one message of a kind; messages as they are."""
     texts = [value for value in values if isinstance(value, str)]
     messages = [message for value in values if not isinstance(value, str) for message in read_messages(value)]

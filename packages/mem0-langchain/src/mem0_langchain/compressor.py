@@ -50,11 +50,11 @@ class Mem0Compressor(BaseDocumentCompressor):
         if not documents:
             return []
 
-        def ranked(query: str) -> list[tuple[int, float]]:
-            return rerank(query, [document.page_content for document in documents], **self._options())
+        def rank(query: str) -> list[tuple[int, float]]:
+            return rerank(query, [document.page_content for document in documents], **self._rerank_options())
 
-        order = RunnableLambda(ranked, name="mem0.rerank").invoke(query, _config(callbacks))
-        return self._kept(documents, order)
+        order = RunnableLambda(rank, name="mem0.rerank").invoke(query, _run_config(callbacks))
+        return self._reorder(documents, order)
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
@@ -63,17 +63,17 @@ class Mem0Compressor(BaseDocumentCompressor):
         if not documents:
             return []
 
-        async def ranked(query: str) -> list[tuple[int, float]]:
-            return await arerank(query, [document.page_content for document in documents], **self._options())
+        async def rank(query: str) -> list[tuple[int, float]]:
+            return await arerank(query, [document.page_content for document in documents], **self._rerank_options())
 
-        order = await RunnableLambda(ranked, name="mem0.rerank").ainvoke(query, _config(callbacks))
-        return self._kept(documents, order)
+        order = await RunnableLambda(rank, name="mem0.rerank").ainvoke(query, _run_config(callbacks))
+        return self._reorder(documents, order)
 
-    def _options(self) -> dict[str, Any]:
+    def _rerank_options(self) -> dict[str, Any]:
         weight = {} if self.weight is None else {"weight": self.weight}
         return {"reranker": self.reranker, "top_n": self.top_n, **weight}
 
-    def _kept(self, documents: Sequence[Document], order: Sequence[tuple[int, float]]) -> list[Document]:
+    def _reorder(self, documents: Sequence[Document], order: Sequence[tuple[int, float]]) -> list[Document]:
         return [
             documents[place].model_copy(
                 update={"metadata": {**documents[place].metadata, "relevance_score": score}},
@@ -82,5 +82,5 @@ class Mem0Compressor(BaseDocumentCompressor):
         ]
 
 
-def _config(callbacks: Callbacks | None) -> RunnableConfig | None:
+def _run_config(callbacks: Callbacks | None) -> RunnableConfig | None:
     return None if callbacks is None else {"callbacks": callbacks}

@@ -13,22 +13,22 @@ from mem0_core.prompts import MEMORIES_INTRODUCTION, memories_block, memory_line
 from mem0_core.records import Triplet
 
 __all__ = [
-    "as_memory",
-    "found",
-    "last_turn",
-    "memory_prompt",
-    "question",
+    "extract_memories",
+    "extract_question",
+    "find_last_turn",
+    "format_memory_prompt",
+    "memory_to_document",
     "read_messages",
-    "relation_document",
-    "said",
-    "to_document",
+    "relation_to_document",
+    "to_mem0_messages",
+    "unwrap_memory",
 ]
 
 _ROLES = {"user": "user", "human": "user", "assistant": "assistant", "ai": "assistant"}
-_NOT_SAID = frozenset({"reasoning", "tool_call", "tool_call_chunk", "invalid_tool_call", "server_tool_call"})
+_IGNORED_BLOCK_TYPES = frozenset({"reasoning", "tool_call", "tool_call_chunk", "invalid_tool_call", "server_tool_call"})
 
 
-def as_memory(memory: Memory | AsyncMemory) -> Memory:
+def unwrap_memory(memory: Memory | AsyncMemory) -> Memory:
     """The memory itself, of which `AsyncMemory` is a form.
 
     Raises:
@@ -52,7 +52,7 @@ def read_messages(value: Any) -> list[BaseMessage]:
     return convert_to_messages([value] if isinstance(value, (str, BaseMessage)) else value)
 
 
-def said(messages: Iterable[BaseMessage]) -> list[dict[str, Any]]:
+def to_mem0_messages(messages: Iterable[BaseMessage]) -> list[dict[str, Any]]:
     """What the user and the assistant said, as `Memory.add` takes it.
 
     System messages, tool calls and tool results are left out, as is what a framework wrote in the user's name (a
@@ -62,30 +62,30 @@ def said(messages: Iterable[BaseMessage]) -> list[dict[str, Any]]:
     return [
         {"role": role, "content": content} | ({"name": message.name} if message.name else {})
         for message in messages
-        if (role := _role(message)) is not None and (content := _content(message))
+        if (role := _mem0_role(message)) is not None and (content := _convert_content(message))
     ]
 
 
-def last_turn(messages: Sequence[BaseMessage]) -> int:
+def find_last_turn(messages: Sequence[BaseMessage]) -> int:
     """Where the last turn starts: at the last message of the user that does not follow another one of the user.
 
     With no message of the user there is no turn to tell from the rest: 0.
     """
     start = len(messages)
-    while start > 0 and _role(messages[start - 1]) != "user":
+    while start > 0 and _mem0_role(messages[start - 1]) != "user":
         start -= 1
-    while start > 0 and _role(messages[start - 1]) == "user":
+    while start > 0 and _mem0_role(messages[start - 1]) == "user":
         start -= 1
     return start
 
 
-def question(messages: Sequence[BaseMessage]) -> str:
+def extract_question(messages: Sequence[BaseMessage]) -> str:
     """The text of the user in the last turn of `messages`: what is to be looked up. May be empty."""
-    texts = [message.text for message in messages[last_turn(messages) :] if _role(message) == "user"]
+    texts = [message.text for message in messages[find_last_turn(messages) :] if _mem0_role(message) == "user"]
     return "\n".join(text for text in texts if text.strip())
 
 
-def _role(message: BaseMessage) -> str | None:
+def _mem0_role(message: BaseMessage) -> str | None:
     """``"user"``, ``"assistant"``, or None for what neither of the two said."""
     if "lc_source" in message.additional_kwargs:  # LangChain's mark of messages that nobody typed
         return None
@@ -96,20 +96,20 @@ def _role(message: BaseMessage) -> str | None:
     return _ROLES.get(message.role) if isinstance(message, ChatMessage) else None
 
 
-def _content(message: BaseMessage) -> str | list[dict[str, Any]]:
+def _convert_content(message: BaseMessage) -> str | list[dict[str, Any]]:
     """The text, or the list of parts where there is more than text; empty where there is nothing."""
     text = str(message.text)
-    others = [] if isinstance(message.content, str) else [_part(block) for block in message.content_blocks]
+    others = [] if isinstance(message.content, str) else [_convert_part(block) for block in message.content_blocks]
     parts = [part for part in others if part is not None]
     if not parts:
         return text if text.strip() else ""
     return ([{"type": "text", "text": text}] if text.strip() else []) + parts
 
 
-def _part(block: Mapping[str, Any]) -> dict[str, Any] | None:
+def _convert_part(block: Mapping[str, Any]) -> dict[str, Any] | None:
     """A content part that is no text, as mem0 takes it; None for text, thoughts and tool calls."""
     kind = block["type"]
-    if kind == "text" or kind in _NOT_SAID or kind.endswith("_result"):
+    if kind == "text" or kind in _IGNORED_BLOCK_TYPES or kind.endswith("_result"):
         return None
     if kind == "image" and block.get("url"):
         return {"type": "image_url", "image_url": {"url": block["url"]}}
@@ -126,12 +126,12 @@ def _part(block: Mapping[str, Any]) -> dict[str, Any] | None:
 # --- memories ----------------------------------------------------------------------------------------------------
 
 
-def found(result: SearchResult | list[MemoryDict]) -> list[MemoryDict]:
+def extract_memories(result: SearchResult | list[MemoryDict]) -> list[MemoryDict]:
     """The memories of a search; a memory configured with version "v1.0" returns them bare."""
     return result["results"] if isinstance(result, Mapping) else result
 
 
-def to_document(memory: MemoryDict) -> Document:
+def memory_to_document(memory: MemoryDict) -> Document:
     """A memory as a document: its text and id, and all the rest (score, times, ids, who said it) as metadata.
 
     The caller's own metadata lies under the key ``metadata``, where it cannot pass for an id or a score.
@@ -140,13 +140,13 @@ def to_document(memory: MemoryDict) -> Document:
     return Document(id=memory["id"], page_content=memory["memory"], metadata=rest)
 
 
-def relation_document(relation: RelationDict) -> Document:
+def relation_to_document(relation: RelationDict) -> Document:
     """A relation as a document: its sentence, and all there is to know of it as metadata."""
     triplet = Triplet(relation["source"], relation["relationship"], relation["destination"])
     return Document(page_content=triplet.sentence, metadata={**relation, "type": "relation"})
 
 
-def memory_prompt(memories: Sequence[Mapping[str, Any]], *, introduction: str = MEMORIES_INTRODUCTION) -> str:
+def format_memory_prompt(memories: Sequence[Mapping[str, Any]], *, introduction: str = MEMORIES_INTRODUCTION) -> str:
     """A block for a system prompt that shows memories to a model as data; empty where there are none.
 
     Args:

@@ -10,12 +10,12 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from mem0_core import AsyncMemory, Memory, Scope
-from mem0_langchain.convert import as_memory, said
-from mem0_langchain.runs import as_ids
+from mem0_langchain.convert import to_mem0_messages, unwrap_memory
+from mem0_langchain.runs import to_ids
 
-__all__ = ["Mem0ChatMessageHistory", "as_messages", "told"]
+__all__ = ["Mem0ChatMessageHistory", "stamp_messages", "to_langchain_messages"]
 
-_NO_BUDGET = 10_000_000  # tokens: the number of messages is the limit here
+_UNLIMITED_TOKENS = 10_000_000  # tokens: the number of messages is the limit here
 
 
 class Mem0ChatMessageHistory(BaseChatMessageHistory):
@@ -45,29 +45,29 @@ class Mem0ChatMessageHistory(BaseChatMessageHistory):
         infer: bool = True,
         background: bool = True,
     ) -> None:
-        self._memory = as_memory(memory)
-        self._ids: dict[str, Any] = as_ids(Scope(user_id, agent_id, run_id))
+        self._memory = unwrap_memory(memory)
+        self._ids: dict[str, Any] = to_ids(Scope(user_id, agent_id, run_id))
         self._limit, self._infer, self._background = limit, infer, background
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]
         """The last messages, oldest first."""
-        seen = self._memory.context(None, **self._ids, recent=self._limit, max_tokens=_NO_BUDGET)
-        return as_messages(seen["messages"])
+        seen = self._memory.context(None, **self._ids, recent=self._limit, max_tokens=_UNLIMITED_TOKENS)
+        return to_langchain_messages(seen["messages"])
 
     async def aget_messages(self) -> list[BaseMessage]:
         """`messages`, awaited."""
-        seen = await self._memory.acontext(None, **self._ids, recent=self._limit, max_tokens=_NO_BUDGET)
-        return as_messages(seen["messages"])
+        seen = await self._memory.acontext(None, **self._ids, recent=self._limit, max_tokens=_UNLIMITED_TOKENS)
+        return to_langchain_messages(seen["messages"])
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Keep messages, and learn from them."""
-        if spoken := told(messages):
+        if spoken := stamp_messages(messages):
             self._memory.add(spoken, **self._ids, infer=self._infer, background=self._background)
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """`add_messages`, awaited."""
-        if spoken := told(messages):
+        if spoken := stamp_messages(messages):
             await self._memory.aadd(spoken, **self._ids, infer=self._infer, background=self._background)
 
     def clear(self) -> None:
@@ -79,13 +79,13 @@ class Mem0ChatMessageHistory(BaseChatMessageHistory):
         await self._memory.adelete_all(**self._ids)
 
 
-def told(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
+def stamp_messages(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
     """What was said, and when: with the time, the same words said twice are two messages."""
     now = datetime.now(UTC).isoformat()
-    return [{**message, "timestamp": now} for message in said(messages)]
+    return [{**message, "timestamp": now} for message in to_mem0_messages(messages)]
 
 
-def as_messages(messages: Sequence[Any]) -> list[BaseMessage]:
+def to_langchain_messages(messages: Sequence[Any]) -> list[BaseMessage]:
     """The messages of `Memory.context` as LangChain's."""
     kinds: dict[str, type[BaseMessage]] = {"user": HumanMessage, "assistant": AIMessage}
     return [

@@ -28,10 +28,17 @@ from mem0_core import (
     StoreError,
 )
 from mem0_core.prompts import MEMORIES_INTRODUCTION
-from mem0_langchain.convert import as_memory, question, said
-from mem0_langchain.runs import MemoryRuns, recall_request, remember_request
-from mem0_langchain.scope import Address
-from mem0_langchain.turn import Turn, begin, finish, scope_of, trimmed, unremembered
+from mem0_langchain.convert import extract_question, to_mem0_messages, unwrap_memory
+from mem0_langchain.runs import MemoryRuns, build_recall_request, build_remember_request
+from mem0_langchain.scope import ScopeAddress
+from mem0_langchain.turn import (
+    TurnState,
+    begin_turn,
+    finish_turn,
+    to_recalled_memory,
+    turn_scope,
+    unremembered_messages,
+)
 
 __all__ = ["MemoryMiddleware", "MemoryState"]
 
@@ -40,17 +47,17 @@ NAME = "Mem0Middleware"
 logger = logging.getLogger("mem0_langchain")
 
 # What can go wrong with a memory while its caller did nothing wrong. Other errors are always raised.
-_FAILURES = (ModelError, StoreError, InputError, LimitError)
+_MEMORY_ERRORS = (ModelError, StoreError, InputError, LimitError)
 
 
-def _merge(left: dict[str, Turn], right: dict[str, Turn]) -> dict[str, Turn]:
+def _merge_turns(left: dict[str, TurnState], right: dict[str, TurnState]) -> dict[str, TurnState]:
     return {**left, **right}
 
 
 class MemoryState(AgentState[Any]):
     """An agent's state with the turns of its memory middlewares, by their names; neither input nor output."""
 
-    mem0_turns: NotRequired[Annotated[dict[str, Turn], PrivateStateAttr, _merge]]
+    mem0_turns: NotRequired[Annotated[dict[str, TurnState], PrivateStateAttr, _merge_turns]]
 
 
 class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
@@ -122,9 +129,9 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         if on_error not in ("raise", "log"):
             raise ValueError(f'on_error must be "raise" or "log", not {on_error!r}')
         self.tools = []
-        self._memory = as_memory(memory)
+        self._memory = unwrap_memory(memory)
         self._runs = MemoryRuns(memory)
-        self._address = Address(
+        self._address = ScopeAddress(
             user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run
         )
         self._k, self._threshold, self._filters, self._recipe = k, threshold, filters, recipe
@@ -151,35 +158,35 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
 
     def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall for this turn."""
-        turn, request = self._begin(state, runtime)
+        turn, request = self._begin_turn(state, runtime)
         if request is not None:
             try:
-                _show(turn, self._runs.context.invoke(request))
-            except _FAILURES as error:
-                self._failed("recall", turn, error, "the turn goes on without memories")
-        return self._update(turn)
+                _set_recalled(turn, self._runs.context.invoke(request))
+            except _MEMORY_ERRORS as error:
+                self._report_failure("recall", turn, error, "the turn goes on without memories")
+        return self._state_update(turn)
 
     async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall for this turn."""
-        turn, request = self._begin(state, runtime)
+        turn, request = self._begin_turn(state, runtime)
         if request is not None:
             try:
-                _show(turn, await self._runs.context.ainvoke(request))
-            except _FAILURES as error:
-                self._failed("recall", turn, error, "the turn goes on without memories")
-        return self._update(turn)
+                _set_recalled(turn, await self._runs.context.ainvoke(request))
+            except _MEMORY_ERRORS as error:
+                self._report_failure("recall", turn, error, "the turn goes on without memories")
+        return self._state_update(turn)
 
-    def _begin(self, state: AgentState[Any], runtime: Runtime[Any]) -> tuple[Turn, dict[str, Any] | None]:
+    def _begin_turn(self, state: AgentState[Any], runtime: Runtime[Any]) -> tuple[TurnState, dict[str, Any] | None]:
         """A new turn, and what to search for, if the user said anything."""
         messages = state["messages"]
         scope = self._address.resolve(ensure_config(), runtime.context)
-        turn = begin(messages, self._turn(state), scope)
-        query = question(unremembered(messages, turn))
+        turn = begin_turn(messages, self._current_turn(state), scope)
+        query = extract_question(unremembered_messages(messages, turn))
         if not query:
             return turn, None
         options: dict[str, Any] = {"threshold": self._threshold, "filters": self._filters, "recipe": self._recipe}
-        asked = recall_request(query, scope, k=self._k, **options)
-        return turn, {**asked, "recent": 0, "max_tokens": self._max_tokens, "introduction": self._introduction}
+        arguments = build_recall_request(query, scope, k=self._k, **options)
+        return turn, {**arguments, "recent": 0, "max_tokens": self._max_tokens, "introduction": self._introduction}
 
     # --- the model sees it -----------------------------------------------------------------------------------------
 
@@ -187,7 +194,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Show the model what was recalled."""
-        return handler(self._shown(request))
+        return handler(self._show_memories(request))
 
     # A plain function, for there is nothing to await before the model is asked. LangChain hands what is a coroutine
     # function to LangSmith's `traceable`, which hops to a thread before it and again after it, whether anybody traces
@@ -198,80 +205,80 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> Awaitable[ModelResponse[Any]]:
         """Show the model what was recalled."""
-        return handler(self._shown(request))
+        return handler(self._show_memories(request))
 
-    def _shown(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        turn = self._turn(request.state)
+    def _show_memories(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
+        turn = self._current_turn(request.state)
         if turn is None or not turn["block"]:
             return request
-        return request.override(system_message=_extended(request.system_message, turn["block"]))
+        return request.override(system_message=_append_to_system(request.system_message, turn["block"]))
 
     # --- remember --------------------------------------------------------------------------------------------------
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Remember this turn."""
-        request = self._end(state, runtime)
+        request = self._build_remember_request(state, runtime)
         if request is not None:
             try:
                 self._runs.remember.invoke(request)
-            except _FAILURES as error:
-                return self._kept(state, error)
-        return self._update(finish(state["messages"]))
+            except _MEMORY_ERRORS as error:
+                return self._handle_remember_failure(state, error)
+        return self._state_update(finish_turn(state["messages"]))
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Remember this turn."""
-        request = self._end(state, runtime)
+        request = self._build_remember_request(state, runtime)
         if request is not None:
             try:
                 await self._runs.remember.ainvoke(request)
-            except _FAILURES as error:
-                return self._kept(state, error)
-        return self._update(finish(state["messages"]))
+            except _MEMORY_ERRORS as error:
+                return self._handle_remember_failure(state, error)
+        return self._state_update(finish_turn(state["messages"]))
 
-    def _end(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
+    def _build_remember_request(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """What to add to the memory, if anything was said."""
         if not self._remember:
             return None
-        turn = self._turn(state)
-        messages = said(unremembered(state["messages"], turn))
+        turn = self._current_turn(state)
+        messages = to_mem0_messages(unremembered_messages(state["messages"], turn))
         if not messages:
             return None
         # A turn that another middleware ended before it began for us has no scope yet.
-        scope = scope_of(turn) or self._address.resolve(ensure_config(), runtime.context)
-        asked = remember_request(messages, scope, infer=self._infer, background=self._background)
-        return {**asked, "max_pending": self._max_pending} if self._background else asked
+        scope = turn_scope(turn) or self._address.resolve(ensure_config(), runtime.context)
+        arguments = build_remember_request(messages, scope, infer=self._infer, background=self._background)
+        return {**arguments, "max_pending": self._max_pending} if self._background else arguments
 
-    def _kept(self, state: AgentState[Any], error: Exception) -> dict[str, Any] | None:
+    def _handle_remember_failure(self, state: AgentState[Any], error: Exception) -> dict[str, Any] | None:
         """After a failure the turn stays open, and the next one of its thread takes it along."""
-        turn = self._turn(state)
+        turn = self._current_turn(state)
         if isinstance(error, InputError):  # it would fail again, and take every later turn with it
-            self._failed("remember", turn, error, "this turn is lost")
-            return self._update(finish(state["messages"]))
-        self._failed("remember", turn, error, "it is tried again with the next turn of this thread")
+            self._report_failure("remember", turn, error, "this turn is lost")
+            return self._state_update(finish_turn(state["messages"]))
+        self._report_failure("remember", turn, error, "it is tried again with the next turn of this thread")
         return None
 
     # --- both ------------------------------------------------------------------------------------------------------
 
-    def _turn(self, state: Mapping[str, Any]) -> Turn | None:
-        turns: dict[str, Turn] = state.get("mem0_turns") or {}
+    def _current_turn(self, state: Mapping[str, Any]) -> TurnState | None:
+        turns: dict[str, TurnState] = state.get("mem0_turns") or {}
         return turns.get(self._name)
 
-    def _update(self, turn: Turn) -> dict[str, Any]:
+    def _state_update(self, turn: TurnState) -> dict[str, Any]:
         return {"mem0_turns": {self._name: turn}}
 
-    def _failed(self, what: str, turn: Turn | None, error: Exception, then: str) -> None:
+    def _report_failure(self, what: str, turn: TurnState | None, error: Exception, then: str) -> None:
         """Log a failure, or raise it where that is the policy. Called where the error is being handled."""
         if self._on_error == "raise":
             raise error
         logger.error("%s could not %s for %s; %s", self._name, what, turn and turn["scope"], then, exc_info=error)
 
 
-def _show(turn: Turn, seen: ContextDict) -> None:
-    turn["recalled"] = [trimmed(memory) for memory in seen["memories"]]
+def _set_recalled(turn: TurnState, seen: ContextDict) -> None:
+    turn["recalled"] = [to_recalled_memory(memory) for memory in seen["memories"]]
     turn["block"] = seen["text"]
 
 
-def _extended(system: SystemMessage | None, block: str) -> SystemMessage:
+def _append_to_system(system: SystemMessage | None, block: str) -> SystemMessage:
     """The system message with a block after it: what does not change stays in front, where providers cache it."""
     if system is None:
         return SystemMessage(block)

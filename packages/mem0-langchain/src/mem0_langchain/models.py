@@ -22,10 +22,10 @@ from langgraph.constants import TAG_NOSTREAM
 from numpy.typing import NDArray
 
 from mem0_core import ConfigError, ModelError
-from mem0_core.config import Kind
+from mem0_core.config import ComponentKind
 from mem0_core.flow import Flow, arun, do, run
-from mem0_core.models.described_tools import described_calls, with_described_tools
-from mem0_core.models.foreign import is_refusal, scores_in_range, unit_rows
+from mem0_core.models.described_tools import add_tool_prompt, parse_tool_calls
+from mem0_core.models.foreign import is_unsupported_request, normalize_scores, to_unit_vectors
 from mem0_core.ports import Reply, Tool, ToolCall
 from mem0_core.records import Usage
 
@@ -38,12 +38,12 @@ T = TypeVar("T")
 
 log = logging.getLogger("mem0_langchain")
 
-_MODEL_FIELDS = ("model", "model_name", "model_id", "repo_id", "deployment")
+_MODEL_NAME_FIELDS = ("model", "model_name", "model_id", "repo_id", "deployment")
 """Where LangChain's classes say which model they are; the first that holds a text counts."""
-_POSITION = "mem0_position"
+_POSITION_KEY = "mem0_position"
 
 
-def adapt(kind: Kind, instance: Any, **wiring: Any) -> Any:
+def adapt(kind: ComponentKind, instance: Any, **wiring: Any) -> Any:
     """What a `Memory` makes of an object of LangChain's: one that fulfils the port of this kind.
 
     Raises:
@@ -77,8 +77,8 @@ def chat(model: Any, *, provider: str | None = None, **config: Any) -> LangChain
     if isinstance(model, str):
         from langchain.chat_models import init_chat_model
 
-        model = _made("llm", init_chat_model, model, model_provider=provider, **config)
-    return _of_kind(LangChainChat, adapt("llm", model))
+        model = _build_component("llm", init_chat_model, model, model_provider=provider, **config)
+    return _cast_adapter(LangChainChat, adapt("llm", model))
 
 
 def embedder(model: Any, *, provider: str | None = None, embedding_dims: int | None = None, **config: Any) -> Any:
@@ -90,22 +90,22 @@ def embedder(model: Any, *, provider: str | None = None, embedding_dims: int | N
     if isinstance(model, str):
         from langchain.embeddings import init_embeddings
 
-        model = _made("embedder", init_embeddings, model, provider=provider, **config)
+        model = _build_component("embedder", init_embeddings, model, provider=provider, **config)
     adapt("embedder", model)
     return LangChainEmbedder(model, dims=embedding_dims)
 
 
 def reranker(model: Any) -> LangChainReranker:
     """A document compressor or a cross encoder, for ``{"provider": "langchain", "config": {"model": ...}}``."""
-    return _of_kind(LangChainReranker, adapt("reranker", model))
+    return _cast_adapter(LangChainReranker, adapt("reranker", model))
 
 
-def _of_kind(kind: type[T], adapted: Any) -> T:
+def _cast_adapter(kind: type[T], adapted: Any) -> T:
     assert isinstance(adapted, kind)
     return adapted
 
 
-def _made(kind: Kind, make: Callable[..., Any], *args: Any, **options: Any) -> Any:
+def _build_component(kind: ComponentKind, make: Callable[..., Any], *args: Any, **options: Any) -> Any:
     try:
         return make(*args, **options)
     except (ImportError, ValueError, TypeError) as error:  # no package, no such provider, a wrong or missing argument
@@ -131,7 +131,7 @@ class LangChainChat:
         self._without_tools = False
 
     def __repr__(self) -> str:
-        return f"LangChainChat({type(self.model).__name__}, model={_model_of(self.model)!r})"
+        return f"LangChainChat({type(self.model).__name__}, model={_find_model_name(self.model)!r})"
 
     @property
     def supports(self) -> frozenset[str]:
@@ -173,55 +173,55 @@ class LangChainChat:
         schema: type[BaseModel] | None,
         tools: Sequence[Tool],
     ) -> Flow[Reply]:
-        told = [dict(message) for message in messages]
+        payload = [dict(message) for message in messages]
         if tools and not self._without_tools:
-            with_tools = self._bound(lambda model: model.bind_tools([_tool_dict(tool) for tool in tools]))
-            answer = yield from self._asked(with_tools, told, task)
+            with_tools = self._bind_or_none(lambda model: model.bind_tools([_tool_dict(tool) for tool in tools]))
+            answer = yield from self._try_request(with_tools, payload, task)
             if answer is not None:
-                return _reply(answer)
+                return _to_reply(answer)
             self._without_tools = True
         if tools:
-            reply = _reply((yield from self._plain(with_described_tools(told, tools), task)))
-            return Reply(reply.text, reply.tool_calls or described_calls(reply.text), reply.usage)
+            reply = _to_reply((yield from self._request_plain(add_tool_prompt(payload, tools), task)))
+            return Reply(reply.text, reply.tool_calls or parse_tool_calls(reply.text), reply.usage)
         if schema is not None and schema not in self._without_schema:
             shape = schema.model_json_schema()
-            structured = self._bound(lambda model: model.with_structured_output(shape, include_raw=True))
-            answer = yield from self._asked(structured, told, task)
+            structured = self._bind_or_none(lambda model: model.with_structured_output(shape, include_raw=True))
+            answer = yield from self._try_request(structured, payload, task)
             if answer is not None:
-                return _structured_reply(answer)
+                return _to_structured_reply(answer)
             self._without_schema.add(schema)
-        return _reply((yield from self._plain(told, task)))
+        return _to_reply((yield from self._request_plain(payload, task)))
 
-    def _bound(self, bind: Callable[[Any], Runnable[Any, Any]]) -> Runnable[Any, Any] | None:
+    def _bind_or_none(self, bind: Callable[[Any], Runnable[Any, Any]]) -> Runnable[Any, Any] | None:
         """The model with tools or a schema; None where it has no such thing."""
         try:
             return bind(self.model)
         except (NotImplementedError, AttributeError, NameError):
             return None  # a NameError: `with_fallbacks` evaluates type hints that are not always there to be evaluated
 
-    def _asked(self, model: Runnable[Any, Any] | None, messages: list[dict[str, Any]], task: str) -> Flow[Any]:
+    def _try_request(self, model: Runnable[Any, Any] | None, messages: list[dict[str, Any]], task: str) -> Flow[Any]:
         """What the model answers; None where this form of request is not for it."""
         if model is None:
             return None
         try:
-            return (yield from do(model.invoke, messages, _config(task)))
+            return (yield from do(model.invoke, messages, _run_config(task)))
         except Exception as error:
-            if not is_refusal(error):
-                raise self._failure(error, task) from error
+            if not is_unsupported_request(error):
+                raise self._build_error(error, task) from error
             log.warning("%r refused a request form for %s, asking in words: %s", self, task, error)
             return None
 
-    def _plain(self, messages: list[dict[str, Any]], task: str) -> Flow[Any]:
+    def _request_plain(self, messages: list[dict[str, Any]], task: str) -> Flow[Any]:
         try:
-            return (yield from do(self.model.invoke, messages, _config(task)))
+            return (yield from do(self.model.invoke, messages, _run_config(task)))
         except Exception as error:
-            raise self._failure(error, task) from error
+            raise self._build_error(error, task) from error
 
-    def _failure(self, error: Exception, task: str) -> ModelError:
+    def _build_error(self, error: Exception, task: str) -> ModelError:
         return ModelError(f"{self!r} failed at {task!r}: {type(error).__name__}: {error}")
 
 
-def _config(task: str) -> RunnableConfig:
+def _run_config(task: str) -> RunnableConfig:
     return {"run_name": f"mem0.{task}", "tags": [TAG_NOSTREAM], "metadata": {"mem0_task": task}}
 
 
@@ -230,19 +230,19 @@ def _tool_dict(tool: Tool) -> dict[str, Any]:
     return {"type": "function", "function": {**function, "strict": True} if tool.strict else function}
 
 
-def _reply(answer: Any) -> Reply:
+def _to_reply(answer: Any) -> Reply:
     if not isinstance(answer, AIMessage):  # a completion model, or a runnable that ends in a parser
         return Reply(answer if isinstance(answer, str) else json.dumps(answer, default=str, ensure_ascii=False))
     calls = [ToolCall(call["name"], call["args"]) for call in answer.tool_calls]
     calls += [ToolCall(call["name"] or "", call["args"] or "") for call in answer.invalid_tool_calls]
-    return Reply(str(answer.text), tuple(calls), _usage(answer))
+    return Reply(str(answer.text), tuple(calls), _read_usage(answer))
 
 
-def _structured_reply(answer: Any) -> Reply:
+def _to_structured_reply(answer: Any) -> Reply:
     """The JSON of a structured answer as text: as the model wrote it, so that each item can be judged by itself."""
     if not (isinstance(answer, Mapping) and "raw" in answer):
-        return _reply(answer)
-    raw = _reply(answer["raw"])
+        return _to_reply(answer)
+    raw = _to_reply(answer["raw"])
     if raw.tool_calls:  # how most models are made to keep to a schema
         arguments = raw.tool_calls[0].arguments
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
@@ -252,7 +252,7 @@ def _structured_reply(answer: Any) -> Reply:
     return raw
 
 
-def _usage(message: AIMessage) -> Usage | None:
+def _read_usage(message: AIMessage) -> Usage | None:
     counted = message.usage_metadata
     return None if counted is None else Usage(counted["input_tokens"], counted["output_tokens"])
 
@@ -273,10 +273,10 @@ class LangChainEmbedder:
     def __init__(self, embeddings: Embeddings, *, name: str | None = None, dims: int | None = None) -> None:
         self.embeddings = embeddings
         inner = getattr(embeddings, "underlying_embeddings", embeddings)  # a cache is of the space of what it caches
-        self._name = name or _model_of(inner) or type(inner).__name__
-        declared = dims or getattr(inner, "dimensions", None)
-        self._declared: int | None = declared if isinstance(declared, int) else None
-        self._dims = self._declared
+        self._name = name or _find_model_name(inner) or type(inner).__name__
+        dims_declared = dims or getattr(inner, "dimensions", None)
+        self._declared_dims: int | None = dims_declared if isinstance(dims_declared, int) else None
+        self._dims = self._declared_dims
 
     def __repr__(self) -> str:
         return f"LangChainEmbedder({type(self.embeddings).__name__}, name={self._name!r})"
@@ -300,15 +300,15 @@ class LangChainEmbedder:
             ModelError: the model failed, or gave no usable vectors.
             ConfigError: they are not as long as was said.
         """
-        return run(self._embedded(texts, kind))
+        return run(self._embed_texts(texts, kind))
 
     async def aembed(
         self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
     ) -> NDArray[np.float32]:
         """`embed`, awaited."""
-        return await arun(self._embedded(texts, kind))
+        return await arun(self._embed_texts(texts, kind))
 
-    def _embedded(self, texts: Sequence[str], kind: Literal["document", "query"]) -> Flow[NDArray[np.float32]]:
+    def _embed_texts(self, texts: Sequence[str], kind: Literal["document", "query"]) -> Flow[NDArray[np.float32]]:
         wanted = list(texts) or (["dimensions"] if self._dims is None else [])
         if not wanted:
             return np.zeros((0, self._dims or 0), np.float32)
@@ -321,16 +321,18 @@ class LangChainEmbedder:
                 rows = yield from do(self.embeddings.embed_documents, wanted)
         except Exception as error:
             raise ModelError(f"{self!r} failed: {type(error).__name__}: {error}") from error
-        declared = self._declared is not None
-        vectors = unit_rows(rows, count=len(wanted), dims=self._dims, declared=declared, whose=self)
+        dims_declared = self._declared_dims is not None
+        vectors = to_unit_vectors(
+            rows, count=len(wanted), dims=self._dims, dims_declared=dims_declared, model_label=self
+        )
         self._dims = vectors.shape[1]
         return vectors[: len(texts)]
 
 
-def _model_of(model: Any) -> str | None:
+def _find_model_name(model: Any) -> str | None:
     """Which model an object of LangChain's stands for, as far as it says."""
     inner = getattr(model, "bound", model)  # of ``bind`` and ``with_retry``
-    values = (getattr(inner, field, None) for field in _MODEL_FIELDS)
+    values = (getattr(inner, field, None) for field in _MODEL_NAME_FIELDS)
     return next((value for value in values if isinstance(value, str) and value), None)
 
 
@@ -354,7 +356,7 @@ class LangChainReranker:
         self._logits = logits
 
     def __repr__(self) -> str:
-        return f"LangChainReranker({type(self.model).__name__}, model={_model_of(self.model)!r})"
+        return f"LangChainReranker({type(self.model).__name__}, model={_find_model_name(self.model)!r})"
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         """Relevance in [0, 1] of each text to the query, in the order given.
@@ -362,20 +364,20 @@ class LangChainReranker:
         Raises:
             ModelError: the model failed, or gave something that is no score for each text.
         """
-        return run(self._scored(query, texts))
+        return run(self._score_texts(query, texts))
 
     async def ascore(self, query: str, texts: Sequence[str]) -> list[float]:
         """`score`, awaited."""
-        return await arun(self._scored(query, texts))
+        return await arun(self._score_texts(query, texts))
 
-    def _scored(self, query: str, texts: Sequence[str]) -> Flow[list[float]]:
+    def _score_texts(self, query: str, texts: Sequence[str]) -> Flow[list[float]]:
         if not texts:
             return []
         try:
             if isinstance(self.model, BaseDocumentCompressor):
-                documents = [Document(text, metadata={_POSITION: place}) for place, text in enumerate(texts)]
-                kept = yield from do(self.model.compress_documents, documents, query)
-                return self._of_documents(kept, len(texts))
+                documents = [Document(text, metadata={_POSITION_KEY: place}) for place, text in enumerate(texts)]
+                returned_documents = yield from do(self.model.compress_documents, documents, query)
+                return self._scores_from_documents(returned_documents, len(texts))
             scores = yield from do(self.model.score, [(query, text) for text in texts])
         except ModelError:
             raise
@@ -383,24 +385,24 @@ class LangChainReranker:
             raise ModelError(f"{self!r} failed: {type(error).__name__}: {error}") from error
         if len(scores) != len(texts):
             raise ModelError(f"{self!r} gave {len(scores)} scores for {len(texts)} texts")
-        return self._in_range([float(score) for score in scores])
+        return self._normalize_scores([float(score) for score in scores])
 
-    def _of_documents(self, kept: Sequence[Document], count: int) -> list[float]:
-        places = [document.metadata.get(_POSITION) for document in kept]
+    def _scores_from_documents(self, returned_documents: Sequence[Document], count: int) -> list[float]:
+        places = [document.metadata.get(_POSITION_KEY) for document in returned_documents]
         if not all(isinstance(place, int) and 0 <= place < count for place in places):
             raise ModelError(f"{self!r} returned documents that it was not given")
-        given = [document.metadata.get("relevance_score") for document in kept]
+        given = [document.metadata.get("relevance_score") for document in returned_documents]
         if all(score is not None for score in given):
-            scored = self._in_range([float(score) for score in given if score is not None])
+            scored = self._normalize_scores([float(score) for score in given if score is not None])
         else:
-            scored = [(count - rank) / count for rank in range(len(kept))]
+            scored = [(count - rank) / count for rank in range(len(returned_documents))]
         scores = [0.0] * count
         for place, score in zip(places, scored, strict=True):
             scores[int(place or 0)] = score
         return scores
 
-    def _in_range(self, scores: list[float]) -> list[float]:
-        scored, self._logits = scores_in_range(scores, logits=self._logits)
+    def _normalize_scores(self, scores: list[float]) -> list[float]:
+        scored, self._logits = normalize_scores(scores, logits=self._logits)
         return scored
 
 

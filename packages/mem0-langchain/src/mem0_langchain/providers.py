@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 from mem0_langchain.models import chat, embedder
 
-__all__ = ["CHAT", "EMBEDDINGS", "chats", "embedders"]
+__all__ = ["CHAT_PROVIDERS", "EMBEDDING_PROVIDERS", "chats", "embedders"]
 
-CHAT = {
+CHAT_PROVIDERS = {
     **dict.fromkeys(["anthropic", "azure_ai", "azure_openai", "bedrock", "bedrock_converse", "cohere", "deepseek"]),
     **dict.fromkeys(["fireworks", "google_genai", "google_vertexai", "groq", "huggingface", "ibm", "litellm"]),
     **dict.fromkeys(["mistralai", "nvidia", "openrouter", "perplexity", "together", "upstage", "xai"]),
@@ -22,12 +22,14 @@ CHAT = {
     "gemini": "google_genai",
 }
 """Name -> what LangChain calls it, None for the same."""
-EMBEDDINGS = {
+EMBEDDING_PROVIDERS = {
     **dict.fromkeys(["azure_ai", "azure_openai", "bedrock", "cohere", "google_genai", "google_vertexai", "mistralai"]),
     "aws_bedrock": "bedrock",
     "gemini": "google_genai",
 }
 """Likewise for embeddings."""
 
-chats = SimpleNamespace(**{name: partial(chat, provider=theirs or name) for name, theirs in CHAT.items()})
-embedders = SimpleNamespace(**{name: partial(embedder, provider=theirs or name) for name, theirs in EMBEDDINGS.items()})
+chats = SimpleNamespace(**{name: partial(chat, provider=theirs or name) for name, theirs in CHAT_PROVIDERS.items()})
+embedders = SimpleNamespace(
+    **{name: partial(embedder, provider=theirs or name) for name, theirs in EMBEDDING_PROVIDERS.items()}
+)

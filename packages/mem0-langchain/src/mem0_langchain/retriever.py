@@ -12,9 +12,9 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from pydantic import field_validator
 
 from mem0_core import Memory, MemoryDict, Scope, SearchResult
-from mem0_langchain.convert import as_memory, found, relation_document, to_document
-from mem0_langchain.runs import recall_request
-from mem0_langchain.scope import Address, run_context
+from mem0_langchain.convert import extract_memories, memory_to_document, relation_to_document, unwrap_memory
+from mem0_langchain.runs import build_recall_request
+from mem0_langchain.scope import ScopeAddress, get_run_context
 
 __all__ = ["Mem0Retriever"]
 
@@ -60,12 +60,12 @@ class Mem0Retriever(BaseRetriever):
 
     @field_validator("memory", mode="before")
     @classmethod
-    def _memory_itself(cls, value: Any) -> Any:
-        return as_memory(value)
+    def _unwrap_memory(cls, value: Any) -> Any:
+        return unwrap_memory(value)
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
-        self._address()  # ids that cannot be ones are refused here
+        self._build_address()  # ids that cannot be ones are refused here
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
         """The documents for a query, best first."""
@@ -79,24 +79,24 @@ class Mem0Retriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        return self._documents(self.memory.search(**self._request(query, **options)))
+        return self._to_documents(self.memory.search(**self._build_request(query, **options)))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        return self._documents(await self.memory.asearch(**self._request(query, **options)))
+        return self._to_documents(await self.memory.asearch(**self._build_request(query, **options)))
 
-    def _documents(self, result: SearchResult | list[MemoryDict]) -> list[Document]:
-        documents = [to_document(memory) for memory in found(result)]
+    def _to_documents(self, result: SearchResult | list[MemoryDict]) -> list[Document]:
+        documents = [memory_to_document(memory) for memory in extract_memories(result)]
         relations = result["relations"] if isinstance(result, Mapping) else []  # version "v1.0" has none of them
         if self.relations == "documents":
-            return [*documents, *map(relation_document, relations)]
+            return [*documents, *map(relation_to_document, relations)]
         if self.relations == "metadata":
             for document in documents:
                 document.metadata["relations"] = relations
         return documents
 
-    def _request(
+    def _build_request(
         self,
         query: str,
         *,
@@ -106,17 +106,17 @@ class Mem0Retriever(BaseRetriever):
         threshold: float | None = None,
         recipe: Any = None,
     ) -> dict[str, Any]:
-        return recall_request(
+        return build_recall_request(
             query,
-            self._address().resolve(ensure_config(config_), run_context()),
+            self._build_address().resolve(ensure_config(config_), get_run_context()),
             k=self.k if k is None else k,
             filters=self.filters if filters is None else filters,
             threshold=self.threshold if threshold is None else threshold,
             recipe=self.recipe if recipe is None else recipe,
         )
 
-    def _address(self) -> Address:
-        return Address(
+    def _build_address(self) -> ScopeAddress:
+        return ScopeAddress(
             user_id=self.user_id,
             agent_id=self.agent_id,
             run_id=self.run_id,

@@ -11,9 +11,9 @@ from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, e
 from langgraph.constants import TAG_NOSTREAM
 
 from mem0_core import AddResult, AsyncMemory, ContextDict, Memory, MemoryDict, Scope
-from mem0_langchain.convert import as_memory, found
+from mem0_langchain.convert import extract_memories, unwrap_memory
 
-__all__ = ["MemoryRuns", "as_ids", "recall_request", "remember_request"]
+__all__ = ["MemoryRuns", "build_recall_request", "build_remember_request", "to_ids"]
 
 T = TypeVar("T")
 
@@ -30,16 +30,16 @@ class MemoryRuns:
     """
 
     def __init__(self, memory: Memory | AsyncMemory) -> None:
-        self._memory = as_memory(memory)
-        self.recall = _Run("mem0.recall", self._recall, self._arecall)
-        self.context = _Run("mem0.recall", self._context, self._acontext)
-        self.remember = _Run("mem0.remember", self._remember, self._aremember)
+        self._memory = unwrap_memory(memory)
+        self.recall = _TracedCall("mem0.recall", self._recall, self._arecall)
+        self.context = _TracedCall("mem0.recall", self._context, self._acontext)
+        self.remember = _TracedCall("mem0.remember", self._remember, self._aremember)
 
     def _recall(self, request: dict[str, Any]) -> list[MemoryDict]:
-        return found(self._memory.search(**request))
+        return extract_memories(self._memory.search(**request))
 
     async def _arecall(self, request: dict[str, Any]) -> list[MemoryDict]:
-        return found(await self._memory.asearch(**request))
+        return extract_memories(await self._memory.asearch(**request))
 
     def _context(self, request: dict[str, Any]) -> ContextDict:
         return self._memory.context(**request)
@@ -48,13 +48,13 @@ class MemoryRuns:
         return await self._memory.acontext(**request)
 
     def _remember(self, request: dict[str, Any]) -> AddResult:
-        return _reported(self._memory.add(**request))
+        return _log_skipped(self._memory.add(**request))
 
     async def _aremember(self, request: dict[str, Any]) -> AddResult:
-        return _reported(await self._memory.aadd(**request))
+        return _log_skipped(await self._memory.aadd(**request))
 
 
-class _Run(Generic[T]):
+class _TracedCall(Generic[T]):
     """A call to a memory, a run where there is somebody to see it: to be one takes up to half a millisecond."""
 
     def __init__(
@@ -65,21 +65,25 @@ class _Run(Generic[T]):
         self._run: Runnable[dict[str, Any], T] = RunnableLambda(call, acall, name=name).with_config(tags=[TAG_NOSTREAM])
 
     def invoke(self, request: dict[str, Any], config: RunnableConfig | None = None) -> T:
-        return self._run.invoke(request, config) if _is_seen(config) else self._call(request)
+        return self._run.invoke(request, config) if _is_traced(config) else self._call(request)
 
     async def ainvoke(self, request: dict[str, Any], config: RunnableConfig | None = None) -> T:
-        return await (self._run.ainvoke(request, config) if _is_seen(config) else self._acall(request))
+        return await (self._run.ainvoke(request, config) if _is_traced(config) else self._acall(request))
 
 
-def _is_seen(config: RunnableConfig | None) -> bool:
+def _is_traced(config: RunnableConfig | None) -> bool:
     """Whether a run would be told to anybody: to handlers of the run around it, or of the context, as tracers are."""
-    around = ensure_config(config)["callbacks"]
-    handlers = (around.handlers or around.inheritable_handlers) if isinstance(around, BaseCallbackManager) else around
+    callbacks = ensure_config(config)["callbacks"]
+    handlers = (
+        (callbacks.handlers or callbacks.inheritable_handlers)
+        if isinstance(callbacks, BaseCallbackManager)
+        else callbacks
+    )
     # The context is asked as well: its handlers need not be inherited, and then no run around has them to pass on.
     return bool(handlers or CallbackManager.configure().handlers)
 
 
-def recall_request(
+def build_recall_request(
     query: str,
     scope: Scope,
     *,
@@ -89,23 +93,23 @@ def recall_request(
     recipe: Any = None,
 ) -> dict[str, Any]:
     """The arguments of `Memory.search`; a recipe is only named where there is one."""
-    asked = {"query": query, **as_ids(scope), "limit": k, "threshold": threshold, "filters": filters}
-    return asked if recipe is None else {**asked, "recipe": recipe}
+    arguments = {"query": query, **to_ids(scope), "limit": k, "threshold": threshold, "filters": filters}
+    return arguments if recipe is None else {**arguments, "recipe": recipe}
 
 
-def remember_request(
+def build_remember_request(
     messages: Sequence[Mapping[str, Any]], scope: Scope, *, infer: bool, background: bool
 ) -> dict[str, Any]:
     """The arguments of `Memory.add`."""
-    return {"messages": list(messages), **as_ids(scope), "infer": infer, "background": background}
+    return {"messages": list(messages), **to_ids(scope), "infer": infer, "background": background}
 
 
-def as_ids(scope: Scope) -> dict[str, Any]:
+def to_ids(scope: Scope) -> dict[str, Any]:
     """The ids of a scope as `Memory`'s verbs take them."""
     return {str(axis): value for axis, value in scope.ids.items()}
 
 
-def _reported(result: AddResult) -> AddResult:
+def _log_skipped(result: AddResult) -> AddResult:
     """Nothing is lost in silence: what was not remembered is at least in the log."""
     skipped = result["skipped"] if isinstance(result, Mapping) else []  # version "v1.0" returns a bare list
     for entry in skipped:

@@ -25,7 +25,7 @@ from typing import Any
 from mem0_core import Scope, ScopeError
 from mem0_core.records import Axis
 
-__all__ = ["Address", "run_context"]
+__all__ = ["ScopeAddress", "get_run_context"]
 
 # LangGraph's servers put the id of each single execution into `configurable` as `run_id`, next to these. A memory
 # kept under it would be out of reach in the next turn.
@@ -33,7 +33,7 @@ _SERVER_KEYS = frozenset({"assistant_id", "graph_id", "langgraph_auth_user", "la
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
+class ScopeAddress:
     """What a constructor says about whose memory is meant; `resolve` completes it from a run.
 
     Raises:
@@ -47,13 +47,13 @@ class Address:
     thread_as_run: bool = False
 
     def __post_init__(self) -> None:
-        fixed = {axis: value for axis in Axis if (value := getattr(self, axis)) is not None}
-        if self.scope is not None and (fixed or self.thread_as_run):
+        configured = {axis: value for axis in Axis if (value := getattr(self, axis)) is not None}
+        if self.scope is not None and (configured or self.thread_as_run):
             raise ScopeError("scope= is the whole address: give it, or single ids and thread_as_run, not both")
         if self.run_id is not None and self.thread_as_run:
             raise ScopeError("run_id and thread_as_run exclude each other: both name the run")
-        if fixed:
-            Scope(**fixed)  # an id that cannot be one is refused here, not in the first turn
+        if configured:
+            Scope(**configured)  # an id that cannot be one is refused here, not in the first turn
 
     def resolve(self, config: Mapping[str, Any], context: object = None) -> Scope:
         """The scope of one run.
@@ -68,10 +68,10 @@ class Address:
         if self.scope is not None:
             return self.scope
         configurable: Mapping[str, Any] = config.get("configurable") or {}
-        named = {axis: _named(axis, configurable, context) for axis in Axis}
+        named = {axis: _read_id(axis, configurable, context) for axis in Axis}
         if self.thread_as_run:
-            named[Axis.RUN] = _thread(configurable)
-        ids = {axis: self._agreed(axis, value) for axis, value in named.items()}
+            named[Axis.RUN] = _read_thread_id(configurable)
+        ids = {axis: self._merge_id(axis, value) for axis, value in named.items()}
         if not any(value is not None for value in ids.values()):
             raise ScopeError(
                 "no user_id, agent_id or run_id: whose memory is meant? Name it in the call, with"
@@ -84,17 +84,17 @@ class Address:
             )
         return Scope(ids[Axis.USER], ids[Axis.AGENT], ids[Axis.RUN])
 
-    def _agreed(self, axis: Axis, named: Any) -> Any:
-        fixed: str | None = getattr(self, axis)
-        if fixed is None or named is None or fixed == named:
-            return named if fixed is None else fixed
+    def _merge_id(self, axis: Axis, named: Any) -> Any:
+        configured: str | None = getattr(self, axis)
+        if configured is None or named is None or configured == named:
+            return named if configured is None else configured
         raise ScopeError(
-            f"the constructor says {axis}={fixed!r} and the run {axis}={named!r}; construct with scope=Scope(...)"
+            f"the constructor says {axis}={configured!r} and the run {axis}={named!r}; construct with scope=Scope(...)"
             " if the run's ids are not to count"
         )
 
 
-def run_context() -> object:
+def get_run_context() -> object:
     """The context of the graph run this code is part of; None outside of a graph, or where none was given."""
     from langgraph.runtime import get_runtime
 
@@ -105,7 +105,7 @@ def run_context() -> object:
     return getattr(runtime, "context", None)  # a chain outside of a graph has no runtime
 
 
-def _named(axis: Axis, configurable: Mapping[str, Any], context: object) -> Any:
+def _read_id(axis: Axis, configurable: Mapping[str, Any], context: object) -> Any:
     value = context.get(axis) if isinstance(context, Mapping) else getattr(context, axis, None)
     if value is not None:
         return value
@@ -114,7 +114,7 @@ def _named(axis: Axis, configurable: Mapping[str, Any], context: object) -> Any:
     return configurable.get(axis)
 
 
-def _thread(configurable: Mapping[str, Any]) -> Any:
+def _read_thread_id(configurable: Mapping[str, Any]) -> Any:
     thread = configurable.get("thread_id")
     if thread is None:
         raise ScopeError('thread_as_run needs a thread: pass config={"configurable": {"thread_id": ...}}')

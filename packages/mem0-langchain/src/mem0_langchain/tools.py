@@ -17,9 +17,9 @@ from pydantic import BaseModel, Field, field_validator
 from mem0_core import AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.prompts import memory_line
-from mem0_langchain.convert import as_memory, found
-from mem0_langchain.runs import as_ids, recall_request
-from mem0_langchain.scope import Address, run_context
+from mem0_langchain.convert import extract_memories, unwrap_memory
+from mem0_langchain.runs import build_recall_request, to_ids
+from mem0_langchain.scope import ScopeAddress, get_run_context
 
 __all__ = [
     "DeleteMemoryTool",
@@ -30,25 +30,25 @@ __all__ = [
     "memory_tools",
 ]
 
-_NOT_THERE = "There is no memory with the id {!r}. Search for memories to learn their ids."
+_NOT_FOUND_TEMPLATE = "There is no memory with the id {!r}. Search for memories to learn their ids."
 
-Answer = tuple[str, Any]
+ToolResult = tuple[str, Any]
 """What the model reads, and beside it (as the message's artifact) what a program does."""
 
 
-class _Query(BaseModel):
+class _QueryArguments(BaseModel):
     query: str = Field(description="What to look for, in plain words.")
 
 
-class _Text(BaseModel):
+class _TextArguments(BaseModel):
     text: str = Field(description="The fact to remember, as one sentence that stands alone.")
 
 
-class _Which(BaseModel):
+class _MemoryIdArguments(BaseModel):
     memory_id: str = Field(description="The id of a memory, as search_memory shows it.")
 
 
-class _NewText(_Which):
+class _UpdateArguments(_MemoryIdArguments):
     text: str = Field(description="What the memory says from now on, as one sentence that stands alone.")
 
 
@@ -65,27 +65,27 @@ class _MemoryTool(BaseTool):
 
     @field_validator("memory", mode="before")
     @classmethod
-    def _memory_itself(cls, value: Any) -> Any:
-        return as_memory(value)
+    def _unwrap_memory(cls, value: Any) -> Any:
+        return unwrap_memory(value)
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
-        self._address()  # ids that cannot be ones are refused here
+        self._build_address()  # ids that cannot be ones are refused here
 
-    def _run(self, config: RunnableConfig, **arguments: Any) -> Answer:
-        return run(self._work(self._scope(config), **arguments))
+    def _run(self, config: RunnableConfig, **arguments: Any) -> ToolResult:
+        return run(self._execute(self._resolve_scope(config), **arguments))
 
-    async def _arun(self, config: RunnableConfig, **arguments: Any) -> Answer:
-        return await arun(self._work(self._scope(config), **arguments))
+    async def _arun(self, config: RunnableConfig, **arguments: Any) -> ToolResult:
+        return await arun(self._execute(self._resolve_scope(config), **arguments))
 
-    def _work(self, scope: Scope, **arguments: Any) -> Flow[Answer]:
+    def _execute(self, scope: Scope, **arguments: Any) -> Flow[ToolResult]:
         raise NotImplementedError
 
-    def _scope(self, config: RunnableConfig) -> Scope:
-        return self._address().resolve(ensure_config(config), run_context())
+    def _resolve_scope(self, config: RunnableConfig) -> Scope:
+        return self._build_address().resolve(ensure_config(config), get_run_context())
 
-    def _address(self) -> Address:
-        return Address(
+    def _build_address(self) -> ScopeAddress:
+        return ScopeAddress(
             user_id=self.user_id,
             agent_id=self.agent_id,
             run_id=self.run_id,
@@ -93,7 +93,7 @@ class _MemoryTool(BaseTool):
             thread_as_run=self.thread_as_run,
         )
 
-    def _own(self, scope: Scope, memory_id: str) -> Flow[MemoryDict | None]:
+    def _get_own_memory(self, scope: Scope, memory_id: str) -> Flow[MemoryDict | None]:
         """The memory with this id, if it lies in the scope."""
         if not memory_id:
             return None
@@ -118,20 +118,20 @@ class SearchMemoryTool(_MemoryTool):
         "Search long-term memory: what is known about the user and what was said in earlier conversations. Returns"
         " memories as data, one JSON object a line, each with its id."
     )
-    args_schema: Any = _Query
+    args_schema: Any = _QueryArguments
     k: int = 10
     threshold: float | None = None
     filters: dict[str, Any] | None = None
     recipe: Any = None
 
-    def _work(self, scope: Scope, *, query: str) -> Flow[Answer]:  # type: ignore[override]
+    def _execute(self, scope: Scope, *, query: str) -> Flow[ToolResult]:  # type: ignore[override]
         if not query.strip():
             return "The query is empty: say what to look for.", []
-        asked = recall_request(
+        asked = build_recall_request(
             query, scope, k=self.k, threshold=self.threshold, filters=self.filters, recipe=self.recipe
         )
-        memories = found((yield from do(self.memory.search, **asked)))
-        return "\n".join(_line(memory) for memory in memories) or "Nothing is known about this.", memories
+        memories = extract_memories((yield from do(self.memory.search, **asked)))
+        return "\n".join(_format_memory(memory) for memory in memories) or "Nothing is known about this.", memories
 
 
 class SaveMemoryTool(_MemoryTool):
@@ -146,12 +146,12 @@ class SaveMemoryTool(_MemoryTool):
         "Save one fact to long-term memory, for later conversations. What is said in the conversation may be remembered"
         " anyway: save what the user asks to be remembered."
     )
-    args_schema: Any = _Text
+    args_schema: Any = _TextArguments
     memory_metadata: dict[str, Any] | None = None
 
-    def _work(self, scope: Scope, *, text: str) -> Flow[Answer]:  # type: ignore[override]
+    def _execute(self, scope: Scope, *, text: str) -> Flow[ToolResult]:  # type: ignore[override]
         try:
-            result = yield from do(self.memory.add, text, **as_ids(scope), infer=False, metadata=self.memory_metadata)
+            result = yield from do(self.memory.add, text, **to_ids(scope), infer=False, metadata=self.memory_metadata)
         except InputError as error:
             return f"Not saved: {error}", []
         changes = result["results"] if isinstance(result, Mapping) else result
@@ -166,17 +166,17 @@ class UpdateMemoryTool(_MemoryTool):
 
     name: str = "update_memory"
     description: str = "Correct a memory that is no longer true, or not quite: it then says something else."
-    args_schema: Any = _NewText
+    args_schema: Any = _UpdateArguments
 
-    def _work(self, scope: Scope, *, memory_id: str, text: str) -> Flow[Answer]:  # type: ignore[override]
-        if (yield from self._own(scope, memory_id)) is None:
-            return _NOT_THERE.format(memory_id), None
+    def _execute(self, scope: Scope, *, memory_id: str, text: str) -> Flow[ToolResult]:  # type: ignore[override]
+        if (yield from self._get_own_memory(scope, memory_id)) is None:
+            return _NOT_FOUND_TEMPLATE.format(memory_id), None
         try:
             yield from do(self.memory.update, memory_id, text)
         except InputError as error:
             return f"Not updated: {error}", None
         except NotFoundError:  # deleted at this moment
-            return _NOT_THERE.format(memory_id), None
+            return _NOT_FOUND_TEMPLATE.format(memory_id), None
         return f"Updated: {memory_id} now says {text!r}.", {"id": memory_id, "memory": text}
 
 
@@ -189,16 +189,16 @@ class DeleteMemoryTool(_MemoryTool):
 
     name: str = "delete_memory"
     description: str = "Delete a memory for good, where the user asks for it to be forgotten."
-    args_schema: Any = _Which
+    args_schema: Any = _MemoryIdArguments
     purge: bool = False
 
-    def _work(self, scope: Scope, *, memory_id: str) -> Flow[Answer]:  # type: ignore[override]
-        if (yield from self._own(scope, memory_id)) is None:
-            return _NOT_THERE.format(memory_id), None
+    def _execute(self, scope: Scope, *, memory_id: str) -> Flow[ToolResult]:  # type: ignore[override]
+        if (yield from self._get_own_memory(scope, memory_id)) is None:
+            return _NOT_FOUND_TEMPLATE.format(memory_id), None
         try:
             yield from do(self.memory.delete, memory_id, purge=self.purge)
         except NotFoundError:
-            return _NOT_THERE.format(memory_id), None
+            return _NOT_FOUND_TEMPLATE.format(memory_id), None
         return f"Deleted: {memory_id}.", {"id": memory_id}
 
 
@@ -207,11 +207,11 @@ class MemoryHistoryTool(_MemoryTool):
 
     name: str = "memory_history"
     description: str = "Show how a memory came to say what it says: every change of it, oldest first, with its date."
-    args_schema: Any = _Which
+    args_schema: Any = _MemoryIdArguments
 
-    def _work(self, scope: Scope, *, memory_id: str) -> Flow[Answer]:  # type: ignore[override]
-        if (yield from self._own(scope, memory_id)) is None:
-            return _NOT_THERE.format(memory_id), []
+    def _execute(self, scope: Scope, *, memory_id: str) -> Flow[ToolResult]:  # type: ignore[override]
+        if (yield from self._get_own_memory(scope, memory_id)) is None:
+            return _NOT_FOUND_TEMPLATE.format(memory_id), []
         rows = yield from do(self.memory.history, memory_id)
         lines = [
             json.dumps(
@@ -246,8 +246,8 @@ def memory_tools(
         "thread_as_run": thread_as_run,
     }
     kinds = (SearchMemoryTool, SaveMemoryTool, UpdateMemoryTool, DeleteMemoryTool, MemoryHistoryTool)
-    return [kind(memory=as_memory(memory), **ids) for kind in kinds]
+    return [kind(memory=unwrap_memory(memory), **ids) for kind in kinds]
 
 
-def _line(memory: MemoryDict) -> str:
+def _format_memory(memory: MemoryDict) -> str:
     return f'{{"id": {json.dumps(memory["id"])}, {memory_line(memory)[1:]}'

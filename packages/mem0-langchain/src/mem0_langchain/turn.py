@@ -12,12 +12,20 @@ from typing import Any, TypedDict, cast
 from langchain_core.messages import BaseMessage
 
 from mem0_core import MemoryDict, Scope
-from mem0_langchain.convert import last_turn
+from mem0_langchain.convert import find_last_turn
 
-__all__ = ["Recalled", "Turn", "begin", "finish", "scope_of", "trimmed", "unremembered"]
+__all__ = [
+    "RecalledMemory",
+    "TurnState",
+    "begin_turn",
+    "finish_turn",
+    "to_recalled_memory",
+    "turn_scope",
+    "unremembered_messages",
+]
 
 
-class Recalled(TypedDict, total=False):
+class RecalledMemory(TypedDict, total=False):
     """As much of a recalled memory as a prompt shows, or a reader of the state wants."""
 
     id: str
@@ -29,7 +37,7 @@ class Recalled(TypedDict, total=False):
     role: str
 
 
-class Turn(TypedDict):
+class TurnState(TypedDict):
     """One middleware's part of an agent's state.
 
     Attributes:
@@ -43,22 +51,22 @@ class Turn(TypedDict):
     """
 
     scope: dict[str, str] | None
-    recalled: list[Recalled]
+    recalled: list[RecalledMemory]
     block: str
     first: str
     after: str
     heard: str
 
 
-def begin(messages: Sequence[BaseMessage], previous: Turn | None, scope: Scope) -> Turn:
+def begin_turn(messages: Sequence[BaseMessage], previous: TurnState | None, scope: Scope) -> TurnState:
     """The turn that starts with `messages`, the history included; nothing is recalled yet.
 
     A turn that never reached its end (the model failed, or the memory did) is remembered along with this one.
     """
     ids = {str(axis): value for axis, value in scope.ids.items()}
-    start = _start(messages, previous, ids)
+    start = _start_index(messages, previous, ids)
     end = len(messages)
-    return Turn(
+    return TurnState(
         scope=ids,
         recalled=[],
         block="",
@@ -68,48 +76,48 @@ def begin(messages: Sequence[BaseMessage], previous: Turn | None, scope: Scope) 
     )
 
 
-def unremembered(messages: Sequence[BaseMessage], turn: Turn | None) -> Sequence[BaseMessage]:
+def unremembered_messages(messages: Sequence[BaseMessage], turn: TurnState | None) -> Sequence[BaseMessage]:
     """The messages of `turn`, up to the present."""
-    return messages[_first(messages, turn) :]
+    return messages[_first_unremembered(messages, turn) :]
 
 
-def finish(messages: Sequence[BaseMessage]) -> Turn:
+def finish_turn(messages: Sequence[BaseMessage]) -> TurnState:
     """A turn that is over: it keeps nothing but how far it came."""
-    return Turn(scope=None, recalled=[], block="", first="", after=_id_before(messages, len(messages)), heard="")
+    return TurnState(scope=None, recalled=[], block="", first="", after=_id_before(messages, len(messages)), heard="")
 
 
-def scope_of(turn: Turn | None) -> Scope | None:
+def turn_scope(turn: TurnState | None) -> Scope | None:
     """Whose turn it is; None where none is under way."""
     return None if turn is None or turn["scope"] is None else Scope(**turn["scope"])
 
 
-def trimmed(memory: MemoryDict) -> Recalled:
-    return cast(Recalled, {key: value for key, value in memory.items() if key in Recalled.__annotations__})
+def to_recalled_memory(memory: MemoryDict) -> RecalledMemory:
+    return cast(RecalledMemory, {key: value for key, value in memory.items() if key in RecalledMemory.__annotations__})
 
 
-def _start(messages: Sequence[BaseMessage], previous: Turn | None, ids: Mapping[str, Any]) -> int:
+def _start_index(messages: Sequence[BaseMessage], previous: TurnState | None, ids: Mapping[str, Any]) -> int:
     if previous is not None and previous["scope"] not in (None, ids):
         # Somebody else's turn broke off in this thread: what they said is not remembered as this user's.
-        heard = _place_after(messages, previous["heard"]) or 0
-        return heard + last_turn(messages[heard:])
-    return _first(messages, previous)
+        heard = _index_after(messages, previous["heard"]) or 0
+        return heard + find_last_turn(messages[heard:])
+    return _first_unremembered(messages, previous)
 
 
-def _first(messages: Sequence[BaseMessage], turn: Turn | None) -> int:
+def _first_unremembered(messages: Sequence[BaseMessage], turn: TurnState | None) -> int:
     """Where what `turn` has to remember starts; where the history no longer tells, the last turn does."""
-    if turn is not None and turn["first"] and (past := _place_after(messages, turn["first"])) is not None:
+    if turn is not None and turn["first"] and (past := _index_after(messages, turn["first"])) is not None:
         return past - 1
-    known = None if turn is None else _place_after(messages, turn["after"])
-    return last_turn(messages) if known is None else known
+    known = None if turn is None else _index_after(messages, turn["after"])
+    return find_last_turn(messages) if known is None else known
 
 
-def _place_after(messages: Sequence[BaseMessage], message_id: str) -> int | None:
+def _index_after(messages: Sequence[BaseMessage], message_id: str) -> int | None:
     """The place after the message with this id, None where it is not there (any more)."""
     if message_id == "":
         return 0
-    return next((place + 1 for place in reversed(range(len(messages))) if messages[place].id == message_id), None)
+    return next((index + 1 for index in reversed(range(len(messages))) if messages[index].id == message_id), None)
 
 
-def _id_before(messages: Sequence[BaseMessage], place: int) -> str:
-    """The id of the message before `place`, "" at the start. Messages in an agent's state always have one."""
-    return (messages[place - 1].id or "") if place > 0 else ""
+def _id_before(messages: Sequence[BaseMessage], index: int) -> str:
+    """The id of the message before `index`, "" at the start. Messages in an agent's state always have one."""
+    return (messages[index - 1].id or "") if index > 0 else ""

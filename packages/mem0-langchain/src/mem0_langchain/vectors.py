@@ -19,13 +19,13 @@ from langchain_core.vectorstores import VectorStore
 
 from mem0_core import ConfigError, StoreError
 from mem0_core.ports import VectorSource
-from mem0_core.stores.external import Entry, ExternalIndex
+from mem0_core.stores.external import ExternalIndex, VectorEntry
 
 __all__ = ["MemoryVectors", "VectorStoreIndex", "vector_store"]
 
-AsFilter = Callable[[Mapping[str, str]], Any]
+FilterFactory = Callable[[Mapping[str, str]], Any]
 
-_MARK = "mem0:"  # what begins the texts that stand for vectors
+_VECTOR_PREFIX = "mem0:"  # what begins the texts that stand for vectors
 
 
 class MemoryVectors(Embeddings):
@@ -44,7 +44,7 @@ class MemoryVectors(Embeddings):
         if dims < 1:
             raise ConfigError(f"dims must be at least 1, not {dims}")
         self.dims = dims
-        self._lent: dict[str, list[float]] = {}
+        self._vectors_by_text: dict[str, list[float]] = {}
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """The vectors that `texts` stand for."""
@@ -52,21 +52,21 @@ class MemoryVectors(Embeddings):
 
     def embed_query(self, text: str) -> list[float]:
         """The vector that `text` stands for; of a text of somebody else's (stores try one, for its length) any."""
-        if text in self._lent:
-            return self._lent[text]
-        if text.startswith(_MARK):
+        if text in self._vectors_by_text:
+            return self._vectors_by_text[text]
+        if text.startswith(_VECTOR_PREFIX):
             raise StoreError(f"{text!r} stands for no vector (any more): the call it was part of has been given up")
         return [1.0, *([0.0] * (self.dims - 1))]
 
     @contextmanager
-    def lend(self, vectors: Mapping[str, list[float]]) -> Iterator[None]:
+    def bind_vectors(self, vectors: Mapping[str, list[float]]) -> Iterator[None]:
         """Let texts stand for vectors, for a while. The texts are the caller's alone."""
-        self._lent.update(vectors)
+        self._vectors_by_text.update(vectors)
         try:
             yield
         finally:
             for text in vectors:
-                self._lent.pop(text, None)
+                self._vectors_by_text.pop(text, None)
 
 
 def vector_store(
@@ -112,7 +112,7 @@ class VectorStoreIndex(ExternalIndex):
         *,
         source: VectorSource,
         namespace: str = "mem0",
-        as_filter: AsFilter | None = None,
+        as_filter: FilterFactory | None = None,
         timeout: float = 10.0,
         retry_after: float = 5.0,
     ) -> None:
@@ -123,7 +123,7 @@ class VectorStoreIndex(ExternalIndex):
                 " mem0_langchain.MemoryVectors(dims), for the vectors are those of the memory's embedder"
             )
         super().__init__(
-            _Documents(store, vectors, as_filter or _filter_of(store)),
+            _DocumentStore(store, vectors, as_filter or _choose_filter_factory(store)),
             source=source,
             namespace=namespace,
             dims=vectors.dims,
@@ -132,12 +132,12 @@ class VectorStoreIndex(ExternalIndex):
         )
 
 
-class _Documents:
+class _DocumentStore:
     """A LangChain vector store as `mem0_core.stores.external` asks for one."""
 
-    advice = "give VectorStoreIndex an as_filter= that makes what it understands"
+    filter_advice = "give VectorStoreIndex an as_filter= that makes what it understands"
 
-    def __init__(self, store: VectorStore, vectors: MemoryVectors, as_filter: AsFilter) -> None:
+    def __init__(self, store: VectorStore, vectors: MemoryVectors, as_filter: FilterFactory) -> None:
         self._store = store
         self._vectors = vectors
         self._as_filter = as_filter
@@ -147,19 +147,19 @@ class _Documents:
     def name(self) -> str:
         return type(self._store).__name__
 
-    def add(self, entries: Sequence[Entry]) -> None:
-        texts = [_MARK + entry.id for entry in entries]
+    def add(self, entries: Sequence[VectorEntry]) -> None:
+        texts = [_VECTOR_PREFIX + entry.id for entry in entries]
         vectors = [entry.vector for entry in entries]
         metadatas = [dict(entry.metadata) for entry in entries]
-        with self._vectors.lend(dict(zip(texts, vectors, strict=True))):
+        with self._vectors.bind_vectors(dict(zip(texts, vectors, strict=True))):
             self._store.add_texts(texts, metadatas=metadatas, ids=[entry.id for entry in entries])
 
     def delete(self, ids: Sequence[str]) -> None:
         self._store.delete(list(ids))
 
     def search(self, partition: str, vector: list[float], k: int) -> list[Mapping[str, Any]]:
-        text = f"{_MARK}query {next(self._numbers)} {uuid.uuid4()}"
-        with self._vectors.lend({text: vector}):
+        text = f"{_VECTOR_PREFIX}query {next(self._numbers)} {uuid.uuid4()}"
+        with self._vectors.bind_vectors({text: vector}):
             found = self._store.similarity_search(text, k=k, filter=self._as_filter({"mem0_partition": partition}))
         return [document.metadata for document in found]
 
@@ -167,14 +167,14 @@ class _Documents:
         return [document.metadata for document in self._store.get_by_ids(list(ids))]
 
 
-def _filter_of(store: VectorStore) -> AsFilter:
+def _choose_filter_factory(store: VectorStore) -> FilterFactory:
     names = {base.__name__ for base in type(store).__mro__}
     if "QdrantVectorStore" in names:
-        return _for_qdrant
-    return _for_in_memory if "InMemoryVectorStore" in names else dict
+        return _build_qdrant_filter
+    return _build_in_memory_filter if "InMemoryVectorStore" in names else dict
 
 
-def _for_qdrant(wanted: Mapping[str, str]) -> Any:
+def _build_qdrant_filter(wanted: Mapping[str, str]) -> Any:
     from qdrant_client import models
 
     return models.Filter(
@@ -185,5 +185,5 @@ def _for_qdrant(wanted: Mapping[str, str]) -> Any:
     )
 
 
-def _for_in_memory(wanted: Mapping[str, str]) -> Callable[[Document], bool]:
+def _build_in_memory_filter(wanted: Mapping[str, str]) -> Callable[[Document], bool]:
     return lambda document: all(document.metadata.get(key) == value for key, value in wanted.items())

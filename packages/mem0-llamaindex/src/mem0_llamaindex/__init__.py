@@ -34,7 +34,7 @@ __all__ = [
 __version__ = "0.1.0"
 
 # Loaded when first asked for: a retriever needs nothing of the vector stores.
-_HOMES = {
+_MODULES_BY_NAME = {
     "LlamaIndexChat": "mem0_llamaindex.models",
     "LlamaIndexEmbedder": "mem0_llamaindex.models",
     "LlamaIndexReranker": "mem0_llamaindex.models",
@@ -49,10 +49,10 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES_BY_NAME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES_BY_NAME[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted({*globals(), *_MODULES_BY_NAME})

@@ -13,13 +13,13 @@ from llama_index.core.memory import BaseMemoryBlock, Memory
 
 from mem0_core import AsyncMemory, ConfigError, Scope
 from mem0_core import Memory as LongTermMemory
-from mem0_llamaindex.convert import ends_turn, text_of, to_mem0
-from mem0_llamaindex.long_term import Config, LongTerm
+from mem0_llamaindex.convert import ends_turn, message_text, to_mem0_messages
+from mem0_llamaindex.long_term import ConfigSource, ScopedMemory
 from mem0_llamaindex.window import default_tokenizer
 
 __all__ = ["Mem0MemoryBlock", "WriteThroughMemory"]
 
-_EVERYTHING = 1_000_000_000  # tokens
+_UNLIMITED_TOKENS = 1_000_000_000  # tokens
 
 
 class Mem0MemoryBlock(BaseMemoryBlock[str]):
@@ -56,15 +56,19 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
     )
     tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default=default_tokenizer, exclude=True)
 
-    _long_term: LongTerm = PrivateAttr()
-    _written: dict[str | None, list[str]] = PrivateAttr(default_factory=dict)  # session -> marks of what is written
-    _recalled: dict[str | None, tuple[str, str]] = PrivateAttr(default_factory=dict)  # session -> the turn, its block
+    _long_term: ScopedMemory = PrivateAttr()
+    _written_fingerprints: dict[str | None, list[str]] = PrivateAttr(
+        default_factory=dict
+    )  # session -> marks of what is written
+    _last_recall: dict[str | None, tuple[str, str]] = PrivateAttr(
+        default_factory=dict
+    )  # session -> the turn, its block
 
     def __init__(
         self,
         memory: LongTermMemory | AsyncMemory | None = None,
         *,
-        config: Config | None = None,
+        config: ConfigSource | None = None,
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
@@ -78,7 +82,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
             raise ConfigError("a Mem0MemoryBlock needs a memory, or the config of one")
         ids: dict[str, Any] = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         super().__init__(**ids, **options)
-        self._long_term = LongTerm(scope, memory=memory, config=config)
+        self._long_term = ScopedMemory(scope, memory=memory, config=config)
 
     @property
     def long_term(self) -> LongTermMemory:
@@ -89,38 +93,40 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         session = block_kwargs.get("session_id")
-        said = _once(messages or [])
-        await self.learn(said, session)
-        asked = next((place for place in reversed(range(len(said))) if said[place].role == MessageRole.USER), None)
-        if asked is None or not text_of(said[asked]).strip():
+        said = _drop_repeated_question(messages or [])
+        await self.write_finished_turns(said, session)
+        question_index = next(
+            (index for index in reversed(range(len(said))) if said[index].role == MessageRole.USER), None
+        )
+        if question_index is None or not message_text(said[question_index]).strip():
             return ""
-        turn = _mark(*said[: asked + 1])
-        before = self._recalled.get(session)
+        turn = _fingerprint(*said[: question_index + 1])
+        before = self._last_recall.get(session)
         if before is not None and before[0] == turn:
             return before[1]
-        await asyncio.to_thread(self._tokens, "")  # which may have to load its tokenizer first
+        await asyncio.to_thread(self._count_text_tokens, "")  # which may have to load its tokenizer first
         seen = await self._long_term.arecall(
-            text_of(said[asked]),
+            message_text(said[question_index]),
             limit=self.k,
             threshold=self.threshold,
             max_tokens=self.max_tokens,
-            exclude=[text for text in map(text_of, said) if text],
-            count_tokens=self._tokens,
+            exclude=[text for text in map(message_text, said) if text],
+            count_tokens=self._count_text_tokens,
         )
-        self._recalled[session] = (turn, seen["text"])
+        self._last_recall[session] = (turn, seen["text"])
         return seen["text"]
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """The block without its last lines, which bear least on the question; None where nothing would be left."""
         lines = content.splitlines()
         *kept, end = lines
-        most = self._tokens(content) - tokens_to_truncate
+        max_tokens_left = self._count_text_tokens(content) - tokens_to_truncate
         head = len(lines) - sum(line.startswith("{") for line in lines) - 1  # the opening, and what is said of it
-        while len(kept) > head and self._tokens("\n".join([*kept, end])) > most:
+        while len(kept) > head and self._count_text_tokens("\n".join([*kept, end])) > max_tokens_left:
             kept.pop()
         return "\n".join([*kept, end]) if len(kept) > head else None
 
-    def _tokens(self, text: str) -> int:
+    def _count_text_tokens(self, text: str) -> int:
         return len(self.tokenizer_fn(text))
 
     # --- writing -------------------------------------------------------------------------------------------------
@@ -128,13 +134,16 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
     async def _aput(self, messages: list[ChatMessage]) -> None:
         """Write what the `Memory` lets go of, as far as it is not written yet."""
         session = messages[0].additional_kwargs.get("session_id") if messages else None
-        marks, written = [_mark(message) for message in messages], self._written.get(session, [])
-        same = next((n for n, pair in enumerate(zip(marks, written, strict=False)) if pair[0] != pair[1]), None)
-        known = min(len(marks), len(written)) if same is None else same
-        await self._write(messages[known:])
-        self._written[session] = written[known:]
+        fingerprints, written = (
+            [_fingerprint(message) for message in messages],
+            self._written_fingerprints.get(session, []),
+        )
+        same = next((n for n, pair in enumerate(zip(fingerprints, written, strict=False)) if pair[0] != pair[1]), None)
+        known = min(len(fingerprints), len(written)) if same is None else same
+        await self._write_messages(messages[known:])
+        self._written_fingerprints[session] = written[known:]
 
-    async def learn(self, messages: Sequence[ChatMessage], session_id: str | None = None) -> None:
+    async def write_finished_turns(self, messages: Sequence[ChatMessage], session_id: str | None = None) -> None:
         """Write the turns of a conversation that are over and not written yet.
 
         Args:
@@ -144,36 +153,36 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         Raises:
             ModelError, StoreError: they could not be written; the next call will bring them again.
         """
-        over = max((place for place, message in enumerate(messages) if ends_turn(message)), default=-1) + 1
-        if not over:
+        end = max((index for index, message in enumerate(messages) if ends_turn(message)), default=-1) + 1
+        if not end:
             return
-        marks = [_mark(message) for message in messages[:over]]
-        if session_id in self._written:
-            known = _overlap(self._written[session_id], marks)
+        fingerprints = [_fingerprint(message) for message in messages[:end]]
+        if session_id in self._written_fingerprints:
+            known = _count_overlap(self._written_fingerprints[session_id], fingerprints)
         else:  # new here, or new to this process: the memory may know it already
-            known = await self._known(messages[:over])
-        self._written[session_id] = marks
+            known = await self._count_known(messages[:end])
+        self._written_fingerprints[session_id] = fingerprints
         try:
-            await self._write(messages[known:over])
+            await self._write_messages(messages[known:end])
         except BaseException:
-            self._written[session_id] = marks[:known]
+            self._written_fingerprints[session_id] = fingerprints[:known]
             raise
 
-    async def _known(self, messages: Sequence[ChatMessage]) -> int:
+    async def _count_known(self, messages: Sequence[ChatMessage]) -> int:
         """How many of the messages the memory has already, from the first."""
         core = await asyncio.to_thread(self._long_term.open)
         ids: dict[str, Any] = self._long_term.ids
-        held = await core.acontext(None, **ids, recent=2 * len(messages), max_tokens=_EVERYTHING)
+        held = await core.acontext(None, **ids, recent=2 * len(messages), max_tokens=_UNLIMITED_TOKENS)
         texts = {(message["role"], message["content"]) for message in held["messages"]}
-        for place, message in enumerate(messages):
-            said = to_mem0([message])
+        for index, message in enumerate(messages):
+            said = to_mem0_messages([message])
             if said and (said[0]["role"], said[0]["content"]) not in texts:
-                return place
+                return index
         return len(messages)
 
-    async def _write(self, messages: Sequence[ChatMessage]) -> None:
+    async def _write_messages(self, messages: Sequence[ChatMessage]) -> None:
         core = await asyncio.to_thread(self._long_term.open)
-        said = to_mem0(messages, images=core.config.enable_vision)
+        said = to_mem0_messages(messages, images=core.config.enable_vision)
         if said:
             # In a thread, whose workers stay: the sync methods of `Memory` run each in an event loop of its own.
             await asyncio.to_thread(self._long_term.remember, said, background=self.background)
@@ -184,39 +193,43 @@ class WriteThroughMemory(Memory):
 
     async def aput(self, message: ChatMessage) -> None:
         await super().aput(message)
-        await self._learn()
+        await self._write_blocks()
 
     async def aput_messages(self, messages: list[ChatMessage]) -> None:
         await super().aput_messages(messages)
-        await self._learn()
+        await self._write_blocks()
 
-    async def _learn(self) -> None:
+    async def _write_blocks(self) -> None:
         held = await self.sql_store.get_messages(self.session_id)
         for block in self.memory_blocks:
             if isinstance(block, Mem0MemoryBlock):
-                await block.learn(held, self.session_id)
+                await block.write_finished_turns(held, self.session_id)
 
 
-def _once(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
+def _drop_repeated_question(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
     """The messages without the question that `Memory.aget(input=...)` adds though it was put before."""
     said = list(messages)
-    if len(said) > 1 and said[-1].role == said[-2].role == MessageRole.USER and text_of(said[-1]) == text_of(said[-2]):
+    if (
+        len(said) > 1
+        and said[-1].role == said[-2].role == MessageRole.USER
+        and message_text(said[-1]) == message_text(said[-2])
+    ):
         said.pop()
     return said
 
 
-def _mark(*messages: ChatMessage) -> str:
+def _fingerprint(*messages: ChatMessage) -> str:
     """A short name for what was said, by whom."""
     said = hashlib.blake2b(digest_size=12)
     for message in messages:
-        said.update(f"{message.role}\0{text_of(message)}\0".encode())
+        said.update(f"{message.role}\0{message_text(message)}\0".encode())
     return said.hexdigest()
 
 
-def _overlap(written: Sequence[str], marks: Sequence[str]) -> int:
-    """How many of `marks` are the end of `written`, whose beginning the `Memory` may have let go of."""
+def _count_overlap(written: Sequence[str], fingerprints: Sequence[str]) -> int:
+    """How many of `fingerprints` are the end of `written`, whose beginning the `Memory` may have let go of."""
     for gone in range(len(written)):
         left = written[gone:]
-        if left == marks[: len(left)]:
+        if left == fingerprints[: len(left)]:
             return len(left)
     return 0

@@ -32,15 +32,15 @@ __all__ = [
     "count_tokens",
     "ends_turn",
     "is_tool_result",
-    "storable",
-    "text_of",
-    "to_mem0",
+    "message_text",
+    "replace_lone_surrogates",
+    "to_mem0_messages",
     "to_nodes",
 ]
 
 _log = logging.getLogger(__name__)
 
-_SPEAKERS = {
+_MEM0_ROLES = {
     MessageRole.USER: "user",
     MessageRole.ASSISTANT: "assistant",
     MessageRole.CHATBOT: "assistant",
@@ -53,7 +53,7 @@ _REASONING = re.compile(r"\A\s*Thought:.*\n\s*Answer:\s*", re.DOTALL)
 """What a ReActAgent writes to memory before its answer."""
 
 
-def to_mem0(messages: Iterable[ChatMessage], *, images: bool = False) -> list[dict[str, Any]]:
+def to_mem0_messages(messages: Iterable[ChatMessage], *, images: bool = False) -> list[dict[str, Any]]:
     """What user and assistant said, as mem0 takes it.
 
     Left out: system messages, tool calls and their results, a model's thoughts, and messages with nothing left.
@@ -61,15 +61,15 @@ def to_mem0(messages: Iterable[ChatMessage], *, images: bool = False) -> list[di
     Args:
         images: keep images, as URLs or data URLs, for a memory that describes them (``enable_vision``).
     """
-    converted = (_to_mem0(message, images) for message in messages)
+    converted = (_to_mem0_message(message, images) for message in messages)
     return [message for message in converted if message is not None]
 
 
-def _to_mem0(message: ChatMessage, images: bool) -> dict[str, Any] | None:
-    role = _SPEAKERS.get(message.role)
+def _to_mem0_message(message: ChatMessage, images: bool) -> dict[str, Any] | None:
+    role = _MEM0_ROLES.get(message.role)
     if role is None or calls_tools(message):
         return None
-    text = _spoken(message) if role == "assistant" else text_of(message)
+    text = _strip_reasoning(message) if role == "assistant" else message_text(message)
     urls = _image_urls(message) if images else []
     if not text.strip() and not urls:
         return None
@@ -79,19 +79,19 @@ def _to_mem0(message: ChatMessage, images: bool) -> dict[str, Any] | None:
     return {"role": role, "content": content, **({"name": name} if isinstance(name, str) else {})}
 
 
-def text_of(message: ChatMessage) -> str:
+def message_text(message: ChatMessage) -> str:
     """All that a message says in words, storable; of plain text blocks the same as its `content`."""
-    return storable("\n".join(_block_texts(message.blocks)))
+    return replace_lone_surrogates("\n".join(_block_texts(message.blocks)))
 
 
-def storable(text: str) -> str:
+def replace_lone_surrogates(text: str) -> str:
     """`text` with a question mark for each half of an emoji that a stream cut in two."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def ends_turn(message: ChatMessage) -> bool:
     """Whether a turn is over with this message: the assistant answers, and calls no tool."""
-    return _SPEAKERS.get(message.role) == "assistant" and not calls_tools(message)
+    return _MEM0_ROLES.get(message.role) == "assistant" and not calls_tools(message)
 
 
 def calls_tools(message: ChatMessage) -> bool:
@@ -113,7 +113,7 @@ def copy_message(message: ChatMessage) -> ChatMessage:
 
 def count_tokens(message: ChatMessage, tokenizer: Callable[[str], Sequence[Any]]) -> int:
     """Tokens of everything a model reads of the message; images and other media at a flat estimate."""
-    texts = [text_of(message)]
+    texts = [message_text(message)]
     texts += [block.content or "" for block in message.blocks if isinstance(block, ThinkingBlock)]
     texts += [
         f"{block.tool_name} {json.dumps(block.tool_kwargs, default=str)}"
@@ -125,9 +125,9 @@ def count_tokens(message: ChatMessage, tokenizer: Callable[[str], Sequence[Any]]
     return media + sum(len(tokenizer(text)) for text in texts if text)
 
 
-def _spoken(message: ChatMessage) -> str:
+def _strip_reasoning(message: ChatMessage) -> str:
     """The assistant's answer without the reasoning that a ReActAgent puts before it."""
-    return _REASONING.sub("", text_of(message), count=1)
+    return _REASONING.sub("", message_text(message), count=1)
 
 
 def _block_texts(blocks: Iterable[Any]) -> list[str]:
@@ -161,7 +161,7 @@ def _data_url(block: ImageBlock) -> str:
 
 # --- memories ----------------------------------------------------------------------------------------------------
 
-_SHOWN = ("created_at", "updated_at")
+_LLM_METADATA_KEYS = ("created_at", "updated_at")
 """Of a memory's metadata, what a query engine shows a model beside its text."""
 
 
@@ -172,29 +172,31 @@ def to_nodes(found: SearchResult | list[MemoryDict], *, relations: bool = True) 
     key ``metadata``, where it cannot pass for an id; relations that the memory says, as sentences, under ``relations``.
     """
     if not isinstance(found, Mapping):  # version "v1.0"
-        return [_memory_node(memory, []) for memory in found]
-    said = [(relation, _sentence(relation)) for relation in found["relations"]]
+        return [_build_memory_node(memory, []) for memory in found]
+    said = [(relation, _relation_sentence(relation)) for relation in found["relations"]]
     nodes = [
-        _memory_node(memory, [sentence for relation, sentence in said if memory["id"] in relation["memories"]])
+        _build_memory_node(memory, [sentence for relation, sentence in said if memory["id"] in relation["memories"]])
         for memory in found["results"]
     ]
     ids = {memory["id"] for memory in found["results"]}
-    alone = [pair for pair in said if relations and not ids & set(pair[0]["memories"])]
-    return nodes + [_relation_node(relation, sentence) for relation, sentence in alone]
+    unattached = [pair for pair in said if relations and not ids & set(pair[0]["memories"])]
+    return nodes + [_build_relation_node(relation, sentence) for relation, sentence in unattached]
 
 
-def _memory_node(memory: MemoryDict, relations: list[str]) -> NodeWithScore:
+def _build_memory_node(memory: MemoryDict, relations: list[str]) -> NodeWithScore:
     rest: dict[str, Any] = {key: value for key, value in memory.items() if key not in ("id", "memory", "score")}
-    return _node(memory["id"], memory["memory"], memory.get("score"), {**rest, "relations": relations})
+    return _build_node(memory["id"], memory["memory"], memory.get("score"), {**rest, "relations": relations})
 
 
-def _relation_node(relation: RelationDict, sentence: str) -> NodeWithScore:
+def _build_relation_node(relation: RelationDict, sentence: str) -> NodeWithScore:
     rest = {key: value for key, value in relation.items() if key != "score"}
-    return _node(f"relation: {sentence}", sentence, relation.get("score"), {**rest, "created_at": rest["valid_from"]})
+    return _build_node(
+        f"relation: {sentence}", sentence, relation.get("score"), {**rest, "created_at": rest["valid_from"]}
+    )
 
 
-def _node(id: str, text: str, score: float | None, metadata: dict[str, Any]) -> NodeWithScore:
-    hidden = [key for key in metadata if key not in _SHOWN or metadata[key] is None]
+def _build_node(id: str, text: str, score: float | None, metadata: dict[str, Any]) -> NodeWithScore:
+    hidden = [key for key in metadata if key not in _LLM_METADATA_KEYS or metadata[key] is None]
     node = TextNode(
         id_=id,
         text=text,
@@ -205,5 +207,5 @@ def _node(id: str, text: str, score: float | None, metadata: dict[str, Any]) -> 
     return NodeWithScore(node=node, score=score)
 
 
-def _sentence(relation: RelationDict) -> str:
+def _relation_sentence(relation: RelationDict) -> str:
     return Triplet(relation["source"], relation["relationship"], relation["destination"]).sentence

@@ -1,4 +1,4 @@
-"""What LlamaIndex's instrumentation is told of a long-term memory: events, inside the spans of `LongTerm`."""
+"""What LlamaIndex's instrumentation is told of a long-term memory: events, inside the spans of `ScopedMemory`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`LongTerm`: one scope of a `mem0_core.Memory`, as a conversation recalls from it and writes to it.
+"""`ScopedMemory`: one scope of a `mem0_core.Memory`, as a conversation recalls from it and writes to it.
 
 Recall and remember are spans of LlamaIndex's instrumentation, with the events of `mem0_llamaindex.events` inside.
 """
@@ -27,20 +27,20 @@ from mem0_llamaindex.events import (
     MemoryRememberStartEvent,
 )
 
-__all__ = ["Config", "LongTerm", "as_memory", "without_secrets"]
+__all__ = ["ConfigSource", "ScopedMemory", "strip_secrets", "unwrap_memory"]
 
 _log = logging.getLogger(__name__)
 
 _dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]
 
-_SECRET = re.compile(r"(api_?key|access_key|password|secret|(^|_)token|authorization)$", re.IGNORECASE)
+_SECRET_KEY = re.compile(r"(api_?key|access_key|password|secret|(^|_)token|authorization)$", re.IGNORECASE)
 
-_PATHS = ("path", "history_db_path")
+_PATH_KEYS = ("path", "history_db_path")
 
-Config = MemoryConfig | Mapping[str, Any] | str | Path
+ConfigSource = MemoryConfig | Mapping[str, Any] | str | Path
 
 
-def as_memory(memory: Memory | AsyncMemory) -> Memory:
+def unwrap_memory(memory: Memory | AsyncMemory) -> Memory:
     """The memory itself, of which `AsyncMemory` is a form.
 
     Raises:
@@ -52,7 +52,7 @@ def as_memory(memory: Memory | AsyncMemory) -> Memory:
     return inner
 
 
-class LongTerm:
+class ScopedMemory:
     """The memories of one scope; the memory that holds them is opened when it is first needed.
 
     Args:
@@ -67,17 +67,17 @@ class LongTerm:
     """
 
     def __init__(
-        self, scope: Scope, *, memory: Memory | AsyncMemory | None = None, config: Config | None = None
+        self, scope: Scope, *, memory: Memory | AsyncMemory | None = None, config: ConfigSource | None = None
     ) -> None:
         self.ids: dict[str, str] = {axis.value: value for axis, value in scope.ids.items()}
         loaded = None if config is None else load_config(config)
-        self.config = None if loaded is None else _portable(loaded)
-        self._memory = None if memory is None else as_memory(memory)
+        self.config = None if loaded is None else _to_portable(loaded)
+        self._memory = None if memory is None else unwrap_memory(memory)
         if self._memory is None and loaded is not None and self.config is None:
             self._memory = Memory(loaded)  # of live objects, which only this process has
 
     def bind(self, memory: Memory | AsyncMemory) -> None:
-        self._memory = as_memory(memory)
+        self._memory = unwrap_memory(memory)
 
     def open(self) -> Memory:
         """The memory.
@@ -93,10 +93,10 @@ class LongTerm:
                     " hold. Build it with from_config(...), which opens again when restored, or bind(memory) the"
                     " restored one"
                 )
-            self._memory = _shared(self.config)
+            self._memory = _open_shared(self.config)
         return self._memory
 
-    def opened(self) -> Flow[Memory]:
+    def open_flow(self) -> Flow[Memory]:
         """`open`, as a step that opens files in a thread where the flow runs on an event loop."""
         return self._memory if self._memory is not None else (yield from do(self.open))
 
@@ -114,7 +114,7 @@ class LongTerm:
 
     def _recall(self, query: str, options: Mapping[str, Any]) -> Flow[ContextDict]:
         _dispatcher.event(MemoryRecallStartEvent(query=query, scope=self.ids))
-        core = yield from self.opened()
+        core = yield from self.open_flow()
         ids: dict[str, Any] = self.ids
         seen = yield from do(core.context, query, **ids, recent=0, **options)
         _dispatcher.event(
@@ -143,7 +143,7 @@ class LongTerm:
     def _remember(self, messages: Sequence[Mapping[str, Any]], background: bool) -> Flow[None]:
         said = [dict(message) for message in messages]
         _dispatcher.event(MemoryRememberStartEvent(messages=said, scope=self.ids))
-        core = yield from self.opened()
+        core = yield from self.open_flow()
         ids: dict[str, Any] = self.ids
         added: Any = yield from do(core.add, said, **ids, background=background)
         whole = added if isinstance(added, dict) else {"results": added, "skipped": []}  # version "v1.0"
@@ -156,24 +156,24 @@ class LongTerm:
 # --- configurations that can be written down ---------------------------------------------------------------------
 
 
-def without_secrets(value: Any) -> Any:
+def strip_secrets(value: Any) -> Any:
     """A configuration as JSON, without its keys and passwords."""
     if isinstance(value, Mapping):
-        return {key: without_secrets(item) for key, item in value.items() if not _SECRET.search(str(key))}
+        return {key: strip_secrets(item) for key, item in value.items() if not _SECRET_KEY.search(str(key))}
     if isinstance(value, list):
-        return [without_secrets(item) for item in value]
+        return [strip_secrets(item) for item in value]
     return value
 
 
-def _portable(config: MemoryConfig) -> dict[str, Any] | None:
+def _to_portable(config: MemoryConfig) -> dict[str, Any] | None:
     """The keys of a configuration as JSON, or None where one of them is a live object.
 
     Folders become absolute: another process may work in another directory.
     """
     keys = {name: getattr(config, name) for name in config.model_fields_set}
-    keys.update({name: keys[name].expanduser().absolute() for name in _PATHS if keys.get(name) is not None})
+    keys.update({name: keys[name].expanduser().absolute() for name in _PATH_KEYS if keys.get(name) is not None})
     try:
-        portable: dict[str, Any] = json.loads(json.dumps(keys, default=_plain))
+        portable: dict[str, Any] = json.loads(json.dumps(keys, default=_encode_plain))
     except (TypeError, ValueError):
         return None
     folder = portable.get("vector_store", {}).get("config", {})
@@ -182,7 +182,7 @@ def _portable(config: MemoryConfig) -> dict[str, Any] | None:
     return portable
 
 
-def _plain(value: object) -> Any:
+def _encode_plain(value: object) -> Any:
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, BaseModel):  # not model_dump: that would copy a live object, or take it apart
@@ -190,15 +190,15 @@ def _plain(value: object) -> Any:
     raise TypeError(f"{value!r} is a live object")
 
 
-_open: WeakValueDictionary[str, Memory] = WeakValueDictionary()
-_opening = Lock()
+_open_memories: WeakValueDictionary[str, Memory] = WeakValueDictionary()
+_open_lock = Lock()
 
 
-def _shared(config: dict[str, Any]) -> Memory:
+def _open_shared(config: dict[str, Any]) -> Memory:
     """The memory of a configuration: a process that restores many conversations opens their memory once."""
     key = json.dumps(config, sort_keys=True)
-    with _opening:
-        memory = _open.get(key)
+    with _open_lock:
+        memory = _open_memories.get(key)
         if memory is None or memory.closed:
-            memory = _open[key] = Memory(config)
+            memory = _open_memories[key] = Memory(config)
         return memory

@@ -14,17 +14,24 @@ from pydantic_core import to_jsonable_python
 
 from mem0_core import AsyncMemory, ConfigError, InputError, Memory, Scope
 from mem0_core.flow import Flow, arun, do, run
-from mem0_llamaindex.convert import copy_message, count_tokens, ends_turn, storable, text_of, to_mem0
-from mem0_llamaindex.long_term import Config, LongTerm, without_secrets
-from mem0_llamaindex.window import default_tokenizer, fit
+from mem0_llamaindex.convert import (
+    copy_message,
+    count_tokens,
+    ends_turn,
+    message_text,
+    replace_lone_surrogates,
+    to_mem0_messages,
+)
+from mem0_llamaindex.long_term import ConfigSource, ScopedMemory, strip_secrets
+from mem0_llamaindex.window import default_tokenizer, fit_window
 
 __all__ = ["Mem0Memory"]
 
-_Cost = Callable[[int], int]
+_MessageCost = Callable[[int], int]
 
 
 @dataclass(frozen=True, slots=True)
-class _Turn:
+class _QuestionTurn:
     """A user's message that `get` was asked about, and what it gave: the same for as long as the turn lasts."""
 
     question: ChatMessage
@@ -81,16 +88,16 @@ class Mem0Memory(BaseMemory):
     messages: list[ChatMessage] = Field(default_factory=list, description="The short-term messages.")
     pending: list[ChatMessage] = Field(default_factory=list, description="Of these, what is not yet remembered.")
 
-    _long_term: LongTerm = PrivateAttr()
-    _turn: _Turn | None = PrivateAttr(default=None)
+    _long_term: ScopedMemory = PrivateAttr()
+    _turn: _QuestionTurn | None = PrivateAttr(default=None)
     _costs: dict[int, int] = PrivateAttr(default_factory=dict)  # tokens of the message at each place
-    _state: Lock = PrivateAttr(default_factory=Lock)  # held for list operations only, never during a call
+    _state_lock: Lock = PrivateAttr(default_factory=Lock)  # held for list operations only, never during a call
 
     def __init__(
         self,
         memory: Memory | AsyncMemory | None = None,
         *,
-        config: Config | None = None,
+        config: ConfigSource | None = None,
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
@@ -100,7 +107,7 @@ class Mem0Memory(BaseMemory):
         unknown = options.keys() - type(self).model_fields.keys() - {"class_name"}
         if unknown:
             raise ConfigError(f"unknown option {sorted(unknown)[0]!r}; known: {', '.join(type(self).model_fields)}")
-        long_term = LongTerm(scope, memory=memory, config=config)
+        long_term = ScopedMemory(scope, memory=memory, config=config)
         fields: dict[str, Any] = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         super().__init__(**(fields | {"config": long_term.config} | options))
         self._long_term = long_term
@@ -114,7 +121,7 @@ class Mem0Memory(BaseMemory):
         cls,
         memory: Memory | AsyncMemory | None = None,
         *,
-        config: Config | None = None,
+        config: ConfigSource | None = None,
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
@@ -139,7 +146,7 @@ class Mem0Memory(BaseMemory):
         return made
 
     @classmethod
-    def from_config(cls, config: Config, **options: Any) -> Self:
+    def from_config(cls, config: ConfigSource, **options: Any) -> Self:
         """`from_defaults` over the memory that a configuration of mem0 describes; it can be saved and restored."""
         return cls.from_defaults(config=config, **options)
 
@@ -165,7 +172,7 @@ class Mem0Memory(BaseMemory):
 
     def get_all(self) -> list[ChatMessage]:
         """All short-term messages; those of long-term memory are in `long_term.get_all`."""
-        with self._state:
+        with self._state_lock:
             return [copy_message(message) for message in self.messages]
 
     async def aget_all(self) -> list[ChatMessage]:
@@ -201,8 +208,8 @@ class Mem0Memory(BaseMemory):
         when it ends. The others are not remembered: they were, when they were said.
         """
         history = [copy_message(message) for message in messages]
-        answers = [place for place, message in enumerate(history) if ends_turn(message)]
-        with self._state:
+        answers = [index for index, message in enumerate(history) if ends_turn(message)]
+        with self._state_lock:
             self.messages = history
             self.pending = history[answers[-1] + 1 :] if answers else list(history)
             self._turn = None
@@ -252,58 +259,65 @@ class Mem0Memory(BaseMemory):
 
     @field_serializer("config")
     def _serialize_config(self, config: dict[str, Any] | None) -> dict[str, Any] | None:
-        return None if config is None else without_secrets(config)
+        return None if config is None else strip_secrets(config)
 
     # --- flows: the sync and async methods run the same text -----------------------------------------------------
 
     def _get(self, input: str | None, initial_token_count: int) -> Flow[list[ChatMessage]]:
-        with self._state:
-            messages, cost = list(self.messages), self._cost_in(self.messages)
+        with self._state_lock:
+            messages, cost = list(self.messages), self._build_message_cost(self.messages)
         budget = max(0, self.token_limit - initial_token_count)
         block = yield from self._recall(input, messages, cost, budget)
-        left = budget - (yield from do(self._tokens, block))
-        window = yield from do(fit, messages, cost, left)  # it counts tokens: not on the loop
-        shown, turn = self._handed_out(window), self._turn
-        if not block or (self._in_question and turn is not None and any(message is turn.shown for message in shown)):
+        left = budget - (yield from do(self._count_text_tokens, block))
+        window = yield from do(fit_window, messages, cost, left)  # it counts tokens: not on the loop
+        shown, turn = self._copy_for_caller(window), self._turn
+        if not block or (
+            self._inserts_into_question and turn is not None and any(message is turn.shown for message in shown)
+        ):
             return shown
         return [ChatMessage(role=MessageRole.SYSTEM, content=block), *shown]
 
     @property
-    def _in_question(self) -> bool:
+    def _inserts_into_question(self) -> bool:
         return self.insert_method is InsertMethod.USER
 
-    def _handed_out(self, window: list[ChatMessage]) -> list[ChatMessage]:
+    def _copy_for_caller(self, window: list[ChatMessage]) -> list[ChatMessage]:
         """The window with copies of what agents write into: the turn's question, and whatever stands last."""
         turn = self._turn
-        handed = [turn.shown if turn and message is turn.question else message for message in window]
-        if handed and handed[-1] is window[-1]:
-            handed[-1] = copy_message(window[-1])
-        return handed
+        copies = [turn.shown if turn and message is turn.question else message for message in window]
+        if copies and copies[-1] is window[-1]:
+            copies[-1] = copy_message(window[-1])
+        return copies
 
-    def _recall(self, input: str | None, messages: list[ChatMessage], cost: _Cost, budget: int) -> Flow[str]:
+    def _recall(self, input: str | None, messages: list[ChatMessage], cost: _MessageCost, budget: int) -> Flow[str]:
         """The system block for the turn under way, from the one search that is made for it."""
-        asked = _last_question(messages)
-        question = None if asked is None else text_of(messages[asked])
-        if input is not None and not (storable(input) == question and self.pending):
-            asked, question = None, storable(input)  # a question that was not put (yet), as context engines ask
+        question_index = _find_last_question(messages)
+        question = None if question_index is None else message_text(messages[question_index])
+        if input is not None and not (replace_lone_surrogates(input) == question and self.pending):
+            question_index, question = (
+                None,
+                replace_lone_surrogates(input),
+            )  # a question that was not put (yet), as context engines ask
         if question is None or not question.strip():
             return ""
-        if asked is not None and self._turn is not None and self._turn.question is messages[asked]:
+        if question_index is not None and self._turn is not None and self._turn.question is messages[question_index]:
             return self._turn.block
         room = int(budget * self.chat_history_token_ratio)
-        window = yield from do(fit, messages, cost, room)
-        block = yield from self._context(question, window, budget - room)
-        if asked is not None:
-            self._turn = _Turn(messages[asked], self._shown(messages[asked], block), block)
+        window = yield from do(fit_window, messages, cost, room)
+        block = yield from self._recall_block(question, window, budget - room)
+        if question_index is not None:
+            self._turn = _QuestionTurn(
+                messages[question_index], self._add_block(messages[question_index], block), block
+            )
         return block
 
-    def _shown(self, question: ChatMessage, block: str) -> ChatMessage:
+    def _add_block(self, question: ChatMessage, block: str) -> ChatMessage:
         copied = copy_message(question)
-        if block and self._in_question:
+        if block and self._inserts_into_question:
             copied.blocks = [TextBlock(text=block), *copied.blocks]
         return copied
 
-    def _context(self, question: str, shown: list[ChatMessage], room: int) -> Flow[str]:
+    def _recall_block(self, question: str, shown: list[ChatMessage], room: int) -> Flow[str]:
         """What bears on the question and fits, without what only repeats it or a message shown with it."""
         if room < 1:
             return ""
@@ -313,14 +327,14 @@ class Mem0Memory(BaseMemory):
             limit=self.k,
             threshold=self.threshold,
             max_tokens=room,
-            exclude=[text for text in (question, *map(text_of, shown)) if text],
-            count_tokens=self._tokens,
+            exclude=[text for text in (question, *map(message_text, shown)) if text],
+            count_tokens=self._count_text_tokens,
         )
         return seen["text"]
 
     def _put(self, messages: Sequence[ChatMessage]) -> Flow[None]:
         added = [copy_message(message) for message in messages]
-        with self._state:
+        with self._state_lock:
             self.messages += added
             self.pending += added
             turn: list[ChatMessage] = []
@@ -332,31 +346,31 @@ class Mem0Memory(BaseMemory):
     def _remember(self, turn: list[ChatMessage]) -> Flow[None]:
         """Write a turn to long-term memory; one that could not be written waits for the end of the next."""
         try:
-            core = yield from self._long_term.opened()
-            said = to_mem0(turn, images=core.config.enable_vision)
+            core = yield from self._long_term.open_flow()
+            said = to_mem0_messages(turn, images=core.config.enable_vision)
             if said:
                 yield from do(self._long_term.remember, said, background=self.background)
         except BaseException as error:
             if not isinstance(error, InputError):  # which would be the same next time
-                with self._state:
+                with self._state_lock:
                     self.pending = [*turn, *self.pending]
             raise
 
-    def _tokens(self, text: str) -> int:
+    def _count_text_tokens(self, text: str) -> int:
         return len(self.tokenizer_fn(text))
 
-    def _cost_in(self, messages: list[ChatMessage]) -> _Cost:
+    def _build_message_cost(self, messages: list[ChatMessage]) -> _MessageCost:
         """Tokens of the message at a place, counted once for as long as the messages are these."""
         costs = self._costs
 
-        def cost(place: int) -> int:
-            if place not in costs:
-                costs[place] = count_tokens(messages[place], self.tokenizer_fn)
-            return costs[place]
+        def cost(index: int) -> int:
+            if index not in costs:
+                costs[index] = count_tokens(messages[index], self.tokenizer_fn)
+            return costs[index]
 
         return cost
 
 
-def _last_question(messages: Sequence[ChatMessage]) -> int | None:
+def _find_last_question(messages: Sequence[ChatMessage]) -> int | None:
     places = range(len(messages) - 1, -1, -1)
-    return next((place for place in places if messages[place].role == MessageRole.USER), None)
+    return next((index for index in places if messages[index].role == MessageRole.USER), None)

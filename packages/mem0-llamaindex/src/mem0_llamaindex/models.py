@@ -32,10 +32,10 @@ from llama_index.core.tools import BaseTool, FunctionTool, ToolMetadata
 from numpy.typing import NDArray
 
 from mem0_core import ConfigError, ModelError
-from mem0_core.config import Kind
+from mem0_core.config import ComponentKind
 from mem0_core.flow import Flow, arun, do, run
-from mem0_core.models.described_tools import described_calls, with_described_tools
-from mem0_core.models.foreign import is_refusal, scores_in_range, unit_rows
+from mem0_core.models.described_tools import add_tool_prompt, parse_tool_calls
+from mem0_core.models.foreign import is_unsupported_request, normalize_scores, to_unit_vectors
 from mem0_core.ports import Reply, Tool, ToolCall
 from mem0_core.records import Usage
 
@@ -46,12 +46,12 @@ __all__ = ["LlamaIndexChat", "LlamaIndexEmbedder", "LlamaIndexReranker", "adapt"
 
 _log = logging.getLogger(__name__)
 
-_ANSWER = "answer"
-_CALLS_ITSELF_SYNC = (CustomLLM, MockFunctionCallingLLM)
+_ANSWER_TOOL = "answer"
+_BLOCKING_ASYNC_CLASSES = (CustomLLM, MockFunctionCallingLLM)
 """Classes whose `achat` calls `chat` where it stands, and so would hold up an event loop."""
 
 
-def adapt(kind: Kind, instance: Any, **wiring: Any) -> Any:
+def adapt(kind: ComponentKind, instance: Any, **wiring: Any) -> Any:
     """What a `Memory` makes of an object of LlamaIndex's: one that fulfils the port of this kind.
 
     Raises:
@@ -85,24 +85,24 @@ def chat(model: LLM | str, **config: Any) -> LlamaIndexChat:
     Raises:
         ConfigError: there is no such class, it is no LLM, or it refuses an argument.
     """
-    made: LlamaIndexChat = adapt("llm", _made("llm", model, config))
+    made: LlamaIndexChat = adapt("llm", _build_component("llm", model, config))
     return made
 
 
 def embedder(model: BaseEmbedding | str, *, embedding_dims: int | None = None, **config: Any) -> LlamaIndexEmbedder:
     """An embedding model, as `chat` has it; say `embedding_dims`, and it is not asked for them."""
-    made = _made("embedder", model, config)
+    made = _build_component("embedder", model, config)
     adapt("embedder", made)
     return LlamaIndexEmbedder(made, dims=embedding_dims)
 
 
 def reranker(model: BaseNodePostprocessor | str, **config: Any) -> LlamaIndexReranker:
     """A node postprocessor that reranks, as `chat` has it."""
-    made: LlamaIndexReranker = adapt("reranker", _made("reranker", model, config))
+    made: LlamaIndexReranker = adapt("reranker", _build_component("reranker", model, config))
     return made
 
 
-def _made(kind: Kind, model: Any, config: Mapping[str, Any]) -> Any:
+def _build_component(kind: ComponentKind, model: Any, config: Mapping[str, Any]) -> Any:
     if not isinstance(model, str):
         return model
     module, _, name = model.rpartition(".")
@@ -125,7 +125,7 @@ class LlamaIndexChat:
 
     def __init__(self, llm: LLM) -> None:
         self.llm = llm
-        self._calls = _Calls(llm)
+        self._calls = _LLMCalls(llm)
         self._without_schema: WeakSet[type[BaseModel]] = WeakSet()
         self._without_tools = False
 
@@ -135,17 +135,17 @@ class LlamaIndexChat:
     @property
     def supports(self) -> frozenset[str]:
         """How it is asked best; see `mem0_core.ports.ChatModel`."""
-        if self._calls_functions:
+        if self._supports_functions:
             return frozenset({"schema", "tools"})
-        return frozenset({"schema"}) if self._predicts else frozenset()
+        return frozenset({"schema"}) if self._has_structured_predict else frozenset()
 
     @property
-    def _calls_functions(self) -> bool:
+    def _supports_functions(self) -> bool:
         return isinstance(self.llm, FunctionCallingLLM) and self.llm.metadata.is_function_calling_model
 
     @property
-    def _predicts(self) -> bool:
-        return _definer(self.llm, "structured_predict") is not LLM
+    def _has_structured_predict(self) -> bool:
+        return _defining_class(self.llm, "structured_predict") is not LLM
 
     def complete(
         self,
@@ -180,88 +180,92 @@ class LlamaIndexChat:
         schema: type[BaseModel] | None,
         tools: Sequence[Tool],
     ) -> Flow[Reply]:
-        told = [_message(message) for message in messages]
-        if tools and self._calls_functions and not self._without_tools:
-            response = yield from self._asked(self._calls.with_tools, task, told, [_tool(tool) for tool in tools])
+        payload = [_to_chat_message(message) for message in messages]
+        if tools and self._supports_functions and not self._without_tools:
+            response = yield from self._try_request(
+                self._calls.with_tools, task, payload, [_to_function_tool(tool) for tool in tools]
+            )
             if response is not None:
-                return self._reply(response)
+                return self._to_reply(response)
             self._without_tools = True
         if tools:
-            described = [_message(message) for message in with_described_tools(messages, tools)]
-            reply = self._reply((yield from self._plain(described, task)))
-            return Reply(reply.text, reply.tool_calls or described_calls(reply.text), reply.usage)
+            described = [_to_chat_message(message) for message in add_tool_prompt(messages, tools)]
+            reply = self._to_reply((yield from self._request_plain(described, task)))
+            return Reply(reply.text, reply.tool_calls or parse_tool_calls(reply.text), reply.usage)
         if schema is not None:
-            structured = yield from self._structured(told, task, schema)
+            structured = yield from self._try_structured(payload, task, schema)
             if structured is not None:
                 return structured
-        return self._reply((yield from self._plain(told, task)))
+        return self._to_reply((yield from self._request_plain(payload, task)))
 
-    def _structured(self, told: list[ChatMessage], task: str, schema: type[BaseModel]) -> Flow[Reply | None]:
+    def _try_structured(self, payload: list[ChatMessage], task: str, schema: type[BaseModel]) -> Flow[Reply | None]:
         """An answer in the form of `schema`, as JSON; None where this model has no way to promise it.
 
         By a function call where it has them: structured_predict drops the whole answer where one item of it is wrong,
         and does not say what it cost.
         """
-        if self._calls_functions and not self._without_tools:
-            answer = Tool(_ANSWER, "Give your answer.", schema.model_json_schema())
-            response = yield from self._asked(self._calls.with_one_tool, task, told, [_tool(answer)])
+        if self._supports_functions and not self._without_tools:
+            answer = Tool(_ANSWER_TOOL, "Give your answer.", schema.model_json_schema())
+            response = yield from self._try_request(
+                self._calls.with_one_tool, task, payload, [_to_function_tool(answer)]
+            )
             if response is not None:
-                return _arguments(self._reply(response))
+                return _arguments_to_reply(self._to_reply(response))
             self._without_tools = True
-        if self._predicts and schema not in self._without_schema:
-            predicted = yield from self._asked(self._calls.predict, task, told, schema)
+        if self._has_structured_predict and schema not in self._without_schema:
+            predicted = yield from self._try_request(self._calls.predict, task, payload, schema)
             if predicted is not None:
                 return predicted if isinstance(predicted, Reply) else Reply(predicted.model_dump_json())
             self._without_schema.add(schema)
         return None
 
-    def _asked(self, call: Callable[..., Any], task: str, *args: Any) -> Flow[Any]:
+    def _try_request(self, call: Callable[..., Any], task: str, *args: Any) -> Flow[Any]:
         """What the model answers; None where this form of request is not for it."""
         try:
             return (yield from do(call, *args))
         except Exception as error:
-            if not is_refusal(error):
-                raise self._failure(error, task) from error
+            if not is_unsupported_request(error):
+                raise self._build_error(error, task) from error
             _log.warning("%r refused a request form for %s, asking in a simpler one: %s", self, task, error)
             return None
 
-    def _plain(self, messages: list[ChatMessage], task: str) -> Flow[ChatResponse]:
+    def _request_plain(self, messages: list[ChatMessage], task: str) -> Flow[ChatResponse]:
         try:
             response: ChatResponse = yield from do(self._calls.chat, messages)
             return response
         except Exception as error:
-            raise self._failure(error, task) from error
+            raise self._build_error(error, task) from error
 
-    def _failure(self, error: Exception, task: str) -> ModelError:
+    def _build_error(self, error: Exception, task: str) -> ModelError:
         return ModelError(f"{self!r} failed at {task!r}: {type(error).__name__}: {error}")
 
-    def _reply(self, response: ChatResponse) -> Reply:
+    def _to_reply(self, response: ChatResponse) -> Reply:
         calls: list[ToolCall] = []
         if isinstance(self.llm, FunctionCallingLLM):
             selected = self.llm.get_tool_calls_from_response(response, error_on_no_tool_call=False)
             calls = [ToolCall(call.tool_name, call.tool_kwargs) for call in selected]
         texts = [block.text for block in response.message.blocks if isinstance(block, TextBlock)]
-        return Reply("\n".join(texts), tuple(calls), _usage(response))
+        return Reply("\n".join(texts), tuple(calls), _read_usage(response))
 
 
-class _Calls:
+class _LLMCalls:
     """What an LLM is asked, with twins that never hold up an event loop: `flow.arun` finds them by their names."""
 
     def __init__(self, llm: Any) -> None:
         self._llm = llm
-        self._in_thread = _definer(llm, "achat") in _CALLS_ITSELF_SYNC
+        self._runs_in_thread = _defining_class(llm, "achat") in _BLOCKING_ASYNC_CLASSES
 
     def chat(self, messages: list[ChatMessage]) -> Any:
         return self._llm.chat(messages)
 
     async def achat(self, messages: list[ChatMessage]) -> Any:
-        return await (asyncio.to_thread(self.chat, messages) if self._in_thread else self._llm.achat(messages))
+        return await (asyncio.to_thread(self.chat, messages) if self._runs_in_thread else self._llm.achat(messages))
 
     def with_tools(self, messages: list[ChatMessage], tools: list[BaseTool], **options: Any) -> Any:
         return self._llm.chat_with_tools(tools, chat_history=messages, allow_parallel_tool_calls=True, **options)
 
     async def awith_tools(self, messages: list[ChatMessage], tools: list[BaseTool], **options: Any) -> Any:
-        if self._in_thread:
+        if self._runs_in_thread:
             return await asyncio.to_thread(self.with_tools, messages, tools, **options)
         more = {"chat_history": messages, "allow_parallel_tool_calls": True, **options}
         return await self._llm.achat_with_tools(tools, **more)
@@ -276,18 +280,18 @@ class _Calls:
         try:
             return self._llm.structured_predict(schema, ChatPromptTemplate(message_templates=messages))
         except ValueError as error:
-            return _misshapen(error)
+            return _malformed_reply(error)
 
     async def apredict(self, messages: list[ChatMessage], schema: type[BaseModel]) -> Any:
-        if self._in_thread:
+        if self._runs_in_thread:
             return await asyncio.to_thread(self.predict, messages, schema)
         try:
             return await self._llm.astructured_predict(schema, ChatPromptTemplate(message_templates=messages))
         except ValueError as error:
-            return _misshapen(error)
+            return _malformed_reply(error)
 
 
-def _arguments(reply: Reply) -> Reply:
+def _arguments_to_reply(reply: Reply) -> Reply:
     """What the one tool was called with, as text; a reply in words as it is: it is read."""
     if not reply.tool_calls:
         return reply
@@ -296,25 +300,27 @@ def _arguments(reply: Reply) -> Reply:
     return Reply(text, usage=reply.usage)
 
 
-def _misshapen(error: ValueError) -> Reply:
+def _malformed_reply(error: ValueError) -> Reply:
     """What structured_predict raises where the answer is not of the form: an answer that makes no sense, no failure."""
-    if is_refusal(error):
+    if is_unsupported_request(error):
         raise error
     return Reply(str(error))
 
 
-def _definer(instance: Any, method: str) -> type:
+def _defining_class(instance: Any, method: str) -> type:
     """The class that defines a method of an object. (To compare the methods says nothing: they are wrapped.)"""
     return next(base for base in type(instance).__mro__ if method in vars(base))
 
 
-def _message(message: Mapping[str, Any]) -> ChatMessage:
+def _to_chat_message(message: Mapping[str, Any]) -> ChatMessage:
     content = message.get("content")
-    blocks = [_block(part) for part in content] if isinstance(content, list) else [TextBlock(text=str(content or ""))]
+    blocks = (
+        [_to_block(part) for part in content] if isinstance(content, list) else [TextBlock(text=str(content or ""))]
+    )
     return ChatMessage(role=message["role"], blocks=blocks)
 
 
-def _block(part: Mapping[str, Any]) -> TextBlock | ImageBlock:
+def _to_block(part: Mapping[str, Any]) -> TextBlock | ImageBlock:
     if part["type"] != "image_url":
         return TextBlock(text=str(part.get("text", "")))
     url = part["image_url"]["url"]
@@ -324,7 +330,7 @@ def _block(part: Mapping[str, Any]) -> TextBlock | ImageBlock:
     return ImageBlock(url=url)
 
 
-def _tool(tool: Tool) -> BaseTool:
+def _to_function_tool(tool: Tool) -> BaseTool:
     """The tool as LlamaIndex knows them, with our JSON schema in place of that of a pydantic class."""
 
     class Arguments(ToolArguments):
@@ -338,19 +344,19 @@ def _tool(tool: Tool) -> BaseTool:
     return FunctionTool(fn=lambda **arguments: arguments, metadata=metadata)
 
 
-def _usage(response: ChatResponse) -> Usage | None:
+def _read_usage(response: ChatResponse) -> Usage | None:
     """Tokens, from where integrations keep them: the response's own fields, or the provider's raw answer."""
     raw = response.raw
     usage = raw.get("usage") if isinstance(raw, Mapping) else getattr(raw, "usage", None)
     for counted in (response.additional_kwargs, response.message.additional_kwargs, usage):
         for asked, answered in (("prompt_tokens", "completion_tokens"), ("input_tokens", "output_tokens")):
-            numbers = [_value(counted, asked), _value(counted, answered)]
+            numbers = [_get_value(counted, asked), _get_value(counted, answered)]
             if all(isinstance(number, int) for number in numbers):
                 return Usage(*numbers)
     return None
 
 
-def _value(counted: Any, key: str) -> Any:
+def _get_value(counted: Any, key: str) -> Any:
     return counted.get(key) if isinstance(counted, Mapping) else getattr(counted, key, None)
 
 
@@ -408,7 +414,9 @@ class LlamaIndexEmbedder:
             )
         except Exception as error:
             raise ModelError(f"{self!r} failed: {type(error).__name__}: {error}") from error
-        vectors = unit_rows(rows, count=len(texts), dims=self._dims, declared=self._declared, whose=self)
+        vectors = to_unit_vectors(
+            rows, count=len(texts), dims=self._dims, dims_declared=self._declared, model_label=self
+        )
         self._dims = vectors.shape[1]
         return vectors
 
@@ -455,7 +463,7 @@ class LlamaIndexReranker:
         given = [node.score for node in kept]
         if all(score is not None for score in given):
             points = [float(score) / self._points for score in given if score is not None]
-            scored, self._logits = scores_in_range(points, logits=self._logits)
+            scored, self._logits = normalize_scores(points, logits=self._logits)
         else:
             scored = [(len(texts) - rank) / len(texts) for rank in range(len(kept))]
         scores = [0.0] * len(texts)

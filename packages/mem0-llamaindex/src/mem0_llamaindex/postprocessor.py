@@ -14,7 +14,7 @@ from mem0_core import InputError
 from mem0_core.flow import Flow, arun, run
 from mem0_core.pipelines.rerank import rerank
 from mem0_core.recipes import RERANK_WEIGHT
-from mem0_core.wiring import component
+from mem0_core.wiring import resolve_component
 
 __all__ = ["Mem0Rerank"]
 
@@ -53,7 +53,7 @@ class Mem0Rerank(BaseNodePostprocessor):
 
     def __init__(self, reranker: Any = None, **options: Any) -> None:
         super().__init__(**options)
-        self._reranker = component("reranker", "score", reranker)
+        self._reranker = resolve_component("reranker", "score", reranker)
 
     @classmethod
     def class_name(cls) -> str:
@@ -62,14 +62,14 @@ class Mem0Rerank(BaseNodePostprocessor):
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return run(self._reranked(nodes, query_bundle))
+        return run(self._rerank_nodes(nodes, query_bundle))
 
     async def _apostprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        return await arun(self._reranked(nodes, query_bundle))
+        return await arun(self._rerank_nodes(nodes, query_bundle))
 
-    def _reranked(self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None) -> Flow[list[NodeWithScore]]:
+    def _rerank_nodes(self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None) -> Flow[list[NodeWithScore]]:
         if query_bundle is None:
             raise InputError("Mem0Rerank orders nodes by what they say of a query, and there is none")
         if not nodes:

@@ -11,7 +11,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from mem0_core import AsyncMemory, Memory, Scope
 from mem0_llamaindex.convert import to_nodes
-from mem0_llamaindex.long_term import as_memory
+from mem0_llamaindex.long_term import unwrap_memory
 
 __all__ = ["Mem0Retriever"]
 
@@ -58,7 +58,7 @@ class Mem0Retriever(BaseRetriever):
     ) -> None:
         super().__init__(callback_manager=callback_manager, verbose=verbose)
         Scope(user_id, agent_id, run_id)
-        self._memory = as_memory(memory)
+        self._memory = unwrap_memory(memory)
         self._relations = relations
         options: dict[str, Any] = {"filters": filters, "threshold": threshold, "recipe": recipe}
         self._options: dict[str, Any] = {

@@ -21,11 +21,11 @@ from llama_index.core.vector_stores.types import (
 
 from mem0_core import ConfigError
 from mem0_core.ports import VectorSource
-from mem0_core.stores.external import Entry, ExternalIndex
+from mem0_core.stores.external import ExternalIndex, VectorEntry
 
 __all__ = ["VectorStoreIndex", "vector_store"]
 
-_FIRST = "4f1d0a58-6a3f-4f0e-9a55-6d656d300000"
+_PLACEHOLDER_NODE_ID = "4f1d0a58-6a3f-4f0e-9a55-6d656d300000"
 """The id of a node that says nothing."""
 
 
@@ -66,15 +66,15 @@ class VectorStoreIndex(ExternalIndex):
         timeout: float = 10.0,
         retry_after: float = 5.0,
     ) -> None:
-        of_kind = _InMemory if isinstance(store, SimpleVectorStore) else _Nodes
+        of_kind = _SimpleNodeStore if isinstance(store, SimpleVectorStore) else _NodeStore
         more: dict[str, Any] = {"namespace": namespace, "dims": dims, "timeout": timeout, "retry_after": retry_after}
-        super().__init__(of_kind(store, self._any_vector), source=source, **more)
+        super().__init__(of_kind(store, self._placeholder_vector), source=source, **more)
 
 
-class _Nodes:
+class _NodeStore:
     """A LlamaIndex vector store as `mem0_core.stores.external` asks for one."""
 
-    advice = "use one whose query() respects MetadataFilters"
+    filter_advice = "use one whose query() respects MetadataFilters"
 
     def __init__(self, store: Any, any_vector: Callable[[], list[float]]) -> None:
         self._store = store
@@ -85,8 +85,8 @@ class _Nodes:
     def name(self) -> str:
         return type(self._store).__name__
 
-    def add(self, entries: Sequence[Entry]) -> None:
-        self._store.add([_node(entry) for entry in entries])
+    def add(self, entries: Sequence[VectorEntry]) -> None:
+        self._store.add([_build_node(entry) for entry in entries])
 
     def delete(self, ids: Sequence[str]) -> None:
         if self._deletes_many:
@@ -96,29 +96,31 @@ class _Nodes:
             self._store.delete(ref_doc_id=id)
 
     def search(self, partition: str, vector: list[float], k: int) -> list[Mapping[str, Any]]:
-        result = self._store.query(_query(partition, vector, k))
+        result = self._store.query(_build_query(partition, vector, k))
         return [node.metadata for node in result.nodes or ()]
 
     def read(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
         try:
-            held = self._store.get_nodes(node_ids=list(ids))
+            stored = self._store.get_nodes(node_ids=list(ids))
         except NotImplementedError:
             raise
         except Exception:  # noqa: BLE001 - tried again, and raised then
             # Many stores make their collection when something is added first, and fail until then.
-            self._store.add([_node(Entry(_FIRST, self._any_vector(), {"mem0_partition": ""}))])
-            held = self._store.get_nodes(node_ids=list(ids))
-        return [node.metadata for node in held or ()]
+            self._store.add(
+                [_build_node(VectorEntry(_PLACEHOLDER_NODE_ID, self._any_vector(), {"mem0_partition": ""}))]
+            )
+            stored = self._store.get_nodes(node_ids=list(ids))
+        return [node.metadata for node in stored or ()]
 
 
-class _InMemory(_Nodes):
+class _SimpleNodeStore(_NodeStore):
     """LlamaIndex's own `SimpleVectorStore`: it gives ids for nodes, and is not made for several threads at once."""
 
     def __init__(self, store: Any, any_vector: Callable[[], list[float]]) -> None:
         super().__init__(store, any_vector)
         self._lock = Lock()
 
-    def add(self, entries: Sequence[Entry]) -> None:
+    def add(self, entries: Sequence[VectorEntry]) -> None:
         with self._lock:
             super().add(entries)
 
@@ -128,16 +130,16 @@ class _InMemory(_Nodes):
 
     def search(self, partition: str, vector: list[float], k: int) -> list[Mapping[str, Any]]:
         with self._lock:
-            result = self._store.query(_query(partition, vector, k))
+            result = self._store.query(_build_query(partition, vector, k))
             return [self._store.data.metadata_dict[id] for id in result.ids or ()]
 
     def read(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
         with self._lock:
-            held: dict[str, Mapping[str, Any]] = self._store.data.metadata_dict
-            return [held[id] for id in ids if id in held]
+            stored: dict[str, Mapping[str, Any]] = self._store.data.metadata_dict
+            return [stored[id] for id in ids if id in stored]
 
 
-def _node(entry: Entry) -> TextNode:
+def _build_node(entry: VectorEntry) -> TextNode:
     itself = RelatedNodeInfo(node_id=entry.id)
     return TextNode(
         id_=entry.id,
@@ -148,6 +150,6 @@ def _node(entry: Entry) -> TextNode:
     )
 
 
-def _query(partition: str, vector: list[float], k: int) -> VectorStoreQuery:
+def _build_query(partition: str, vector: list[float], k: int) -> VectorStoreQuery:
     wanted = MetadataFilters(filters=[MetadataFilter(key="mem0_partition", value=partition)])
     return VectorStoreQuery(query_embedding=vector, similarity_top_k=k, filters=wanted)

@@ -10,7 +10,7 @@ from llama_index.core.utils import get_tokenizer
 
 from mem0_llamaindex.convert import calls_tools, is_tool_result
 
-__all__ = ["default_tokenizer", "fit"]
+__all__ = ["default_tokenizer", "fit_window"]
 
 
 def default_tokenizer(text: str) -> Sequence[Any]:
@@ -19,7 +19,7 @@ def default_tokenizer(text: str) -> Sequence[Any]:
     return tokens
 
 
-def fit(messages: Sequence[ChatMessage], cost: Callable[[int], int], budget: int) -> list[ChatMessage]:
+def fit_window(messages: Sequence[ChatMessage], cost: Callable[[int], int], budget: int) -> list[ChatMessage]:
     """The last messages that cost no more than `budget`, whole, the very last one in any case.
 
     A tool call and its results stay or go together, and results whose call is missing go. Where older messages
@@ -30,17 +30,17 @@ def fit(messages: Sequence[ChatMessage], cost: Callable[[int], int], budget: int
     """
     kept: list[range] = []
     spent, cut = 0, False
-    for unit in _units(messages):
+    for unit in _iter_units(messages):
         spent += sum(map(cost, unit))
         if kept and spent > budget:
             cut = True
             break
         kept.append(unit)
     window = [messages[place] for unit in reversed(kept) for place in unit]
-    return _from_question(window) if cut else window
+    return _trim_to_question(window) if cut else window
 
 
-def _units(messages: Sequence[ChatMessage]) -> Iterator[range]:
+def _iter_units(messages: Sequence[ChatMessage]) -> Iterator[range]:
     """Positions that belong together, the last first: a message, or a tool call with its results."""
     end = len(messages)
     while end > 0:
@@ -54,6 +54,6 @@ def _units(messages: Sequence[ChatMessage]) -> Iterator[range]:
         end = start
 
 
-def _from_question(window: list[ChatMessage]) -> list[ChatMessage]:
+def _trim_to_question(window: list[ChatMessage]) -> list[ChatMessage]:
     first = next((place for place, message in enumerate(window) if message.role == MessageRole.USER), 0)
     return window[first:]

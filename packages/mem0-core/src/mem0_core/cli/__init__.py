@@ -16,56 +16,56 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mem0_core.cli.arguments import parser
-from mem0_core.config import MemoryConfig, load_config, postgres_at
+from mem0_core.cli.arguments import build_parser
+from mem0_core.config import MemoryConfig, load_config, postgres_config
 from mem0_core.errors import Mem0Error
 from mem0_core.memory import Memory
-from mem0_core.models.local import resolve
+from mem0_core.models.local import resolve_backend
 
 __all__ = ["main"]
 
-FAILED, INTERRUPTED = 1, 130
+EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    options = parser().parse_args(arguments)
+    options = build_parser().parse_args(arguments)
     try:
         result = _run(options)
     except Mem0Error as error:
-        _complain(error, as_json=options.json)
-        return FAILED
+        _print_error(error, as_json=options.json)
+        return EXIT_FAILED
     except KeyboardInterrupt:
         print("mem0-core: interrupted; what was committed is kept", file=sys.stderr)
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     _print([json.dumps(result, ensure_ascii=False)] if options.json else options.show(result))
-    return int(options.code(result))
+    return int(options.exit_code(result))
 
 
 def _run(options: argparse.Namespace) -> Any:
-    config = _config(options)
-    if options.on_files:
+    config = _load_config(options)
+    if options.takes_config:
         return options.act(config, options)
     with Memory(config) as memory:
         return options.act(memory, options)
 
 
-def _config(options: argparse.Namespace) -> MemoryConfig:
+def _load_config(options: argparse.Namespace) -> MemoryConfig:
     changes: dict[str, Any] = {"version": "v1.1"}  # the shape this command shows
     if options.path is not None:
         changes["path"] = Path(options.path)
     if options.store_url is not None:
-        changes["store"] = postgres_at(options.store_url)
+        changes["store"] = postgres_config(options.store_url)
     config = load_config(options.config).model_copy(update=changes)
     if options.llm_backend is None:
         return config
-    return config.model_copy(update={"llm": _chat(options.llm_backend, config)})
+    return config.model_copy(update={"llm": _select_chat_model(options.llm_backend, config)})
 
 
-def _chat(backend: str, config: MemoryConfig) -> Any:
+def _select_chat_model(backend: str, config: MemoryConfig) -> Any:
     """The chat model that ``--llm-backend`` names: a configured one of OpenAI's protocol is kept with its keys.
 
-    Local ones are looked for in the configured folder, else in ``models`` beside the data, else in `models_folder`.
+    Local ones are looked for in the configured folder, else in ``models`` beside the data, else in `default_models_folder`.
 
     Raises:
         ConfigError: there is no model for it. MissingExtra: its library is not installed.
@@ -76,12 +76,12 @@ def _chat(backend: str, config: MemoryConfig) -> Any:
         return given
     folder = given.get("config", {}).get("folder") if isinstance(given, dict) else None
     beside = config.database.parent / "models"
-    return resolve(backend, folder or (beside if beside.is_dir() else None))
+    return resolve_backend(backend, folder or (beside if beside.is_dir() else None))
 
 
-def _complain(error: Mem0Error, *, as_json: bool) -> None:
-    told = {"error": {"type": type(error).__name__, "message": str(error)}}
-    print(json.dumps(told, ensure_ascii=False) if as_json else f"mem0-core: {error}", file=sys.stderr)
+def _print_error(error: Mem0Error, *, as_json: bool) -> None:
+    report = {"error": {"type": type(error).__name__, "message": str(error)}}
+    print(json.dumps(report, ensure_ascii=False) if as_json else f"mem0-core: {error}", file=sys.stderr)
 
 
 def _print(lines: Sequence[str]) -> None:

@@ -9,15 +9,15 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 if TYPE_CHECKING:
-    from mem0_core.cli.prompt import Session
+    from mem0_core.cli.prompt import PromptState
 
 __all__ = ["SessionCompleter"]
 
 
 class SessionCompleter(Completer):
-    """Offers what `Session.completions` does, for the last word before the cursor."""
+    """Offers what `PromptState.completions` does, for the last word before the cursor."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: PromptState) -> None:
         self._session = session
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:

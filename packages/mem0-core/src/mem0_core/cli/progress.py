@@ -8,12 +8,12 @@ import time
 from types import TracebackType
 from typing import Self, TextIO
 
-__all__ = ["Bar"]
+__all__ = ["ProgressBar"]
 
-_EVERY = 0.1  # seconds between two drawings
+_REDRAW_SECONDS = 0.1  # seconds between two drawings
 
 
-class Bar:
+class ProgressBar:
     """Shows how far some work has come; call it with how much is done, and how much there is (None: nobody knows).
 
     Args:
@@ -21,20 +21,20 @@ class Bar:
         shown: True or False, or None for only where a person watches (standard error is a terminal).
     """
 
-    def __init__(self, label: str, *, shown: bool | None = None, stream: TextIO | None = None) -> None:
+    def __init__(self, label: str, *, enabled: bool | None = None, stream: TextIO | None = None) -> None:
         self._stream = stream if stream is not None else sys.stderr
-        self._shown = self._stream.isatty() if shown is None else shown
-        self._in_place = self._stream.isatty()
+        self._enabled = self._stream.isatty() if enabled is None else enabled
+        self._is_terminal = self._stream.isatty()
         self._label = label
-        self._began = time.monotonic()
+        self._started_at = time.monotonic()
         self._drawn_at = float("-inf")
-        self._last = ""
+        self._last_line = ""
 
     def __call__(self, done: int, total: int | None = None) -> None:
         now = time.monotonic()
-        if self._shown and (now - self._drawn_at >= _EVERY or done == total):
+        if self._enabled and (now - self._drawn_at >= _REDRAW_SECONDS or done == total):
             self._drawn_at = now
-            self._draw(self._line(done, total, now - self._began))
+            self._draw(self._format_line(done, total, now - self._started_at))
 
     def __enter__(self) -> Self:
         return self
@@ -42,11 +42,11 @@ class Bar:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._shown and self._last and self._in_place:
+        if self._enabled and self._last_line and self._is_terminal:
             self._stream.write("\n")
             self._stream.flush()
 
-    def _line(self, done: int, total: int | None, seconds: float) -> str:
+    def _format_line(self, done: int, total: int | None, seconds: float) -> str:
         speed = f"{done / seconds:.0f}/s" if seconds > 0.5 and done else ""
         if not total:
             return f"{self._label}: {done} {speed}".rstrip()
@@ -57,8 +57,8 @@ class Bar:
         return f"{self._label} [{bar}] {done}/{total} {100 * done // total}% {speed}{left}".rstrip()
 
     def _draw(self, line: str) -> None:
-        if line == self._last:
+        if line == self._last_line:
             return
-        self._stream.write(f"\r{line.ljust(len(self._last))}" if self._in_place else f"{line}\n")
+        self._stream.write(f"\r{line.ljust(len(self._last_line))}" if self._is_terminal else f"{line}\n")
         self._stream.flush()
-        self._last = line
+        self._last_line = line

@@ -5,83 +5,83 @@ from __future__ import annotations
 from typing import Any
 
 __all__ = [
-    "added",
-    "copied",
-    "doctor",
-    "exported",
-    "found",
-    "history",
-    "imported",
-    "jobs",
-    "matched",
-    "memory",
-    "merged",
-    "merges",
-    "message",
-    "migrated",
-    "nothing",
-    "paths",
-    "relations",
-    "restored",
-    "rows",
-    "stats",
+    "format_add",
+    "format_backup",
+    "format_diagnosis",
+    "format_export",
+    "format_history",
+    "format_import",
+    "format_jobs",
+    "format_matches",
+    "format_memory",
+    "format_merge_plan",
+    "format_merges",
+    "format_message",
+    "format_migration",
+    "format_nothing",
+    "format_paths",
+    "format_relations",
+    "format_restore",
+    "format_rows",
+    "format_search",
+    "format_stats",
 ]
 
 
-def added(result: Any) -> list[str]:
+def format_add(result: Any) -> list[str]:
     done = [f"{entry['event']:<6}  {entry['id']}  {entry['memory']}" for entry in result["results"]]
-    done += _related(result["relations"])
+    done += _format_relation_changes(result["relations"])
     done += [f"skipped: {entry['reason']}" for entry in result["skipped"]]
-    return done + _pending(result) or ["nothing to remember"]
+    return done + _format_pending(result) or ["nothing to remember"]
 
 
-def _related(relations: Any) -> list[str]:
+def _format_relation_changes(relations: Any) -> list[str]:
     began = [f"began   {relation}" for relation in relations["added_entities"]]
     return began + [f"ended   {relation}" for relation in relations["deleted_entities"]]
 
 
-def _pending(result: Any) -> list[str]:
+def _format_pending(result: Any) -> list[str]:
     return [f"not told yet: {entry['store']}, {entry['reason']}" for entry in result.get("pending", ())]
 
 
-def found(result: Any) -> list[str]:
+def format_search(result: Any) -> list[str]:
     lines = [
         f"{entry['score']:.2f}  {entry['id']}  {entry['memory']}"
         if "score" in entry
         else f"{entry['id']}  {entry['memory']}"
         for entry in result["results"]
     ]
-    return lines + [_arrow(relation) for relation in result["relations"]] or ["nothing found"]
+    return lines + [_format_relation(relation) for relation in result["relations"]] or ["nothing found"]
 
 
-def relations(result: Any) -> list[str]:
+def format_relations(result: Any) -> list[str]:
     return [
-        f"{relation['valid_from'][:10]} .. {(relation['valid_to'] or 'now')[:10]:<10}  {_arrow(relation)}"
+        f"{relation['valid_from'][:10]} .. {(relation['valid_to'] or 'now')[:10]:<10}  {_format_relation(relation)}"
         for relation in result
     ] or ["no relations"]
 
 
-def paths(result: Any) -> list[str]:
-    return [f"{path['score']:.2f}  {path['end']}  ({_walked(path)})" for path in result] or ["no path"]
+def format_paths(result: Any) -> list[str]:
+    return [f"{path['score']:.2f}  {path['end']}  ({_format_path(path)})" for path in result] or ["no path"]
 
 
-def rows(result: Any) -> list[str]:
+def format_rows(result: Any) -> list[str]:
     if "plan" in result:
         return [str(line) for line in result["plan"]]
     lines = ["  |  ".join(result["columns"])] if result["rows"] else ["no rows"]
-    lines += ["  |  ".join(_cell(row[column]) for column in result["columns"]) for row in result["rows"]]
+    lines += ["  |  ".join(_format_cell(row[column]) for column in result["columns"]) for row in result["rows"]]
     return [*lines, *([result["note"]] if "note" in result else [])]
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if isinstance(value, list):
-        return "; ".join(map(_cell, value))
+        return "; ".join(map(_format_cell, value))
     if isinstance(value, dict):
-        return str(value["name"]) if "name" in value else _arrow(value)
+        return str(value["name"]) if "name" in value else _format_relation(value)
     return "-" if value is None else str(value)
 
 
-def _walked(path: Any) -> str:
+def _format_path(path: Any) -> str:
     text = str(path["start"])
     for step in path["steps"]:
         arrow, end = ("-[{}]->", "destination") if step["forward"] else ("<-[{}]-", "source")
@@ -89,11 +89,11 @@ def _walked(path: Any) -> str:
     return text
 
 
-def _arrow(relation: Any) -> str:
+def _format_relation(relation: Any) -> str:
     return f"{relation['source']} -- {relation['relationship']} -- {relation['destination']}"
 
 
-def history(result: Any) -> list[str]:
+def format_history(result: Any) -> list[str]:
     return [
         f"{row['updated_at'] or row['created_at']}  {row['event']:<6}  {row['old_memory'] or '-'} -> "
         f"{row['new_memory'] or '-'}"
@@ -101,15 +101,15 @@ def history(result: Any) -> list[str]:
     ] or ["no history"]
 
 
-def message(result: Any) -> list[str]:
-    return [result["message"], *_pending(result)]
+def format_message(result: Any) -> list[str]:
+    return [result["message"], *_format_pending(result)]
 
 
-def nothing(result: Any) -> list[str]:
+def format_nothing(result: Any) -> list[str]:
     return []
 
 
-def memory(result: Any) -> list[str]:
+def format_memory(result: Any) -> list[str]:
     """One memory, or none, with all that is known of it."""
     if result is None:
         return ["no such memory"]
@@ -117,14 +117,14 @@ def memory(result: Any) -> list[str]:
     return [f"{result['id']}  {result['memory']}", *(f"  {key}: {value}" for key, value in shown.items())]
 
 
-def jobs(result: Any) -> list[str]:
+def format_jobs(result: Any) -> list[str]:
     return [
         f"{job['id']}  {job['state']:<8}  {job['kind']}" + (f"  {job['error']}" if job["error"] else "")
         for job in result
     ] or ["nothing is put off"]
 
 
-def imported(result: Any) -> list[str]:
+def format_import(result: Any) -> list[str]:
     counts = f"{result['added']} added, {result['known']} known already"
     if result["jobs"]:
         counts += f", {result['jobs']} put off for the model"
@@ -141,13 +141,13 @@ def imported(result: Any) -> list[str]:
     for entry in result["skipped"]:
         reason = entry["reason"].partition(" ")[2] if entry["reason"].startswith("messages[") else entry["reason"]
         reasons[reason] = reasons.get(reason, 0) + 1
-    return [head, *(f"skipped: {count} {reason}" for reason, count in reasons.items()), *_pending(result)]
+    return [head, *(f"skipped: {count} {reason}" for reason, count in reasons.items()), *_format_pending(result)]
 
 
-def matched(result: Any) -> list[str]:
+def format_matches(result: Any) -> list[str]:
     """What a change of the memories that a query means did, or would do; or one memory, or a message."""
     if result is None or "results" not in result:
-        return message(result) if result and "message" in result else memory(result)
+        return format_message(result) if result and "message" in result else format_memory(result)
     would = "would " if result["dry_run"] else ""
     lines = []
     for entry in result["results"]:
@@ -155,66 +155,66 @@ def matched(result: Any) -> list[str]:
         change = f"{before} -> {entry['memory']}" if before is not None else entry["memory"]
         lines.append(f"{would}{entry['event']:<6}  {entry['id']}  {change}")
     lines += [f"skipped: {entry['reason']}" for entry in result["skipped"]]
-    return lines + _related(result["relations"]) + _pending(result) or ["nothing means that"]
+    return lines + _format_relation_changes(result["relations"]) + _format_pending(result) or ["nothing means that"]
 
 
-def merged(result: Any) -> list[str]:
+def format_merge_plan(result: Any) -> list[str]:
     would = "would become" if result["dry_run"] else "became"
-    lines = [f"{_merge(one)} ({would} one: {'; '.join(one['reasons'])})" for one in result["merges"]]
+    lines = [f"{_format_merge(one)} ({would} one: {'; '.join(one['reasons'])})" for one in result["merges"]]
     lines += [f"apart: {' and '.join(one['names'])}: {one['reason']}" for one in result["apart"]]
-    return lines + _pending(result) or ["nothing to merge"]
+    return lines + _format_pending(result) or ["nothing to merge"]
 
 
-def merges(result: Any) -> list[str]:
+def format_merges(result: Any) -> list[str]:
     listed = result if isinstance(result, list) else [result]
-    return [_merge(one) + (f" (taken back {one['undone'][:10]})" if one["undone"] else "") for one in listed] or [
-        "nothing was merged"
-    ]
+    return [
+        _format_merge(one) + (f" (taken back {one['undone'][:10]})" if one["undone"] else "") for one in listed
+    ] or ["nothing was merged"]
 
 
-def _merge(one: Any) -> str:
+def _format_merge(one: Any) -> str:
     named = f"{one['id']}  " if one["id"] else ""
     score = f", {one['score']:.2f}" if one["score"] is not None else ""
     return f"{named}{', '.join(one['merged'])} => {one['name']}  [{one['kind']}{score}, {one['relations']} relations]"
 
 
-def exported(result: Any) -> list[str]:
+def format_export(result: Any) -> list[str]:
     counts = ", ".join(f"{count} of kind {kind}" for kind, count in result["written"].items()) or "nothing"
     return [f"{' and '.join(result['files'])}: {counts}"]
 
 
-def copied(result: Any) -> list[str]:
+def format_backup(result: Any) -> list[str]:
     return [f"{result['path']}: {result['memories']} memories, {result['bytes']} bytes"]
 
 
-def migrated(result: Any) -> list[str]:
+def format_migration(result: Any) -> list[str]:
     if "message" in result:
-        return message(result)
+        return format_message(result)
     if result["already"]:
         return ["this had been migrated before; nothing was done"]
     counts = [f"{digest['count']:>10} {name}" for name, digest in result["digests"].items() if digest["count"]]
     return [*counts, "copied and verified; what is open on the old store has to be opened on the new one"]
 
 
-def restored(result: Any) -> list[str]:
+def format_restore(result: Any) -> list[str]:
     return [f"{result['path']}: {result['restored']} memories, as in the backup"]
 
 
-def stats(result: Any) -> list[str]:
-    return list(_outline(result))
+def format_stats(result: Any) -> list[str]:
+    return list(_format_tree(result))
 
 
-def _outline(value: Any, depth: int = 0) -> Any:
+def _format_tree(value: Any, depth: int = 0) -> Any:
     for key, below in value.items():
         if isinstance(below, dict):
             if below:
                 yield f"{'  ' * depth}{key}"
-                yield from _outline(below, depth + 1)
+                yield from _format_tree(below, depth + 1)
         else:
             yield f"{'  ' * depth}{key}: {'-' if below is None else below}"
 
 
-def doctor(result: Any) -> list[str]:
+def format_diagnosis(result: Any) -> list[str]:
     lines = [f"checked: {', '.join(result['checked'])}"]
     for finding in result["findings"]:
         state = "mended" if finding["mended"] else "found"

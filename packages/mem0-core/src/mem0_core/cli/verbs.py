@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core import migration
-from mem0_core.cli.progress import Bar
-from mem0_core.cli.prompt import converse
+from mem0_core.cli.progress import ProgressBar
+from mem0_core.cli.prompt import run_prompt
 from mem0_core.config import MemoryConfig
 from mem0_core.errors import InputError, StoreError
 from mem0_core.interchange import exporting, mem0_v1
@@ -56,41 +56,41 @@ __all__ = [
 Options = argparse.Namespace
 
 
-def _scope(options: Options) -> dict[str, Any]:
+def _scope_ids(options: Options) -> dict[str, Any]:
     return {"user_id": options.user, "agent_id": options.agent, "run_id": options.run}
 
 
-def _bar(label: str, options: Options) -> Bar:
-    return Bar(label, shown=options.progress)
+def _build_progress_bar(label: str, options: Options) -> ProgressBar:
+    return ProgressBar(label, enabled=options.progress)
 
 
 def add(memory: Memory, options: Options) -> Any:
-    return memory.add(options.text, **_scope(options))
+    return memory.add(options.text, **_scope_ids(options))
 
 
 def search(memory: Memory, options: Options) -> Any:
-    return memory.search(options.query, limit=options.limit, as_of=options.as_of, **_scope(options))
+    return memory.search(options.query, limit=options.limit, as_of=options.as_of, **_scope_ids(options))
 
 
 def list_all(memory: Memory, options: Options) -> Any:
-    return memory.get_all(**_scope(options))
+    return memory.get_all(**_scope_ids(options))
 
 
 def relations(memory: Memory, options: Options) -> Any:
-    return memory.relations(as_of=options.as_of, ended=options.ended, **_scope(options))
+    return memory.relations(as_of=options.as_of, include_ended=options.ended, **_scope_ids(options))
 
 
 def path(memory: Memory, options: Options) -> Any:
     limits = {"limit": options.limit, "depth": options.depth}
-    return memory.traverse(options.question, as_of=options.as_of, **limits, **_scope(options))
+    return memory.traverse(options.question, as_of=options.as_of, **limits, **_scope_ids(options))
 
 
 def query(memory: Memory, options: Options) -> Any:
-    return memory.query(options.text, as_of=options.as_of, **_scope(options))
+    return memory.query(options.text, as_of=options.as_of, **_scope_ids(options))
 
 
 def viz(memory: Memory, options: Options) -> Any:
-    file = memory.visualize(options.out, entities=options.entities or None, depth=options.depth, **_scope(options))
+    file = memory.visualize(options.out, entities=options.entities or None, depth=options.depth, **_scope_ids(options))
     return {"message": file}
 
 
@@ -108,7 +108,7 @@ def update(memory: Memory, options: Options) -> Any:
 
 def updateq(memory: Memory, options: Options) -> Any:
     limits = {"threshold": options.threshold, "limit": options.limit}
-    return memory.update_by_query(options.query, options.text, dry_run=options.dry_run, **limits, **_scope(options))
+    return memory.update_by_query(options.query, options.text, dry_run=options.dry_run, **limits, **_scope_ids(options))
 
 
 def delete(memory: Memory, options: Options) -> Any:
@@ -121,13 +121,13 @@ def delete(memory: Memory, options: Options) -> Any:
         return memory.delete(options.memory_id, purge=options.purge)
     limits = {"threshold": options.threshold, "limit": options.limit}
     return memory.delete_by_query(
-        options.query, purge=options.purge, dry_run=options.dry_run, **limits, **_scope(options)
+        options.query, purge=options.purge, dry_run=options.dry_run, **limits, **_scope_ids(options)
     )
 
 
 def merge(memory: Memory, options: Options) -> Any:
     named = {"names": options.name, "into": options.into, "threshold": options.threshold}
-    return memory.merge(options.what, dry_run=not options.apply, **named, **_scope(options))
+    return memory.merge(options.what, dry_run=not options.apply, **named, **_scope_ids(options))
 
 
 def unmerge(memory: Memory, options: Options) -> Any:
@@ -135,7 +135,7 @@ def unmerge(memory: Memory, options: Options) -> Any:
 
 
 def merges(memory: Memory, options: Options) -> Any:
-    return memory.merges(**_scope(options))
+    return memory.merges(**_scope_ids(options))
 
 
 def pin(memory: Memory, options: Options) -> Any:
@@ -144,7 +144,7 @@ def pin(memory: Memory, options: Options) -> Any:
 
 
 def pending(memory: Memory, options: Options) -> Any:
-    return memory.pending(**_scope(options))
+    return memory.pending(**_scope_ids(options))
 
 
 def flush(memory: Memory, options: Options) -> Any:
@@ -153,17 +153,17 @@ def flush(memory: Memory, options: Options) -> Any:
 
 
 def rebuild(memory: Memory, options: Options) -> Any:
-    with _bar("rebuild", options) as bar:
+    with _build_progress_bar("rebuild", options) as bar:
         return {"message": f"{memory.rebuild(on_progress=bar)} memories embedded anew"}
 
 
 def import_file(memory: Memory, options: Options) -> Any:
     file = Path(options.file)
-    with _bar("import", options) as bar:
-        if options.format == mem0_v1.FORMAT or (options.format is None and mem0_v1.looks_like_one(file)):
+    with _build_progress_bar("import", options) as bar:
+        if options.format == mem0_v1.MEM0_V1_FORMAT or (options.format is None and mem0_v1.is_mem0_v1_folder(file)):
             named = {"history": options.history, "collection": options.collection}
-            return import_mem0_v1(memory, file, **named, **_scope(options), on_progress=bar)
-        if options.format == exporting.FORMAT or (options.format is None and exporting.is_export(file)):
+            return import_mem0_v1(memory, file, **named, **_scope_ids(options), on_progress=bar)
+        if options.format == exporting.EXPORT_FORMAT or (options.format is None and exporting.is_export_file(file)):
             return import_export(memory, file, on_progress=bar)
         return import_chats(
             memory,
@@ -172,7 +172,7 @@ def import_file(memory: Memory, options: Options) -> Any:
             user_id=options.user,
             agent_id=options.agent,
             run_id=options.run,
-            runs=not options.no_runs,
+            run_per_conversation=not options.no_runs,
             infer=options.infer,
             key=options.key,
             chunk=options.chunk,
@@ -181,14 +181,14 @@ def import_file(memory: Memory, options: Options) -> Any:
 
 
 def export(memory: Memory, options: Options) -> Any:
-    with _bar("export", options) as bar:
+    with _build_progress_bar("export", options) as bar:
         return memory.export(
-            options.out, format=options.format, overwrite=options.force, on_progress=bar, **_scope(options)
+            options.out, format=options.format, overwrite=options.force, on_progress=bar, **_scope_ids(options)
         )
 
 
 def backup(memory: Memory, options: Options) -> Any:
-    with _bar("backup", options) as bar:
+    with _build_progress_bar("backup", options) as bar:
         return memory.backup(options.file, overwrite=options.force, on_progress=bar)
 
 
@@ -196,67 +196,67 @@ def migrate(config: MemoryConfig, options: Options) -> Any:
     if options.target is None:
         if not options.release:
             raise InputError("say where to with --to, or --release the source")
-        with migration.opened(options.source) as source:
-            source.thaw()
+        with migration.open_archive(options.source) as source:
+            source.unfreeze()
         return {"message": "the source may be written again"}
     with (
-        migration.opened(options.source) as source,
-        migration.opened(options.target, make=True) as target,
-        _bar("migrate", options) as bar,
+        migration.open_archive(options.source) as source,
+        migration.open_archive(options.target, create=True) as target,
+        _build_progress_bar("migrate", options) as bar,
     ):
-        done = migration.migrate(source, target, release=options.release, watch=lambda section, count: bar(count))
+        done = migration.migrate(source, target, release=options.release, on_progress=lambda section, count: bar(count))
     return dataclasses.asdict(done)
 
 
 def restore(config: MemoryConfig, options: Options) -> Any:
     file, overwrite = Path(options.file), options.force
-    with _bar("restore", options) as bar:
-        if config.truth is None:
+    with _build_progress_bar("restore", options) as bar:
+        if config.store_config is None:
             return copies.restore(file, config.database, overwrite=overwrite, on_progress=bar)
-        with closing(open_store(config, filling=True)) as store:
+        with closing(open_store(config, is_loading=True)) as store:
             return copies.restore_into(file, store, overwrite=overwrite, on_progress=bar)
 
 
 def schema(config: MemoryConfig, options: Options) -> Any:
-    from mem0_core.stores.postgres_schema import Shape, privileges, script
+    from mem0_core.stores.postgres_schema import TableLayout, grant_script, schema_script
 
     if options.partitions < 1:
         raise InputError(f"--partitions: at least 1, not {options.partitions}")
-    made = script(options.schema, Shape(options.layout, options.partitions, options.halfvec))
-    return {"message": made + (privileges(options.schema, options.role) if options.role else "")}
+    made = schema_script(options.schema, TableLayout(options.layout, options.partitions, options.halfvec))
+    return {"message": made + (grant_script(options.schema, options.role) if options.role else "")}
 
 
 def stats(memory: Memory, options: Options) -> Any:
-    return memory.stats(**_scope(options))
+    return memory.stats(**_scope_ids(options))
 
 
 def doctor(config: MemoryConfig, options: Options) -> Any:
     """Look at the log before the store is opened, which would mend it without a word; then at everything else."""
-    if config.truth is not None:
-        with Memory(config) as memory, _bar("doctor", options) as bar:
-            return memory.doctor(mend=not options.check, on_progress=bar)
+    if config.store_config is not None:
+        with Memory(config) as memory, _build_progress_bar("doctor", options) as bar:
+            return memory.doctor(repair=not options.check, on_progress=bar)
     if not config.database.exists():
         raise InputError(f"there is no store at {config.database}")
-    torn = diagnosis.torn_log(config.database)
+    torn = diagnosis.find_log_damage(config.database)
     if torn is not None and options.check:
-        return diagnosis.torn(torn).as_dict()
+        return diagnosis.report_torn_log(torn).as_dict()
     try:
         memory = Memory(config)
     except StoreError as error:
-        return diagnosis.damaged(error).as_dict()
-    with memory, _bar("doctor", options) as bar:
-        return memory.doctor(mend=not options.check, torn=torn, on_progress=bar)
+        return diagnosis.report_unreadable_store(error).as_dict()
+    with memory, _build_progress_bar("doctor", options) as bar:
+        return memory.doctor(repair=not options.check, torn=torn, on_progress=bar)
 
 
 def prompt(memory: Memory, options: Options) -> Any:
     """Converse. Whose memory it is, if nobody says so: that of who is logged in."""
-    from mem0_core.cli.arguments import parser
+    from mem0_core.cli.arguments import build_parser
 
     ids = {"user": options.user, "agent": options.agent, "run": options.run}
     if not any(ids.values()):
         ids["user"] = os.environ.get("MEM0_USER") or getpass.getuser()
     common = ["--no-progress"] if options.progress is False else []
-    read = parser()
-    return converse(
+    read = build_parser()
+    return run_prompt(
         memory, lambda given: read.parse_args([*common, *given]), ids, history=memory.config.folder / "prompt_history"
     )

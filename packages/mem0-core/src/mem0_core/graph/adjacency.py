@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mem0_core.ports import EdgeRow, GraphRows, GraphTruth, NodeRow, Position
+from mem0_core.ports import ChangePosition, EdgeRow, GraphDelta, GraphStore, NodeRow
 from mem0_core.records import Scope, entity_key
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
 
-__all__ = ["STILL", "Adjacency", "AdjacencyIndex", "Around", "microseconds"]
+__all__ = ["STILL", "Adjacency", "AdjacencyIndex", "GraphNeighborhood", "microseconds"]
 
 STILL = np.iinfo(np.int64).max
 """The end of a relation that holds."""
@@ -35,7 +35,7 @@ _MOST = 2_000_000  # edges kept in memory, of all scopes
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class GraphNeighborhood:
     """What lies around one vertex: edges by their positions, the vertex at the other end, and if it points there."""
 
     edges: Ints
@@ -117,7 +117,7 @@ class Adjacency:
         heaviest, latest: of each label no less than the greatest weight, and the latest `since`, of its edges.
     """
 
-    position: Position
+    position: ChangePosition
     rows: Ints
     source: Ints
     destination: Ints
@@ -185,7 +185,7 @@ class Adjacency:
             held = (self.since <= then) & (self.until > then)
         return held & ~self.gone
 
-    def around(self, vertex: int, holding: Bools) -> Around:
+    def around(self, vertex: int, holding: Bools) -> GraphNeighborhood:
         """The edges of a vertex that `holding` (see there) is true of; one that joins it to itself comes once."""
         leaving, entering = self._leaving.of(vertex), self._entering.of(vertex)
         if self._ordered < len(self.rows):
@@ -194,7 +194,7 @@ class Adjacency:
             entering = np.concatenate((entering, np.flatnonzero(self.destination[tail] == vertex) + self._ordered))
         leaving, entering = leaving[holding[leaving]], entering[holding[entering]]
         entering = entering[self.source[entering] != vertex]
-        return Around(
+        return GraphNeighborhood(
             np.concatenate((leaving, entering)),
             np.concatenate((self.destination[leaving], self.source[entering])),
             np.arange(len(leaving) + len(entering)) < len(leaving),
@@ -204,7 +204,7 @@ class Adjacency:
         """How many edges each of some vertices has, ended ones counted; exact but for the newest."""
         return self._leaving.counts(vertices) + self._entering.counts(vertices)
 
-    def after(self, found: GraphRows) -> Adjacency | None:
+    def after(self, found: GraphDelta) -> Adjacency | None:
         """The next state; None where an edge has moved, and all must be read anew."""
         self._vertices.add(found.nodes)
         known = dict(zip(*self._places([edge[0] for edge in found.edges]), strict=True))
@@ -220,7 +220,7 @@ class Adjacency:
             weight[place], since[place], until[place] = edge[4], microseconds(edge[5]), _until(edge[6])
             first[place], last[place] = _day(edge[7]), _day(edge[8])
             gone[place] = False  # a merge that is taken back brings rows back
-        gone[self._places(found.removed)[1]] = True
+        gone[self._places(found.removed_edges)[1]] = True
         places = list(known.values())
         touched: dict[str, Ints] = {
             name: np.concatenate((array[places], columns[name]))
@@ -278,7 +278,7 @@ class Adjacency:
         return replace(self, _leaving=leaving, _entering=entering, _ordered=len(self.rows))
 
 
-def _whole(found: GraphRows) -> Adjacency:
+def _whole(found: GraphDelta) -> Adjacency:
     vertices, labels, kinds = _Vertices(), _Names(), _Names()
     vertices.add(found.nodes)
     kinds.number("")
@@ -363,7 +363,7 @@ class AdjacencyIndex:
 
     inline = True  # see `flow`
 
-    def __init__(self, truth: GraphTruth) -> None:
+    def __init__(self, truth: GraphStore) -> None:
         self._truth = truth
         self._lock = Lock()
         self._held: OrderedDict[Scope, Adjacency] = OrderedDict()
@@ -379,12 +379,12 @@ class AdjacencyIndex:
             self._trim()
             return held
 
-    def _brought(self, scope: Scope, held: Adjacency | None, now: Position) -> Adjacency:
+    def _brought(self, scope: Scope, held: Adjacency | None, now: ChangePosition) -> Adjacency:
         if held is not None and held.position.epoch == now.epoch and _near(held, now):
-            found = self._truth.rows_since(scope, after=held.position.seq)
+            found = self._truth.delta_since(scope, after=held.position.seq)
             if found.position.epoch == now.epoch and (grown := held.after(found)) is not None:
                 return grown
-        return _whole(self._truth.rows_since(scope))
+        return _whole(self._truth.delta_since(scope))
 
     def _trim(self) -> None:
         size = sum(len(adjacency.rows) for adjacency in self._held.values())
@@ -392,5 +392,5 @@ class AdjacencyIndex:
             size -= len(self._held.popitem(last=False)[1].rows)
 
 
-def _near(held: Adjacency, now: Position) -> bool:
+def _near(held: Adjacency, now: ChangePosition) -> bool:
     return now.seq - held.position.seq <= max(1_000, _FAR * len(held.rows))

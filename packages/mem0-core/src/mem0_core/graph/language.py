@@ -288,7 +288,21 @@ def variables_of(part: Expression | Operand | Count | None) -> Iterator[tuple[st
 
 _TERMINALS = (
     *("EXPLAIN", "MATCH", "WHERE", "RETURN", "DISTINCT", "ORDER", "BY", "SKIP", "LIMIT", "AS", "AND", "OR", "NOT"),
-    *("IN", "CONTAINS", "STARTS", "ENDS", "WITH", "IS", "NULL", "TRUE", "FALSE", "SIMILAR", "COUNT", "ASC", "DESC"),
+    *(
+        "IN",
+        "CONTAINS",
+        "STARTS",
+        "ENDS",
+        "WITH",
+        "IS",
+        "NULL",
+        "TRUE",
+        "FALSE",
+        "SIMILAR",
+        "COUNT",
+        "ASC",
+        "DESC",
+    ),
 )
 _KEYWORDS = frozenset({"of", *(keyword.lower() for keyword in _TERMINALS)})
 _PLAIN = re.compile(r"[^\W\d]\w*")

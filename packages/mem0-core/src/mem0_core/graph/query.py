@@ -39,7 +39,7 @@ from mem0_core.graph.language import (
     variables_of,
 )
 from mem0_core.graph.traverse import components
-from mem0_core.records import Days, entity_key
+from mem0_core.records import DateRange, entity_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -57,7 +57,7 @@ Near = Mapping[tuple[str, str, float], frozenset[int]]
 
 Kind = Literal["node", "relation", "relations"]
 _NODE_PROPERTIES = ("name", "type", "component")
-_NEVER = Days(None, None)
+_NEVER = DateRange(None, None)
 _RELATION_PROPERTIES = (
     "relationship",
     "source",
@@ -365,9 +365,9 @@ class Plan:
         unbound = {name: slot for name, slot in slots.items() if isinstance(slot.pattern, NodePattern)}
         while waiting or unbound:
             link: _Link | None = None
-            touching = [link for link in waiting if link.left in bound or link.right in bound]
-            if touching:
-                link = min(touching, key=lambda one: self._reach(one, slots, bound))
+            incident_relation_rows = [link for link in waiting if link.left in bound or link.right in bound]
+            if incident_relation_rows:
+                link = min(incident_relation_rows, key=lambda one: self._reach(one, slots, bound))
                 from_left = link.left in bound
                 end = slots[link.right if from_left else link.left]
                 bound |= {link.relation.name, link.left, link.right}
@@ -676,8 +676,8 @@ class Plan:
             case "date":
                 return _day(int(held.first[edge]))
             case "time_window":
-                days = Days(_day(int(held.first[edge])), _day(int(held.last[edge])))
-                return None if days == _NEVER else days.window
+                days = DateRange(_day(int(held.first[edge])), _day(int(held.last[edge])))
+                return None if days == _NEVER else days.iso_interval
             case _:
                 return None if held.until[edge] == STILL else _time(int(held.until[edge]))
 

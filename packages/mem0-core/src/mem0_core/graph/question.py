@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from mem0_core import rules
-from mem0_core.text import speaks_of_self
+from mem0_core.text import mentions_speaker
 
 __all__ = ["Question", "read_question"]
 
@@ -116,7 +116,7 @@ class _Reader:
         if first is not None:
             return first
         entities = rules.entities(text)
-        return entities[0].name if entities and not speaks_of_self(text) else None
+        return entities[0].name if entities and not mentions_speaker(text) else None
 
     def _phrase(self, at: int, *, depth: int = 0) -> _Phrase | None:
         """The noun phrase that begins at a token, if it leads to somebody."""

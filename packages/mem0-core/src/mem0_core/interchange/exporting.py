@@ -22,14 +22,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
-from mem0_core.care import Care
+from mem0_core.care import StoreMaintenance
 from mem0_core.errors import InputError
-from mem0_core.files import check_free, replacing
+from mem0_core.files import refuse_existing, replace_atomically
 from mem0_core.records import Scope
 
-__all__ = ["FORMAT", "VERSION", "Exported", "export_csv", "export_jsonl", "is_export", "lines", "read_export"]
+__all__ = [
+    "EXPORT_FORMAT",
+    "EXPORT_VERSION",
+    "ExportContents",
+    "export_csv",
+    "export_jsonl",
+    "is_export_file",
+    "iter_export_lines",
+    "read_export",
+]
 
-FORMAT, VERSION = "mem0-core", 1
+EXPORT_FORMAT, EXPORT_VERSION = "mem0-core", 1
 
 NODE_COLUMNS = ("id", "name", "type", "user_id", "agent_id", "run_id")
 EDGE_COLUMNS = (
@@ -37,19 +46,24 @@ EDGE_COLUMNS = (
     *("valid_from", "valid_to", "invalidated_at", "evidence", "user_id", "agent_id", "run_id"),
 )
 
-Progress = Callable[[int, int | None], object]
+ProgressCallback = Callable[[int, int | None], object]
 
 
-def lines(care: Care, scope: Scope | None) -> Iterator[str]:
+def iter_export_lines(care: StoreMaintenance, scope: Scope | None) -> Iterator[str]:
     """The lines of an export, without their ends."""
     ids = {axis.value: value for axis, value in scope.ids.items()} if scope else {}
-    yield _json({"kind": "header", "format": FORMAT, "version": VERSION, "scope": ids})
-    for record in care.records(scope):
-        yield _json(record)
+    yield _to_json({"kind": "header", "format": EXPORT_FORMAT, "version": EXPORT_VERSION, "scope": ids})
+    for record in care.iter_records(scope):
+        yield _to_json(record)
 
 
 def export_jsonl(
-    care: Care, path: Path, scope: Scope | None, *, overwrite: bool = False, on_progress: Progress | None = None
+    care: StoreMaintenance,
+    path: Path,
+    scope: Scope | None,
+    *,
+    overwrite: bool = False,
+    on_progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
     """Write everything of a scope (None: of everybody), as of one moment; the file is whole or not there.
 
@@ -57,8 +71,8 @@ def export_jsonl(
         InputError: the file cannot be written, or exists and `overwrite` is not set.
     """
     counts: dict[str, int] = {}
-    with _writing(path, overwrite) as file:
-        for number, line in enumerate(lines(care, scope)):
+    with _open_for_writing(path, overwrite) as file:
+        for number, line in enumerate(iter_export_lines(care, scope)):
             file.write(line + "\n")
             kind = line.split('"', 4)[3]
             counts[kind] = counts.get(kind, 0) + 1
@@ -68,7 +82,7 @@ def export_jsonl(
     return {"files": [str(path)], "written": counts}
 
 
-def is_export(path: Path) -> bool:
+def is_export_file(path: Path) -> bool:
     """Whether a file is what `export_jsonl` wrote."""
     try:
         with path.open("rb") as file:
@@ -76,11 +90,11 @@ def is_export(path: Path) -> bool:
         held = json.loads(head)
     except (OSError, ValueError):
         return False
-    return isinstance(held, dict) and held.get("kind") == "header" and held.get("format") == FORMAT
+    return isinstance(held, dict) and held.get("kind") == "header" and held.get("format") == EXPORT_FORMAT
 
 
 @dataclass(slots=True)
-class Exported:
+class ExportContents:
     """The records of an export that another store takes in: memories, messages, and all rows of history."""
 
     memories: list[dict[str, Any]] = field(default_factory=list)
@@ -88,19 +102,19 @@ class Exported:
     history: list[dict[str, Any]] = field(default_factory=list)
 
 
-def read_export(path: Path) -> Exported:
+def read_export(path: Path) -> ExportContents:
     """What is in an export.
 
     Raises:
         InputError: a line is no JSON, or the file is of a later version; it names the line.
     """
-    found = Exported()
+    found = ExportContents()
     try:
         with path.open(encoding="utf-8") as file:
             for number, line in enumerate(file, 1):
-                record = _record(line, f"{path}: line {number}")
-                if record["kind"] == "header" and record.get("version") != VERSION:
-                    raise InputError(f"{path} is of the version {record.get('version')!r}; known: {VERSION}")
+                record = _parse_record(line, f"{path}: line {number}")
+                if record["kind"] == "header" and record.get("version") != EXPORT_VERSION:
+                    raise InputError(f"{path} is of the version {record.get('version')!r}; known: {EXPORT_VERSION}")
                 if record["kind"] == "memory":
                     found.history += record.pop("history", [])
                     found.memories.append(record)
@@ -113,17 +127,17 @@ def read_export(path: Path) -> Exported:
     return found
 
 
-def _record(line: str, place: str) -> dict[str, Any]:
+def _parse_record(line: str, location: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except ValueError as error:
-        raise InputError(f"{place} is no JSON: {error}") from error
+        raise InputError(f"{location} is no JSON: {error}") from error
     if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
-        raise InputError(f"{place} has no kind")
+        raise InputError(f"{location} has no kind")
     return record
 
 
-def export_csv(care: Care, folder: Path, scope: Scope | None, *, overwrite: bool = False) -> dict[str, Any]:
+def export_csv(care: StoreMaintenance, folder: Path, scope: Scope | None, *, overwrite: bool = False) -> dict[str, Any]:
     """Write ``nodes.csv`` and ``edges.csv`` into a folder; several memory ids in one cell have spaces between them.
 
     Raises:
@@ -131,34 +145,34 @@ def export_csv(care: Care, folder: Path, scope: Scope | None, *, overwrite: bool
     """
     nodes, edges = folder / "nodes.csv", folder / "edges.csv"
     counts = {"entity": 0, "relation": 0}
-    with _writing(nodes, overwrite) as of_nodes, _writing(edges, overwrite) as of_edges:
+    with _open_for_writing(nodes, overwrite) as of_nodes, _open_for_writing(edges, overwrite) as of_edges:
         tables = {
             "entity": csv.DictWriter(of_nodes, NODE_COLUMNS, extrasaction="ignore"),
             "relation": csv.DictWriter(of_edges, EDGE_COLUMNS, extrasaction="ignore"),
         }
         for table in tables.values():
             table.writeheader()
-        for record in care.records(scope):
+        for record in care.iter_records(scope):
             if record["kind"] in tables:
-                tables[record["kind"]].writerow(_flat(record))
+                tables[record["kind"]].writerow(_to_csv_row(record))
                 counts[record["kind"]] += 1
     return {"files": [str(nodes), str(edges)], "written": counts}
 
 
-def _flat(record: Mapping[str, Any]) -> dict[str, Any]:
+def _to_csv_row(record: Mapping[str, Any]) -> dict[str, Any]:
     return {key: " ".join(value) if key == "evidence" else value for key, value in record.items()}
 
 
-def _json(record: Mapping[str, Any]) -> str:
+def _to_json(record: Mapping[str, Any]) -> str:
     return json.dumps(record, ensure_ascii=False)
 
 
 @contextmanager
-def _writing(path: Path, overwrite: bool) -> Iterator[TextIO]:
+def _open_for_writing(path: Path, overwrite: bool) -> Iterator[TextIO]:
     """A file that takes its place when all of it is written."""
-    check_free(path, overwrite)
+    refuse_existing(path, overwrite)
     try:
-        with replacing(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
+        with replace_atomically(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:
             yield file
     except OSError as error:
         raise InputError(f"{path} cannot be written: {error}") from error

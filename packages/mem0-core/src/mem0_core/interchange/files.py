@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core.errors import InputError
-from mem0_core.interchange.chats import READERS, Said, format_of, read_lines, read_text
+from mem0_core.interchange.chats import READERS, ImportedMessage, detect_format, read_lines, read_text
 
-__all__ = ["FORMATS", "read_chats"]
+__all__ = ["CHAT_FORMATS", "read_chats"]
 
-FORMATS = (*READERS, "jsonl", "text")
+CHAT_FORMATS = (*READERS, "jsonl", "text")
 """The formats of chats; see docs/cli.md."""
 
 
-def read_chats(path: Path, format: str | None = None) -> tuple[str, Iterator[Said]]:
+def read_chats(path: Path, format: str | None = None) -> tuple[str, Iterator[ImportedMessage]]:
     """The format of a file of chats, and its messages in their order, read as they are asked for.
 
     Takes plain files, ``.gz``, and the ``.zip`` that ChatGPT and Claude send (its ``conversations*.json``).
@@ -28,17 +28,17 @@ def read_chats(path: Path, format: str | None = None) -> tuple[str, Iterator[Sai
         InputError: the file cannot be read, or is of no format we know (or not of `format`). The generator raises it
             too; it names the file and the place in it.
     """
-    parts = _contents(path)
-    told = format if format is not None else _format(parts[0][1], parts[0][0])
-    if told not in FORMATS:
-        raise InputError(f"{path}: unknown format {told!r}; known: {', '.join(FORMATS)}")
-    return told, _read_all(parts, told)
+    parts = _read_texts(path)
+    detected = format if format is not None else _detect_text_format(parts[0][1], parts[0][0])
+    if detected not in CHAT_FORMATS:
+        raise InputError(f"{path}: unknown format {detected!r}; known: {', '.join(CHAT_FORMATS)}")
+    return detected, _read_parts(parts, detected)
 
 
-def _read_all(parts: list[tuple[str, str]], format: str) -> Iterator[Said]:
+def _read_parts(parts: list[tuple[str, str]], format: str) -> Iterator[ImportedMessage]:
     for name, text in parts:
         try:
-            yield from _read(text, format, name)
+            yield from _read_part(text, format, name)
         except InputError as error:
             reason = str(error)
             raise InputError(reason if reason.startswith(name) else f"{name}: {reason}") from error
@@ -46,16 +46,16 @@ def _read_all(parts: list[tuple[str, str]], format: str) -> Iterator[Said]:
             raise InputError(f"{name} is not in the format {format!r}: {type(error).__name__}: {error}") from error
 
 
-def _read(text: str, format: str, name: str) -> Iterator[Said]:
+def _read_part(text: str, format: str, name: str) -> Iterator[ImportedMessage]:
     if format == "text":
         yield from read_text(text)
     elif format == "jsonl":
-        yield from read_lines(_rows(text, name))
+        yield from read_lines(_parse_rows(text, name))
     else:
-        yield from READERS[format](_document(text, name))
+        yield from READERS[format](_parse_document(text, name))
 
 
-def _format(text: str, name: str) -> str:
+def _detect_text_format(text: str, name: str) -> str:
     """What a text is, by its content.
 
     Raises:
@@ -75,11 +75,11 @@ def _format(text: str, name: str) -> str:
         except ValueError:
             if begin[0] != "{" and not _looks_like_json(first):
                 return "text"
-            _document(text, name)  # raises, and says where
+            _parse_document(text, name)  # raises, and says where
         return "jsonl"
-    format = format_of(document)
+    format = detect_format(document)
     if format is None:
-        known = ", ".join(FORMATS)
+        known = ", ".join(CHAT_FORMATS)
         raise InputError(f"{name} is JSON of no form we know; name its format, one of: {known}")
     return "jsonl" if isinstance(document, dict) and format == "openai" and "messages" not in document else format
 
@@ -88,14 +88,14 @@ def _looks_like_json(line: str) -> bool:
     return line.rstrip() in ("[", "{") or line.lstrip()[:2] in ("[{", '["', '{"')
 
 
-def _document(text: str, name: str) -> Any:
+def _parse_document(text: str, name: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
         raise InputError(f"{name} is no JSON: {error}") from error
 
 
-def _rows(text: str, name: str) -> Iterator[tuple[int, Any]]:
+def _parse_rows(text: str, name: str) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(text.split("\n"), 1):  # not splitlines: JSON may hold U+2028
         if line.strip():
             try:
@@ -104,28 +104,28 @@ def _rows(text: str, name: str) -> Iterator[tuple[int, Any]]:
                 raise InputError(f"{name}: line {number} is no JSON: {error}") from error
 
 
-def _contents(path: Path) -> list[tuple[str, str]]:
+def _read_texts(path: Path) -> list[tuple[str, str]]:
     """Each text of a file, with the name it goes by."""
     try:
         data = path.read_bytes()
         if data[:2] == b"\x1f\x8b":
-            return [(str(path), _decoded(gzip.decompress(data), str(path)))]
+            return [(str(path), _decode(gzip.decompress(data), str(path)))]
         if data[:4] == b"PK\x03\x04":
-            return _unzipped(path)
+            return _unzip(path)
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
         raise InputError(f"{path} cannot be read: {error}") from error
-    return [(str(path), _decoded(data, str(path)))]
+    return [(str(path), _decode(data, str(path)))]
 
 
-def _unzipped(path: Path) -> list[tuple[str, str]]:
+def _unzip(path: Path) -> list[tuple[str, str]]:
     with zipfile.ZipFile(path) as archive:
         names = sorted(name for name in archive.namelist() if Path(name).match("conversations*.json"))
         if not names:
             raise InputError(f"{path} holds no conversations.json")
-        return [(f"{path}/{name}", _decoded(archive.read(name), f"{path}/{name}")) for name in names]
+        return [(f"{path}/{name}", _decode(archive.read(name), f"{path}/{name}")) for name in names]
 
 
-def _decoded(data: bytes, name: str) -> str:
+def _decode(data: bytes, name: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

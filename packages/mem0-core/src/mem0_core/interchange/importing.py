@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.errors import InputError
-from mem0_core.interchange.chats import Said
-from mem0_core.interchange.exporting import FORMAT as EXPORT
+from mem0_core.interchange.chats import ImportedMessage
+from mem0_core.interchange.exporting import EXPORT_FORMAT as EXPORT
 from mem0_core.interchange.exporting import read_export
 from mem0_core.interchange.files import read_chats
-from mem0_core.interchange.mem0_v1 import FORMAT, read_installation
+from mem0_core.interchange.mem0_v1 import MEM0_V1_FORMAT, read_installation
 from mem0_core.records import Scope
-from mem0_core.text import parse_one
+from mem0_core.text import parse_message
 
 if TYPE_CHECKING:
     from mem0_core.memory import Memory
 
-__all__ = ["Batch", "batches", "import_chats", "import_export", "import_mem0_v1"]
+__all__ = ["ScopeBatch", "group_by_scope", "import_chats", "import_export", "import_mem0_v1"]
 
 
 @dataclass(slots=True)
-class Batch:
+class ScopeBatch:
     """The messages of one scope, in their order.
 
     Attributes:
@@ -45,14 +45,14 @@ def import_chats(
     user_id: str | None = None,
     agent_id: str | None = None,
     run_id: str | None = None,
-    runs: bool = True,
+    run_per_conversation: bool = True,
     metadata: Mapping[str, Any] | None = None,
     infer: bool = False,
     key: str | None = None,
     chunk: int = 256,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
-    """Import a file of chats (`files.FORMATS`) through `Memory.add_many`.
+    """Import a file of chats (`files.CHAT_FORMATS`) through `Memory.add_many`.
 
     Nothing is written before the whole file was read and checked. A second call with the same file goes on where the
     first was cut short; one with a newer export of the same account brings what is new.
@@ -73,35 +73,35 @@ def import_chats(
         ScopeError: neither the call nor the file names an id.
     """
     file = Path(path)
-    told, said = read_chats(file, format)
+    detected_format, said = read_chats(file, format)
     given = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
-    work = batches(said, given, runs=runs, key=key, name=str(file))
+    work = group_by_scope(said, given, run_per_conversation=run_per_conversation, key=key, name=str(file))
     total = sum(len(batch.messages) for batch in work)
-    result: dict[str, Any] = {"format": told, "messages": total, "conversations": len(work)}
+    result: dict[str, Any] = {"format": detected_format, "messages": total, "conversations": len(work)}
     result |= {"added": 0, "known": 0, "resumed": 0, "jobs": 0, "skipped": []}
     before = 0
     for batch in work:
 
-        def tell(done: int, _: int | None, before: int = before) -> None:
+        def report_progress(done: int, _: int | None, before: int = before) -> None:
             if on_progress is not None:
                 on_progress(before + done, total)
 
-        did = memory.add_many(
+        report = memory.add_many(
             batch.messages,
             **batch.scope.ids,
             metadata=metadata,
             infer=infer,
             key=batch.key,
             chunk=chunk,
-            on_progress=tell,
+            on_progress=report_progress,
         )
         for count in ("added", "known", "resumed", "jobs"):
-            result[count] += did[count]
-        result["skipped"] += did["skipped"]
-        if "pending" in did:
-            result["pending"] = did["pending"]
+            result[count] += report[count]
+        result["skipped"] += report["skipped"]
+        if "pending" in report:
+            result["pending"] = report["pending"]
         before += len(batch.messages)
-        tell(0, None, before)
+        report_progress(0, None, before)
     return result
 
 
@@ -135,7 +135,7 @@ def import_mem0_v1(
     found = read_installation(Path(path), history=file, collection=collection, ids=ids)
     adopted = memory.adopt(found.memories, history=found.history, on_progress=on_progress)
     skipped = [{"reason": "is no memory", "item": found.skipped}] * min(1, found.skipped)
-    counts = {"format": FORMAT, "messages": len(found.memories), "conversations": len(found.collections)}
+    counts = {"format": MEM0_V1_FORMAT, "messages": len(found.memories), "conversations": len(found.collections)}
     return {**counts, "resumed": 0, "jobs": 0, **adopted, "skipped": skipped}
 
 
@@ -165,37 +165,42 @@ def import_export(
     }
 
 
-def batches(
-    said: Iterable[Said], given: Mapping[str, str | None], *, runs: bool, key: str | None, name: str
-) -> list[Batch]:
+def group_by_scope(
+    said: Iterable[ImportedMessage],
+    given: Mapping[str, str | None],
+    *,
+    run_per_conversation: bool,
+    key: str | None,
+    name: str,
+) -> list[ScopeBatch]:
     """The messages by the scope they go to, each of them checked.
 
     Raises:
         InputError: a message cannot be stored, and where it stands; or there is none.
         ScopeError: a message without an id.
     """
-    found: dict[Scope, Batch] = {}
+    found: dict[Scope, ScopeBatch] = {}
     for one in said:
-        parse_one(one.message, f"{name}: {one.place}")
-        scope = _scope(one, given, runs)
-        found.setdefault(scope, Batch(scope)).messages.append(one.message)
+        parse_message(one.message, f"{name}: {one.location}")
+        scope = _resolve_scope(one, given, run_per_conversation)
+        found.setdefault(scope, ScopeBatch(scope)).messages.append(one.message)
     if not found:
         raise InputError(f"{name} holds no message")
     for batch in found.values():
-        batch.key = key if key is not None else f"import {_digest(batch.messages)}"
+        batch.key = key if key is not None else f"import {_digest_messages(batch.messages)}"
     return list(found.values())
 
 
-def _scope(one: Said, given: Mapping[str, str | None], runs: bool) -> Scope:
+def _resolve_scope(one: ImportedMessage, given: Mapping[str, str | None], run_per_conversation: bool) -> Scope:
     """What the caller says goes before what the file says; a conversation is a run where neither names one."""
     ids = {**one.ids, **{axis: value for axis, value in given.items() if value is not None}}
     named = Scope(**ids)
-    if runs and "run_id" not in ids and one.conversation is not None:
+    if run_per_conversation and "run_id" not in ids and one.conversation is not None:
         return Scope(**ids, run_id=one.conversation)
     return named
 
 
-def _digest(messages: list[Mapping[str, Any]]) -> str:
+def _digest_messages(messages: list[Mapping[str, Any]]) -> str:
     whole = hashlib.blake2b(digest_size=16)
     for message in messages:
         whole.update(json.dumps(message, sort_keys=True, default=str).encode("utf-8", "surrogatepass"))

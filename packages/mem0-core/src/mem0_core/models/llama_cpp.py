@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.models.local_chat import Continuation, LocalChat, TemplateError, read_template
+from mem0_core.models.local_chat import Completion, LocalChat, TemplateError, read_template
 
-__all__ = ["LlamaCppChat", "gguf_file"]
+__all__ = ["LlamaCppChat", "find_gguf_file"]
 
 log = logging.getLogger(__name__)
 
-CONTEXT = 8192
+DEFAULT_CONTEXT_TOKENS = 8192
 """Tokens of prompt and answer where nobody says otherwise: models trained for 128k would take gigabytes for them."""
 
-_LATER_PART = re.compile(r"-(?!0*1-of)\d+-of-\d+\.gguf$")
+_LATER_SPLIT = re.compile(r"-(?!0*1-of)\d+-of-\d+\.gguf$")
 """Of a model in several files llama.cpp is given the first, and finds the others."""
 
-_STRING_RULE = (r'char ::= [^"\\]', r'char ::= [^"\\\x00-\x1F\x7F]')
+_STRING_RULE_FIX = (r'char ::= [^"\\]', r'char ::= [^"\\\x00-\x1F\x7F]')
 """The library's rule for what is in a string lets control characters through, which are no JSON."""
 
 
@@ -77,13 +77,13 @@ class LlamaCppChat(LocalChat):
         self._chat_format = chat_format
         self._options = dict(options or {})
         self._llama: Any = None
-        self._markers: frozenset[str] = frozenset()
+        self._special_texts: frozenset[str] = frozenset()
         self._grammars: dict[str, Any] = {}
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text in the model's own vocabulary; loads the model."""
         with self._lock:
-            return len(self._loaded().tokenize(text.encode("utf-8", "replace"), add_bos=False, special=False))
+            return len(self._ensure_loaded().tokenize(text.encode("utf-8", "replace"), add_bos=False, special=False))
 
     def close(self) -> None:
         """Free the model's memory; the next call loads it again."""
@@ -92,43 +92,43 @@ class LlamaCppChat(LocalChat):
                 self._llama.close()
             self._llama = None
 
-    def _continue(self, messages: list[dict[str, str]], schema: str | None) -> Continuation:
-        llama = self._loaded()
+    def _generate(self, messages: list[dict[str, str]], schema: str | None) -> Completion:
+        llama = self._ensure_loaded()
         try:
             completion = llama.create_chat_completion(
                 messages,
-                grammar=None if schema is None else self._grammar(schema),
+                grammar=None if schema is None else self._build_grammar(schema),
                 max_tokens=self._max_tokens,
                 temperature=self._temperature,
                 seed=self._seed,
                 repeat_penalty=1.0,  # JSON repeats itself
             )
-        except (ValueError, _jinja_error()) as error:
+        except (ValueError, _import_jinja_error()) as error:
             if "exceed context window" in str(error):
                 raise ModelError(f"{self!r}: {error}; give it a larger `context`") from error
             raise TemplateError(str(error)) from error
         usage, choice = completion["usage"], completion["choices"][0]
-        return Continuation(
+        return Completion(
             text=choice["message"]["content"] or "",
             input_tokens=usage["prompt_tokens"],
             output_tokens=usage["completion_tokens"],
-            cut=choice["finish_reason"] == "length",
+            is_truncated=choice["finish_reason"] == "length",
         )
 
-    def _special(self) -> Collection[str]:
-        self._loaded()
-        return self._markers
+    def _special_tokens(self) -> Collection[str]:
+        self._ensure_loaded()
+        return self._special_texts
 
-    def _grammar(self, schema: str) -> Any:
+    def _build_grammar(self, schema: str) -> Any:
         from llama_cpp import LlamaGrammar
         from llama_cpp.llama_grammar import json_schema_to_gbnf
 
         if schema not in self._grammars:
-            rules = json_schema_to_gbnf(schema).replace(*_STRING_RULE)
+            rules = json_schema_to_gbnf(schema).replace(*_STRING_RULE_FIX)
             self._grammars[schema] = LlamaGrammar.from_string(rules, verbose=False)
         return self._grammars[schema]
 
-    def _loaded(self) -> Any:
+    def _ensure_loaded(self) -> Any:
         if self._llama is None:
             self._llama = self._load()
         return self._llama
@@ -138,22 +138,24 @@ class LlamaCppChat(LocalChat):
             import llama_cpp
         except ModuleNotFoundError as error:
             raise MissingExtra("llama-cpp-python", "gguf") from error
-        file = gguf_file(Path(self._source).expanduser())
-        llama = self._open(file, self._context or CONTEXT)
-        trained = int(llama.metadata.get(f"{llama.metadata.get('general.architecture')}.context_length", CONTEXT))
-        if self._context is None and trained < CONTEXT:
+        file = find_gguf_file(Path(self._source).expanduser())
+        llama = self._open_model(file, self._context or DEFAULT_CONTEXT_TOKENS)
+        trained = int(
+            llama.metadata.get(f"{llama.metadata.get('general.architecture')}.context_length", DEFAULT_CONTEXT_TOKENS)
+        )
+        if self._context is None and trained < DEFAULT_CONTEXT_TOKENS:
             llama.close()
-            llama = self._open(file, trained)
+            llama = self._open_model(file, trained)
         elif trained < llama.n_ctx():
             log.warning("%r was trained on %d tokens, fewer than the %d of its context", self, trained, llama.n_ctx())
         self._choose_format(llama)
         vocabulary = llama_cpp.llama_model_get_vocab(llama.model)
         control = (token for token in range(llama.n_vocab()) if llama_cpp.llama_vocab_is_control(vocabulary, token))
         names = (llama_cpp.llama_vocab_get_text(vocabulary, token).decode("utf-8", "replace") for token in control)
-        self._markers = frozenset(name for name in names if name)
+        self._special_texts = frozenset(name for name in names if name)
         return llama
 
-    def _open(self, file: Path, context: int) -> Any:
+    def _open_model(self, file: Path, context: int) -> Any:
         from llama_cpp import Llama
 
         settings: dict[str, Any] = {"n_ctx": context, "n_threads": self._threads, "n_threads_batch": self._threads}
@@ -176,7 +178,7 @@ class LlamaCppChat(LocalChat):
         )
 
         if self._chat_template is not None:
-            bos, eos = (_piece(llama, token) for token in (llama.token_bos(), llama.token_eos()))
+            bos, eos = (_token_text(llama, token) for token in (llama.token_bos(), llama.token_eos()))
             formatter = Jinja2ChatFormatter(
                 template=read_template(self._chat_template),
                 bos_token=bos,
@@ -193,7 +195,7 @@ class LlamaCppChat(LocalChat):
             raise ConfigError(f"{self._source} brings no chat template: give chat_template or chat_format")
 
 
-def gguf_file(path: Path) -> Path:
+def find_gguf_file(path: Path) -> Path:
     """The model's file: `path` itself, or the one in that folder.
 
     Raises:
@@ -206,7 +208,8 @@ def gguf_file(path: Path) -> Path:
     found = [
         file
         for file in sorted(path.glob("*.gguf"))
-        if not _LATER_PART.search(file.name) and not file.name.startswith("mmproj")  # what reads images, beside a model
+        if not _LATER_SPLIT.search(file.name)
+        and not file.name.startswith("mmproj")  # what reads images, beside a model
     ]
     if len(found) != 1:
         names = ", ".join(file.name for file in found) or "no .gguf file"
@@ -214,12 +217,12 @@ def gguf_file(path: Path) -> Path:
     return found[0]
 
 
-def _piece(llama: Any, token: int) -> str:
+def _token_text(llama: Any, token: int) -> str:
     """The text of a marker; empty where the model has none."""
     return "" if token < 0 else llama.detokenize([token], special=True).decode("utf-8", "replace")
 
 
-def _jinja_error() -> type[Exception]:
+def _import_jinja_error() -> type[Exception]:
     from jinja2 import TemplateError as JinjaError
 
     refused: type[Exception] = JinjaError

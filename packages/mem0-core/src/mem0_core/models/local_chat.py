@@ -19,18 +19,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.errors import ConfigError, Mem0Error, ModelError
-from mem0_core.models.described_tools import calls_schema, described_calls, with_described_tools
+from mem0_core.models.described_tools import add_tool_prompt, build_tool_calls_schema, parse_tool_calls
 from mem0_core.ports import Reply, Tool
 from mem0_core.records import Usage
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["Continuation", "LocalChat", "TemplateError", "read_template"]
+__all__ = ["Completion", "LocalChat", "TemplateError", "read_template"]
 
 log = logging.getLogger(__name__)
 
-_THOUGHTS = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
+_THINKING = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
 """What reasoning models say to themselves first, where no schema keeps them from it."""
 
 
@@ -39,13 +39,13 @@ class TemplateError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Continuation:
-    """What a runtime made of a prompt; `cut` says that it ended for want of room."""
+class Completion:
+    """What a runtime made of a prompt; `is_truncated` says that it ended for want of room."""
 
     text: str
     input_tokens: int
     output_tokens: int
-    cut: bool = False
+    is_truncated: bool = False
 
 
 class LocalChat(ABC):
@@ -97,17 +97,21 @@ class LocalChat(ABC):
             ConfigError: there is no such model, or it is none that this runtime can load.
             ModelError: the messages do not fit the model's context, hold images, or the runtime failed.
         """
-        asked = with_described_tools(messages, tools) if tools else [dict(message) for message in messages]
-        shape = calls_schema(tools) if tools else schema.model_json_schema() if schema is not None else None
-        given = [{"role": message["role"], "content": self._text(message)} for message in asked]
+        prepared = add_tool_prompt(messages, tools) if tools else [dict(message) for message in messages]
+        json_schema = (
+            build_tool_calls_schema(tools) if tools else schema.model_json_schema() if schema is not None else None
+        )
+        chat_messages = [{"role": message["role"], "content": self._message_text(message)} for message in prepared]
         with self._lock:
-            answer = self._answered(given, None if shape is None else json.dumps(shape), task)
-        if answer.cut:
+            answer = self._generate_safely(
+                chat_messages, None if json_schema is None else json.dumps(json_schema), task
+            )
+        if answer.is_truncated:
             log.warning("%r was cut short at %s, after %d tokens", self, task, answer.output_tokens)
-        text = _THOUGHTS.sub("", answer.text)
+        text = _THINKING.sub("", answer.text)
         return Reply(
             text=text,
-            tool_calls=tuple(described_calls(text)) if tools else (),
+            tool_calls=tuple(parse_tool_calls(text)) if tools else (),
             usage=Usage(input_tokens=answer.input_tokens, output_tokens=answer.output_tokens),
         )
 
@@ -116,20 +120,20 @@ class LocalChat(ABC):
         """Tokens of a text in the model's own vocabulary."""
 
     @abstractmethod
-    def _continue(self, messages: list[dict[str, str]], schema: str | None) -> Continuation:
+    def _generate(self, messages: list[dict[str, str]], schema: str | None) -> Completion:
         """Answer, by a JSON schema where one is given. Raises TemplateError where the chat template refuses."""
 
     @abstractmethod
-    def _special(self) -> Collection[str]:
+    def _special_tokens(self) -> Collection[str]:
         """The texts that are tokens with a meaning of their own: ends of turns, and the like."""
 
-    def _answered(self, messages: list[dict[str, str]], schema: str | None, task: str) -> Continuation:
+    def _generate_safely(self, messages: list[dict[str, str]], schema: str | None, task: str) -> Completion:
         try:
-            plain = _unmarked(messages, self._special())
+            plain = _escape_special_tokens(messages, self._special_tokens())
             try:
-                return self._continue(plain, schema)
+                return self._generate(plain, schema)
             except TemplateError:
-                return self._continue(_without_system(plain), schema)
+                return self._generate(_merge_system_messages(plain), schema)
         except Mem0Error:
             raise
         except TemplateError as error:
@@ -137,7 +141,7 @@ class LocalChat(ABC):
         except Exception as error:  # each runtime raises what it likes
             raise ModelError(f"{self!r} failed at {task!r}: {error}") from error
 
-    def _text(self, message: Mapping[str, Any]) -> str:
+    def _message_text(self, message: Mapping[str, Any]) -> str:
         content = message.get("content") or ""
         if isinstance(content, str):
             return content.encode("utf-8", "replace").decode()  # lone surrogates are no text
@@ -146,7 +150,7 @@ class LocalChat(ABC):
             raise ModelError(f"{self!r} reads text only, not {', '.join(sorted(map(str, kinds - {'text'})))}")
         return "\n".join(part["text"] for part in content).encode("utf-8", "replace").decode()
 
-    def _room(self, tokens: int, context: int) -> int:
+    def _answer_limit(self, tokens: int, context: int) -> int:
         """How long an answer to a prompt of so many tokens may be.
 
         Raises:
@@ -157,23 +161,23 @@ class LocalChat(ABC):
         return min(self._max_tokens, context - tokens)
 
 
-def read_template(given: str | os.PathLike[str]) -> str:
+def read_template(chat_messages: str | os.PathLike[str]) -> str:
     """A chat template given as text, or as a file that holds it.
 
     Raises:
         ConfigError: it is neither.
     """
-    if isinstance(given, str) and "{" in given:
-        return given
+    if isinstance(chat_messages, str) and "{" in chat_messages:
+        return chat_messages
     try:
-        return Path(given).expanduser().read_text(encoding="utf-8")
+        return Path(chat_messages).expanduser().read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(
-            f"chat_template: {str(given)!r} is no template, nor a file that can be read: {error}"
+            f"chat_template: {str(chat_messages)!r} is no template, nor a file that can be read: {error}"
         ) from error
 
 
-def _unmarked(messages: list[dict[str, str]], special: Collection[str]) -> list[dict[str, str]]:
+def _escape_special_tokens(messages: list[dict[str, str]], special: Collection[str]) -> list[dict[str, str]]:
     """The messages with special tokens broken by a space, so that no text can end its turn or begin another's."""
     if not special:
         return messages
@@ -184,7 +188,7 @@ def _unmarked(messages: list[dict[str, str]], special: Collection[str]) -> list[
     ]
 
 
-def _without_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:
+def _merge_system_messages(messages: list[dict[str, str]]) -> list[dict[str, str]]:
     """The same, for templates that know user and assistant only: what the system says begins the first user's turn."""
     system = [message["content"] for message in messages if message["role"] == "system"]
     others = [message for message in messages if message["role"] != "system"]

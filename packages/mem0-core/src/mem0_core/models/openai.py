@@ -21,10 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.models.described_tools import described_calls, with_described_tools
+from mem0_core.models.described_tools import add_tool_prompt, parse_tool_calls
 from mem0_core.ports import Reply, Tool, ToolCall
 from mem0_core.records import Usage
-from mem0_core.tokens import counter_for
+from mem0_core.tokens import make_token_counter
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -34,13 +34,13 @@ __all__ = ["OpenAIChat", "OpenAIEmbedder"]
 
 log = logging.getLogger(__name__)
 
-NO_KEY = "no-key"
+PLACEHOLDER_API_KEY = "no-key"
 """Sent to a server of one's own where no key is given: the client will not do without."""
-REFUSALS = frozenset({400, 404, 415, 422, 501})
+REFUSAL_STATUS_CODES = frozenset({400, 404, 415, 422, 501})
 """How servers answer a request form they do not know. 404: OpenRouter, where no provider has tools."""
 KNOWN_DIMS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
-BATCH_INPUTS = 256
-BATCH_BYTES = 600_000
+MAX_BATCH_INPUTS = 256
+MAX_BATCH_BYTES = 600_000
 """A request may hold 300,000 tokens at OpenAI, and a token is seldom less than two bytes."""
 
 
@@ -84,12 +84,12 @@ class OpenAIChat:
         self._server = _Server(api_key, base_url, openai_base_url, timeout, max_retries)
         given = {"temperature": temperature, "max_tokens": max_tokens, "top_p": top_p}
         self._options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        self._schema_form: WeakKeyDictionary[type[BaseModel], int] = WeakKeyDictionary()
+        self._schema_forms: WeakKeyDictionary[type[BaseModel], int] = WeakKeyDictionary()
         self._tools_form = 0
 
     @cached_property
-    def _count(self) -> Callable[[str], int]:
-        return counter_for(self.model)
+    def _token_counter(self) -> Callable[[str], int]:
+        return make_token_counter(self.model)
 
     def __repr__(self) -> str:
         return f"OpenAIChat(model={self.model!r}, base_url={self._server.url!r})"
@@ -108,7 +108,7 @@ class OpenAIChat:
             ModelError: the server could not be reached, or answered with an error, after all retries.
         """
         create = self._server.client.chat.completions.create
-        return _drive(self._exchange(messages, task, schema, tools), create, self._server.errors)
+        return _drive_exchange(self._exchange(messages, task, schema, tools), create, self._server.errors)
 
     async def acomplete(
         self,
@@ -120,11 +120,11 @@ class OpenAIChat:
     ) -> Reply:
         """`complete`, awaited."""
         create = self._server.async_client().chat.completions.create
-        return await _adrive(self._exchange(messages, task, schema, tools), create, self._server.errors)
+        return await _adrive_exchange(self._exchange(messages, task, schema, tools), create, self._server.errors)
 
     def count_tokens(self, text: str) -> int:
-        """Tokens of a text, see `tokens.counter_for`: counted or estimated, and nothing is downloaded for it."""
-        return self._count(text)
+        """Tokens of a text, see `tokens.make_token_counter`: counted or estimated, and nothing is downloaded for it."""
+        return self._token_counter(text)
 
     def close(self) -> None:
         """Close the connections of `complete`."""
@@ -142,8 +142,8 @@ class OpenAIChat:
         tools: Sequence[Tool],
     ) -> Generator[dict[str, Any], Any, Reply]:
         """The requests of one call, until the server takes one; the completions come back by ``send``."""
-        forms = self._forms(messages, schema, tools)
-        form = self._remembered(schema, tools)
+        forms = self._request_forms(messages, schema, tools)
+        form = self._known_form(schema, tools)
         while True:
             options = self._options
             try:
@@ -151,16 +151,16 @@ class OpenAIChat:
             except self._server.errors as error:
                 if self._drop_unsupported(error, options):
                     continue
-                if _refused(error) and form + 1 < len(forms):
-                    reason = self._server.scrub(str(error))
+                if _is_refused(error) and form + 1 < len(forms):
+                    reason = self._server.redact_key(str(error))
                     log.warning("%r refused a request form for %s, trying a simpler one: %s", self, task, reason)
                     form += 1
                     continue
-                raise self._server.failure(error, self.model, task) from error
-            self._remember(schema, tools, form)
-            return self._read(completion, task, described=bool(tools) and form > 0)
+                raise self._server.build_error(error, self.model, task) from error
+            self._remember_form(schema, tools, form)
+            return self._parse_completion(completion, task, tools_prompted=bool(tools) and form > 0)
 
-    def _forms(
+    def _request_forms(
         self, messages: Sequence[Mapping[str, Any]], schema: type[BaseModel] | None, tools: Sequence[Tool]
     ) -> list[dict[str, Any]]:
         """The ways to put one request, the one that promises most first."""
@@ -168,7 +168,7 @@ class OpenAIChat:
         if tools:
             return [
                 {**plain, "tools": [_tool_param(tool) for tool in tools]},
-                {"messages": with_described_tools(plain["messages"], tools)},
+                {"messages": add_tool_prompt(plain["messages"], tools)},
             ]
         if schema is not None:
             json_schema = {"name": _schema_name(schema), "strict": True, "schema": self._server.strict_schema(schema)}
@@ -179,17 +179,17 @@ class OpenAIChat:
             ]
         return [plain]
 
-    def _remembered(self, schema: type[BaseModel] | None, tools: Sequence[Tool]) -> int:
+    def _known_form(self, schema: type[BaseModel] | None, tools: Sequence[Tool]) -> int:
         if tools:
             return self._tools_form
-        return 0 if schema is None else self._schema_form.get(schema, 0)
+        return 0 if schema is None else self._schema_forms.get(schema, 0)
 
-    def _remember(self, schema: type[BaseModel] | None, tools: Sequence[Tool], form: int) -> None:
+    def _remember_form(self, schema: type[BaseModel] | None, tools: Sequence[Tool], form: int) -> None:
         if tools:
             self._tools_form = form
         elif schema is not None:
             # By schema, for a server may take one and not another.
-            self._schema_form[schema] = form
+            self._schema_forms[schema] = form
 
     def _drop_unsupported(self, error: Exception, options: dict[str, Any]) -> bool:
         """Leave out, from now on, the option that `error` says this model does not support, if it is one of ours."""
@@ -203,19 +203,19 @@ class OpenAIChat:
         self._options = remaining
         return True
 
-    def _read(self, completion: Any, task: str, *, described: bool) -> Reply:
+    def _parse_completion(self, completion: Any, task: str, *, tools_prompted: bool) -> Reply:
         choices = getattr(completion, "choices", None)
         message = getattr(choices[0], "message", None) if choices else None
         if message is None:
             raise ModelError(
                 f"{self.model!r} at {self._server.url} answered {task!r} with something that is no chat completion: "
-                f"{self._server.scrub(str(completion))[:300]}"
+                f"{self._server.redact_key(str(completion))[:300]}"
             )
         text = message.content or getattr(message, "refusal", None) or ""
         calls = [_tool_call(call) for call in message.tool_calls or () if getattr(call, "function", None)]
-        if described:
-            calls = calls or described_calls(text)
-        return Reply(text=text, tool_calls=tuple(calls), usage=_usage(completion))
+        if tools_prompted:
+            calls = calls or parse_tool_calls(text)
+        return Reply(text=text, tool_calls=tuple(calls), usage=_read_usage(completion))
 
 
 def _tool_param(tool: Tool) -> dict[str, Any]:
@@ -238,18 +238,18 @@ def _schema_name(schema: type[BaseModel]) -> str:
     return re.sub(r"[^a-zA-Z0-9_-]", "_", schema.__name__)[:64]
 
 
-def _usage(completion: Any) -> Usage | None:
+def _read_usage(completion: Any) -> Usage | None:
     usage = getattr(completion, "usage", None)
     if usage is None:
         return None
     return Usage(input_tokens=usage.prompt_tokens or 0, output_tokens=usage.completion_tokens or 0)
 
 
-def _refused(error: Exception) -> bool:
-    return getattr(error, "status_code", None) in REFUSALS
+def _is_refused(error: Exception) -> bool:
+    return getattr(error, "status_code", None) in REFUSAL_STATUS_CODES
 
 
-def _drive(
+def _drive_exchange(
     exchange: Generator[dict[str, Any], Any, Reply], create: Callable[..., Any], errors: tuple[type[Exception], ...]
 ) -> Reply:
     try:
@@ -266,7 +266,7 @@ def _drive(
         return reply
 
 
-async def _adrive(
+async def _adrive_exchange(
     exchange: Generator[dict[str, Any], Any, Reply],
     create: Callable[..., Awaitable[Any]],
     errors: tuple[type[Exception], ...],
@@ -320,7 +320,7 @@ class OpenAIEmbedder:
             raise ConfigError("send_dimensions needs embedding_dims")
         self.model = model
         self._server = _Server(api_key, base_url, openai_base_url, timeout, max_retries)
-        self._declared = embedding_dims
+        self._declared_dims = embedding_dims
         self._dims = embedding_dims or KNOWN_DIMS.get(model)
         self._max_bytes = max_input_bytes
         if send_dimensions is None:
@@ -353,12 +353,12 @@ class OpenAIEmbedder:
             return np.zeros((0, self.dims), np.float32)
         create = self._server.client.embeddings.create
         rows = []
-        for request in self._requests(texts):
+        for request in self._build_requests(texts):
             try:
                 answer = create(**request)
             except self._server.errors as error:
-                raise self._server.failure(error, self.model, "embed") from error
-            rows.append(self._read(answer, len(request["input"])))
+                raise self._server.build_error(error, self.model, "embed") from error
+            rows.append(self._parse_embeddings(answer, len(request["input"])))
         return np.concatenate(rows)
 
     async def aembed(
@@ -366,15 +366,15 @@ class OpenAIEmbedder:
     ) -> NDArray[np.float32]:
         """`embed`, awaited."""
         if not texts:
-            return np.zeros((0, self._dims if self._dims is not None else await self._probe()), np.float32)
+            return np.zeros((0, self._dims if self._dims is not None else await self._probe_dims()), np.float32)
         create = self._server.async_client().embeddings.create
         rows = []
-        for request in self._requests(texts):
+        for request in self._build_requests(texts):
             try:
                 answer = await create(**request)
             except self._server.errors as error:
-                raise self._server.failure(error, self.model, "embed") from error
-            rows.append(self._read(answer, len(request["input"])))
+                raise self._server.build_error(error, self.model, "embed") from error
+            rows.append(self._parse_embeddings(answer, len(request["input"])))
         return np.concatenate(rows)
 
     def close(self) -> None:
@@ -385,19 +385,19 @@ class OpenAIEmbedder:
         """Close the connections of `aembed` in the running event loop."""
         await self._server.async_client().close()
 
-    async def _probe(self) -> int:
+    async def _probe_dims(self) -> int:
         return int((await self.aembed(["dimensions"])).shape[1])
 
-    def _requests(self, texts: Sequence[str]) -> Iterator[dict[str, Any]]:
-        for batch in _batches([_cut(text, self._max_bytes) for text in texts]):
+    def _build_requests(self, texts: Sequence[str]) -> Iterator[dict[str, Any]]:
+        for batch in _batches([_truncate(text, self._max_bytes) for text in texts]):
             # The client would ask for base64 by default, which not every server has.
             yield {"model": self.model, "input": batch, "encoding_format": "float", **self._options}
 
-    def _read(self, answer: Any, count: int) -> NDArray[np.float32]:
+    def _parse_embeddings(self, answer: Any, count: int) -> NDArray[np.float32]:
         where = f"{self.model!r} at {self._server.url}"
         data = getattr(answer, "data", None)
         if not data:
-            raise ModelError(f"{where} answered with no embeddings: {self._server.scrub(str(answer))[:300]}")
+            raise ModelError(f"{where} answered with no embeddings: {self._server.redact_key(str(answer))[:300]}")
         if len(data) != count:
             raise ModelError(f"{where} gave {len(data)} embeddings for {count} texts")
         if all(isinstance(item.index, int) for item in data):
@@ -419,13 +419,15 @@ class OpenAIEmbedder:
             self._dims = dims
         elif dims == self._dims:
             return
-        elif self._declared is not None:
-            raise ConfigError(f"embedding_dims is {self._declared}, but the vectors of {where} have {dims} dimensions")
+        elif self._declared_dims is not None:
+            raise ConfigError(
+                f"embedding_dims is {self._declared_dims}, but the vectors of {where} have {dims} dimensions"
+            )
         else:
             raise ModelError(f"the vectors of {where} have {dims} dimensions, not the {self._dims} expected")
 
 
-def _cut(text: str, max_bytes: int) -> str:
+def _truncate(text: str, max_bytes: int) -> str:
     """`text`, cut to `max_bytes` of UTF-8; a space where it is empty, which OpenAI refuses."""
     # A character is at least a byte, so this much is enough and the rest of a huge text is never encoded.
     data = text[:max_bytes].encode("utf-8", "replace")
@@ -437,7 +439,7 @@ def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
     size = 0
     for text in texts:
         length = len(text.encode())
-        if batch and (len(batch) == BATCH_INPUTS or size + length > BATCH_BYTES):
+        if batch and (len(batch) == MAX_BATCH_INPUTS or size + length > MAX_BATCH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(text)
@@ -462,7 +464,7 @@ class _Server:
         if address and urlsplit(address).scheme not in ("http", "https"):
             raise ConfigError(f"base_url must begin with http:// or https://, not {address!r}")
         self._openai = openai
-        self._key = _key(api_key, address)
+        self._key = _resolve_api_key(api_key, address)
         self._settings: dict[str, Any] = {
             "api_key": self._key,
             "base_url": address,
@@ -470,7 +472,7 @@ class _Server:
             "max_retries": max_retries,
         }
         self.client = openai.OpenAI(**self._settings)
-        self.url = _shown(str(self.client.base_url))
+        self.url = _redact_url(str(self.client.base_url))
         # Broken JSON in an answer comes through the client as the ValueError of the json module.
         self.errors: tuple[type[Exception], ...] = (openai.OpenAIError, ValueError)
         self._async_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
@@ -489,36 +491,36 @@ class _Server:
         """The JSON schema of `schema` as OpenAI's strict mode wants it: every property required, no others."""
         return self._openai.pydantic_function_tool(schema)["function"].get("parameters", {})
 
-    def scrub(self, text: str) -> str:
+    def redact_key(self, text: str) -> str:
         # What is shorter than this ("none", "ollama") is no secret, and a word of the message.
         return text if len(self._key) < 8 else text.replace(self._key, "***")
 
-    def failure(self, error: Exception, model: str, task: str) -> ModelError:
+    def build_error(self, error: Exception, model: str, task: str) -> ModelError:
         """The ModelError that says what failed where; the key is taken out of `error` too, for it gets chained."""
-        error.args = tuple(self.scrub(arg) if isinstance(arg, str) else arg for arg in error.args)
+        error.args = tuple(self.redact_key(arg) if isinstance(arg, str) else arg for arg in error.args)
         if isinstance(error, self._openai.APIError):
-            error.message = self.scrub(error.message)
+            error.message = self.redact_key(error.message)
         reason = str(error).rstrip(".")
         body = getattr(error, "body", None)
         if isinstance(body, str) and body not in reason:
-            reason += f": {self.scrub(body)[:300]}"  # LM Studio's errors are plain strings
+            reason += f": {self.redact_key(body)[:300]}"  # LM Studio's errors are plain strings
         if isinstance(error, self._openai.APIConnectionError) and error.__cause__:
-            reason += f" ({self.scrub(str(error.__cause__))})"
+            reason += f" ({self.redact_key(str(error.__cause__))})"
         if getattr(error, "status_code", None) == 404 and not urlsplit(self.url).path.strip("/"):
             reason += " (most servers want a base_url that ends in /v1)"
         return ModelError(f"{model!r} at {self.url} failed at {task!r}: {reason}")
 
 
-def _key(given: str | None, address: str | None) -> str:
+def _resolve_api_key(given: str | None, address: str | None) -> str:
     key = (given or os.environ.get("OPENAI_API_KEY") or "").strip()
     if not key and not address:
         raise ConfigError("api_key is missing: give it, set OPENAI_API_KEY, or name a server of your own by base_url")
     if not key.isascii() or not key.isprintable():
         raise ConfigError("api_key holds characters that cannot be sent")
-    return key or NO_KEY
+    return key or PLACEHOLDER_API_KEY
 
 
-def _shown(url: str) -> str:
+def _redact_url(url: str) -> str:
     """A URL without the password that may be in it."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl().rstrip("/")

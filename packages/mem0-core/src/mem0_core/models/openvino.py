@@ -18,12 +18,12 @@ from typing import Any
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.models.folder import read_json
-from mem0_core.models.local_chat import Continuation, LocalChat, TemplateError, read_template
+from mem0_core.models.local_chat import Completion, LocalChat, TemplateError, read_template
 
-__all__ = ["OpenVinoChat", "is_exported", "without_telemetry"]
+__all__ = ["OpenVinoChat", "disable_telemetry", "is_openvino_model"]
 
 MODEL_FILE = "openvino_model.xml"
-CONTEXT = 8192
+DEFAULT_CONTEXT_TOKENS = 8192
 """Tokens of prompt and answer where a model's configuration does not say what it takes."""
 
 
@@ -67,37 +67,37 @@ class OpenVinoChat(LocalChat):
         self._options = dict(options or {})
         self._pipeline: Any = None
         self._tokenizer: Any = None
-        self._markers: frozenset[str] = frozenset()
+        self._special_texts: frozenset[str] = frozenset()
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text in the model's own vocabulary; loads the model."""
         with self._lock:
             self._load()
-            return self._length(self._encoded(text.encode("utf-8", "replace").decode()))
+            return self._count_encoded(self._encode(text.encode("utf-8", "replace").decode()))
 
-    def _special(self) -> Collection[str]:
+    def _special_tokens(self) -> Collection[str]:
         self._load()
-        return self._markers
+        return self._special_texts
 
-    def _continue(self, messages: list[dict[str, str]], schema: str | None) -> Continuation:
+    def _generate(self, messages: list[dict[str, str]], schema: str | None) -> Completion:
         self._load()
-        prompt = self._encoded(self._prompt(messages))
-        asked = self._length(prompt)
-        room = self._room(asked, self._limit())
-        results = self._pipeline.generate(prompt, self._settings(room, schema))
-        said = list(results.tokens[0])
-        return Continuation(
-            text=self._tokenizer.decode(said, skip_special_tokens=True),
-            input_tokens=asked,
-            output_tokens=len(said),
-            cut=len(said) >= room,
+        prompt = self._encode(self._render_prompt(messages))
+        prompt_tokens = self._count_encoded(prompt)
+        max_new_tokens = self._answer_limit(prompt_tokens, self._context_limit())
+        results = self._pipeline.generate(prompt, self._generation_config(max_new_tokens, schema))
+        generated = list(results.tokens[0])
+        return Completion(
+            text=self._tokenizer.decode(generated, skip_special_tokens=True),
+            input_tokens=prompt_tokens,
+            output_tokens=len(generated),
+            is_truncated=len(generated) >= max_new_tokens,
         )
 
-    def _settings(self, room: int, schema: str | None) -> Any:
+    def _generation_config(self, max_new_tokens: int, schema: str | None) -> Any:
         from openvino_genai import StructuredOutputConfig
 
         settings = self._pipeline.get_generation_config()
-        settings.max_new_tokens = room
+        settings.max_new_tokens = max_new_tokens
         settings.do_sample = self._temperature > 0
         if self._temperature > 0:
             settings.temperature = self._temperature
@@ -107,7 +107,7 @@ class OpenVinoChat(LocalChat):
             settings.structured_output_config = StructuredOutputConfig(json_schema=schema)
         return settings
 
-    def _prompt(self, messages: list[dict[str, str]]) -> str:
+    def _render_prompt(self, messages: list[dict[str, str]]) -> str:
         try:
             prompt: str = self._tokenizer.apply_chat_template(
                 messages, add_generation_prompt=True, extra_context=self._template_options
@@ -116,27 +116,27 @@ class OpenVinoChat(LocalChat):
             raise TemplateError(str(error)) from error
         return prompt
 
-    def _encoded(self, text: str) -> Any:
+    def _encode(self, text: str) -> Any:
         return self._tokenizer.encode(text, add_special_tokens=False)
 
     @staticmethod
-    def _length(encoded: Any) -> int:
+    def _count_encoded(encoded: Any) -> int:
         return int(encoded.input_ids.shape[1])
 
-    def _limit(self) -> int:
+    def _context_limit(self) -> int:
         config = read_json(self._folder / "config.json")
-        trained = {**config, **config.get("text_config", {})}.get("max_position_embeddings") or CONTEXT
+        trained = {**config, **config.get("text_config", {})}.get("max_position_embeddings") or DEFAULT_CONTEXT_TOKENS
         return min(int(trained), self._context or int(trained))
 
     def _load(self) -> None:
         if self._pipeline is not None:
             return
-        without_telemetry()
+        disable_telemetry()
         try:
             import openvino_genai
         except ModuleNotFoundError as error:
             raise MissingExtra("openvino-genai", "openvino") from error
-        if not is_exported(self._folder):
+        if not is_openvino_model(self._folder):
             raise ConfigError(
                 f"model: {str(self._folder)!r} holds no {MODEL_FILE}; export a model into it by"
                 " `optimum-cli export openvino`"
@@ -150,11 +150,11 @@ class OpenVinoChat(LocalChat):
             tokenizer.set_chat_template(read_template(self._chat_template))
         if not tokenizer.chat_template:
             raise ConfigError(f"{self._source} brings no chat template: give chat_template")
-        self._markers = _markers(self._folder)
+        self._markers = _read_special_texts(self._folder)
         self._pipeline, self._tokenizer = pipeline, tokenizer
 
 
-def without_telemetry() -> None:
+def disable_telemetry() -> None:
     """Keep OpenVINO from telling its maker that it was imported; to be called before each import of it.
 
     Unless a file in the user's home declines, ``import openvino`` sends an event to Google Analytics and keeps an id
@@ -165,12 +165,12 @@ def without_telemetry() -> None:
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
 
 
-def is_exported(folder: Path) -> bool:
+def is_openvino_model(folder: Path) -> bool:
     """Whether a folder holds a model in OpenVINO's format."""
     return (folder / MODEL_FILE).is_file()
 
 
-def _markers(folder: Path) -> frozenset[str]:
+def _read_special_texts(folder: Path) -> frozenset[str]:
     """The special tokens that the model's tokenizer files name."""
     added = read_json(folder / "tokenizer.json").get("added_tokens", [])
     added += read_json(folder / "tokenizer_config.json").get("added_tokens_decoder", {}).values()

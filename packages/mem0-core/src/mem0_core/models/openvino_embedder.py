@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, Mem0Error, ModelError
-from mem0_core.models.bert import ModelFolder, cached_graph
+from mem0_core.models.bert import ModelFolder, load_or_build_graph
 from mem0_core.models.folder import MINILM
-from mem0_core.models.local_embedder import LocalEmbedder, require
-from mem0_core.models.openvino import without_telemetry
+from mem0_core.models.local_embedder import LocalEmbedder, import_extra
+from mem0_core.models.openvino import disable_telemetry
 
 __all__ = ["OpenVinoEmbedder", "Precision"]
 
@@ -66,11 +66,11 @@ class OpenVinoEmbedder(LocalEmbedder):
         super().__init__(model, path=path, cache_dir=cache_dir, threads=threads, max_tokens=max_tokens)
         self._precision = precision
 
-    def _open(self, folder: ModelFolder, cache: Path, threads: int) -> _CompiledModels:
-        return _CompiledModels(folder, cache, threads, self._precision)
+    def _open_runtime(self, folder: ModelFolder, cache: Path, threads: int) -> _OpenVinoRuntime:
+        return _OpenVinoRuntime(folder, cache, threads, self._precision)
 
 
-class _CompiledModels:
+class _OpenVinoRuntime:
     """As many compiled models of one network as run at once, each made when it is needed.
 
     One compiled model with a stream for each thread would share the weights. But it computes on threads of its own:
@@ -79,14 +79,14 @@ class _CompiledModels:
     """
 
     def __init__(self, folder: ModelFolder, cache: Path, threads: int, precision: Precision) -> None:
-        self._core = _core()
-        with _guarded():
+        self._core = _load_core()
+        with _translate_errors():
             if precision == "auto":
                 precision = "bf16" if "BF16" in self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES") else "f32"
             if folder.tensors is None:
                 self._network = self._core.read_model(str(folder.weights))
             else:
-                self._network = self._core.read_model(cached_graph(folder, cache, "inputs"))
+                self._network = self._core.read_model(load_or_build_graph(folder, cache, "inputs"))
                 self._mapping = _map_weights(self._network, folder)
         self._options = {
             "INFERENCE_PRECISION_HINT": precision,
@@ -97,32 +97,32 @@ class _CompiledModels:
         self.inputs = {value.get_any_name() for value in self._network.inputs}
         self.outputs = [value.get_any_name() for value in self._network.outputs]
         # Last in, first out: calls one after another have the same model, and what was not needed is not made.
-        self._requests: LifoQueue[Any] = LifoQueue()
+        self._idle_requests: LifoQueue[Any] = LifoQueue()
         for _ in range(threads - 1):
-            self._requests.put(None)
-        self._requests.put(self._compiled())
+            self._idle_requests.put(None)
+        self._idle_requests.put(self._compile_request())
 
     def run(self, output: str, feeds: Mapping[str, NDArray[np.int64]]) -> NDArray[Any]:
-        request = self._requests.get()
+        request = self._idle_requests.get()
         try:
-            request = request or self._compiled()
-            with _guarded():
+            request = request or self._compile_request()
+            with _translate_errors():
                 request.infer(dict(feeds), share_inputs=True, share_outputs=True)
                 result: NDArray[Any] = request.get_tensor(output).data.copy()
         finally:
-            self._requests.put(request)
+            self._idle_requests.put(request)
         return result
 
-    def _compiled(self) -> Any:
-        with _guarded():
+    def _compile_request(self) -> Any:
+        with _translate_errors():
             return self._core.compile_model(self._network, "CPU", self._options).create_infer_request()
 
 
 @cache
-def _core() -> Any:
+def _load_core() -> Any:
     """The library's core, kept until the process ends: it waits, when let go, for threads that a fork leaves behind."""
-    without_telemetry()
-    core = require("openvino", "openvino").Core()
+    disable_telemetry()
+    core = import_extra("openvino", "openvino").Core()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(core))
     return core
 
@@ -137,7 +137,7 @@ def _map_weights(network: Any, folder: ModelFolder) -> mmap.mmap:
         The mapping, which has to be kept as long as the network is.
     """
     assert folder.tensors is not None
-    openvino = require("openvino", "openvino")
+    openvino = import_extra("openvino", "openvino")
     kinds = {"F32": (np.float32, "f32"), "F16": (np.float16, "f16"), "BF16": (np.uint16, "bf16")}
     with folder.weights.open("rb") as file:
         mapping = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
@@ -147,15 +147,15 @@ def _map_weights(network: Any, folder: ModelFolder) -> mmap.mmap:
             continue  # the tokens, or their mask
         stored, kind = kinds[tensor.dtype]
         values = np.frombuffer(mapping, stored, math.prod(tensor.shape), tensor.offset)
-        held = openvino.Tensor(values, openvino.Shape(tensor.shape), getattr(openvino.Type, kind))
-        parameter.output(0).replace(openvino.op.Constant(held).output(0))
+        constant = openvino.Tensor(values, openvino.Shape(tensor.shape), getattr(openvino.Type, kind))
+        parameter.output(0).replace(openvino.op.Constant(constant).output(0))
         network.remove_parameter(parameter)
     network.validate_nodes_and_infer_types()
     return mapping
 
 
 @contextmanager
-def _guarded() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     """OpenVINO's errors are RuntimeErrors, and what else its bindings raise."""
     try:
         yield

@@ -21,28 +21,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.models.folder import CHARS_PER_TOKEN, read_json
-from mem0_core.models.transformers import load_causal
+from mem0_core.models.folder import MAX_CHARS_PER_TOKEN, read_json
+from mem0_core.models.transformers import load_causal_model
 
-__all__ = ["CROSS_ENCODER", "INSTRUCTION", "TransformersReranker", "huggingface", "qwen"]
+__all__ = ["DEFAULT_CROSS_ENCODER", "DEFAULT_INSTRUCTION", "TransformersReranker", "huggingface", "qwen"]
 
 log = logging.getLogger(__name__)
 
-CROSS_ENCODER = "cross-encoder/ms-marco-MiniLM-L6-v2"
+DEFAULT_CROSS_ENCODER = "cross-encoder/ms-marco-MiniLM-L6-v2"
 """The default model, and what stands in for a causal one that cannot be loaded: 23 million parameters, English."""
 
-INSTRUCTION = "Given a web search query, retrieve relevant passages that answer the query"
+DEFAULT_INSTRUCTION = "Given a web search query, retrieve relevant passages that answer the query"
 """What Qwen3-Reranker is told to look for, unless told otherwise: the words it was trained with."""
 
 _EXTRA = "sentence-transformers"
-_CAUSAL_NAME = re.compile(r"qwen\d*[-_.]?reranker(?!.*seq[-_]?cls)", re.IGNORECASE)
+_QWEN_RERANKER_NAME = re.compile(r"qwen\d*[-_.]?reranker(?!.*seq[-_]?cls)", re.IGNORECASE)
 """Names of Qwen's rerankers, but not of their conversions to cross-encoders (``...-seq-cls``)."""
 
 
 class _Scorer(Protocol):
     """A model that is loaded."""
 
-    def scores(self, query: str, texts: Sequence[str]) -> Sequence[float]: ...
+    def score_texts(self, query: str, texts: Sequence[str]) -> Sequence[float]: ...
 
 
 class TransformersReranker:
@@ -61,7 +61,7 @@ class TransformersReranker:
         normalize: False takes the scores of a cross-encoder as its own configuration has them, for models whose scores
             lie in [0, 1] in another way than by a sigmoid. By default there is one sigmoid, whatever it says.
         causal: whether the model is a causal one; by default its files tell.
-        instruction: what a causal model is told to look for; the default is `INSTRUCTION`.
+        instruction: what a causal model is told to look for; the default is `DEFAULT_INSTRUCTION`.
         fallback: the cross-encoder that stands in, with a warning in the log, where a causal model cannot be loaded;
             None for an error instead.
         model_kwargs: further arguments of ``CrossEncoder``, or of ``AutoModelForCausalLM.from_pretrained``
@@ -77,7 +77,7 @@ class TransformersReranker:
 
     def __init__(
         self,
-        model: str | os.PathLike[str] = CROSS_ENCODER,
+        model: str | os.PathLike[str] = DEFAULT_CROSS_ENCODER,
         *,
         device: str | None = None,
         batch_size: int | None = None,
@@ -85,7 +85,7 @@ class TransformersReranker:
         normalize: bool = True,
         causal: bool | None = None,
         instruction: str | None = None,
-        fallback: str | os.PathLike[str] | None = CROSS_ENCODER,
+        fallback: str | os.PathLike[str] | None = DEFAULT_CROSS_ENCODER,
         model_kwargs: Mapping[str, Any] | None = None,
         top_k: int | None = None,
         show_progress_bar: bool = False,
@@ -117,7 +117,7 @@ class TransformersReranker:
             if self._scorer is None:
                 self._scorer = self._load()
             try:
-                return list(self._scorer.scores(query, texts))
+                return list(self._scorer.score_texts(query, texts))
             except ModelError:
                 raise
             except Exception as error:  # torch and the models raise what they like
@@ -127,32 +127,32 @@ class TransformersReranker:
         if not (_is_causal(self._source) if self._causal is None else self._causal):
             if self._instruction is not None:
                 raise ConfigError(f"instruction: {self._source} is a cross-encoder, which follows none")
-            return self._cross_encoder(self._source, self._model_kwargs)
+            return self._build_cross_encoder(self._source, self._model_kwargs)
         try:
-            return _YesNo(
+            return _CausalScorer(
                 self._source,
                 device=self._device,
                 batch_size=self._batch_size or 8,
                 max_length=self._max_length or 8192,
-                instruction=self._instruction or INSTRUCTION,
+                instruction=self._instruction or DEFAULT_INSTRUCTION,
                 model_kwargs=self._model_kwargs,
             )
         except ModelError as error:
             if self._fallback is None:
                 raise
-            return self._instead(error, self._fallback)
+            return self._load_fallback(error, self._fallback)
 
-    def _instead(self, error: ModelError, fallback: str) -> _Scorer:
+    def _load_fallback(self, error: ModelError, fallback: str) -> _Scorer:
         """The cross-encoder that stands in for a causal model."""
         try:
-            scorer = self._cross_encoder(fallback, {})
+            scorer = self._build_cross_encoder(fallback, {})
         except (ModelError, MissingExtra) as second:
             raise ModelError(f"{error}; nor can its fallback: {second}") from error
         log.warning("%s; the cross-encoder %s is used in its place", error, fallback)
         return scorer
 
-    def _cross_encoder(self, source: str, model_kwargs: Mapping[str, Any]) -> _Scorer:
-        return _CrossEncoder(
+    def _build_cross_encoder(self, source: str, model_kwargs: Mapping[str, Any]) -> _Scorer:
+        return _CrossEncoderScorer(
             source,
             device=self._device,
             batch_size=self._batch_size or 32,
@@ -178,15 +178,15 @@ def _is_causal(source: str) -> bool:
 
     Where its files are not here and cannot be had, its name says so.
     """
-    named = bool(_CAUSAL_NAME.search(Path(source).name))
-    config = _file(source, "config.json")
+    named = bool(_QWEN_RERANKER_NAME.search(Path(source).name))
+    config = _fetch_file(source, "config.json")
     if config is None:
         return named
     causal = any(name.endswith("ForCausalLM") for name in read_json(config).get("architectures") or [])
-    return causal and (named or _file(source, "modules.json") is None)
+    return causal and (named or _fetch_file(source, "modules.json") is None)
 
 
-def _file(source: str, name: str) -> Path | None:
+def _fetch_file(source: str, name: str) -> Path | None:
     """A small file of a model, from its folder or the hub; None where there is none, or the hub cannot be asked."""
     folder = Path(source).expanduser()
     if folder.is_dir():
@@ -205,7 +205,7 @@ def _file(source: str, name: str) -> Path | None:
 # --- cross-encoders ----------------------------------------------------------------------------------------------
 
 
-class _CrossEncoder:
+class _CrossEncoderScorer:
     """A model of sentence-transformers with one output for a pair."""
 
     def __init__(
@@ -226,21 +226,21 @@ class _CrossEncoder:
         self._name = source
         self._options = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
         try:
-            self._model = CrossEncoder(_located(source), device=device, **model_kwargs)
+            self._model = CrossEncoder(_resolve_source(source), device=device, **model_kwargs)
         except Exception as error:  # the hub, the file formats and torch each have their own
             raise ModelError(f"the cross-encoder {source} cannot be loaded: {error}") from error
         self._check_head(source)
         tokenizer = self._model.tokenizer
         if max_length is not None:  # more than the model takes would be an error in the midst of a search
             tokenizer.model_max_length = min(max_length, tokenizer.model_max_length)
-        self._chars = tokenizer.model_max_length * CHARS_PER_TOKEN
-        self._activation = self._identity() if normalize else None
-        self._squash = normalize and not self._ends_in_a_sigmoid()
+        self._max_chars = tokenizer.model_max_length * MAX_CHARS_PER_TOKEN
+        self._activation = self._identity_activation() if normalize else None
+        self._applies_sigmoid = normalize and not self._ends_in_sigmoid()
 
-    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        pairs = [(_readable(query, self._chars), _readable(text, self._chars)) for text in texts]
+    def score_texts(self, query: str, texts: Sequence[str]) -> list[float]:
+        pairs = [(_clean_text(query, self._max_chars), _clean_text(text, self._max_chars)) for text in texts]
         logits = self._model.predict(pairs, activation_fn=self._activation, **self._options)
-        scores: list[float] = (_sigmoid(logits) if self._squash else np.asarray(logits)).tolist()
+        scores: list[float] = (_sigmoid(logits) if self._applies_sigmoid else np.asarray(logits)).tolist()
         return scores
 
     def _check_head(self, source: str) -> None:
@@ -253,13 +253,13 @@ class _CrossEncoder:
         if self._model.num_labels != 1:
             raise ModelError(f"{source} has {self._model.num_labels} outputs for a pair: a reranker has one")
 
-    def _identity(self) -> Any:
+    def _identity_activation(self) -> Any:
         """In place of the model's default activation, which for one model is a sigmoid and for the next is none."""
         from torch.nn import Identity
 
         return Identity()
 
-    def _ends_in_a_sigmoid(self) -> bool:
+    def _ends_in_sigmoid(self) -> bool:
         """Whether the last of the model's own modules is one that squashes already."""
         from torch.nn import Sigmoid
 
@@ -281,11 +281,11 @@ _PREFIX = (
     "Judge whether the Document meets the requirements based on the Query and the Instruct provided."
     ' Note that the answer can only be "yes" or "no".<|im_end|>\n<|im_start|>user\n'
 )
-_HEAD = "<Instruct>: {instruction}\n<Query>: {query}\n<Document>: {text}"
+_BODY_TEMPLATE = "<Instruct>: {instruction}\n<Query>: {query}\n<Document>: {text}"
 _SUFFIX = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
 
 
-class _YesNo:
+class _CausalScorer:
     """A causal language model that is asked whether a text answers a query."""
 
     def __init__(
@@ -298,33 +298,35 @@ class _YesNo:
         instruction: str,
         model_kwargs: Mapping[str, Any],
     ) -> None:
-        loaded = load_causal(source, device=device, model_kwargs=model_kwargs, extra=_EXTRA)
+        loaded = load_causal_model(source, device=device, model_kwargs=model_kwargs, extra=_EXTRA)
         self._tokenizer, self._model = loaded
         self._batch_size = batch_size
         self._instruction = instruction
         if self._model.config.model_type != "qwen3":
             log.warning("%s is of type %s: it is asked as Qwen3-Reranker is", source, self._model.config.model_type)
-        self._answers = [self._token(source, word) for word in ("no", "yes")]
-        self._prefix, self._suffix = self._ids(_PREFIX), self._ids(_SUFFIX)
+        self._answer_ids = [self._token_id(source, word) for word in ("no", "yes")]
+        self._prefix, self._suffix = self._tokenize(_PREFIX), self._tokenize(_SUFFIX)
         longest = min(max_length, getattr(self._model.config, "max_position_embeddings", None) or max_length)
-        self._room = longest - len(self._prefix) - len(self._suffix)
-        around = len(self._body("", ""))
-        if self._room <= around:
-            least = len(self._prefix) + len(self._suffix) + around + 1
-            raise ModelError(f"{source}: max_length {longest} leaves no room beside the prompt; at least {least}")
+        self._body_limit_tokens = longest - len(self._prefix) - len(self._suffix)
+        body_overhead = len(self._body_tokens("", ""))
+        if self._body_limit_tokens <= body_overhead:
+            min_length = len(self._prefix) + len(self._suffix) + body_overhead + 1
+            raise ModelError(f"{source}: max_length {longest} leaves no room beside the prompt; at least {min_length}")
 
-    def scores(self, query: str, texts: Sequence[str]) -> list[float]:
-        query = self._shortened(query)
-        prompts = [[*self._prefix, *self._body(query, text)[: self._room], *self._suffix] for text in texts]
-        order = sorted(range(len(texts)), key=lambda place: len(prompts[place]))  # the least padding
+    def score_texts(self, query: str, texts: Sequence[str]) -> list[float]:
+        query = self._shorten_query(query)
+        prompts = [
+            [*self._prefix, *self._body_tokens(query, text)[: self._body_limit_tokens], *self._suffix] for text in texts
+        ]
+        order = sorted(range(len(texts)), key=lambda index: len(prompts[index]))  # the least padding
         scores = [0.0] * len(texts)
         for start in range(0, len(order), self._batch_size):
             batch = order[start : start + self._batch_size]
-            for place, score in zip(batch, self._asked([prompts[place] for place in batch]), strict=True):
-                scores[place] = score
+            for index, score in zip(batch, self._yes_probabilities([prompts[index] for index in batch]), strict=True):
+                scores[index] = score
         return scores
 
-    def _asked(self, prompts: Sequence[Sequence[int]]) -> Iterator[float]:
+    def _yes_probabilities(self, prompts: Sequence[Sequence[int]]) -> Iterator[float]:
         """How likely "yes" is, of "yes" and "no", after each prompt."""
         import torch
 
@@ -340,27 +342,31 @@ class _YesNo:
                 logits_to_keep=1,  # of all places and a vocabulary of 150,000 they would take gigabytes
                 use_cache=False,
             ).logits[:, -1]
-        no, yes = logits[:, self._answers].float().cpu().numpy().T
+        no, yes = logits[:, self._answer_ids].float().cpu().numpy().T
         return iter(_sigmoid(yes - no).tolist())  # the softmax of two
 
-    def _body(self, query: str, text: str) -> list[int]:
+    def _body_tokens(self, query: str, text: str) -> list[int]:
         """What is asked, as tokens. No text can end its turn in the conversation: what looks so is plain text in it."""
-        limit = self._room * CHARS_PER_TOKEN
-        asked = _HEAD.format(instruction=self._instruction, query=query, text=_readable(text, limit))
-        return self._ids(asked, split_special_tokens=True)
+        limit = self._body_limit_tokens * MAX_CHARS_PER_TOKEN
+        body = _BODY_TEMPLATE.format(instruction=self._instruction, query=query, text=_clean_text(text, limit))
+        return self._tokenize(body, split_special_tokens=True)
 
-    def _shortened(self, query: str) -> str:
+    def _shorten_query(self, query: str) -> str:
         """A query that leaves half of the room to the text."""
-        query = _readable(query, self._room * CHARS_PER_TOKEN)
-        ids = self._ids(query, split_special_tokens=True)
-        return query if len(ids) <= self._room // 2 else self._tokenizer.decode(ids[: self._room // 2])
+        query = _clean_text(query, self._body_limit_tokens * MAX_CHARS_PER_TOKEN)
+        ids = self._tokenize(query, split_special_tokens=True)
+        return (
+            query
+            if len(ids) <= self._body_limit_tokens // 2
+            else self._tokenizer.decode(ids[: self._body_limit_tokens // 2])
+        )
 
-    def _ids(self, text: str, **options: Any) -> list[int]:
+    def _tokenize(self, text: str, **options: Any) -> list[int]:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False, **options)["input_ids"]
         return ids
 
-    def _token(self, source: str, word: str) -> int:
-        ids = self._ids(word)
+    def _token_id(self, source: str, word: str) -> int:
+        ids = self._tokenize(word)
         if len(ids) != 1 or ids[0] == self._tokenizer.unk_token_id:
             raise ModelError(f"{source}: {word!r} is no token of its own there, so that it cannot be scored by it")
         return ids[0]
@@ -369,11 +375,11 @@ class _YesNo:
 # --- both --------------------------------------------------------------------------------------------------------
 
 
-def _located(source: str) -> str:
+def _resolve_source(source: str) -> str:
     folder = Path(source).expanduser()
     return str(folder) if folder.is_dir() else source
 
 
-def _readable(text: str, limit: int) -> str:
+def _clean_text(text: str, limit: int) -> str:
     """A text cut to `limit` characters (all of a text is tokenised before it is truncated), without lone surrogates."""
     return text[:limit].encode("utf-8", "replace").decode()

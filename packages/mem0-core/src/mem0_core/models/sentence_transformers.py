@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.models.folder import CHARS_PER_TOKEN, read_json, space_name
+from mem0_core.models.folder import MAX_CHARS_PER_TOKEN, name_embedding_space, read_json
 
 __all__ = ["SentenceTransformerEmbedder", "jina"]
 
-LONGEST_TEXT = 8192
+DEFAULT_MAX_TOKENS = 8192
 """Tokens assumed of a model that names no limit, when a text is cut before it is tokenised."""
 
 
@@ -79,7 +79,7 @@ class SentenceTransformerEmbedder:
             if self._name is None:
                 folder = Path(self._source).expanduser()
                 if folder.is_dir():
-                    self._name = space_name(folder, folder.resolve().name)
+                    self._name = name_embedding_space(folder, folder.resolve().name)
                     prompts = read_json(folder / "config_sentence_transformers.json").get("prompts", {})
                 else:
                     self._name = self._source.removeprefix("sentence-transformers/")
@@ -101,23 +101,25 @@ class SentenceTransformerEmbedder:
         """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. The first call loads the model."""
         if not texts:
             return np.zeros((0, self.dims), np.float32)
-        return self._encode(texts, prompt=self._prompt(kind))
+        return self._encode(texts, prompt=self._prompt_for(kind))
 
-    def _prompt(self, kind: str) -> str | None:
+    def _prompt_for(self, kind: str) -> str | None:
         given = self._prompts[kind]
         if given is not None:
             return given or None
-        prompts: Mapping[str, str] = getattr(self._loaded(), "prompts", {})
+        prompts: Mapping[str, str] = getattr(self._ensure_loaded(), "prompts", {})
         return prompts.get(kind) or None
 
     def _encode(self, texts: Sequence[str], *, prompt: str | None) -> NDArray[np.float32]:
-        model = self._loaded()
-        limit = (model.max_seq_length or LONGEST_TEXT) * CHARS_PER_TOKEN  # all of a text is tokenised, then truncated
-        cut = [text[:limit].encode("utf-8", "replace").decode() for text in texts]
+        model = self._ensure_loaded()
+        limit = (
+            model.max_seq_length or DEFAULT_MAX_TOKENS
+        ) * MAX_CHARS_PER_TOKEN  # all of a text is tokenised, then truncated
+        truncated = [text[:limit].encode("utf-8", "replace").decode() for text in texts]
         with self._lock:  # the tokenizers refuse to be used by two threads while their truncation is set
             try:
                 vectors = model.encode(
-                    cut,
+                    truncated,
                     prompt=prompt,
                     batch_size=self._batch_size,
                     normalize_embeddings=True,
@@ -133,7 +135,7 @@ class SentenceTransformerEmbedder:
             raise ConfigError(f"embedding_dims is {self._dims}, but the vectors of {self!r} have {result.shape[1]}")
         return result
 
-    def _loaded(self) -> Any:
+    def _ensure_loaded(self) -> Any:
         with self._lock:
             if self._model is None:
                 self._model = self._load()

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.models.local_chat import Continuation, LocalChat, TemplateError, read_template
+from mem0_core.models.local_chat import Completion, LocalChat, TemplateError, read_template
 
-__all__ = ["TransformersChat", "load_causal"]
+__all__ = ["TransformersChat", "load_causal_model"]
 
 log = logging.getLogger(__name__)
 
 EXTRA = "transformers"
 _HUB_KEYS = ("cache_dir", "local_files_only", "revision", "token", "trust_remote_code")
 """What a tokenizer is loaded with, of the arguments for its model."""
-CONTEXT = 8192
+DEFAULT_CONTEXT_TOKENS = 8192
 """Tokens of prompt and answer where a model's configuration does not say what it takes."""
 
 
@@ -67,7 +67,7 @@ class TransformersChat(LocalChat):
         self._model_kwargs = dict(model_kwargs or {})
         self._tokenizer: Any = None
         self._model: Any = None
-        self._grammars: _Grammars | None = None
+        self._grammars: _GrammarCache | None = None
 
     def count_tokens(self, text: str) -> int:
         """Tokens of a text in the model's own vocabulary; loads the model."""
@@ -75,41 +75,41 @@ class TransformersChat(LocalChat):
             self._load()
             return len(self._tokenizer(text.encode("utf-8", "replace").decode(), add_special_tokens=False)["input_ids"])
 
-    def _special(self) -> Collection[str]:
+    def _special_tokens(self) -> Collection[str]:
         self._load()
         added = self._tokenizer.added_tokens_decoder.values()
         return {*self._tokenizer.all_special_tokens, *(token.content for token in added if token.special)}
 
-    def _continue(self, messages: list[dict[str, str]], schema: str | None) -> Continuation:
+    def _generate(self, messages: list[dict[str, str]], schema: str | None) -> Completion:
         import torch
 
         self._load()
-        prompt = self._tokenizer(self._prompt(messages), add_special_tokens=False, return_tensors="pt")
-        asked = int(prompt["input_ids"].shape[1])
-        room = self._room(asked, self._limit())
-        options: dict[str, Any] = {"max_new_tokens": room, "do_sample": self._temperature > 0}
+        prompt = self._tokenizer(self._render_prompt(messages), add_special_tokens=False, return_tensors="pt")
+        prompt_tokens = int(prompt["input_ids"].shape[1])
+        max_new_tokens = self._answer_limit(prompt_tokens, self._context_limit())
+        options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "do_sample": self._temperature > 0}
         if self._temperature > 0:
             options["temperature"] = self._temperature
         else:  # a model's own settings for drawing would be warned of
             options |= {"temperature": None, "top_p": None, "top_k": None}
         if schema is not None:
-            options["logits_processor"] = self._processors(schema, asked)
-        with torch.inference_mode(), self._drawing(torch):
+            options["logits_processor"] = self._logits_processors(schema, prompt_tokens)
+        with torch.inference_mode(), self._seeded_sampling(torch):
             output = self._model.generate(
                 input_ids=prompt["input_ids"].to(self._model.device),
                 attention_mask=prompt["attention_mask"].to(self._model.device),
-                pad_token_id=_first(self._ends()),
+                pad_token_id=_first_token(self._end_tokens()),
                 **options,
             )
-        said = output[0, asked:].tolist()
-        return Continuation(
-            text=self._tokenizer.decode(said, skip_special_tokens=True),
-            input_tokens=asked,
-            output_tokens=len(said),
-            cut=len(said) == room and said[-1] not in self._ends(),
+        generated = output[0, prompt_tokens:].tolist()
+        return Completion(
+            text=self._tokenizer.decode(generated, skip_special_tokens=True),
+            input_tokens=prompt_tokens,
+            output_tokens=len(generated),
+            is_truncated=len(generated) == max_new_tokens and generated[-1] not in self._end_tokens(),
         )
 
-    def _prompt(self, messages: list[dict[str, str]]) -> str:
+    def _render_prompt(self, messages: list[dict[str, str]]) -> str:
         from jinja2 import TemplateError as JinjaError
 
         try:
@@ -120,17 +120,17 @@ class TransformersChat(LocalChat):
             raise TemplateError(str(error)) from error
         return prompt
 
-    def _processors(self, schema: str, asked: int) -> Any:
+    def _logits_processors(self, schema: str, prompt_tokens: int) -> Any:
         from transformers import LogitsProcessorList
 
         if self._grammars is None:
             outputs = self._model.get_output_embeddings()
             size = self._model.config.get_text_config().vocab_size if outputs is None else outputs.weight.shape[0]
-            self._grammars = _Grammars(self._tokenizer, size, self._ends())
-        return LogitsProcessorList([self._grammars.constraint(schema, asked)])
+            self._grammars = _GrammarCache(self._tokenizer, size, self._end_tokens())
+        return LogitsProcessorList([self._grammars.build_constraint(schema, prompt_tokens)])
 
     @contextmanager
-    def _drawing(self, torch: Any) -> Iterator[None]:
+    def _seeded_sampling(self, torch: Any) -> Iterator[None]:
         """Where a seed is given, draws that it repeats, without a touch on what the rest of the process draws."""
         if self._seed is None:
             yield
@@ -140,21 +140,25 @@ class TransformersChat(LocalChat):
             torch.manual_seed(self._seed)
             yield
 
-    def _ends(self) -> list[int]:
+    def _end_tokens(self) -> list[int]:
         """The tokens that end an answer."""
         ends = self._model.generation_config.eos_token_id
         if ends is None:
             ends = self._tokenizer.eos_token_id
         return [ends] if isinstance(ends, int) else list(ends or [])
 
-    def _limit(self) -> int:
-        trained = getattr(self._model.config.get_text_config(), "max_position_embeddings", None) or CONTEXT
+    def _context_limit(self) -> int:
+        trained = (
+            getattr(self._model.config.get_text_config(), "max_position_embeddings", None) or DEFAULT_CONTEXT_TOKENS
+        )
         return min(trained, self._context or trained)
 
     def _load(self) -> None:
         if self._model is not None:
             return
-        tokenizer, model = load_causal(self._source, device=self._device, model_kwargs=self._model_kwargs, extra=EXTRA)
+        tokenizer, model = load_causal_model(
+            self._source, device=self._device, model_kwargs=self._model_kwargs, extra=EXTRA
+        )
         if self._chat_template is not None:
             tokenizer.chat_template = read_template(self._chat_template)
         if not tokenizer.chat_template:
@@ -162,7 +166,7 @@ class TransformersChat(LocalChat):
         self._tokenizer, self._model = tokenizer, model
 
 
-class _Grammars:
+class _GrammarCache:
     """Schemas as llguidance keeps a model to them."""
 
     def __init__(self, tokenizer: Any, vocabulary: int, ends: list[int]) -> None:
@@ -171,34 +175,34 @@ class _Grammars:
         except ModuleNotFoundError as error:
             raise MissingExtra("llguidance", EXTRA) from error
         self._tokenizer = from_tokenizer(tokenizer, n_vocab=vocabulary, eos_token=ends)
-        self._compiled: dict[str, str] = {}
+        self._compiled_grammars: dict[str, str] = {}
 
-    def constraint(self, schema: str, asked: int) -> _Constraint:
+    def build_constraint(self, schema: str, prompt_tokens: int) -> _GrammarConstraint:
         from llguidance import LLMatcher
 
-        if schema not in self._compiled:
+        if schema not in self._compiled_grammars:
             # Without free whitespace: in it a weak model can go on for ever.
             compact = {"whitespace_flexible": False}
-            self._compiled[schema] = LLMatcher.grammar_from_json_schema(schema, defaults=compact)
-        return _Constraint(LLMatcher(self._tokenizer, self._compiled[schema]), asked)
+            self._compiled_grammars[schema] = LLMatcher.grammar_from_json_schema(schema, defaults=compact)
+        return _GrammarConstraint(LLMatcher(self._tokenizer, self._compiled_grammars[schema]), prompt_tokens)
 
 
-class _Constraint:
+class _GrammarConstraint:
     """A logits processor of transformers for one answer: it rules out each token that cannot come next."""
 
-    def __init__(self, matcher: Any, asked: int) -> None:
+    def __init__(self, matcher: Any, prompt_tokens: int) -> None:
         if matcher.is_error():
             raise ModelError(f"the schema cannot be kept to: {matcher.get_error()}")
         self._matcher = matcher
-        self._read = asked
+        self._consumed_tokens = prompt_tokens
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         import numpy as np
         import torch
 
-        for token in input_ids[0, self._read :].tolist():
+        for token in input_ids[0, self._consumed_tokens :].tolist():
             self._matcher.consume_token(token)
-        self._read = int(input_ids.shape[1])
+        self._consumed_tokens = int(input_ids.shape[1])
         if self._matcher.is_error():
             raise ModelError(f"the schema cannot be kept to: {self._matcher.get_error()}")
         bits = np.unpackbits(np.frombuffer(self._matcher.compute_bitmask(), np.uint8), bitorder="little")
@@ -207,7 +211,9 @@ class _Constraint:
         return scores.masked_fill(~torch.from_numpy(allowed).to(scores.device), float("-inf"))
 
 
-def load_causal(source: str, *, device: str | None, model_kwargs: Mapping[str, Any], extra: str) -> tuple[Any, Any]:
+def load_causal_model(
+    source: str, *, device: str | None, model_kwargs: Mapping[str, Any], extra: str
+) -> tuple[Any, Any]:
     """The tokenizer and the model of a causal language model, ready to be asked.
 
     Args:
@@ -246,5 +252,5 @@ def _best_device(torch: Any) -> str:
     return "mps" if torch.backends.mps.is_available() else "cpu"
 
 
-def _first(tokens: list[int]) -> int | None:
+def _first_token(tokens: list[int]) -> int | None:
     return tokens[0] if tokens else None

@@ -15,19 +15,19 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core import migration
-from mem0_core.archive import Records
-from mem0_core.care import Progress
+from mem0_core.archive import RecordReader
+from mem0_core.care import ProgressCallback
 from mem0_core.errors import InputError, StoreError
-from mem0_core.files import check_free, replacing
+from mem0_core.files import refuse_existing, replace_atomically
 from mem0_core.ports import MemoryStore
 from mem0_core.stores.sqlite import SQLiteStore
-from mem0_core.stores.sqlite_care import as_one_file, check_file, copy_file, restore_file
+from mem0_core.stores.sqlite_care import copy_file, merge_into_one_file, restore_file, verify_file
 
-__all__ = ["back_up", "restore", "restore_into"]
+__all__ = ["restore", "restore_into", "write_backup"]
 
 
-def back_up(
-    store: MemoryStore, path: Path, *, overwrite: bool = False, on_progress: Progress | None = None
+def write_backup(
+    store: MemoryStore, path: Path, *, overwrite: bool = False, on_progress: ProgressCallback | None = None
 ) -> dict[str, Any]:
     """Write all that is committed into one new file, checked, which any SQLite reads.
 
@@ -37,19 +37,19 @@ def back_up(
         InputError: the file exists, and `overwrite` is not set.
         StoreError: it cannot be written.
     """
-    path = _target(path, overwrite)
-    with _unfinished(path) as file:
-        if store.care.file is not None:
-            copy_file(store.care.file, file, on_progress=on_progress)
+    path = _check_target(path, overwrite)
+    with _write_atomically(path) as file:
+        if store.maintenance.file is not None:
+            copy_file(store.maintenance.file, file, on_progress=on_progress)
         else:
-            with store.archive.at_one_moment() as records:
+            with store.archive.snapshot() as records:
                 _write_records(records, file, on_progress)
-        memories = check_file(file)
+        memories = verify_file(file)
     return {"path": str(path), "bytes": path.stat().st_size, "memories": memories}
 
 
 def restore(
-    source: Path, database: Path, *, overwrite: bool = False, on_progress: Progress | None = None
+    source: Path, database: Path, *, overwrite: bool = False, on_progress: ProgressCallback | None = None
 ) -> dict[str, Any]:
     """Make the store in `database` what the copy in `source` is, after checking the copy.
 
@@ -59,14 +59,14 @@ def restore(
         InputError: there is no such copy; or there is a store already, and `overwrite` is not set.
         StoreError: the copy is damaged, or no store; nothing has changed.
     """
-    memories = _checked(source)
-    _target(database, overwrite)
+    memories = _check_source(source)
+    _check_target(database, overwrite)
     restore_file(source, database, on_progress=on_progress)
-    return {"path": str(database), "memories": memories, "restored": check_file(database)}
+    return {"path": str(database), "memories": memories, "restored": verify_file(database)}
 
 
 def restore_into(
-    source: Path, store: MemoryStore, *, overwrite: bool = False, on_progress: Progress | None = None
+    source: Path, store: MemoryStore, *, overwrite: bool = False, on_progress: ProgressCallback | None = None
 ) -> dict[str, Any]:
     """`restore` for a store in a server, which nobody else may have open: it is emptied, filled, and compared.
 
@@ -76,8 +76,8 @@ def restore_into(
         InputError: there is no such copy; or the store is not empty, and `overwrite` is not set.
         StoreError: the copy is damaged, or no store, and nothing has changed; or the database failed.
     """
-    memories = _checked(source)
-    held = store.archive.holds()
+    memories = _check_source(source)
+    held = store.archive.first_nonempty_section()
     if held is not None and not overwrite:
         raise InputError(f"the store is not empty (it has {held}); say that it may be overwritten")
     with tempfile.TemporaryDirectory() as folder:
@@ -85,44 +85,44 @@ def restore_into(
         with closing(SQLiteStore(file)) as copy:
             if held is not None:
                 store.reset()
-            done = migration.copy(copy.archive, store.archive, watch=_told(on_progress))
+            done = migration.copy_store(copy.archive, store.archive, on_progress=_adapt_progress(on_progress))
     return {
-        "path": str(store.care.size()["path"]),
+        "path": str(store.maintenance.disk_usage()["path"]),
         "memories": memories,
         "restored": done.digests["memories"].count,
     }
 
 
-def _write_records(records: Records, file: Path, on_progress: Progress | None) -> None:
-    with closing(SQLiteStore(file, durability="process", filling=True)) as target:
-        migration.copy(records, target.archive, watch=_told(on_progress))
-    as_one_file(file)
+def _write_records(records: RecordReader, file: Path, on_progress: ProgressCallback | None) -> None:
+    with closing(SQLiteStore(file, durability="process", is_loading=True)) as target:
+        migration.copy_store(records, target.archive, on_progress=_adapt_progress(on_progress))
+    merge_into_one_file(file)
 
 
-def _told(on_progress: Progress | None) -> Callable[[str, int], object] | None:
+def _adapt_progress(on_progress: ProgressCallback | None) -> Callable[[str, int], object] | None:
     return None if on_progress is None else lambda section, count: on_progress(count, None)
 
 
-def _checked(source: Path) -> int:
+def _check_source(source: Path) -> int:
     if not source.is_file():
         raise InputError(f"there is no file {source}")
-    return check_file(source)
+    return verify_file(source)
 
 
-def _target(path: Path, overwrite: bool) -> Path:
-    check_free(path, overwrite)
+def _check_target(path: Path, overwrite: bool) -> Path:
+    refuse_existing(path, overwrite)
     if path.is_dir():
         raise InputError(f"{path} is a folder")
     return path
 
 
 @contextmanager
-def _unfinished(path: Path) -> Iterator[Path]:
+def _write_atomically(path: Path) -> Iterator[Path]:
     """A file that takes its place when all of it is written, and is one file: no log lies beside it."""
     if not path.parent.is_dir():
         raise StoreError(f"cannot write {path}: there is no folder {path.parent}")
     try:
-        with replacing(path) as file:
+        with replace_atomically(path) as file:
             yield file
     except OSError as error:
         raise StoreError(f"cannot write {path}: {error}") from error

@@ -5,20 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mem0_core.care import Care
+from mem0_core.care import StoreMaintenance
 from mem0_core.records import Scope
 
-__all__ = ["statistics"]
+__all__ = ["collect_statistics"]
 
 
-def statistics(care: Care, snapshots: Path, scope: Scope | None) -> dict[str, Any]:
+def collect_statistics(care: StoreMaintenance, snapshots: Path, scope: Scope | None) -> dict[str, Any]:
     """How much of everything there is in a scope; of the whole store, with the bytes it takes, where it is None.
 
     Args:
         snapshots: the folder of those of vector indexes, on this machine.
     """
-    summed = care.sums(scope)
+    counts = care.count_records(scope)
     if scope is not None:
-        return summed
-    taken = sum(path.stat().st_size for path in snapshots.rglob("*") if path.is_file())
-    return {**summed, "bytes": {**care.size(), "snapshots": taken}}
+        return counts
+    snapshot_bytes = sum(path.stat().st_size for path in snapshots.rglob("*") if path.is_file())
+    return {**counts, "bytes": {**care.disk_usage(), "snapshots": snapshot_bytes}}

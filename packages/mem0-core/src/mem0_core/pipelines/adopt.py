@@ -13,32 +13,32 @@ from typing import Any
 
 from mem0_core.errors import InputError, ScopeError
 from mem0_core.flow import Flow, do
-from mem0_core.pipelines.near import embed_texts, space_of
-from mem0_core.pipelines.relate import tell
-from mem0_core.pipelines.stated import stated
-from mem0_core.policy import Policy, governed, judged
+from mem0_core.pipelines.near import embed_texts, embedding_space_of
+from mem0_core.pipelines.relate import sync_projections
+from mem0_core.pipelines.stated import extract_memory_relations
+from mem0_core.policy import Policy, apply_policy, filter_messages
 from mem0_core.ports import Ports
 from mem0_core.records import (
-    Change,
     Event,
     HistoryRow,
+    MemoryChange,
     MemoryItem,
     Message,
     Scope,
     content_hash,
     is_valid_text,
 )
-from mem0_core.text import check_metadata, parse_day, parse_time
+from mem0_core.text import check_metadata, parse_date, parse_timestamp
 
-__all__ = ["Adoptable", "Heard", "adopt", "adoptable", "allowed"]
+__all__ = ["AdoptionData", "ImportedMessage", "adopt", "filter_adoption", "parse_adoption"]
 
-_BATCH = 256
+_BATCH_SIZE = 256
 
-Progress = Callable[[int, int | None], object]
+ProgressCallback = Callable[[int, int | None], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class ImportedMessage:
     """A message of another store.
 
     Attributes:
@@ -53,7 +53,7 @@ class Heard:
 
 
 @dataclass(frozen=True, slots=True)
-class Adoptable:
+class AdoptionData:
     """What another store had, checked.
 
     Attributes:
@@ -64,30 +64,32 @@ class Adoptable:
 
     items: Sequence[MemoryItem]
     history: Sequence[HistoryRow]
-    messages: Sequence[Heard]
+    messages: Sequence[ImportedMessage]
     sources: Mapping[str, Sequence[int]]
 
 
-def adoptable(
+def parse_adoption(
     memories: Sequence[Mapping[str, Any]],
     history: Sequence[Mapping[str, Any]] = (),
     messages: Sequence[Mapping[str, Any]] = (),
-) -> Adoptable:
+) -> AdoptionData:
     """What comes from elsewhere, checked; see `Memory.adopt`.
 
     Raises:
         InputError, ScopeError: naming the memory, the row or the message, and what is wrong with it.
     """
-    items = sorted((_item(memory, place) for place, memory in enumerate(memories)), key=lambda item: item.created_at)
-    return Adoptable(
+    items = sorted(
+        (_parse_memory(memory, place) for place, memory in enumerate(memories)), key=lambda item: item.created_at
+    )
+    return AdoptionData(
         items=items,
-        history=[_history_row(row, place) for place, row in enumerate(history)],
-        messages=[_heard(message, place) for place, message in enumerate(messages)],
+        history=[_parse_history_row(row, place) for place, row in enumerate(history)],
+        messages=[_parse_message(message, place) for place, message in enumerate(messages)],
         sources={memory["id"]: list(memory.get("messages") or ()) for memory in memories},
     )
 
 
-def _item(memory: Mapping[str, Any], place: int) -> MemoryItem:
+def _parse_memory(memory: Mapping[str, Any], place: int) -> MemoryItem:
     memory_id, text = memory.get("id"), memory.get("memory")
     what = f"memory {memory_id!r}" if memory_id else f"memories[{place}]"
     if not isinstance(memory_id, str) or not memory_id or not is_valid_text(memory_id):
@@ -105,17 +107,17 @@ def _item(memory: Mapping[str, Any], place: int) -> MemoryItem:
         text=text,
         scope=scope,
         hash=content_hash(text),
-        created_at=parse_time(at["created_at"], f"{what}.created_at"),
-        updated_at=None if at["updated_at"] is None else parse_time(at["updated_at"], f"{what}.updated_at"),
+        created_at=parse_timestamp(at["created_at"], f"{what}.created_at"),
+        updated_at=None if at["updated_at"] is None else parse_timestamp(at["updated_at"], f"{what}.updated_at"),
         metadata=check_metadata(memory.get("metadata"), what),
         actor_id=memory.get("actor_id"),
         role=memory.get("role"),
         memory_type=memory.get("memory_type"),
-        expiration_date=None if until is None else parse_day(until, f"{what}.expiration_date"),
+        expiration_date=None if until is None else parse_date(until, f"{what}.expiration_date"),
     )
 
 
-def _history_row(row: Mapping[str, Any], place: int) -> HistoryRow:
+def _parse_history_row(row: Mapping[str, Any], place: int) -> HistoryRow:
     """A row of mem0's history table."""
     if not all(isinstance(row.get(key), str) for key in ("id", "memory_id", "event")):
         raise InputError(f"history[{place}] has no id, memory_id or event")
@@ -123,7 +125,7 @@ def _history_row(row: Mapping[str, Any], place: int) -> HistoryRow:
     return HistoryRow(**{**values, "is_deleted": bool(values["is_deleted"])})
 
 
-def _heard(message: Mapping[str, Any], place: int) -> Heard:
+def _parse_message(message: Mapping[str, Any], place: int) -> ImportedMessage:
     what = f"messages[{place}]"
     content, role, name = message.get("content"), message.get("role"), message.get("name")
     if not isinstance(content, str) or not is_valid_text(content) or not isinstance(role, str):
@@ -136,31 +138,33 @@ def _heard(message: Mapping[str, Any], place: int) -> Heard:
         raise ScopeError(f"{what}: {error}") from error
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"{what} has no id or digest: {error}") from error
-    at = parse_time(message.get("created_at"), f"{what}.created_at")
+    at = parse_timestamp(message.get("created_at"), f"{what}.created_at")
     metadata = check_metadata(message.get("metadata"), what)
-    return Heard(number, scope, digest, Message(role, content, name=name, metadata=metadata, timestamp=at))
+    return ImportedMessage(number, scope, digest, Message(role, content, name=name, metadata=metadata, timestamp=at))
 
 
-def allowed(given: Adoptable, policy: Policy | None) -> Adoptable:
+def filter_adoption(data: AdoptionData, policy: Policy | None) -> AdoptionData:
     """What a policy leaves of it. Of history it is asked for texts of memories that come along; others have none."""
     if policy is None:
-        return given
-    left = [(item, judged(policy, item.text, item.scope)) for item in given.items]
+        return data
+    left = [(item, apply_policy(policy, item.text, item.scope)) for item in data.items]
     kept = [dataclasses.replace(item, text=text, hash=content_hash(text)) for item, text in left if text is not None]
     scopes = {item.id: item.scope for item in kept}
     rows = []
-    for row in given.history:
+    for row in data.history:
         if row.memory_id in scopes:
-            texts = [text and judged(policy, text, scopes[row.memory_id]) for text in (row.old_memory, row.new_memory)]
+            texts = [
+                text and apply_policy(policy, text, scopes[row.memory_id]) for text in (row.old_memory, row.new_memory)
+            ]
             rows.append(dataclasses.replace(row, old_memory=texts[0], new_memory=texts[1]))
     messages = []
-    for one in given.messages:
-        said, _ = governed(policy, [one.message], one.scope)
+    for one in data.messages:
+        said, _ = filter_messages(policy, [one.message], one.scope)
         messages += [dataclasses.replace(one, message=message) for message in said]
-    return dataclasses.replace(given, items=kept, history=rows, messages=messages)
+    return dataclasses.replace(data, items=kept, history=rows, messages=messages)
 
 
-def adopt(ports: Ports, given: Adoptable, on_progress: Progress | None = None) -> Flow[dict[str, int]]:
+def adopt(ports: Ports, data: AdoptionData, on_progress: ProgressCallback | None = None) -> Flow[dict[str, int]]:
     """Take in the messages, commit each memory that is not here yet, with its relations; then take in the history.
 
     Each is a commit of its own, so that a later one can end what an earlier one says, as if they had been added so.
@@ -168,46 +172,48 @@ def adopt(ports: Ports, given: Adoptable, on_progress: Progress | None = None) -
     counts = {"added": 0, "known": 0, "deleted": 0}
     fresh: list[MemoryItem] = []
     unwanted: set[int] = set()
-    for item in given.items:
-        fate = yield from _fate(ports, item)
+    for item in data.items:
+        fate = yield from _find_existing_status(ports, item)
         if fate is None:
             fresh.append(item)
         else:
             counts[fate] += 1
         if fate == "deleted":
-            unwanted.update(given.sources.get(item.id, ()))  # they were deleted with it
-    heard = yield from _taken_in(ports, [one for one in given.messages if one.id not in unwanted])
-    done = len(given.items) - len(fresh)
+            unwanted.update(data.sources.get(item.id, ()))  # they were deleted with it
+    heard = yield from _store_messages(ports, [one for one in data.messages if one.id not in unwanted])
+    done = len(data.items) - len(fresh)
     report = on_progress or (lambda done, total: None)
-    report(done, len(given.items))
-    for start in range(0, len(fresh), _BATCH):
-        batch = fresh[start : start + _BATCH]
+    report(done, len(data.items))
+    for start in range(0, len(fresh), _BATCH_SIZE):
+        batch = fresh[start : start + _BATCH_SIZE]
         vectors = yield from embed_texts(ports, [item.text for item in batch])
         for item, vector in zip(batch, vectors, strict=True):
-            came_from = [heard[number] for number in given.sources.get(item.id, ()) if number in heard]
-            counts["added" if (yield from _committed(ports, item, vector, came_from)) else "known"] += 1
+            came_from = [heard[number] for number in data.sources.get(item.id, ()) if number in heard]
+            counts["added" if (yield from _commit_memory(ports, item, vector, came_from)) else "known"] += 1
         done += len(batch)
-        report(done, len(given.items))
-    yield from tell(ports)
-    new = (yield from do(ports.store.care.adopt_history, given.history)) if given.history else 0
+        report(done, len(data.items))
+    yield from sync_projections(ports)
+    new = (yield from do(ports.store.maintenance.adopt_history, data.history)) if data.history else 0
     return {**counts, "history": new, "heard": len(heard)}
 
 
-def _taken_in(ports: Ports, messages: Sequence[Heard]) -> Flow[dict[int, Heard]]:
+def _store_messages(ports: Ports, messages: Sequence[ImportedMessage]) -> Flow[dict[int, ImportedMessage]]:
     """Keep messages, those said in one scope one after the other at once; returns them by their numbers elsewhere,
     with the rows they have here."""
-    heard: dict[int, Heard] = {}
+    heard: dict[int, ImportedMessage] = {}
     for scope, group in itertools.groupby(messages, key=lambda one: one.scope):
         said = list(group)
-        for start in range(0, len(said), _BATCH):
-            batch = said[start : start + _BATCH]
-            rows = yield from do(ports.store.care.adopt_messages, scope, [(one.digest, one.message) for one in batch])
+        for start in range(0, len(said), _BATCH_SIZE):
+            batch = said[start : start + _BATCH_SIZE]
+            rows = yield from do(
+                ports.store.maintenance.adopt_messages, scope, [(one.digest, one.message) for one in batch]
+            )
             for one, row in zip(batch, rows, strict=True):
                 heard[one.id] = dataclasses.replace(one, message=dataclasses.replace(one.message, row=row))
     return heard
 
 
-def _fate(ports: Ports, item: MemoryItem) -> Flow[str | None]:
+def _find_existing_status(ports: Ports, item: MemoryItem) -> Flow[str | None]:
     """What became of a memory that was taken over before; None for one that was not."""
     if (yield from do(ports.store.get, item.id)) is not None:
         return "known"
@@ -215,19 +221,19 @@ def _fate(ports: Ports, item: MemoryItem) -> Flow[str | None]:
     return "deleted" if past and past[-1].event == Event.DELETE else None
 
 
-def _committed(ports: Ports, item: MemoryItem, vector: Any, heard: Sequence[Heard]) -> Flow[bool]:
+def _commit_memory(ports: Ports, item: MemoryItem, vector: Any, heard: Sequence[ImportedMessage]) -> Flow[bool]:
     """Whether the scope did not say it yet."""
     messages = [one.message for one in heard if one.scope.partition == item.scope.partition]
-    change = Change(Event.ADD, item, vector=vector, sources=tuple(range(len(messages))))
+    change = MemoryChange(Event.ADD, item, vector=vector, message_indexes=tuple(range(len(messages))))
     by_rules = ports.graph is not None and ports.graph.chat is None  # a model is not asked, as in other imports
-    relations = (yield from stated(ports, item)) if by_rules else ()
+    relations = (yield from extract_memory_relations(ports, item)) if by_rules else ()
     commit = yield from do(
         ports.store.commit,
         [change],
         scope=item.scope,
         messages=messages,
         at=item.updated_at or item.created_at,
-        space=space_of(ports, [change], relations),
+        embedding_space=embedding_space_of(ports, [change], relations),
         relations=relations,
         on_conflict=ports.on_conflict,
     )

@@ -11,15 +11,15 @@ from mem0_core.errors import ModelError, ReplyError
 from mem0_core.flow import Flow, do
 from mem0_core.ports import ChatModel, Reply, Task, Tool
 from mem0_core.prompts import repair_messages
-from mem0_core.records import Skipped
+from mem0_core.records import SkippedItem
 from mem0_core.replies import Reading, merge
 
-__all__ = ["ask", "unread"]
+__all__ = ["ask_with_repair", "collect_skipped"]
 
 T = TypeVar("T")
 
 
-def ask(
+def ask_with_repair(
     chat: ChatModel,
     messages: Sequence[Mapping[str, Any]],
     *,
@@ -55,7 +55,7 @@ def ask(
     return merge(reading, read(again), key)
 
 
-def unread(reading: Reading[Any], task: Task, bad_reply: Literal["skip", "raise"]) -> tuple[Skipped, ...]:
+def collect_skipped(reading: Reading[Any], task: Task, bad_reply: Literal["skip", "raise"]) -> tuple[SkippedItem, ...]:
     """What was not readable in the answers to `task`, for the caller to see.
 
     Raises:
@@ -64,4 +64,4 @@ def unread(reading: Reading[Any], task: Task, bad_reply: Literal["skip", "raise"
     if reading.problems and bad_reply == "raise":
         problems = tuple(problem.reason for problem in reading.problems)
         raise ReplyError(f"the reply to {task!r}: {'; '.join(problems)}", raw=reading.raw, problems=problems)
-    return tuple(Skipped(reason=f"{task}: {problem.reason}", item=problem.item) for problem in reading.problems)
+    return tuple(SkippedItem(reason=f"{task}: {problem.reason}", item=problem.item) for problem in reading.problems)

@@ -15,13 +15,13 @@ from typing import Any
 from mem0_core.errors import InputError, Mem0Error
 from mem0_core.filters import Filter
 from mem0_core.flow import Flow, do
-from mem0_core.pipelines.recall import Query, recall
-from mem0_core.pipelines.upkeep import check_text, delete_items, update
+from mem0_core.pipelines.recall import SearchQuery, recall
+from mem0_core.pipelines.upkeep import check_memory_text, delete_memories, update_memory
 from mem0_core.ports import Ports
 from mem0_core.recipes import MEM0
-from mem0_core.records import Event, MemoryItem, Pending, RelationChange, Scope, Skipped, same_fact_key
+from mem0_core.records import Event, LaggingProjection, MemoryItem, RelationChange, Scope, SkippedItem, same_fact_key
 
-__all__ = ["Done", "Match", "delete_matches", "matches", "update_matches"]
+__all__ = ["BulkChangeResult", "Match", "delete_matches", "find_matches", "update_matches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Match:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class BulkChangeResult:
     """What became of the memories that were meant, or in a dry run would.
 
     Attributes:
@@ -42,11 +42,11 @@ class Done:
 
     results: tuple[tuple[Match, Event, str], ...] = ()
     relations: tuple[RelationChange, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
-    pending: tuple[Pending, ...] = ()
+    skipped: tuple[SkippedItem, ...] = ()
+    pending: tuple[LaggingProjection, ...] = ()
 
 
-def matches(
+def find_matches(
     ports: Ports,
     text: str | None,
     scope: Scope,
@@ -65,10 +65,10 @@ def matches(
     if text is None and filter is None:
         raise InputError("give a query, filters, or both: delete_all is for everything in a scope")
     if text is None:
-        items = yield from do(ports.store.find, scope, filter=filter, limit=limit + 1)
+        items = yield from do(ports.store.list_memories, scope, filter=filter, limit=limit + 1)
         found = [Match(item) for item in items]
     else:
-        query = Query(
+        query = SearchQuery(
             text,
             scope,
             today,
@@ -76,7 +76,7 @@ def matches(
             filter=filter,
             threshold=threshold,
             rerank=False,
-            unlearnt=False,
+            include_unprocessed=False,
             recipe=MEM0,
         )
         recalled = yield from recall(dataclasses.replace(ports, graph=None, reranker=None), query)
@@ -89,12 +89,14 @@ def matches(
     return found
 
 
-def delete_matches(ports: Ports, found: Sequence[Match], *, at: str, purge: bool, dry_run: bool) -> Flow[Done]:
+def delete_matches(
+    ports: Ports, found: Sequence[Match], *, at: str, purge: bool, dry_run: bool
+) -> Flow[BulkChangeResult]:
     """Erase the memories, all that came of them and the messages they came from, in one transaction."""
-    done = Done(tuple((match, Event.DELETE, match.item.text) for match in found))
+    done = BulkChangeResult(tuple((match, Event.DELETE, match.item.text) for match in found))
     if dry_run or not found:
         return done
-    pending = yield from delete_items(ports, [match.item for match in found], at=at, purge=purge)
+    pending = yield from delete_memories(ports, [match.item for match in found], at=at, purge=purge)
     return dataclasses.replace(done, pending=pending)
 
 
@@ -106,7 +108,7 @@ def update_matches(
     metadata: Mapping[str, Any] | None,
     at: str,
     dry_run: bool,
-) -> Flow[Done]:
+) -> Flow[BulkChangeResult]:
     """Give each memory its new text, None for the one it has.
 
     All texts are checked before the first is written. What then fails for one memory is told in `skipped`, and the
@@ -118,7 +120,7 @@ def update_matches(
     told: dict[tuple[Scope, bytes], str] = {}
     for match, text in zip(found, texts, strict=True):
         if text is not None:
-            check_text(text)
+            check_memory_text(text)
         key = match.item.scope, same_fact_key(text or match.item.text, match.item.actor_id)
         if told.setdefault(key, match.item.id) != match.item.id:
             raise InputError(
@@ -127,8 +129,8 @@ def update_matches(
             )
     results: list[tuple[Match, Event, str]] = []
     relations: list[RelationChange] = []
-    skipped: list[Skipped] = []
-    pending: tuple[Pending, ...] = ()
+    skipped: list[SkippedItem] = []
+    pending: tuple[LaggingProjection, ...] = ()
     for match, text in zip(found, texts, strict=True):
         after = match.item.text if text is None else text
         if after == match.item.text and not metadata:
@@ -136,11 +138,11 @@ def update_matches(
             continue
         if not dry_run:
             try:
-                updated = yield from update(ports, match.item.id, after, metadata=metadata, at=at)
+                updated = yield from update_memory(ports, match.item.id, after, metadata=metadata, at=at)
             except Mem0Error as error:
-                skipped.append(Skipped(reason=f"{match.item.id}: {error}", item=after))
+                skipped.append(SkippedItem(reason=f"{match.item.id}: {error}", item=after))
                 continue
             relations += updated.relations
             pending = updated.pending
         results.append((match, Event.UPDATE, after))
-    return Done(tuple(results), tuple(relations), tuple(skipped), pending)
+    return BulkChangeResult(tuple(results), tuple(relations), tuple(skipped), pending)

@@ -1,4 +1,4 @@
-"""What names are called since they were merged (`unify`): the same in what is said, asked and looked for."""
+"""What names are called since they were merged (`merge_duplicates`): the same in what is said, asked and looked for."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from mem0_core.flow import Flow, do
 from mem0_core.ports import Ports
 from mem0_core.records import Scope, Triplet, entity_key
-from mem0_core.rules import Ending, Extracted
+from mem0_core.rules import EndedRelation, RuleExtraction
 
-__all__ = ["Called", "called"]
+__all__ = ["Aliases", "load_aliases"]
 
 
 @dataclass(frozen=True, slots=True)
-class Called:
+class Aliases:
     """The names that went, by `records.entity_key`, each with the one that stayed."""
 
     entities: Mapping[bytes, str]
@@ -35,20 +35,20 @@ class Called:
         ]
         return tuple(one for one in named if entity_key(one.source) != entity_key(one.destination))
 
-    def extracted(self, found: Extracted) -> Extracted:
+    def resolve_extraction(self, found: RuleExtraction) -> RuleExtraction:
         if not self.entities and not self.relationships:
             return found
         entities = tuple(dataclasses.replace(entity, name=self.name(entity.name)) for entity in found.entities)
-        return Extracted(entities, self.triplets(found.relations), tuple(map(self._ending, found.ended)))
+        return RuleExtraction(entities, self.triplets(found.relations), tuple(map(self._resolve_ending, found.ended)))
 
-    def _ending(self, ending: Ending) -> Ending:
+    def _resolve_ending(self, ending: EndedRelation) -> EndedRelation:
         destination = None if ending.destination is None else self.name(ending.destination)
-        return Ending(self.name(ending.source), self.relationship(ending.relationship), destination)
+        return EndedRelation(self.name(ending.source), self.relationship(ending.relationship), destination)
 
 
-def called(ports: Ports, scope: Scope) -> Flow[Called]:
+def load_aliases(ports: Ports, scope: Scope) -> Flow[Aliases]:
     """What names are called in exactly this scope."""
     ledger = ports.store.merges
-    entities = yield from do(ledger.called, scope, "entity", exact=True)
-    relationships = yield from do(ledger.called, scope, "relationship", exact=True)
-    return Called(entities, relationships)
+    entities = yield from do(ledger.aliases, scope, "entity", exact=True)
+    relationships = yield from do(ledger.aliases, scope, "relationship", exact=True)
+    return Aliases(entities, relationships)

@@ -19,18 +19,18 @@ from mem0_core.graph.traverse import Path, Step, Track, Walk, Weights, k_hop
 from mem0_core.graph.view import Drawing
 from mem0_core.likeness import is_part_of, is_same_name
 from mem0_core.pipelines.near import embed_texts
-from mem0_core.pipelines.relate import look, self_name
-from mem0_core.ports import Around, Ports
+from mem0_core.pipelines.relate import search_graph, self_name
+from mem0_core.ports import GraphNeighborhood, Ports
 from mem0_core.records import Entity, MemoryItem, Relation, Scope, entity_key, is_valid_text
-from mem0_core.text import parse_time
+from mem0_core.text import parse_timestamp
 
-__all__ = ["Answer", "adjacency_of", "drawing", "neighbourhood", "query", "traverse"]
+__all__ = ["GraphQueryAnswer", "build_drawing", "find_neighborhood", "load_adjacency", "run_query", "traverse"]
 
-_SEEDS = 3  # nodes near a name that the graph has not
-_DEEPEST = 12
-_DRAWN = 4  # times as many relations as nodes are drawn at most
-_ONE_BY_ONE = 100
-_NEAREST = 256  # nodes or relations that one SIMILAR finds
+_MAX_SEED_NODES = 3  # nodes near a name that the graph has not
+_MAX_DEPTH = 12
+_MAX_EDGES_PER_NODE = 4  # times as many relations as nodes are drawn at most
+_MAX_SINGLE_READS = 100
+_MAX_SIMILAR = 256  # nodes or relations that one SIMILAR finds
 
 
 def traverse(
@@ -60,24 +60,26 @@ def traverse(
         raise QueryError("the question is empty", query=question)
     if not is_valid_text(question):
         raise QueryError("the question is not valid Unicode (it holds a lone surrogate)", query=question)
-    if depth is not None and not 1 <= depth <= _DEEPEST:
-        raise InputError(f"depth must lie in 1..{_DEEPEST}, not {depth!r}")
+    if depth is not None and not 1 <= depth <= _MAX_DEPTH:
+        raise InputError(f"depth must lie in 1..{_MAX_DEPTH}, not {depth!r}")
     asked = read_question(question)
-    adjacency = yield from adjacency_of(ports, scope)
-    starts = yield from _starts(ports, adjacency, asked, scope, as_of)
+    adjacency = yield from load_adjacency(ports, scope)
+    starts = yield from _find_starts(ports, adjacency, asked, scope, as_of)
     if not starts:
         return []
     now = round(datetime.now(UTC).timestamp() * 1e6)
-    walk = Walk(adjacency, asked.chain[:_DEEPEST], now=now, as_of=as_of, weights=weights or Weights(**ports.walk))
+    walk = Walk(
+        adjacency, asked.chain[:_MAX_DEPTH], now=now, as_of=as_of, weights=weights or Weights(**ports.traversal_weights)
+    )
     tracks = yield from do(walk.search, starts, limit=limit, depth=depth)
     for _ in asked.chain:
-        if tracks or not (yield from _understood(ports, walk)):
+        if tracks or not (yield from _learn_labels(ports, walk)):
             break
         tracks = yield from do(walk.search, starts, limit=limit, depth=depth)
-    return (yield from _paths(ports, adjacency, tracks, scope))
+    return (yield from _build_paths(ports, adjacency, tracks, scope))
 
 
-def neighbourhood(
+def find_neighborhood(
     ports: Ports,
     names: Sequence[str],
     scope: Scope,
@@ -88,15 +90,15 @@ def neighbourhood(
     evidence: bool = True,
 ) -> Flow[list[tuple[Relation, int]]]:
     """The relations within `k` steps of the entities with these names, nearest first, each with its number of steps."""
-    adjacency = yield from adjacency_of(ports, scope)
+    adjacency = yield from load_adjacency(ports, scope)
     seeds = [vertex for name in names for vertex in adjacency.named(name)]
     found = k_hop(adjacency, seeds, k, limit=limit, as_of=as_of)
-    held = yield from _relations(ports, adjacency, (edge for edge, _ in found), scope, evidence=evidence)
+    held = yield from _load_relations(ports, adjacency, (edge for edge, _ in found), scope, evidence=evidence)
     return [(held[edge], hop) for edge, hop in found if edge in held]
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class GraphQueryAnswer:
     """What a query gives: rows of entities, relations, lists of relations and plain values; or its plan, by lines."""
 
     columns: list[str]
@@ -105,9 +107,9 @@ class Answer:
     plan: tuple[str, ...] = ()
 
 
-def query(
+def run_query(
     ports: Ports, text: str, scope: Scope, *, as_of: str | None = None, bounds: Bounds | None = None
-) -> Flow[Answer]:
+) -> Flow[GraphQueryAnswer]:
     """Run a query of the language of `graph.language` in the graph of a scope.
 
     Args:
@@ -121,28 +123,28 @@ def query(
     then = as_of
     if tree.as_of is not None:
         try:
-            then = parse_time(tree.as_of, "AS OF")
+            then = parse_timestamp(tree.as_of, "AS OF")
         except InputError as error:
             raise QueryError(str(error), query=text, position=text.rfind(tree.as_of)) from error
-    adjacency = yield from adjacency_of(ports, scope)
-    near, notes = yield from _similar(ports, similars_of(tree, kinds), adjacency, scope, then)
+    adjacency = yield from load_adjacency(ports, scope)
+    near, notes = yield from _resolve_similar(ports, similars_of(tree, kinds), adjacency, scope, then)
     plan = Plan(tree, adjacency, near, as_of=then, bounds=bounds or Bounds())
     if tree.explain:
-        return Answer([], [], notes, tuple(plan.lines()))
+        return GraphQueryAnswer([], [], notes, tuple(plan.lines()))
     rows, more = yield from do(plan.rows)
     if more:
         notes = (*notes, f"there are more rows than {LIMIT:,}: say LIMIT")
     edges = [edge.number for row in rows for value in row for edge in _edges_in(value)]
-    held = yield from _relations(ports, adjacency, edges, scope)
+    held = yield from _load_relations(ports, adjacency, edges, scope)
     shown = [
-        tuple(_shown(value, adjacency, held) for value in row)
+        tuple(_to_public_value(value, adjacency, held) for value in row)
         for row in rows
         if all(edge.number in held for value in row for edge in _edges_in(value))
     ]
-    return Answer(plan.columns, shown, notes)
+    return GraphQueryAnswer(plan.columns, shown, notes)
 
 
-def _similar(
+def _resolve_similar(
     ports: Ports, wanted: set[tuple[str, str, float]], adjacency: Adjacency, scope: Scope, as_of: str | None
 ) -> Flow[tuple[dict[tuple[str, str, float], frozenset[int]], tuple[str, ...]]]:
     """What each SIMILAR of a query is true of, and what has to be said about that."""
@@ -154,20 +156,20 @@ def _similar(
             raise QueryError("SIMILAR compares vectors, and graph memory is off", query=text)
         vectors = yield from embed_texts(ports, [text])
         if kind == "node":
-            (around,) = yield from look(
-                ports.graph, "around", scope, vectors, threshold=threshold, limit=_NEAREST, as_of=as_of
+            (around,) = yield from search_graph(
+                ports.graph, "around", scope, vectors, threshold=threshold, limit=_MAX_SIMILAR, as_of=as_of
             )
             rows = [row for row, _ in around.nodes]
             places = (adjacency.vertex_of(row) for row in rows)
         else:
-            (near,) = yield from look(
-                ports.graph, "triplets", scope, vectors, _NEAREST, threshold=threshold, as_of=as_of
+            (near,) = yield from search_graph(
+                ports.graph, "triplets", scope, vectors, _MAX_SIMILAR, threshold=threshold, as_of=as_of
             )
             rows = [row for row, _ in near]
             places = (adjacency.edge_of(row) for row in rows)
         found[key] = frozenset(place for place in places if place is not None)
-        if len(rows) == _NEAREST:
-            notes.append(f"more than {_NEAREST} are near {text!r}: only the nearest were looked at")
+        if len(rows) == _MAX_SIMILAR:
+            notes.append(f"more than {_MAX_SIMILAR} are near {text!r}: only the nearest were looked at")
     return found, tuple(notes)
 
 
@@ -175,7 +177,7 @@ def _edges_in(value: Any) -> tuple[Edge, ...]:
     return (value,) if isinstance(value, Edge) else value if isinstance(value, tuple) else ()
 
 
-def _shown(value: Any, adjacency: Adjacency, held: dict[int, Relation]) -> Any:
+def _to_public_value(value: Any, adjacency: Adjacency, held: dict[int, Relation]) -> Any:
     match value:
         case Vertex(number):
             return Entity(adjacency.names[number], adjacency.kinds[adjacency.kind[number]])
@@ -187,7 +189,7 @@ def _shown(value: Any, adjacency: Adjacency, held: dict[int, Relation]) -> Any:
             return value
 
 
-def drawing(
+def build_drawing(
     ports: Ports, scope: Scope, *, entities: Sequence[str] | None = None, depth: int = 2, limit: int = 5_000
 ) -> Flow[Drawing]:
     """The graph of a scope to be drawn, ended relations too, or what lies within `depth` steps of some entities.
@@ -197,16 +199,16 @@ def drawing(
     Raises:
         InputError: an entity is not in the graph.
     """
-    adjacency = yield from adjacency_of(ports, scope)
+    adjacency = yield from load_adjacency(ports, scope)
     alive = np.flatnonzero(~adjacency.gone)
     if entities is not None:
         seeds = []
         for name in entities:
-            found = yield from _vertices(ports, adjacency, name, scope)
+            found = yield from _find_vertices(ports, adjacency, name, scope)
             if not found:
                 raise InputError(f"no entity is called {name!r} here")
             seeds += found
-        near = k_hop(adjacency, seeds, depth, limit=_DRAWN * limit, ended=True)
+        near = k_hop(adjacency, seeds, depth, limit=_MAX_EDGES_PER_NODE * limit, ended=True)
         alive = np.array([edge for edge, _ in near], np.int64)
     ends = np.concatenate((adjacency.source[alive], adjacency.destination[alive]))
     vertices, degrees = np.unique(ends, return_counts=True)
@@ -214,8 +216,8 @@ def drawing(
     kept[vertices[np.argsort(-degrees, kind="stable")[:limit]]] = True
     if entities is not None:
         kept[seeds] = True
-    alive = alive[kept[adjacency.source[alive]] & kept[adjacency.destination[alive]]][: _DRAWN * limit]
-    held = yield from _relations(ports, adjacency, alive.tolist(), scope)
+    alive = alive[kept[adjacency.source[alive]] & kept[adjacency.destination[alive]]][: _MAX_EDGES_PER_NODE * limit]
+    held = yield from _load_relations(ports, adjacency, alive.tolist(), scope)
     relations = [held[edge] for edge in sorted(held)]
     shown = np.unique(np.concatenate((adjacency.source[alive], adjacency.destination[alive])))
     types = {entity_key(adjacency.names[vertex]): adjacency.kinds[adjacency.kind[vertex]] for vertex in shown.tolist()}
@@ -223,17 +225,17 @@ def drawing(
         title=f"Memory of {', '.join(scope.ids.values())}",
         relations=relations,
         types=types,
-        memories=(yield from _evidence(ports, relations, scope)),
+        memories=(yield from _load_evidence(ports, relations, scope)),
         marked=list(entities or ()),
         left_out=len(vertices) - len(shown),
     )
 
 
-def _evidence(ports: Ports, relations: Sequence[Relation], scope: Scope) -> Flow[dict[str, MemoryItem]]:
+def _load_evidence(ports: Ports, relations: Sequence[Relation], scope: Scope) -> Flow[dict[str, MemoryItem]]:
     """The memories that relations came from, by id: one by one where they are few, else from all of the scope."""
     ids = list(dict.fromkeys(memory for relation in relations for memory in relation.memories))
-    if len(ids) > _ONE_BY_ONE:
-        return {item.id: item for item in (yield from do(ports.store.find, scope))}
+    if len(ids) > _MAX_SINGLE_READS:
+        return {item.id: item for item in (yield from do(ports.store.list_memories, scope))}
     found: dict[str, MemoryItem] = {}
     for memory in ids:
         item = yield from do(ports.store.get, memory)
@@ -242,24 +244,24 @@ def _evidence(ports: Ports, relations: Sequence[Relation], scope: Scope) -> Flow
     return found
 
 
-def adjacency_of(ports: Ports, scope: Scope) -> Flow[Adjacency]:
+def load_adjacency(ports: Ports, scope: Scope) -> Flow[Adjacency]:
     """The graph of a scope as it is now."""
     index = ports.adjacency or AdjacencyIndex(ports.store.graph)
     return (yield from do(index.of, scope))
 
 
-def _starts(
+def _find_starts(
     ports: Ports, adjacency: Adjacency, asked: Question, scope: Scope, as_of: str | None
 ) -> Flow[dict[int, float]]:
     """The vertices a question begins at, each with a score: the one of its name, else those near it."""
     name = asked.seed if asked.seed is not None else self_name(scope)
-    named = yield from _vertices(ports, adjacency, name, scope)
+    named = yield from _find_vertices(ports, adjacency, name, scope)
     if named:
         return dict.fromkeys(named, 1.0)
     if asked.seed is None or ports.graph is None or not adjacency.vertices:
         return {}
     vectors = yield from embed_texts(ports, [name])
-    (around,) = yield from _near(ports, vectors, scope, as_of)
+    (around,) = yield from _search_near(ports, vectors, scope, as_of)
     same: dict[int, float] = {}
     partial: dict[int, float] = {}
     for row, cosine in around.nodes:
@@ -274,25 +276,25 @@ def _starts(
     return same or partial
 
 
-def _vertices(ports: Ports, adjacency: Adjacency, name: str, scope: Scope) -> Flow[list[int]]:
+def _find_vertices(ports: Ports, adjacency: Adjacency, name: str, scope: Scope) -> Flow[list[int]]:
     """The vertices of a name, or of what it was merged into."""
     named = adjacency.named(name)
     if named or not adjacency.vertices:
         return named
-    stays = (yield from do(ports.store.merges.called, scope, "entity")).get(entity_key(name))
+    stays = (yield from do(ports.store.merges.aliases, scope, "entity")).get(entity_key(name))
     return [] if stays is None else adjacency.named(stays)
 
 
-def _near(ports: Ports, vectors: object, scope: Scope, as_of: str | None) -> Flow[list[Around]]:
+def _search_near(ports: Ports, vectors: object, scope: Scope, as_of: str | None) -> Flow[list[GraphNeighborhood]]:
     assert ports.graph is not None
     threshold = ports.graph.options.threshold
-    found: list[Around] = yield from look(
-        ports.graph, "around", scope, vectors, threshold=threshold, limit=_SEEDS, as_of=as_of
+    found: list[GraphNeighborhood] = yield from search_graph(
+        ports.graph, "around", scope, vectors, threshold=threshold, limit=_MAX_SEED_NODES, as_of=as_of
     )
     return found
 
 
-def _understood(ports: Ports, walk: Walk) -> Flow[bool]:
+def _learn_labels(ports: Ports, walk: Walk) -> Flow[bool]:
     """Whether the labels where a walk got stuck, or some of them, mean what its term says."""
     place, labels = walk.puzzling()
     if not labels:
@@ -302,10 +304,10 @@ def _understood(ports: Ports, walk: Walk) -> Flow[bool]:
     return walk.learn(place, dict(zip(labels, cosines, strict=True)))
 
 
-def _paths(ports: Ports, adjacency: Adjacency, tracks: Sequence[Track], scope: Scope) -> Flow[list[Path]]:
+def _build_paths(ports: Ports, adjacency: Adjacency, tracks: Sequence[Track], scope: Scope) -> Flow[list[Path]]:
     """Tracks as the truth has them; what it no longer has is left out."""
     edges = dict.fromkeys(edge for track in tracks for edge in track.edges)
-    held = yield from _relations(ports, adjacency, edges, scope)
+    held = yield from _load_relations(ports, adjacency, edges, scope)
     return [
         Path(
             start=adjacency.names[track.vertices[0]],
@@ -321,12 +323,12 @@ def _paths(ports: Ports, adjacency: Adjacency, tracks: Sequence[Track], scope: S
     ]
 
 
-def _relations(
+def _load_relations(
     ports: Ports, adjacency: Adjacency, edges: Iterable[int], scope: Scope, *, evidence: bool = True
 ) -> Flow[dict[int, Relation]]:
     """The relations of some edges, by edge."""
     rows = {int(adjacency.rows[edge]): edge for edge in edges}
     if not rows:
         return {}
-    held = yield from do(ports.store.graph.relations_by_rows, list(rows), scope=scope, evidence=evidence)
+    held = yield from do(ports.store.graph.relations_by_rows, list(rows), scope=scope, with_evidence=evidence)
     return {rows[row]: relation for row, relation in held.items()}

@@ -1,7 +1,7 @@
 """Facts: what a conversation says that is worth remembering, and what it does to the memories there are.
 
-Seed 000 part 1 and seed 004: `extract` facts (step 2) -> the memories `similar` to each (3) -> `decide` what happens to
-them (4) -> `plan` the changes (pure). The paper's update phase (seed 001) is the same with s = 10 neighbours per fact.
+Seed 000 part 1 and seed 004: `extract_facts` facts (step 2) -> the memories `find_similar_memories` to each (3) -> `decide_operations` what happens to
+them (4) -> `plan_changes` the changes (pure). The paper's update phase (seed 001) is the same with s = 10 neighbours per fact.
 
 Without a chat model, or with ``infer=False``, messages are kept as they were said, and only what the scope
 already holds (up to case, spacing and punctuation) is NONE.
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from mem0_core.errors import ConfigError, ReplyError
 from mem0_core.flow import Flow, do
-from mem0_core.pipelines.ask import ask, unread
-from mem0_core.pipelines.near import embed_texts, nearest_items
-from mem0_core.pipelines.request import PROCEDURAL, Request, heard
+from mem0_core.pipelines.ask import ask_with_repair, collect_skipped
+from mem0_core.pipelines.near import embed_texts, find_nearest_items
+from mem0_core.pipelines.request import PROCEDURAL_MEMORY, AddRequest, stored_messages
 from mem0_core.ports import ChatModel, Ports
 from mem0_core.prompts import (
     NO_CONTEXT,
@@ -28,47 +28,56 @@ from mem0_core.prompts import (
     procedural_messages,
 )
 from mem0_core.records import (
-    Change,
     Event,
     Fact,
+    MemoryChange,
     MemoryItem,
     Message,
     Operation,
-    Skipped,
+    SkippedItem,
     content_hash,
+    expires_later,
     is_expired,
     new_id,
-    outlives,
     same_fact_key,
 )
 from mem0_core.replies import FactsReply, OperationsReply, Reading, operation_key, read_facts, read_operations
-from mem0_core.text import ROLES, SPEAKERS, transcript
+from mem0_core.text import KNOWN_ROLES, SPEAKER_ROLES, format_transcript
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["decide", "extract", "facts_of", "plan", "similar", "verbatim", "weigh", "with_vectors"]
+__all__ = [
+    "build_facts",
+    "build_verbatim_facts",
+    "decide_operations",
+    "embed_changes",
+    "extract_facts",
+    "find_similar_memories",
+    "plan_changes",
+    "reconcile",
+]
 
 
-def extract(
-    chat: ChatModel | None, request: Request, context: Context = NO_CONTEXT
-) -> Flow[tuple[tuple[Fact, ...], tuple[Skipped, ...]]]:
+def extract_facts(
+    chat: ChatModel | None, request: AddRequest, context: Context = NO_CONTEXT
+) -> Flow[tuple[tuple[Fact, ...], tuple[SkippedItem, ...]]]:
     """The facts of the messages: the model's, or the messages themselves.
 
     Raises:
         ConfigError: a procedural memory is asked for, which only a model can write.
     """
-    if request.memory_type == PROCEDURAL:
+    if request.memory_type == PROCEDURAL_MEMORY:
         if chat is None:
             raise ConfigError('llm: memory_type="procedural_memory" needs a chat model')
         return (yield from _extract_procedure(chat, request))
     if chat is None or not request.infer:
-        return verbatim(request.messages), ()
-    return (yield from _extract_facts(chat, request, context))
+        return build_verbatim_facts(request.messages), ()
+    return (yield from _extract_with_model(chat, request, context))
 
 
-def verbatim(messages: Sequence[Message]) -> tuple[Fact, ...]:
+def build_verbatim_facts(messages: Sequence[Message]) -> tuple[Fact, ...]:
     """Each message of a user or assistant as it was said, with its role and speaker."""
     return tuple(
         Fact(
@@ -79,25 +88,25 @@ def verbatim(messages: Sequence[Message]) -> tuple[Fact, ...]:
             timestamp=message.timestamp,
             sources=(place,),
         )
-        for place, message in enumerate(heard(messages))
-        if message.role in SPEAKERS
+        for place, message in enumerate(stored_messages(messages))
+        if message.role in SPEAKER_ROLES
     )
 
 
-def _extract_facts(
-    chat: ChatModel, request: Request, context: Context
-) -> Flow[tuple[tuple[Fact, ...], tuple[Skipped, ...]]]:
-    spoken = transcript(request.messages)
+def _extract_with_model(
+    chat: ChatModel, request: AddRequest, context: Context
+) -> Flow[tuple[tuple[Fact, ...], tuple[SkippedItem, ...]]]:
+    spoken = format_transcript(request.messages)
     if not spoken:
         return (), ()
-    reading = yield from ask(
+    reading = yield from ask_with_repair(
         chat,
         facts_messages(
             spoken,
             today=request.at[:10],
             for_agent=request.is_about_agent,
             custom=request.prompts.facts,
-            instructions=request.prompts.call,
+            instructions=request.prompts.instructions,
             context=context,
         ),
         task="facts",
@@ -105,68 +114,70 @@ def _extract_facts(
         read=read_facts,
         key=same_fact_key,
     )
-    return facts_of(reading.items, request), unread(reading, "facts", request.bad_reply)
+    return build_facts(reading.items, request), collect_skipped(reading, "facts", request.bad_reply)
 
 
-def facts_of(texts: Sequence[str], request: Request) -> tuple[Fact, ...]:
+def build_facts(texts: Sequence[str], request: AddRequest) -> tuple[Fact, ...]:
     """What a model found in the messages, with who said it and where."""
     role = "assistant" if request.is_about_agent else "user"
-    messages = heard(request.messages)
-    names = {message.name for message in messages if message.role in SPEAKERS and message.name}
+    messages = stored_messages(request.messages)
+    names = {message.name for message in messages if message.role in SPEAKER_ROLES and message.name}
     actor = names.pop() if len(names) == 1 else None  # of two speakers we cannot tell whose fact it is
-    sources = tuple(place for place, message in enumerate(messages) if message.role in SPEAKERS)
+    sources = tuple(place for place, message in enumerate(messages) if message.role in SPEAKER_ROLES)
     return tuple(Fact(text, actor_id=actor, role=role, sources=sources) for text in texts)
 
 
-def _extract_procedure(chat: ChatModel, request: Request) -> Flow[tuple[tuple[Fact, ...], tuple[Skipped, ...]]]:
+def _extract_procedure(chat: ChatModel, request: AddRequest) -> Flow[tuple[tuple[Fact, ...], tuple[SkippedItem, ...]]]:
     asked = procedural_messages(
-        transcript(request.messages, ROLES - {"system", "developer"}),
+        format_transcript(request.messages, KNOWN_ROLES - {"system", "developer"}),
         today=request.at[:10],
         custom=None,
-        instructions=request.prompts.call,
+        instructions=request.prompts.instructions,
     )
     reply = yield from do(chat.complete, asked, task="procedural")
     if not reply.text.strip():
         raise ReplyError("the model answered the request for a procedural memory with nothing", raw=reply.text)
-    sources = tuple(range(len(heard(request.messages))))
+    sources = tuple(range(len(stored_messages(request.messages))))
     return (Fact(reply.text.strip(), role="assistant", sources=sources),), ()
 
 
 # --- weighing ----------------------------------------------------------------------------------------------------
 
 
-def weigh(
-    ports: Ports, request: Request, facts: Sequence[Fact]
-) -> Flow[tuple[tuple[Change, ...], tuple[Skipped, ...]]]:
+def reconcile(
+    ports: Ports, request: AddRequest, facts: Sequence[Fact]
+) -> Flow[tuple[tuple[MemoryChange, ...], tuple[SkippedItem, ...]]]:
     """The changes that `facts` bring about, with their vectors."""
     if not facts:
         return (), ()
-    decided = ports.chat is not None and request.infer and request.memory_type != PROCEDURAL
+    decided = ports.chat is not None and request.infer and request.memory_type != PROCEDURAL_MEMORY
     if not decided:
-        return (yield from _weigh_verbatim(ports, request, facts)), ()
+        return (yield from _reconcile_verbatim(ports, request, facts)), ()
     assert ports.chat is not None
     statements = [fact.text for fact in facts]
     vectors = yield from embed_texts(ports, statements)
-    memories = yield from similar(ports, request, vectors)
-    operations, skipped = yield from decide(ports.chat, request, facts, memories)
-    changes = plan(operations, facts, {item.id: item for item in memories}, request)
-    return (yield from with_vectors(ports, changes, dict(zip(statements, vectors, strict=True)))), skipped
+    memories = yield from find_similar_memories(ports, request, vectors)
+    operations, skipped = yield from decide_operations(ports.chat, request, facts, memories)
+    changes = plan_changes(operations, facts, {item.id: item for item in memories}, request)
+    return (yield from embed_changes(ports, changes, dict(zip(statements, vectors, strict=True)))), skipped
 
 
-def _weigh_verbatim(ports: Ports, request: Request, facts: Sequence[Fact]) -> Flow[tuple[Change, ...]]:
+def _reconcile_verbatim(ports: Ports, request: AddRequest, facts: Sequence[Fact]) -> Flow[tuple[MemoryChange, ...]]:
     """Every fact is an ADD, but for those the scope holds: they cost no embedding."""
     keys = [same_fact_key(fact.text, fact.actor_id) for fact in facts]
-    known = yield from do(ports.store.known, request.scope, list(dict.fromkeys(keys)))
+    known = yield from do(ports.store.find_by_fact_keys, request.scope, list(dict.fromkeys(keys)))
     changes = [
-        Change(Event.NONE, known[key], sources=fact.sources)
-        if key in known and not outlives(request.expiration_date, known[key].expiration_date)
-        else Change(Event.ADD, _new_item(fact, request), sources=fact.sources)
+        MemoryChange(Event.NONE, known[key], message_indexes=fact.sources)
+        if key in known and not expires_later(request.expiration_date, known[key].expiration_date)
+        else MemoryChange(Event.ADD, _new_item(fact, request), message_indexes=fact.sources)
         for key, fact in zip(keys, facts, strict=True)
     ]
-    return (yield from with_vectors(ports, changes, {}))
+    return (yield from embed_changes(ports, changes, {}))
 
 
-def similar(ports: Ports, request: Request, vectors: NDArray[np.float32]) -> Flow[tuple[MemoryItem, ...]]:
+def find_similar_memories(
+    ports: Ports, request: AddRequest, vectors: NDArray[np.float32]
+) -> Flow[tuple[MemoryItem, ...]]:
     """The s memories nearest to each fact, each memory once (seed 002: different facts may retrieve the same).
 
     Memories of another user are left out, where a scope of an agent or a run alone would reach them: they are not
@@ -176,19 +187,19 @@ def similar(ports: Ports, request: Request, vectors: NDArray[np.float32]) -> Flo
     def eligible(item: MemoryItem) -> bool:
         return item.scope.user_id == request.scope.user_id and not is_expired(item, request.today)
 
-    found = yield from nearest_items(ports, request.scope, vectors, request.neighbours, eligible)
+    found = yield from find_nearest_items(ports, request.scope, vectors, request.neighbours, eligible)
     return tuple({item.id: item for of_fact in found for item in of_fact}.values())
 
 
-def decide(
-    chat: ChatModel, request: Request, facts: Sequence[Fact], memories: Sequence[MemoryItem]
-) -> Flow[tuple[tuple[Operation, ...], tuple[Skipped, ...]]]:
+def decide_operations(
+    chat: ChatModel, request: AddRequest, facts: Sequence[Fact], memories: Sequence[MemoryItem]
+) -> Flow[tuple[tuple[Operation, ...], tuple[SkippedItem, ...]]]:
     """Ask the model what the facts do to the memories, which it knows by small integers (seed 002)."""
     texts = {str(number): item.text for number, item in enumerate(memories)}
     ids = {str(number): item.id for number, item in enumerate(memories)}
     statements = [fact.text for fact in facts]
     by_tools = request.operations == "tools" or (request.operations == "auto" and _calls_tools_only(chat))
-    reading: Reading[Operation] = yield from ask(
+    reading: Reading[Operation] = yield from ask_with_repair(
         chat,
         operations_messages(list(texts.items()), statements, custom=request.prompts.update, by_tools=by_tools),
         task="operations",
@@ -197,7 +208,7 @@ def decide(
         read=lambda reply: read_operations(reply, ids=ids, texts=texts, facts=statements),
         key=operation_key,
     )
-    return reading.items, unread(reading, "operations", request.bad_reply)
+    return reading.items, collect_skipped(reading, "operations", request.bad_reply)
 
 
 def _calls_tools_only(chat: ChatModel) -> bool:
@@ -206,27 +217,27 @@ def _calls_tools_only(chat: ChatModel) -> bool:
     return "tools" in supports and "schema" not in supports
 
 
-def plan(
-    operations: Sequence[Operation], facts: Sequence[Fact], memories: Mapping[str, MemoryItem], request: Request
-) -> tuple[Change, ...]:
+def plan_changes(
+    operations: Sequence[Operation], facts: Sequence[Fact], memories: Mapping[str, MemoryItem], request: AddRequest
+) -> tuple[MemoryChange, ...]:
     """The changes that carry out `operations`; pure, so that a dry run is free.
 
     A NONE that names no memory (the model finds a fact not worth keeping) changes nothing.
     """
     return tuple(
-        _plan_one(operation, facts, memories, request)
+        _plan_change(operation, facts, memories, request)
         for operation in operations
         if operation.memory_id is not None or operation.event is Event.ADD
     )
 
 
-def _plan_one(
-    operation: Operation, facts: Sequence[Fact], memories: Mapping[str, MemoryItem], request: Request
-) -> Change:
+def _plan_change(
+    operation: Operation, facts: Sequence[Fact], memories: Mapping[str, MemoryItem], request: AddRequest
+) -> MemoryChange:
     # Speaker and sources are the same for all facts of one extraction.
     fact = dataclasses.replace(facts[0], text=operation.text)
     if operation.memory_id is None:
-        return Change(Event.ADD, _new_item(fact, request), sources=fact.sources)
+        return MemoryChange(Event.ADD, _new_item(fact, request), message_indexes=fact.sources)
     item = memories[operation.memory_id]
     if operation.event is Event.UPDATE:
         after = dataclasses.replace(
@@ -237,14 +248,14 @@ def _plan_one(
             updated_at=request.at,
             expiration_date=request.expiration_date or item.expiration_date,
         )
-        return Change(Event.UPDATE, after, before=item.text, sources=fact.sources)
+        return MemoryChange(Event.UPDATE, after, before=item.text, message_indexes=fact.sources)
     if operation.event is Event.DELETE:
-        return Change(Event.DELETE, item, before=item.text)
+        return MemoryChange(Event.DELETE, item, before=item.text)
     said_again = same_fact_key(item.text) in {same_fact_key(fact.text) for fact in facts}
-    return Change(Event.NONE, item, sources=fact.sources if said_again else ())
+    return MemoryChange(Event.NONE, item, message_indexes=fact.sources if said_again else ())
 
 
-def _new_item(fact: Fact, request: Request) -> MemoryItem:
+def _new_item(fact: Fact, request: AddRequest) -> MemoryItem:
     return MemoryItem(
         id=new_id(),
         text=fact.text,
@@ -259,15 +270,17 @@ def _new_item(fact: Fact, request: Request) -> MemoryItem:
     )
 
 
-def with_vectors(
-    ports: Ports, changes: Sequence[Change], ready: Mapping[str, NDArray[np.float32]]
-) -> Flow[tuple[Change, ...]]:
+def embed_changes(
+    ports: Ports, changes: Sequence[MemoryChange], ready: Mapping[str, NDArray[np.float32]]
+) -> Flow[tuple[MemoryChange, ...]]:
     """The changes with the embeddings of their texts; what `ready` lacks (a merged text) is embedded in one batch."""
     texts = [change.after.text if change.event in (Event.ADD, Event.UPDATE) else None for change in changes]
     missing = [text for text in dict.fromkeys(texts) if text is not None and text not in ready]
     fresh = (yield from embed_texts(ports, missing)) if missing else ()
     vectors = {**ready, **dict(zip(missing, fresh, strict=True))}
     return tuple(
-        Change(change.event, change.after, change.before, vectors[text], change.sources) if text is not None else change
+        MemoryChange(change.event, change.after, change.before, vectors[text], change.message_indexes)
+        if text is not None
+        else change
         for change, text in zip(changes, texts, strict=True)
     )

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 
 from mem0_core.errors import ConfigError, ReplyError
 from mem0_core.flow import Flow, arun, run
-from mem0_core.pipelines.ask import ask
+from mem0_core.pipelines.ask import ask_with_repair
 from mem0_core.ports import ChatModel
 from mem0_core.prompts import rerank_messages
 from mem0_core.replies import ScoresReply, read_scores
 
-__all__ = ["MAX_CHARS", "LLMReranker"]
+__all__ = ["MAX_TEXT_CHARS", "LLMReranker"]
 
-MAX_CHARS = 2_000
+MAX_TEXT_CHARS = 2_000
 """How many characters of each text the model is shown, unless told otherwise."""
 
 
@@ -30,7 +30,7 @@ class LLMReranker:
     """
 
     def __init__(
-        self, chat: ChatModel | None = None, *, custom_prompt: str | None = None, max_chars: int = MAX_CHARS
+        self, chat: ChatModel | None = None, *, custom_prompt: str | None = None, max_chars: int = MAX_TEXT_CHARS
     ) -> None:
         if max_chars < 1:
             raise ConfigError(f"max_chars must be at least 1, not {max_chars}")
@@ -70,7 +70,7 @@ class LLMReranker:
             raise ConfigError("reranker: it asks a chat model, and has none: give it one, or give it to a Memory")
         if not texts:
             return []
-        reading = yield from ask(
+        reading = yield from ask_with_repair(
             self._chat,
             rerank_messages(query, texts, max_chars=self._max_chars, instructions=self._custom_prompt),
             task="rerank",

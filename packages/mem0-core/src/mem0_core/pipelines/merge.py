@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 from mem0_core.graph_replies import LINK_WORDS, Refinement
 from mem0_core.mention_index import MentionIndex
 from mem0_core.records import (
-    Change,
-    Days,
+    DateRange,
     Entity,
     Event,
+    MemoryChange,
     MemoryItem,
     Node,
     Relation,
@@ -24,17 +24,26 @@ from mem0_core.records import (
     Triplet,
     entity_key,
 )
-from mem0_core.timewords import days_told
+from mem0_core.timewords import find_event_days
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Evidence", "Surroundings", "clauses_of", "ends_of", "join", "merge", "supported", "types_of"]
+__all__ = [
+    "Evidence",
+    "KnownGraph",
+    "attach_evidence",
+    "build_relation",
+    "collect_entity_names",
+    "collect_entity_types",
+    "merge_relations",
+    "split_clauses",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class KnownGraph:
     """What the graph holds around some entities (step 3).
 
     Attributes:
@@ -48,11 +57,11 @@ class Surroundings:
     vectors: Mapping[str, NDArray[np.float32]]
 
 
-def merge(
+def merge_relations(
     new: Sequence[Triplet],
     outdated: Sequence[Triplet],
     refined: Sequence[Refinement],
-    known: Surroundings,
+    known: KnownGraph,
     *,
     types: Mapping[bytes, str],
     messages: Sequence[int],
@@ -66,13 +75,13 @@ def merge(
     for relation in known.relations:
         held.setdefault(relation.triplet.key, []).append(relation)
     sharper = {relation: refinement for refinement in refined for relation in held.get(refinement.old.key, ())}
-    joined = [join(triplet, known.nodes) for triplet in new]
-    added = [change for change in joined if not any(_says(change, *pair) for pair in sharper.items())]
+    joined = [build_relation(triplet, known.nodes) for triplet in new]
+    added = [change for change in joined if not any(_is_refined_form(change, *pair) for pair in sharper.items())]
     restated = {change.triplet.key for change in added}
     ended = [relation for triplet in outdated if triplet.key not in restated for relation in held.get(triplet.key, ())]
     changes = [
-        *(_end(relation) for relation in dict.fromkeys([*sharper, *ended])),
-        *(_sharpen(relation, refinement.relationship) for relation, refinement in sharper.items()),
+        *(_plan_end(relation) for relation in dict.fromkeys([*sharper, *ended])),
+        *(_plan_refinement(relation, refinement.relationship) for relation, refinement in sharper.items()),
         *added,
     ]
     return tuple(
@@ -82,7 +91,7 @@ def merge(
                 types.get(entity_key(change.triplet.source), ""),
                 types.get(entity_key(change.triplet.destination), ""),
             ),
-            messages=tuple(messages),
+            message_indexes=tuple(messages),
         )
         if change.event is Event.ADD
         else change
@@ -90,7 +99,7 @@ def merge(
     )
 
 
-def join(triplet: Triplet, nodes: Mapping[bytes, Node]) -> RelationChange:
+def build_relation(triplet: Triplet, nodes: Mapping[bytes, Node]) -> RelationChange:
     """A new relation between the nodes of its ends. Four cases: both are found, only one, only the other, neither.
 
     A found node keeps its name; a relation never joins a node to itself.
@@ -110,53 +119,57 @@ def join(triplet: Triplet, nodes: Mapping[bytes, Node]) -> RelationChange:
     return RelationChange(
         Event.ADD,
         named,
-        source=source.row if source else None,
-        destination=destination.row if destination else None,
+        source_node=source.row if source else None,
+        destination_node=destination.row if destination else None,
     )
 
 
-def _end(held: Relation) -> RelationChange:
-    return RelationChange(Event.DELETE, held.triplet, relation=held.row)
+def _plan_end(held: Relation) -> RelationChange:
+    return RelationChange(Event.DELETE, held.triplet, relation_row=held.row)
 
 
-def _sharpen(held: Relation, relationship: str) -> RelationChange:
+def _plan_refinement(held: Relation, relationship: str) -> RelationChange:
     triplet = dataclasses.replace(held.triplet, relationship=relationship)
-    return RelationChange(Event.ADD, triplet, relation=held.row, source=held.source, destination=held.destination)
+    return RelationChange(
+        Event.ADD, triplet, relation_row=held.row, source_node=held.source_node, destination_node=held.destination_node
+    )
 
 
-_SMALL_WORDS = LINK_WORDS | {"with"}
+_LINKING_WORDS = LINK_WORDS | {"with"}
 
 
-def _says(change: RelationChange, held: Relation, refinement: Refinement) -> bool:
+def _is_refined_form(change: RelationChange, held: Relation, refinement: Refinement) -> bool:
     """Whether a new relation is the one that refines `held`: between the same two, with a word in common."""
     if (change.triplet.key[0], change.triplet.key[2]) != (held.triplet.key[0], held.triplet.key[2]):
         return False
     said, old, refined = (
-        set(re.split(r"[\W_]+", relationship)) - _SMALL_WORDS
+        set(re.split(r"[\W_]+", relationship)) - _LINKING_WORDS
         for relationship in (change.triplet.relationship, held.triplet.relationship, refinement.relationship)
     )
     return not said.isdisjoint(old | refined)
 
 
-def ends_of(triplets: Iterable[Triplet]) -> list[str]:
+def collect_entity_names(triplets: Iterable[Triplet]) -> list[str]:
     return [name for triplet in triplets for name in (triplet.source, triplet.destination)]
 
 
-def types_of(entities: Iterable[Entity]) -> dict[bytes, str]:
+def collect_entity_types(entities: Iterable[Entity]) -> dict[bytes, str]:
     return {entity_key(entity.name): entity.type for entity in entities}
 
 
 # --- evidence ----------------------------------------------------------------------------------------------------
 
 
-def supported(relations: Sequence[RelationChange], changes: Sequence[Change]) -> tuple[RelationChange, ...]:
+def attach_evidence(relations: Sequence[RelationChange], changes: Sequence[MemoryChange]) -> tuple[RelationChange, ...]:
     """The changes to the graph, each with the memories of the same plan that it came from.
 
     Those learnt from the same messages come into question; of them, those that name most of its two entities.
     """
     evidence = Evidence(changes)
     return tuple(
-        evidence.said_by(relation, evidence.memories_of(relation)) if relation.event is Event.ADD else relation
+        evidence.attach_memories(relation, evidence.find_memories(relation))
+        if relation.event is Event.ADD
+        else relation
         for relation in relations
     )
 
@@ -164,49 +177,49 @@ def supported(relations: Sequence[RelationChange], changes: Sequence[Change]) ->
 class Evidence:
     """The memories of a plan as evidence for its relations; each text is split into words only once."""
 
-    def __init__(self, changes: Sequence[Change]) -> None:
+    def __init__(self, changes: Sequence[MemoryChange]) -> None:
         self._changes = changes
-        self._texts: dict[int, _Text] = {}
+        self._texts: dict[int, _MemoryText] = {}
         self._by_message: dict[int, list[int]] = {}
         for index, change in enumerate(changes):
             if change.event is not Event.DELETE:
-                for message in change.sources:
+                for message in change.message_indexes:
                     self._by_message.setdefault(message, []).append(index)
 
-    def memories_of(self, relation: RelationChange) -> tuple[int, ...]:
+    def find_memories(self, relation: RelationChange) -> tuple[int, ...]:
         """Return the changes that were learnt from a relation's messages and name most of its two entities."""
-        learned = sorted({index for message in relation.messages for index in self._by_message.get(message, ())})
+        learned = sorted({index for message in relation.message_indexes for index in self._by_message.get(message, ())})
         named = {index: self._text(index).count_mentioned(relation.triplet) for index in learned}
         most = max(named.values(), default=0)
         return tuple(index for index, count in named.items() if count == most)
 
-    def said_by(self, relation: RelationChange, memories: tuple[int, ...]) -> RelationChange:
+    def attach_memories(self, relation: RelationChange, memories: tuple[int, ...]) -> RelationChange:
         """An ADD with the memories that say it, and the days they tell of where they do."""
-        days = tuple(self._text(index).days_of(relation.triplet.destination) for index in memories)
-        return dataclasses.replace(relation, memories=memories, days=days)
+        days = tuple(self._text(index).find_event_days(relation.triplet.destination) for index in memories)
+        return dataclasses.replace(relation, change_indexes=memories, event_dates=days)
 
-    def _text(self, index: int) -> _Text:
+    def _text(self, index: int) -> _MemoryText:
         if index not in self._texts:
-            self._texts[index] = _Text(self._changes[index].after)
+            self._texts[index] = _MemoryText(self._changes[index].after)
         return self._texts[index]
 
 
-class _Text:
+class _MemoryText:
     """The text of a memory: which names it mentions, and the days that its clauses tell of."""
 
     def __init__(self, item: MemoryItem) -> None:
         self._item = item
         self._said = date.fromisoformat((item.updated_at or item.created_at)[:10])
         self._words = MentionIndex([item.text])
-        self._clauses = clauses_of(item.text)
+        self._clauses = split_clauses(item.text)
         self._clause_words = MentionIndex(self._clauses)
-        self._days_told = lru_cache(maxsize=None)(partial(days_told, reference=self._said))
-        self._days_of: dict[str, Days | None] = {}
+        self._days_told = lru_cache(maxsize=None)(partial(find_event_days, reference=self._said))
+        self._days_of: dict[str, DateRange | None] = {}
 
     def count_mentioned(self, triplet: Triplet) -> int:
-        return sum(self._words.mentions(name) for name in (triplet.source, triplet.destination))
+        return sum(self._words.mentions_name(name) for name in (triplet.source, triplet.destination))
 
-    def days_of(self, destination: str) -> Days | None:
+    def find_event_days(self, destination: str) -> DateRange | None:
         """Return the days that the memory tells of where it says a relation to a destination.
 
         "I moved to Porto in May and visit Rome in June" tells two, each with its own days: those of the clauses that
@@ -219,7 +232,7 @@ class _Text:
         return self._days_of[destination]
 
 
-def clauses_of(text: str) -> list[str]:
+def split_clauses(text: str) -> list[str]:
     """Split a text into clauses; long runs of white space, on which the pattern is quadratic, are collapsed first."""
     return _CLAUSE.split(_SPACES.sub(lambda run: "\n" if "\n" in run[0] else " ", text))
 

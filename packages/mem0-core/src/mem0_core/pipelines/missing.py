@@ -12,17 +12,24 @@ from typing import TYPE_CHECKING, Literal
 
 from mem0_core.filters import matches
 from mem0_core.flow import Flow, do
-from mem0_core.pipelines.recall import Notes, Query, Reading, considered, ranked, read
+from mem0_core.pipelines.recall import (
+    PreparedQuery,
+    SearchNotes,
+    SearchQuery,
+    prepare_query,
+    rank_hits,
+    retrieve_ranked,
+)
 from mem0_core.ports import Ports
-from mem0_core.ranking import Ranked, best_by_words
+from mem0_core.ranking import RankedMemory, rank_rows_by_words
 from mem0_core.records import Event, Hit, MemoryItem, is_expired
 
 if TYPE_CHECKING:
     pass
 
-__all__ = ["Missing", "Reason", "explain_missing"]
+__all__ = ["MissingReason", "SearchDiagnosis", "explain_missing"]
 
-Reason = Literal[
+MissingReason = Literal[
     "found",
     "unknown",
     "deleted",
@@ -37,11 +44,11 @@ Reason = Literal[
     "lost_at_rerank",
 ]
 
-_FAR = 10_000  # places up to which a source is asked where a memory stands
+_MAX_RANK = 10_000  # places up to which a source is asked where a memory stands
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class SearchDiagnosis:
     """What became of a memory in a search.
 
     Attributes:
@@ -53,7 +60,7 @@ class Missing:
         signals, weights: what that was made of.
     """
 
-    reason: Reason
+    reason: MissingReason
     detail: str
     rank: int | None = None
     ranks: Mapping[str, int | None] = field(default_factory=dict)
@@ -62,58 +69,64 @@ class Missing:
     weights: Mapping[str, float] = field(default_factory=dict)
 
 
-def explain_missing(ports: Ports, query: Query, memory_id: str) -> Flow[Missing]:
+def explain_missing(ports: Ports, query: SearchQuery, memory_id: str) -> Flow[SearchDiagnosis]:
     """Make a search, and tell what became of a memory in it.
 
     Raises:
         whatever `recall` does.
     """
-    reading = yield from read(ports, query)
+    reading = yield from prepare_query(ports, query)
     item = yield from do(ports.store.get, memory_id)
     if item is None:
-        return (yield from _gone(ports, memory_id))
+        return (yield from _diagnose_absent(ports, memory_id))
     if not query.scope.ids.items() <= item.scope.ids.items():
-        return Missing("other_scope", "it belongs to another user, agent or run than the search is for")
-    hits = yield from considered(ports, query, reading, Notes())
+        return SearchDiagnosis("other_scope", "it belongs to another user, agent or run than the search is for")
+    hits = yield from rank_hits(ports, query, reading, SearchNotes())
     place = next((place for place, hit in enumerate(hits, 1) if hit.item.id == memory_id), None)
     row = yield from do(ports.store.row, memory_id)
     if row is None:
-        return (yield from _gone(ports, memory_id))  # just now
-    if place is None and (stopped := _barred(query, reading, item, row)) is not None:
+        return (yield from _diagnose_absent(ports, memory_id))  # just now
+    if place is None and (stopped := _diagnose_excluded(query, reading, item, row)) is not None:
         return stopped
-    ranks = yield from _ranks(ports, query, reading, row)
+    ranks = yield from _compute_source_ranks(ports, query, reading, row)
     if place is not None:
-        return replace(_judged(query, hits, place), ranks=ranks)
-    return replace((yield from _passed_over(ports, query, reading, row, hits)), ranks=ranks)
+        return replace(_diagnose_hit(query, hits, place), ranks=ranks)
+    return replace((yield from _diagnose_unranked(ports, query, reading, row, hits)), ranks=ranks)
 
 
-def _gone(ports: Ports, memory_id: str) -> Flow[Missing]:
+def _diagnose_absent(ports: Ports, memory_id: str) -> Flow[SearchDiagnosis]:
     history = yield from do(ports.store.history, memory_id)
     if history and history[-1].event == Event.DELETE:
-        return Missing("deleted", f"it was deleted on {(history[-1].updated_at or history[-1].created_at or '')[:10]}")
-    return Missing("unknown", "no memory has that id, and none is on record to have had it")
+        return SearchDiagnosis(
+            "deleted", f"it was deleted on {(history[-1].updated_at or history[-1].created_at or '')[:10]}"
+        )
+    return SearchDiagnosis("unknown", "no memory has that id, and none is on record to have had it")
 
 
-def _barred(query: Query, reading: Reading, item: MemoryItem, row: int) -> Missing | None:
+def _diagnose_excluded(
+    query: SearchQuery, reading: PreparedQuery, item: MemoryItem, row: int
+) -> SearchDiagnosis | None:
     """Why a memory may not be found at all, if it may not."""
     if is_expired(item, query.today):
-        return Missing("expired", f"it expired on {item.expiration_date}")
+        return SearchDiagnosis("expired", f"it expired on {item.expiration_date}")
     if reading.only is None or row in reading.only:
         return None
     if query.filter is not None and not matches(query.filter, item):
-        return Missing("filtered", "the filters leave it out")
-    return Missing("not_said_yet", f"it does not say since {(query.as_of or '')[:10]} or before what it says now")
+        return SearchDiagnosis("filtered", "the filters leave it out")
+    return SearchDiagnosis(
+        "not_said_yet", f"it does not say since {(query.as_of or '')[:10]} or before what it says now"
+    )
 
 
-def _judged(query: Query, hits: list[Hit], place: int) -> Missing:
+def _diagnose_hit(query: SearchQuery, hits: list[Hit], place: int) -> SearchDiagnosis:
     """What became of a memory that was among the best hits."""
     hit, best = hits[place - 1], hits[0].score
-    said = Missing("found", f"it is result {place}", place, {}, hit.score, hit.signals, hit.weights)
+    said = SearchDiagnosis("found", f"it is result {place}", place, {}, hit.score, hit.signals, hit.weights)
     if query.allow_no_answer and best < query.recipe.gate:
         why = f"the best hit scores {best:.3f}, below the gate of {query.recipe.gate:g}: there is no answer"
         return replace(said, reason="below_gate", detail=why)
-    if hit.score < query.floor:
-        why = f"it scores {hit.score:.3f}, below the threshold of {query.floor:g}"
+    if hit.score < query.min_score:
+        why = f"it scores {hit.score:.3f}, below the threshold of {query.min_score:g}"
         return replace(said, reason="below_threshold", detail=why)
     if place <= query.limit:
         return said
@@ -123,36 +136,42 @@ def _judged(query: Query, hits: list[Hit], place: int) -> Missing:
     return replace(said, reason="below_limit", detail=f"it is in place {place}, and the limit is {query.limit}")
 
 
-def _passed_over(ports: Ports, query: Query, reading: Reading, row: int, hits: list[Hit]) -> Flow[Missing]:
+def _diagnose_unranked(
+    ports: Ports, query: SearchQuery, reading: PreparedQuery, row: int, hits: list[Hit]
+) -> Flow[SearchDiagnosis]:
     """What became of a memory that might have been found, and was not among the best."""
     size = query.recipe.pool if query.recipe.is_dense_only else max(query.recipe.pool, 2 * query.limit)
-    found, _ = yield from ranked(ports, query, reading, size)
-    place, one = _place(found, row)
+    found, _ = yield from retrieve_ranked(ports, query, reading, size)
+    place, one = _find_place(found, row)
     if one is None:
         why = f"no source brings it: each gives its best {size}"
-        return Missing("not_in_pool", why)
+        return SearchDiagnosis("not_in_pool", why)
     lowest = f", the last that was taken {hits[-1].score:.3f}" if hits else ""
     why = f"it scores {one.score:.3f}{lowest}: place {place}, and {len(hits)} are taken"
-    return Missing("below_limit", why, place, {}, one.score, one.signals, one.weights)
+    return SearchDiagnosis("below_limit", why, place, {}, one.score, one.signals, one.weights)
 
 
-def _place(found: Iterator[Ranked], row: int) -> tuple[int | None, Ranked | None]:
+def _find_place(found: Iterator[RankedMemory], row: int) -> tuple[int | None, RankedMemory | None]:
     return next(((place, one) for place, one in enumerate(found, 1) if one.row == row), (None, None))
 
 
-def _ranks(ports: Ports, query: Query, reading: Reading, row: int) -> Flow[dict[str, int | None]]:
+def _compute_source_ranks(
+    ports: Ports, query: SearchQuery, reading: PreparedQuery, row: int
+) -> Flow[dict[str, int | None]]:
     """The place of a memory in each source of the recipe, asked by itself and further than a search does."""
     ranks: dict[str, int | None] = {}
     if "dense" in query.recipe.sources:
-        (near,) = yield from do(ports.index.nearest, query.scope, reading.vectors, _FAR, only=reading.only)
-        ranks["dense"] = _index([found for found, _ in near], row)
+        (near,) = yield from do(ports.index.nearest, query.scope, reading.vectors, _MAX_RANK, allowed_rows=reading.only)
+        ranks["dense"] = _find_rank([found for found, _ in near], row)
     if "lexical" in query.recipe.sources:
-        ranks["lexical"] = _index(best_by_words(reading.matches, reading.asked.weights, _FAR, reading.only), row)
+        ranks["lexical"] = _find_rank(
+            rank_rows_by_words(reading.postings, reading.parsed_query.weights, _MAX_RANK, reading.only), row
+        )
     if "graph" in query.recipe.sources:
-        support = reading.related.support
-        ranks["graph"] = _index(sorted(support, key=lambda memory: -support[memory][0]), row)
+        support = reading.graph_evidence.support
+        ranks["graph"] = _find_rank(sorted(support, key=lambda memory: -support[memory][0]), row)
     return ranks
 
 
-def _index(rows: list[int], row: int) -> int | None:
+def _find_rank(rows: list[int], row: int) -> int | None:
     return rows.index(row) + 1 if row in rows else None

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Literal
 
 from mem0_core.errors import ConfigError
 from mem0_core.flow import Flow, do
-from mem0_core.ports import Ports, check_space
+from mem0_core.ports import Ports, check_embedding_space
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mem0_core.records import Change, MemoryItem, RelationChange, Scope
+    from mem0_core.records import MemoryChange, MemoryItem, RelationChange, Scope
 
-__all__ = ["check_embedder", "embed_texts", "nearest_items", "space_of"]
+__all__ = ["check_embedder", "embed_texts", "embedding_space_of", "find_nearest_items"]
 
-_SPARE = 2  # times as many neighbours are searched as are wanted, since some may not be eligible
+_OVERFETCH_FACTOR = 2  # times as many neighbours are searched as are wanted, since some may not be eligible
 
 
 def embed_texts(
@@ -35,8 +35,8 @@ def embed_texts(
     return vectors
 
 
-def space_of(
-    ports: Ports, changes: Sequence[Change], relations: Sequence[RelationChange] = ()
+def embedding_space_of(
+    ports: Ports, changes: Sequence[MemoryChange], relations: Sequence[RelationChange] = ()
 ) -> tuple[str, int] | None:
     """The vector space of a plan; None where it has no vector, so that an embedder nobody needed is not asked."""
     embedded = any(c.vector is not None for c in changes) or any(r.vectors[2] is not None for r in relations)
@@ -45,31 +45,31 @@ def space_of(
 
 def check_embedder(ports: Ports) -> Flow[None]:
     """Refuse to search a store that holds the vectors of another embedder (ConfigError)."""
-    held = yield from do(ports.store.space)
-    check_space(held, (ports.embedder.name, ports.embedder.dims))
+    held = yield from do(ports.store.embedding_space)
+    check_embedding_space(held, (ports.embedder.name, ports.embedder.dims))
 
 
-def nearest_items(
-    ports: Ports, scope: Scope, vectors: NDArray[np.float32], k: int, eligible: Callable[[MemoryItem], bool]
+def find_nearest_items(
+    ports: Ports, scope: Scope, vectors: NDArray[np.float32], k: int, is_eligible: Callable[[MemoryItem], bool]
 ) -> Flow[list[list[MemoryItem]]]:
-    """For each vector the memories of a scope nearest to it, best first: k of the `eligible` among the nearest 2k.
+    """For each vector the memories of a scope nearest to it, best first: k of the `is_eligible` among the nearest 2k.
 
     Raises:
         ConfigError: the store holds the vectors of another embedder.
     """
     yield from check_embedder(ports)
-    found = yield from do(ports.index.nearest, scope, vectors, _SPARE * k)
+    found = yield from do(ports.index.nearest, scope, vectors, _OVERFETCH_FACTOR * k)
     near = [[row for row, _ in of_vector] for of_vector in found]
-    items = yield from _read(ports, scope, [rows[:k] for rows in near])
+    items = yield from _read_items(ports, scope, [rows[:k] for rows in near])
 
     def chosen(rows: Sequence[int]) -> list[MemoryItem]:
-        return [item for row in rows if (item := items.get(row)) is not None and eligible(item)][:k]
+        return [item for row in rows if (item := items.get(row)) is not None and is_eligible(item)][:k]
 
     if spare := [rows[k:] for rows in near if len(chosen(rows)) < k < len(rows)]:
-        items |= yield from _read(ports, scope, spare)
+        items |= yield from _read_items(ports, scope, spare)
     return [chosen(rows) for rows in near]
 
 
-def _read(ports: Ports, scope: Scope, wanted: Iterable[Sequence[int]]) -> Flow[dict[int, MemoryItem]]:
+def _read_items(ports: Ports, scope: Scope, wanted: Iterable[Sequence[int]]) -> Flow[dict[int, MemoryItem]]:
     rows = list({row for some in wanted for row in some})
-    return (yield from do(ports.store.by_rows, rows, scope=scope)) if rows else {}
+    return (yield from do(ports.store.memories_by_rows, rows, scope=scope)) if rows else {}

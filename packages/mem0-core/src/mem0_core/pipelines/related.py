@@ -16,27 +16,27 @@ from mem0_core.errors import ModelError
 from mem0_core.flow import Flow, do
 from mem0_core.graph.question import read_question
 from mem0_core.pipelines.near import embed_texts
-from mem0_core.pipelines.relate import look, name_entities, self_name
-from mem0_core.ports import Around, Graph, Ports
+from mem0_core.pipelines.relate import extract_entities, search_graph, self_name
+from mem0_core.ports import GraphMemory, GraphNeighborhood, Ports
 from mem0_core.ranking import bm25
 from mem0_core.records import Relation, Scope, entity_key
-from mem0_core.text import speaks_of_self
+from mem0_core.text import mentions_speaker
 from mem0_core.timewords import is_about_time
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MAX_QUERY_NAMES", "Related", "recall_relations"]
+__all__ = ["MAX_QUERY_NAMES", "GraphEvidence", "recall_relations"]
 
 MAX_QUERY_NAMES = 64
 """Names of one query that are looked up in the graph, each of which is compared with all of its nodes."""
 
-_POOL = 40  # relations that BM25 puts in order, from each way to find them
+_POOL_SIZE = 40  # relations that BM25 puts in order, from each way to find them
 
 
 @dataclass(frozen=True, slots=True)
-class Related:
+class GraphEvidence:
     """What the graph says of a query.
 
     Attributes:
@@ -51,47 +51,47 @@ class Related:
     paths: Mapping[int, float] = field(default_factory=dict)
 
     @property
-    def memories(self) -> set[int]:
+    def memory_rows(self) -> set[int]:
         """The rows of all memories that the graph brings."""
         return {*self.support, *self.paths}
 
 
 def recall_relations(
     ports: Ports,
-    graph: Graph,
+    graph: GraphMemory,
     text: str,
     scope: Scope,
     vectors: NDArray[np.float32],
     *,
     hops: int = 1,
     as_of: str | None = None,
-    supported: bool = True,
-    routed: bool = False,
-) -> Flow[Related]:
+    with_support: bool = True,
+    with_paths: bool = False,
+) -> Flow[GraphEvidence]:
     """The relations that bear on a query, whose vector is (1, dims).
 
     Args:
         supported: find the memories that say them as well.
-        routed: follow the query through the graph where it is one to follow, see `_led_to`.
+        routed: follow the query through the graph where it is one to follow, see `_score_paths`.
     """
     options, truth = graph.options, ports.store.graph
-    paths = (yield from _led_to(ports, text, scope, as_of)) if routed else {}
-    (near,) = yield from look(
-        graph, "triplets", scope, vectors, _POOL, threshold=options.triplet_threshold, as_of=as_of
+    paths = (yield from _score_paths(ports, text, scope, as_of)) if with_paths else {}
+    (near,) = yield from search_graph(
+        graph, "triplets", scope, vectors, _POOL_SIZE, threshold=options.triplet_threshold, as_of=as_of
     )
     rows = [row for row, _ in near]
-    names = yield from _entities_of(graph, text, scope)
+    names = yield from _find_query_entities(graph, text, scope)
     if names:
-        names_now = yield from do(ports.store.merges.called, scope, "entity")
+        names_now = yield from do(ports.store.merges.aliases, scope, "entity")
         names = list(dict.fromkeys(names_now.get(entity_key(name), name) for name in names))
         named = yield from embed_texts(ports, names)
-        arounds: list[Around] = yield from look(
-            graph, "around", scope, named, threshold=options.threshold, limit=_POOL, as_of=as_of
+        arounds: list[GraphNeighborhood] = yield from search_graph(
+            graph, "around", scope, named, threshold=options.threshold, limit=_POOL_SIZE, as_of=as_of
         )
         rows += [row for around in arounds for row, _ in around.relations]
     if not rows:
-        return Related(paths=paths)
-    held = yield from _followed(ports, list(dict.fromkeys(rows)), scope, hops, as_of)
+        return GraphEvidence(paths=paths)
+    held = yield from _follow_hops(ports, list(dict.fromkeys(rows)), scope, hops, as_of)
     theirs, sentences = yield from do(truth.relation_vectors.vectors, list(held))
     cosines = dict(zip(theirs.tolist(), (sentences @ vectors[0]).tolist(), strict=True)) if held else {}
     found = [(relation, min(1.0, max(0.0, cosines.get(row, 0.0)))) for row, relation in held.items()]
@@ -100,11 +100,11 @@ def recall_relations(
     ranked = [pair for _, pair in scored]
     best = [(relation.row, score) for relation, score in ranked[: options.limit]]
     whole = yield from do(truth.relations_by_rows, [row for row, _ in best], scope=scope)
-    support = (yield from _supported(ports, ranked)) if supported else {}
-    return Related([(whole[row], score) for row, score in best if row in whole], support, paths)
+    support = (yield from _score_support(ports, ranked)) if with_support else {}
+    return GraphEvidence([(whole[row], score) for row, score in best if row in whole], support, paths)
 
 
-def _led_to(ports: Ports, text: str, scope: Scope, as_of: str | None) -> Flow[dict[int, float]]:
+def _score_paths(ports: Ports, text: str, scope: Scope, as_of: str | None) -> Flow[dict[int, float]]:
     """The memories along the paths of a traversal, for questions that ask for one (seed 003, part 5: the router).
 
     Those are possessive chains ("my sister's dog"), "who is", and questions about a time.
@@ -119,7 +119,7 @@ def _led_to(ports: Ports, text: str, scope: Scope, as_of: str | None) -> Flow[di
     for path in paths:
         for step in path.steps:
             steps[step.relation.row] = max(path.score, steps.get(step.relation.row, 0.0))
-    sayers = yield from do(ports.store.graph.support, list(steps))
+    sayers = yield from do(ports.store.graph.supporting_memory_rows, list(steps))
     found: dict[int, float] = {}
     for relation, memories in sayers.items():
         for memory in memories:
@@ -127,22 +127,24 @@ def _led_to(ports: Ports, text: str, scope: Scope, as_of: str | None) -> Flow[di
     return found
 
 
-def _followed(
+def _follow_hops(
     ports: Ports, rows: Sequence[int], scope: Scope, hops: int, as_of: str | None
 ) -> Flow[dict[int, Relation]]:
     """The relations with these rows, and those that touch them, so many hops from the query's entities."""
     truth = ports.store.graph
-    held = yield from do(truth.relations_by_rows, rows, scope=scope, evidence=False)
+    held = yield from do(truth.relations_by_rows, rows, scope=scope, with_evidence=False)
     for _ in range(hops - 1):
-        ends = list({node for relation in held.values() for node in (relation.source, relation.destination)})
-        touching = yield from do(truth.touching, ends, scope=scope, limit=_POOL, as_of=as_of)
-        fresh = list({row for some in touching.values() for row in some} - held.keys())
-        held |= yield from do(truth.relations_by_rows, fresh[: _POOL * hops], scope=scope, evidence=False)
+        ends = list({node for relation in held.values() for node in (relation.source_node, relation.destination_node)})
+        incident_relation_rows = yield from do(
+            truth.incident_relation_rows, ends, scope=scope, limit=_POOL_SIZE, as_of=as_of
+        )
+        fresh = list({row for some in incident_relation_rows.values() for row in some} - held.keys())
+        held |= yield from do(truth.relations_by_rows, fresh[: _POOL_SIZE * hops], scope=scope, with_evidence=False)
     return held
 
 
-def _supported(ports: Ports, found: Sequence[tuple[Relation, float]]) -> Flow[dict[int, tuple[float, int]]]:
-    sayers = yield from do(ports.store.graph.support, [relation.row for relation, _ in found])
+def _score_support(ports: Ports, found: Sequence[tuple[Relation, float]]) -> Flow[dict[int, tuple[float, int]]]:
+    sayers = yield from do(ports.store.graph.supporting_memory_rows, [relation.row for relation, _ in found])
     support: dict[int, tuple[float, int]] = {}
     for relation, score in found:
         for memory in sayers[relation.row]:
@@ -151,12 +153,12 @@ def _supported(ports: Ports, found: Sequence[tuple[Relation, float]]) -> Flow[di
     return support
 
 
-def _entities_of(graph: Graph, text: str, scope: Scope) -> Flow[list[str]]:
+def _find_query_entities(graph: GraphMemory, text: str, scope: Scope) -> Flow[list[str]]:
     """Whom and what a query names. Where the model fails, rules do."""
     if graph.chat is not None and graph.options.query_entities == "model":
         with suppress(ModelError):
-            entities, _ = yield from name_entities(graph, text, scope)
+            entities, _ = yield from extract_entities(graph, text, scope)
             return [entity.name for entity in entities]
     named = [entity.name for entity in rules.entities(text)]
     named = named[:MAX_QUERY_NAMES]
-    return [self_name(scope), *named] if speaks_of_self(text) else named
+    return [self_name(scope), *named] if mentions_speaker(text) else named

@@ -10,28 +10,37 @@ from typing import Any, Literal
 from mem0_core.policy import Policy
 from mem0_core.ports import Job
 from mem0_core.prompts import NO_CONTEXT, Context
-from mem0_core.records import Change, Fact, Message, RelationChange, Scope, Skipped
-from mem0_core.text import SPEAKERS, transcript
+from mem0_core.records import Fact, MemoryChange, Message, RelationChange, Scope, SkippedItem
+from mem0_core.text import SPEAKER_ROLES, format_transcript
 
-__all__ = ["PROCEDURAL", "Learnt", "Prompts", "Request", "Told", "heard", "options_of", "request_of"]
+__all__ = [
+    "PROCEDURAL_MEMORY",
+    "AddRequest",
+    "IngestPlan",
+    "PromptOverrides",
+    "RelationInput",
+    "build_request",
+    "stored_messages",
+    "to_job_options",
+]
 
-PROCEDURAL = "procedural_memory"
+PROCEDURAL_MEMORY = "procedural_memory"
 
 
 @dataclass(frozen=True, slots=True)
-class Prompts:
+class PromptOverrides:
     """What the caller puts in place of, or adds to, our prompts."""
 
     facts: str | None = None
     """Replaces the system prompt of extraction (mem0's `custom_fact_extraction_prompt`)."""
     update: str | None = None
     """Replaces the guidance of the update prompt (mem0's `custom_update_memory_prompt`)."""
-    call: str | None = None
+    instructions: str | None = None
     """Instructions for this one add (mem0's `prompt`)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class RelationInput:
     """What is read for relations.
 
     Attributes:
@@ -47,16 +56,16 @@ class Told:
 
     @property
     def text(self) -> str:
-        return transcript(self.messages)
+        return format_transcript(self.messages)
 
     @property
-    def spoken(self) -> tuple[int, ...]:
+    def speaker_positions(self) -> tuple[int, ...]:
         """Positions of the messages that make up `text`."""
-        return tuple(place for place, message in enumerate(self.messages) if message.role in SPEAKERS)
+        return tuple(place for place, message in enumerate(self.messages) if message.role in SPEAKER_ROLES)
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class AddRequest:
     """One call of `add`.
 
     Attributes:
@@ -80,7 +89,7 @@ class Request:
     memory_type: str | None = None
     expiration_date: str | None = None
     dry_run: bool = False
-    prompts: Prompts = field(default_factory=Prompts)
+    prompts: PromptOverrides = field(default_factory=PromptOverrides)
     neighbours: int = 10
     window: int = 10
     summary_every: int = 20
@@ -90,9 +99,9 @@ class Request:
     operations: Literal["auto", "json", "tools"] = "auto"
     policy: Policy | None = None
 
-    def told(self, context: Context = NO_CONTEXT) -> Told:
+    def to_relation_input(self, context: Context = NO_CONTEXT) -> RelationInput:
         """What of it is read for relations."""
-        return Told(self.scope, heard(self.messages), self.bad_reply, context)
+        return RelationInput(self.scope, stored_messages(self.messages), self.bad_reply, context)
 
     @property
     def is_about_agent(self) -> bool:
@@ -101,44 +110,44 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class IngestPlan:
     """What was made of a conversation, before it is committed: the facts, and what they and the relations change."""
 
     facts: tuple[Fact, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[MemoryChange, ...] = ()
     relations: tuple[RelationChange, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
+    skipped: tuple[SkippedItem, ...] = ()
 
 
-def options_of(request: Request) -> dict[str, Any]:
+def to_job_options(request: AddRequest) -> dict[str, Any]:
     """What of a request is kept with a job, as JSON: all that is the call's own, and not the configuration's."""
-    images = {str(place): list(message.images) for place, message in enumerate(heard(request.messages))}
+    images = {str(place): list(message.images) for place, message in enumerate(stored_messages(request.messages))}
     kept = {
         "metadata": dict(request.metadata),
         "infer": request.infer,
         "memory_type": request.memory_type,
         "expiration_date": request.expiration_date,
-        "prompt": request.prompts.call,
+        "prompt": request.prompts.instructions,
         "images": {place: shown for place, shown in images.items() if shown},
     }
     return {key: value for key, value in kept.items() if value not in (None, {}, True)}
 
 
-def request_of(jobs: Sequence[Job], configured: Request) -> Request:
+def build_request(jobs: Sequence[Job], configured: AddRequest) -> AddRequest:
     """The request that jobs were put off for, on top of what is `configured`; several turns become one."""
     options = jobs[0].options
     return dataclasses.replace(
         configured,
-        messages=tuple(message for job in jobs for message in _with_images(job)),
+        messages=tuple(message for job in jobs for message in _restore_images(job)),
         metadata=options.get("metadata", {}),
         infer=options.get("infer", True),
         memory_type=options.get("memory_type"),
         expiration_date=options.get("expiration_date"),
-        prompts=dataclasses.replace(configured.prompts, call=options.get("prompt")),
+        prompts=dataclasses.replace(configured.prompts, instructions=options.get("prompt")),
     )
 
 
-def _with_images(job: Job) -> list[Message]:
+def _restore_images(job: Job) -> list[Message]:
     images = job.options.get("images", {})
     return [
         dataclasses.replace(message, images=tuple(images.get(str(place), ())))
@@ -146,6 +155,6 @@ def _with_images(job: Job) -> list[Message]:
     ]
 
 
-def heard(messages: Sequence[Message]) -> tuple[Message, ...]:
+def stored_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
     """What is kept of a conversation: all but the instructions given to the model."""
     return tuple(message for message in messages if message.role not in ("system", "developer"))

@@ -17,14 +17,14 @@ from mem0_core.ranking import bm25
 from mem0_core.recipes import RERANK_WEIGHT
 from mem0_core.records import is_valid_text
 
-__all__ = ["lexical_scores", "rerank"]
+__all__ = ["compute_lexical_scores", "rerank"]
 
 log = logging.getLogger(__name__)
 
-_HALFWAY = 8.0
+_HALF_SCORE_BM25 = 8.0
 """The BM25 that counts as a score of 0.5: some two rare words shared, among a few dozen texts."""
 
-_ROUNDING = 1e-6  # how far a score may lie outside [0, 1] and still be meant for 0 or 1
+_SCORE_TOLERANCE = 1e-6  # how far a score may lie outside [0, 1] and still be meant for 0 or 1
 
 
 def rerank(
@@ -41,7 +41,7 @@ def rerank(
 
     Args:
         reranker: None for the first scores alone.
-        scores: first scores in [0, 1], one for each text; by default those of `lexical_scores`.
+        scores: first scores in [0, 1], one for each text; by default those of `compute_lexical_scores`.
         top_n: how many of the best by first score the reranker reads; by default all.
         weight: the reranker's part w of the score, in [0, 1]: ``(1 - w) * first + w * reranked``. With 0 it is
             not asked.
@@ -59,8 +59,8 @@ def rerank(
         ModelError: the reranker failed, or gave another number of scores, or one that is no number in [0, 1]. (By a
             millionth more it is cut: that is rounding. Logits are not cut, for that would make most of them equal.)
     """
-    _check(query, texts, scores, top_n, weight)
-    first = list(map(float, scores)) if scores is not None else lexical_scores(query, texts)
+    _check_arguments(query, texts, scores, top_n, weight)
+    first = list(map(float, scores)) if scores is not None else compute_lexical_scores(query, texts)
     order = sorted(range(len(texts)), key=lambda place: -first[place])
     read, rest = order[:top_n], order[len(order) if top_n is None else top_n :]
     plain = [(place, first[place]) for place in order]
@@ -71,14 +71,14 @@ def rerank(
     except ReplyError as error:
         note(f"the order is that before reranking: {error}")
         return plain
-    second = _checked(answer, len(read), reranker)
+    second = _check_scores(answer, len(read), reranker)
     blended = [(place, (1 - weight) * first[place] + weight * score) for place, score in zip(read, second, strict=True)]
     blended.sort(key=lambda scored: -scored[1])
     poorest = min(second)
     return [*blended, *((place, (1 - weight) * first[place] + weight * poorest) for place in rest)]
 
 
-def lexical_scores(query: str, texts: Sequence[str]) -> list[float]:
+def compute_lexical_scores(query: str, texts: Sequence[str]) -> list[float]:
     """BM25 of each text for the words of `query`, among these texts, on one scale for all queries: [0, 1).
 
     0 where a text shares no word with the query; ``s / (s + 8)`` of the BM25 score s else. Unlike a division by the
@@ -86,10 +86,12 @@ def lexical_scores(query: str, texts: Sequence[str]) -> list[float]:
     """
     *found, nothing = bm25(query, [*texts, ""])  # BM25+ gives even the empty text something for each word that is known
     above = [max(0.0, score - nothing) for score in found]
-    return [score / (score + _HALFWAY) for score in above]
+    return [score / (score + _HALF_SCORE_BM25) for score in above]
 
 
-def _check(query: str, texts: Sequence[str], scores: Sequence[float] | None, top_n: int | None, weight: float) -> None:
+def _check_arguments(
+    query: str, texts: Sequence[str], scores: Sequence[float] | None, top_n: int | None, weight: float
+) -> None:
     if not isinstance(query, str) or not query.strip():
         raise QueryError("the query to rerank by is empty", query=query)
     if not is_valid_text(query):
@@ -107,7 +109,7 @@ def _check(query: str, texts: Sequence[str], scores: Sequence[float] | None, top
         raise InputError(f"weight must lie in [0, 1], not {weight!r}")
 
 
-def _checked(answer: Sequence[float], wanted: int, reranker: Reranker) -> list[float]:
+def _check_scores(answer: Sequence[float], wanted: int, reranker: Reranker) -> list[float]:
     """The scores that a reranker gave, each in [0, 1]."""
     try:
         scores = [float(score) for score in answer]
@@ -116,7 +118,7 @@ def _checked(answer: Sequence[float], wanted: int, reranker: Reranker) -> list[f
     if len(scores) != wanted:
         raise ModelError(f"{reranker!r} gave {len(scores)} scores for {wanted} texts")
     for score in scores:
-        if not math.isfinite(score) or not -_ROUNDING <= score <= 1 + _ROUNDING:
+        if not math.isfinite(score) or not -_SCORE_TOLERANCE <= score <= 1 + _SCORE_TOLERANCE:
             raise ModelError(
                 f"{reranker!r} gave the score {score!r}: it must lie in [0, 1] (a sigmoid makes that of a logit)"
             )

@@ -5,15 +5,15 @@ from __future__ import annotations
 import dataclasses
 
 from mem0_core.flow import Flow
-from mem0_core.pipelines.relate import relate
-from mem0_core.pipelines.request import Told
+from mem0_core.pipelines.relate import extract_relations
+from mem0_core.pipelines.request import RelationInput
 from mem0_core.ports import Ports
 from mem0_core.records import MemoryItem, Message, RelationChange
 
-__all__ = ["stated"]
+__all__ = ["extract_memory_relations"]
 
 
-def stated(ports: Ports, item: MemoryItem) -> Flow[tuple[RelationChange, ...]]:
+def extract_memory_relations(ports: Ports, item: MemoryItem) -> Flow[tuple[RelationChange, ...]]:
     """The changes to the graph that a memory brings about, for a plan whose only change is of this memory.
 
     What it says holds since the memory's own time.
@@ -25,5 +25,8 @@ def stated(ports: Ports, item: MemoryItem) -> Flow[tuple[RelationChange, ...]]:
         return ()
     at = item.updated_at or item.created_at
     said = Message(item.role or "user", item.text, name=item.actor_id, timestamp=at)
-    changes, _ = yield from relate(ports, ports.graph, Told(item.scope, (said,)))
-    return tuple(dataclasses.replace(change, memories=(0,), messages=(), at=change.at or at) for change in changes)
+    changes, _ = yield from extract_relations(ports, ports.graph, RelationInput(item.scope, (said,)))
+    return tuple(
+        dataclasses.replace(change, change_indexes=(0,), message_indexes=(), effective_at=change.effective_at or at)
+        for change in changes
+    )

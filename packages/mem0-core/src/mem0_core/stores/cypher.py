@@ -14,34 +14,34 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
-from mem0_core.care import Unsound
+from mem0_core.care import ProjectionMismatch
 from mem0_core.flow import Flow, do, run
-from mem0_core.ports import Around, GraphChanges, GraphTruth, Position
-from mem0_core.records import Axis, Days, Node, Relation, Scope, Triplet
+from mem0_core.ports import ChangePosition, GraphChanges, GraphNeighborhood, GraphStore
+from mem0_core.records import Axis, DateRange, Node, Relation, Scope, Triplet
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Answer", "CypherGraph", "Dialect", "Statement", "vector_property"]
+__all__ = ["CypherGraph", "Dialect", "ResultRows", "Statement", "vector_property_name"]
 
 Statement: TypeAlias = tuple[str, dict[str, Any]]
 """A text, and exactly the parameters it names."""
-Answer: TypeAlias = list[list[Any]]
+ResultRows: TypeAlias = list[list[Any]]
 """What a statement returned, row by row."""
 
-PAGE = 500  # changes written in one transaction
-BATCH = 1000  # nodes removed in one transaction
-EMPTYING = -1  # the cursor's number while all that an epoch wrote is being removed
+PAGE_CHANGES = 500  # changes written in one transaction
+DELETE_BATCH_NODES = 1000  # nodes removed in one transaction
+EMPTYING_SEQ = -1  # the cursor's number while all that an epoch wrote is being removed
 
-_NEW = "UNWIND $given AS new"
-_IDS = tuple(axis.value for axis in Axis)
-_DIGESTS = tuple(axis.name.lower() for axis in Axis)
-_END = ("row", "name", *_IDS, *_DIGESTS)
-_NODE = (*_END, "type")
-_RELATION = (
+_UNWIND_NEW = "UNWIND $given AS new"
+_ID_COLUMNS = tuple(axis.value for axis in Axis)
+_DIGEST_PROPERTIES = tuple(axis.name.lower() for axis in Axis)
+_END_PROPERTIES = ("row", "name", *_ID_COLUMNS, *_DIGEST_PROPERTIES)
+_NODE_PROPERTIES = (*_END_PROPERTIES, "type")
+_RELATION_PROPERTIES = (
     *("row", "name", "weight", "valid_from", "valid_to", "invalidated_at", "memories", "day_first", "day_last"),
-    *(*_IDS, *_DIGESTS),
+    *(*_ID_COLUMNS, *_DIGEST_PROPERTIES),
 )
 
 
@@ -54,15 +54,15 @@ class Dialect(Protocol):
         ...
 
     @property
-    def newest(self) -> str:
-        """Clauses from ``row, similarity, r`` to ``row, similarity, newest``: the `$limit` highest r.row of each."""
+    def newest_clause(self) -> str:
+        """Clauses from ``row, similarity, r`` to ``row, similarity, newest_clause``: the `$limit` highest r.row of each."""
         ...
 
-    def room(self, dims: int) -> tuple[str, ...]:
+    def vector_schema_statements(self, dims: int) -> tuple[str, ...]:
         """Statements that make room for vectors of this length; they do nothing the second time."""
         ...
 
-    def keep(self, name: Literal["n", "r"], dims: int) -> str:
+    def store_vector_clause(self, name: Literal["n", "r"], dims: int) -> str:
         """Clauses that store the vector of a node n or a relation r, which is the text `new.embedding`: ``[0.6,0.8]``.
 
         A text, because drivers take each number of a list by itself, which makes the whole three to ten times
@@ -70,7 +70,7 @@ class Dialect(Protocol):
         """
         ...
 
-    def cosine(self, name: Literal["n", "r"], dims: int) -> str:
+    def cosine_expression(self, name: Literal["n", "r"], dims: int) -> str:
         """An expression for the cosine of a stored vector and the list `$vector`: null where one of them is null."""
         ...
 
@@ -85,15 +85,15 @@ class CypherGraph:
 
     name = "cypher"
 
-    def __init__(self, truth: GraphTruth, store_id: str, dialect: Dialect) -> None:
-        self._truth = truth
+    def __init__(self, primary_graph: GraphStore, store_id: str, dialect: Dialect) -> None:
+        self._primary_graph = primary_graph
         self._store = store_id
         self._dialect = dialect
         self._prepared = False
         self._room: set[int] = set()  # lengths of vectors that there is room for
-        self._cursor: Position | None = None  # as last seen; the one in the database decides
+        self._cursor: ChangePosition | None = None  # as last seen; the one in the database decides
 
-    def around(
+    def neighborhoods(
         self,
         scope: Scope,
         vectors: NDArray[np.float32],
@@ -101,10 +101,10 @@ class CypherGraph:
         threshold: float,
         limit: int,
         as_of: str | None = None,
-    ) -> list[Around]:
+    ) -> list[GraphNeighborhood]:
         return run(self._around(scope, vectors, threshold=threshold, limit=limit, as_of=as_of))
 
-    def triplets(
+    def nearest_relations(
         self,
         scope: Scope,
         vectors: NDArray[np.float32],
@@ -115,47 +115,54 @@ class CypherGraph:
     ) -> list[list[tuple[int, float]]]:
         return run(self._triplets(scope, vectors, k, threshold=threshold, as_of=as_of))
 
-    def follow(self) -> None:
+    def catch_up(self) -> None:
         run(self._follow())
 
     def relations(self, scope: Scope) -> list[Relation]:
         return run(self._relations(scope))
 
-    def forget(self, scope: Scope | None) -> None:
+    def purge_deleted(self, scope: Scope | None) -> None:
         """What was deleted goes as the projection follows; pages and logs are the database's own to scrub."""
         run(self._follow())
 
-    def examine(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[Unsound]:
-        """Whether it holds the relations of the truth, and no others; see `care.Examined`."""
+    def find_mismatches(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[ProjectionMismatch]:
+        """Whether it holds the relations of the truth, and no others; see `care.VerifiableProjection`."""
         for scope in partitions:
-            ours = {relation.row: _compared(relation) for relation in self.relations(scope)}
-            theirs = {relation.row: _compared(relation) for relation in self._truth.relations(scope, ended=True)}
-            lacking, surplus = theirs.keys() - ours.keys(), ours.keys() - theirs.keys()
+            ours = {relation.row: _comparison_key(relation) for relation in self.relations(scope)}
+            theirs = {
+                relation.row: _comparison_key(relation)
+                for relation in self._primary_graph.relations(scope, include_ended=True)
+            }
+            missing, extra = theirs.keys() - ours.keys(), ours.keys() - theirs.keys()
             other = [row for row in ours.keys() & theirs.keys() if ours[row] != theirs[row]]
-            if lacking or surplus or other:
-                counts = ((lacking, "lacks"), (surplus, "has gone relations:"), (other, "tells otherwise of"))
-                told = ", ".join(f"{verb} {len(rows)} ({_first(rows, theirs, ours)})" for rows, verb in counts if rows)
-                return [Unsound(f"of {len(theirs)} relations of {scope.partition[1]!r} it {told}")]
+            if missing or extra or other:
+                counts = ((missing, "lacks"), (extra, "has gone relations:"), (other, "tells otherwise of"))
+                told = ", ".join(
+                    f"{verb} {len(rows)} ({_describe_first(rows, theirs, ours)})" for rows, verb in counts if rows
+                )
+                return [ProjectionMismatch(f"of {len(theirs)} relations of {scope.partition[1]!r} it {told}")]
         return []
 
-    def renew(self, unsound: Unsound) -> str:
+    def repair_mismatch(self, mismatch: ProjectionMismatch) -> str:
         """Remove all there is of this truth, and write it anew."""
-        run(self._renewed())
+        run(self._rewrite())
         return "written anew from the truth"
 
-    def _renewed(self) -> Flow[None]:
+    def _rewrite(self) -> Flow[None]:
         while True:
-            here = self._cursor or (yield from self._found())
-            if (yield from self._move(here, Position("", 0))):  # of no epoch, so that following begins anew
+            here = self._cursor or (yield from self._read_cursor())
+            if (
+                yield from self._advance_cursor(here, ChangePosition("", 0))
+            ):  # of no epoch, so that following begins anew
                 break
         yield from self._follow()
 
     # --- what a subclass brings --------------------------------------------------------------------------------------
 
-    def _execute(self, statements: Sequence[Statement], *, guarded: bool = False) -> list[Answer]:
+    def _execute(self, statements: Sequence[Statement], *, is_conditional: bool = False) -> list[ResultRows]:
         """Run statements in one transaction.
 
-        With `guarded` the first of them decides: where it returns nothing, nothing is written, and the result is [].
+        With `is_conditional` the first of them decides: where it returns nothing, nothing is written, and the result is [].
 
         Raises:
             StoreError: it failed; nothing is written.
@@ -170,37 +177,37 @@ class CypherGraph:
 
     def _around(
         self, scope: Scope, vectors: NDArray[np.float32], *, threshold: float, limit: int, as_of: str | None
-    ) -> Flow[list[Around]]:
+    ) -> Flow[list[GraphNeighborhood]]:
         yield from self._follow()
-        yield from self._make_room(vectors.shape[1])
+        yield from self._prepare_vectors(vectors.shape[1])
         matched, values = self._address(scope)
-        held, times = _held(as_of)
+        held, times = _validity_condition(as_of)
         text = (
             f"MATCH (n:Entity {{{matched}}})"
-            f" WITH n.key AS key, n.row AS row, {self._dialect.cosine('n', vectors.shape[1])} AS similarity"
+            f" WITH n.key AS key, n.row AS row, {self._dialect.cosine_expression('n', vectors.shape[1])} AS similarity"
             " WHERE similarity >= $threshold WITH key, row, similarity ORDER BY similarity DESC, row LIMIT $limit"
             " MATCH (n:Entity {key: key, store: $store})"  # once more: whole nodes are not carried through the sort
             f" OPTIONAL MATCH (n)-[r:RELATES {{{matched}}}]-(:Entity {{{matched}}}) WHERE {held}"
-            f" {self._dialect.newest} RETURN row, similarity, newest ORDER BY similarity DESC, row"
+            f" {self._dialect.newest_clause} RETURN row, similarity, newest ORDER BY similarity DESC, row"
         )
         values |= {**times, "threshold": threshold, "limit": limit}
-        found = yield from do(self._execute, [(text, {**values, "vector": _numbers(vector)}) for vector in vectors])
-        return [_shape(answer) for answer in found]
+        found = yield from do(self._execute, [(text, {**values, "vector": _to_floats(vector)}) for vector in vectors])
+        return [_to_around(answer) for answer in found]
 
     def _triplets(
         self, scope: Scope, vectors: NDArray[np.float32], k: int, *, threshold: float, as_of: str | None
     ) -> Flow[list[list[tuple[int, float]]]]:
         yield from self._follow()
-        yield from self._make_room(vectors.shape[1])
+        yield from self._prepare_vectors(vectors.shape[1])
         matched, values = self._address(scope)
-        held, times = _held(as_of)
+        held, times = _validity_condition(as_of)
         text = (
             f"MATCH ()-[r:RELATES {{{matched}}}]->() WHERE {held}"
-            f" WITH r.row AS row, {self._dialect.cosine('r', vectors.shape[1])} AS similarity"
+            f" WITH r.row AS row, {self._dialect.cosine_expression('r', vectors.shape[1])} AS similarity"
             " WHERE similarity >= $threshold RETURN row, similarity ORDER BY similarity DESC, row LIMIT $limit"
         )
         values |= {**times, "threshold": threshold, "limit": k}
-        found = yield from do(self._execute, [(text, {**values, "vector": _numbers(vector)}) for vector in vectors])
+        found = yield from do(self._execute, [(text, {**values, "vector": _to_floats(vector)}) for vector in vectors])
         return [[(row, similarity) for row, similarity in answer] for answer in found]
 
     def _relations(self, scope: Scope) -> Flow[list[Relation]]:
@@ -222,10 +229,10 @@ class CypherGraph:
                 valid_to=row[8],
                 invalidated_at=row[9],
                 weight=row[10],
-                source=row[11],
-                destination=row[12],
+                source_node=row[11],
+                destination_node=row[12],
                 memories=tuple(row[13]),
-                days=Days(*row[14:16]) if row[14] or row[15] else None,
+                event_dates=DateRange(*row[14:16]) if row[14] or row[15] else None,
             )
             for row in answer
         ]
@@ -242,56 +249,58 @@ class CypherGraph:
         while more:
             # Read before the truth's position: then it is ahead of that only where the truth went back, as one does
             # that is restored from a copy.
-            here = self._cursor or (yield from self._found())
-            goal = yield from do(self._truth.position)
+            here = self._cursor or (yield from self._read_cursor())
+            goal = yield from do(self._primary_graph.position)
             if here == goal:
                 self._cursor = here
                 return
-            if here.epoch != goal.epoch or here.seq > goal.seq or here.seq == EMPTYING:
-                yield from self._begin_anew(here, goal.epoch)
+            if here.epoch != goal.epoch or here.seq > goal.seq or here.seq == EMPTYING_SEQ:
+                yield from self._restart_epoch(here, goal.epoch)
             else:
-                more = yield from self._turn_page(here, goal)
+                more = yield from self._write_next_page(here, goal)
 
-    def _found(self) -> Flow[Position]:
+    def _read_cursor(self) -> Flow[ChangePosition]:
         """The cursor as the database has it; made where there is none."""
         if not self._prepared:
             yield from do(self._execute, [(text, {}) for text in self._dialect.schema])
             self._prepared = True
         text = "MERGE (c:Mem0Cursor {store: $store}) ON CREATE SET c.epoch = '', c.seq = 0 RETURN c.epoch, c.seq"
         (answer,) = yield from do(self._execute, [(text, {"store": self._store})])
-        return Position(*answer[0])
+        return ChangePosition(*answer[0])
 
-    def _begin_anew(self, here: Position, epoch: str) -> Flow[None]:
+    def _restart_epoch(self, here: ChangePosition, epoch: str) -> Flow[None]:
         """Remove everything of this truth, some at a time, and set the cursor to the beginning of `epoch`."""
-        emptying = Position(epoch, EMPTYING)
+        emptying = ChangePosition(epoch, EMPTYING_SEQ)
         text = (
             "MATCH (n:Entity) WHERE n.key STARTS WITH $prefix AND n.store = $store"
             " WITH n LIMIT $limit DETACH DELETE n RETURN count(*)"
         )
-        some = (text, {"prefix": self._key(""), "store": self._store, "limit": BATCH})
-        left = yield from self._move(here, emptying)
+        some = (text, {"prefix": self._key(""), "store": self._store, "limit": DELETE_BATCH_NODES})
+        left = yield from self._advance_cursor(here, emptying)
         while left:
-            left = yield from self._move(emptying, emptying, some)
+            left = yield from self._advance_cursor(emptying, emptying, some)
             if left and not left[1][0][0]:
-                yield from self._move(emptying, Position(epoch, 0))
+                yield from self._advance_cursor(emptying, ChangePosition(epoch, 0))
                 return
 
-    def _make_room(self, dims: int) -> Flow[None]:
+    def _prepare_vectors(self, dims: int) -> Flow[None]:
         if dims and dims not in self._room:
-            yield from do(self._execute, [(text, {}) for text in self._dialect.room(dims)])
+            yield from do(self._execute, [(text, {}) for text in self._dialect.vector_schema_statements(dims)])
             self._room.add(dims)
 
-    def _turn_page(self, here: Position, goal: Position) -> Flow[bool]:
+    def _write_next_page(self, here: ChangePosition, goal: ChangePosition) -> Flow[bool]:
         """Write what changed next; returns whether there is more to come, or another process was quicker."""
-        page = yield from do(self._truth.changes, after=here.seq, limit=PAGE)
+        page = yield from do(self._primary_graph.changes, after=here.seq, limit=PAGE_CHANGES)
         dims = next((vector.shape[0] for _, vector in (*page.nodes, *page.relations)), 0)
-        yield from self._make_room(dims)
+        yield from self._prepare_vectors(dims)
         # What is younger than `goal` came while we read, some of it perhaps unseen: it is read once more.
-        there = Position(here.epoch, min(page.upto, goal.seq))
-        moved = yield from self._move(here, there, *self._statements(page, dims))
-        return page.more or not moved
+        there = ChangePosition(here.epoch, min(page.last_seq, goal.seq))
+        moved = yield from self._advance_cursor(here, there, *self._statements(page, dims))
+        return page.has_more or not moved
 
-    def _move(self, here: Position, there: Position, *statements: Statement) -> Flow[list[Answer]]:
+    def _advance_cursor(
+        self, here: ChangePosition, there: ChangePosition, *statements: Statement
+    ) -> Flow[list[ResultRows]]:
         """Run statements and move the cursor, if it is where we believe; returns [] and does nothing if it is not."""
         # The first SET takes the lock: what is compared after it is what the last one to hold it wrote.
         text = (
@@ -300,7 +309,7 @@ class CypherGraph:
         )
         places = {"epoch": here.epoch, "seq": here.seq, "new_epoch": there.epoch, "new_seq": there.seq}
         guard = (text, {"store": self._store, **places})
-        answers = yield from do(self._execute, [guard, *statements], guarded=True)
+        answers = yield from do(self._execute, [guard, *statements], is_conditional=True)
         self._cursor = there if answers else None
         return answers
 
@@ -309,22 +318,28 @@ class CypherGraph:
         nodes = [self._node(node, vector) for node, vector in page.nodes]
         relations = [self._relation(relation, vector) for relation, vector in page.relations]
         # A node that changed again comes with a later page than its relations: until then it has no type or vector.
-        ends = self._ends((relation for relation, _ in page.relations), {node["key"] for node in nodes})
-        merge_node = f"{_NEW} MERGE (n:Entity {{key: new.key}}) SET n.store = $store, {_set('n', _NODE)}"
-        merge_end = f"{_NEW} MERGE (n:Entity {{key: new.key}}) ON CREATE SET n.store = $store, {_set('n', _END)}"
+        ends = self._end_properties((relation for relation, _ in page.relations), {node["key"] for node in nodes})
+        merge_node = f"{_UNWIND_NEW} MERGE (n:Entity {{key: new.key}}) SET n.store = $store, {_set_clause('n', _NODE_PROPERTIES)}"
+        merge_end = f"{_UNWIND_NEW} MERGE (n:Entity {{key: new.key}}) ON CREATE SET n.store = $store, {_set_clause('n', _END_PROPERTIES)}"
         merge_relation = (
-            f"{_NEW} MATCH (s:Entity {{key: new.source, store: $store}}),"
+            f"{_UNWIND_NEW} MATCH (s:Entity {{key: new.source, store: $store}}),"
             " (d:Entity {key: new.destination, store: $store})"
-            f" MERGE (s)-[r:RELATES {{key: new.key}}]->(d) SET r.store = $store, {_set('r', _RELATION)}"
+            f" MERGE (s)-[r:RELATES {{key: new.key}}]->(d) SET r.store = $store, {_set_clause('r', _RELATION_PROPERTIES)}"
         )
-        delete_relation = f"{_NEW} MATCH ()-[r:RELATES {{key: new, store: $store}}]->() DELETE r"
-        delete_node = f"{_NEW} MATCH (n:Entity {{key: new, store: $store}}) DETACH DELETE n"
+        delete_relation = f"{_UNWIND_NEW} MATCH ()-[r:RELATES {{key: new, store: $store}}]->() DELETE r"
+        delete_node = f"{_UNWIND_NEW} MATCH (n:Entity {{key: new, store: $store}}) DETACH DELETE n"
         work: list[tuple[str, Sequence[Any]]] = [
             # Apart, for Ladybug: where the first of several texts is null, it casts the others to nothing.
-            (f"{merge_node} {self._dialect.keep('n', dims)}", [node for node in nodes if node["embedding"]]),
+            (
+                f"{merge_node} {self._dialect.store_vector_clause('n', dims)}",
+                [node for node in nodes if node["embedding"]],
+            ),
             (merge_node, [node for node in nodes if not node["embedding"]]),
             (merge_end, ends),
-            (f"{merge_relation} {self._dialect.keep('r', dims)}", [each for each in relations if each["embedding"]]),
+            (
+                f"{merge_relation} {self._dialect.store_vector_clause('r', dims)}",
+                [each for each in relations if each["embedding"]],
+            ),
             (merge_relation, [each for each in relations if not each["embedding"]]),
             (delete_relation, [self._key(row) for row in page.removed_relations]),
             (delete_node, [self._key(row) for row in page.removed_nodes]),
@@ -340,85 +355,88 @@ class CypherGraph:
             "row": node.row,
             "name": node.entity.name,
             "type": node.entity.type,
-            **_ids(node.scope),
-            "embedding": _text(vector),
+            **_scope_properties(node.scope),
+            "embedding": _to_vector_literal(vector),
         }
 
-    def _ends(self, relations: Iterable[Relation], known: set[str]) -> list[dict[str, Any]]:
+    def _end_properties(self, relations: Iterable[Relation], known: set[str]) -> list[dict[str, Any]]:
         """The nodes of relations, but for those `known`, as far as the relations tell."""
         ends: dict[str, dict[str, Any]] = {}
         for relation in relations:
             triplet = relation.triplet
-            for row, name in ((relation.source, triplet.source), (relation.destination, triplet.destination)):
+            for row, name in (
+                (relation.source_node, triplet.source),
+                (relation.destination_node, triplet.destination),
+            ):
                 if (key := self._key(row)) not in known:
-                    ends[key] = {"key": key, "row": row, "name": name, **_ids(relation.scope)}
+                    ends[key] = {"key": key, "row": row, "name": name, **_scope_properties(relation.scope)}
         return list(ends.values())
 
     def _relation(self, relation: Relation, vector: NDArray[np.float32]) -> dict[str, Any]:
         return {
             "key": self._key(relation.row),
             "row": relation.row,
-            "source": self._key(relation.source),
-            "destination": self._key(relation.destination),
+            "source": self._key(relation.source_node),
+            "destination": self._key(relation.destination_node),
             "name": relation.triplet.relationship,
             "weight": relation.weight,
             "valid_from": relation.valid_from,
             "valid_to": relation.valid_to,
             "invalidated_at": relation.invalidated_at,
             "memories": list(relation.memories),
-            "day_first": relation.days and relation.days.first,
-            "day_last": relation.days and relation.days.last,
-            **_ids(relation.scope),
-            "embedding": _text(vector),
+            "day_first": relation.event_dates and relation.event_dates.first,
+            "day_last": relation.event_dates and relation.event_dates.last,
+            **_scope_properties(relation.scope),
+            "embedding": _to_vector_literal(vector),
         }
 
 
-def _compared(relation: Relation) -> tuple[Any, ...]:
+def _comparison_key(relation: Relation) -> tuple[Any, ...]:
     memories = tuple(sorted(relation.memories))
     return str(relation.triplet), relation.weight, relation.valid_from, relation.valid_to, relation.scope, memories
 
 
-def _first(rows: Iterable[int], *named: Mapping[int, tuple[Any, ...]]) -> str:
+def _describe_first(rows: Iterable[int], *named: Mapping[int, tuple[Any, ...]]) -> str:
     row = min(rows)
     return str(next(of[row][0] for of in named if row in of))
 
 
-def _shape(answer: Answer) -> Around:
+def _to_around(answer: ResultRows) -> GraphNeighborhood:
     """Of a statement's nodes, best first, each with its relations: a relation's score is that of its best node."""
     relations: dict[int, float] = {}
-    for _, similarity, newest in answer:
-        for row in newest or ():  # Ladybug collected nothing as null once
+    for _, similarity, newest_clause in answer:
+        for row in newest_clause or ():  # Ladybug collected nothing as null once
             relations.setdefault(row, similarity)
-    return Around([(row, similarity) for row, similarity, _ in answer], list(relations.items()))
+    return GraphNeighborhood([(row, similarity) for row, similarity, _ in answer], list(relations.items()))
 
 
-def _held(as_of: str | None) -> tuple[str, dict[str, str]]:
+def _validity_condition(as_of: str | None) -> tuple[str, dict[str, str]]:
     if as_of is None:
         return "r.valid_to IS NULL", {}
     return "r.valid_from <= $as_of AND (r.valid_to IS NULL OR r.valid_to > $as_of)", {"as_of": as_of}
 
 
-def _set(name: str, properties: Iterable[str]) -> str:
+def _set_clause(name: str, properties: Iterable[str]) -> str:
     return ", ".join(f"{name}.{each} = new.{each}" for each in properties)
 
 
-def _ids(scope: Scope) -> dict[str, str | None]:
+def _scope_properties(scope: Scope) -> dict[str, str | None]:
     """The ids of a scope as given, and by their digests."""
     given = [getattr(scope, axis.value) for axis in Axis]
     digests = [None if value is None else _digest(value) for value in given]
-    return dict(zip((*_IDS, *_DIGESTS), (*given, *digests), strict=True))
+    return dict(zip((*_ID_COLUMNS, *_DIGEST_PROPERTIES), (*given, *digests), strict=True))
 
 
 def _digest(value: str) -> str:
     return hashlib.blake2b(value.encode(), digest_size=16).hexdigest()
 
 
-def vector_property(dims: int) -> str:
+def vector_property_name(dims: int) -> str:
     """Where vectors of this length are kept: each length has its own, so that no two that meet can differ."""
     return f"embedding_{dims}"
 
 
-def _numbers(vector: NDArray[np.float32]) -> list[float] | None:
+def _to_floats(vector: NDArray[np.float32]) -> list[float] | None:
     """The vector, or None for one that has no direction: there is no cosine with it, and databases refuse it."""
     import numpy as np
 
@@ -427,6 +445,6 @@ def _numbers(vector: NDArray[np.float32]) -> list[float] | None:
     return numbers if norm and np.isfinite(norm) else None
 
 
-def _text(vector: NDArray[np.float32]) -> str | None:
-    numbers = _numbers(vector)
+def _to_vector_literal(vector: NDArray[np.float32]) -> str | None:
+    numbers = _to_floats(vector)
     return None if numbers is None else f"[{','.join(map('%.9g'.__mod__, numbers))}]"  # nine digits give float32 back

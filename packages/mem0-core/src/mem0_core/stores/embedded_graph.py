@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mem0_core.care import VectorTable
-from mem0_core.ports import Around, GraphTruth, VectorIndex
+from mem0_core.ports import GraphNeighborhood, GraphStore, VectorIndex
 from mem0_core.records import Relation, Scope
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ class EmbeddedGraph:
     name = "sqlite"
     inline = True  # see `flow`
 
-    def __init__(self, truth: GraphTruth, nodes: VectorIndex, relations: VectorIndex) -> None:
-        self._truth = truth
+    def __init__(self, primary_graph: GraphStore, nodes: VectorIndex, relations: VectorIndex) -> None:
+        self._primary_graph = primary_graph
         self._nodes = nodes
         self._relations = relations
 
-    def around(
+    def neighborhoods(
         self,
         scope: Scope,
         vectors: NDArray[np.float32],
@@ -41,13 +41,16 @@ class EmbeddedGraph:
         threshold: float,
         limit: int,
         as_of: str | None = None,
-    ) -> list[Around]:
+    ) -> list[GraphNeighborhood]:
         near = self._nodes.nearest(scope, vectors, limit, threshold=threshold)
         nodes = list({row for found in near for row, _ in found})
-        hop = self._truth.touching(nodes, scope=scope, limit=limit, as_of=as_of)
-        return [Around(found, _best((row, score) for node, score in found for row in hop[node])) for found in near]
+        hop = self._primary_graph.incident_relation_rows(nodes, scope=scope, limit=limit, as_of=as_of)
+        return [
+            GraphNeighborhood(found, _best_scores((row, score) for node, score in found for row in hop[node]))
+            for found in near
+        ]
 
-    def triplets(
+    def nearest_relations(
         self,
         scope: Scope,
         vectors: NDArray[np.float32],
@@ -58,32 +61,32 @@ class EmbeddedGraph:
     ) -> list[list[tuple[int, float]]]:
         if as_of is None:
             return self._relations.nearest(scope, vectors, k, threshold=threshold)
-        return self._triplets_then(scope, vectors, k, threshold, as_of)
+        return self._triplets_as_of(scope, vectors, k, threshold, as_of)
 
-    def _triplets_then(
+    def _triplets_as_of(
         self, scope: Scope, vectors: NDArray[np.float32], k: int, threshold: float, as_of: str
     ) -> list[list[tuple[int, float]]]:
         """What held then: of what holds still, what is old enough; and what has ended since, which is scanned."""
-        lasting = self._truth.relation_vectors.rows(scope).tolist()
-        only = np.array(sorted(self._truth.holding(lasting, as_of=as_of)), dtype=np.int64)
-        found = self._relations.nearest(scope, vectors, k, only=only, threshold=threshold)
-        rows, theirs = self._truth.ended_vectors(scope, as_of=as_of)
+        current_rows = self._primary_graph.relation_vectors.rows(scope).tolist()
+        only = np.array(sorted(self._primary_graph.valid_relation_rows(current_rows, as_of=as_of)), dtype=np.int64)
+        found = self._relations.nearest(scope, vectors, k, allowed_rows=only, threshold=threshold)
+        rows, theirs = self._primary_graph.ended_relation_vectors(scope, as_of=as_of)
         scores = vectors @ theirs.T if len(rows) else np.empty((len(vectors), 0))
         merged = [
-            _best([*of_vector, *zip(rows.tolist(), of_ended.tolist(), strict=True)])
+            _best_scores([*of_vector, *zip(rows.tolist(), of_ended.tolist(), strict=True)])
             for of_vector, of_ended in zip(found, scores, strict=True)
         ]
         return [[(row, score) for row, score in some if score >= threshold][:k] for some in merged]
 
-    def follow(self) -> None:
+    def catch_up(self) -> None:
         """Nothing to do: each search follows."""
 
     def relations(self, scope: Scope) -> list[Relation]:
-        return self._truth.relations(scope, ended=True)
+        return self._primary_graph.relations(scope, include_ended=True)
 
-    def forget(self, scope: Scope | None) -> None:
-        self._nodes.forget(scope)
-        self._relations.forget(scope)
+    def purge_deleted(self, scope: Scope | None) -> None:
+        self._nodes.purge_deleted(scope)
+        self._relations.purge_deleted(scope)
 
     @property
     def parts(self) -> dict[VectorTable, VectorIndex]:
@@ -95,7 +98,7 @@ class EmbeddedGraph:
         self._relations.close()
 
 
-def _best(found: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:
+def _best_scores(found: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:
     """Each row once, with its best score, best first."""
     best: dict[int, float] = {}
     for row, score in found:

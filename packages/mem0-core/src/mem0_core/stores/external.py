@@ -29,31 +29,33 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
-from mem0_core.care import Unsound
+from mem0_core.care import ProjectionMismatch
 from mem0_core.errors import ConfigError, StoreError
-from mem0_core.ports import Position, VectorSource, near_enough
+from mem0_core.ports import ChangePosition, VectorSource, drop_below_threshold
 from mem0_core.records import Scope
 from mem0_core.stores.faiss import FaissIndex
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Difference", "Entry", "ExternalIndex", "ExternalStore"]
+__all__ = ["ExternalIndex", "ExternalStore", "IndexDifference", "VectorEntry"]
 
 T = TypeVar("T")
-Found = list[list[tuple[int, float]]]
+Neighbors = list[list[tuple[int, float]]]
 
-log = logging.getLogger(__name__)
+_log = logging.getLogger(__name__)
 
-_IDS = uuid.UUID("4f1d0a58-6a3f-4f0e-9a55-6d656d307670")
-_BATCH = 500  # vectors sent at once
-_SPARE = 16  # proposals beyond those wanted: some may be gone from the truth by now
-_MOST = 10_000  # partitions that `forget` looks through, and entries that `compare` asks for in one search
-_GRACE = 0.1  # seconds that a call which hung is waited for before the next one
+_UUID_NAMESPACE = uuid.UUID("4f1d0a58-6a3f-4f0e-9a55-6d656d307670")
+_BATCH_VECTORS = 500  # vectors sent at once
+_EXTRA_CANDIDATES = 16  # proposals beyond those wanted: some may be gone from the truth by now
+_MAX_ENTRIES = (
+    10_000  # partitions that `purge_deleted` looks through, and entries that `compare` asks for in one search
+)
+_HUNG_CALL_GRACE_SECONDS = 0.1  # seconds that a call which hung is waited for before the next one
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class VectorEntry:
     """What a store holds: a vector under an id (a UUID as text), with metadata (texts and numbers)."""
 
     id: str
@@ -70,11 +72,11 @@ class ExternalStore(Protocol):
         ...
 
     @property
-    def advice(self) -> str:
+    def filter_advice(self) -> str:
         """What the user is told where the store does not filter by ``mem0_partition``."""
         ...
 
-    def add(self, entries: Sequence[Entry]) -> None:
+    def add(self, entries: Sequence[VectorEntry]) -> None:
         """Add entries; none of them is there, except where an earlier call failed on the way."""
         ...
 
@@ -92,7 +94,7 @@ class ExternalStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class IndexDifference:
     """What a vector store holds of a partition otherwise than the truth.
 
     Attributes:
@@ -102,15 +104,15 @@ class Difference:
     """
 
     address: Scope
-    lacking: tuple[int, ...] = ()
-    surplus: tuple[int, ...] = ()
-    strange: tuple[int, ...] = ()
+    missing: tuple[int, ...] = ()
+    extra: tuple[int, ...] = ()
+    mismatched: tuple[int, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.lacking or self.surplus or self.strange)
+        return bool(self.missing or self.extra or self.mismatched)
 
 
-class _Outage(Exception):
+class _StoreUnavailable(Exception):
     """The vector store failed, or did not answer in time."""
 
 
@@ -144,10 +146,10 @@ class ExternalIndex:
         self._timeout, self._retry_after = timeout, retry_after
         self._down_until = 0.0
         self._hung: list[Thread] = []
-        self._positions: dict[Scope, Position] = {}
-        self._places: dict[str, int] = {}  # of each partition's two markers, which one holds how far it came
+        self._positions: dict[Scope, ChangePosition] = {}
+        self._marker_slots: dict[str, int] = {}  # of each partition's two markers, which one holds how far it came
         self._locks: defaultdict[Scope, Lock] = defaultdict(Lock)
-        self._truth = FaissIndex(source, folder=None)
+        self._exact_index = FaissIndex(source, folder=None)
         self._closed = False
 
     def nearest(
@@ -156,88 +158,92 @@ class ExternalIndex:
         queries: NDArray[np.float32],
         k: int,
         *,
-        only: NDArray[np.int64] | None = None,
+        allowed_rows: NDArray[np.int64] | None = None,
         threshold: float | None = None,
-    ) -> Found:
-        """For each query (n, dims) up to k (row, cosine), best first; among `only`, and of `threshold` or more."""
+    ) -> Neighbors:
+        """For each query (n, dims) up to k (row, cosine), best first; among `allowed_rows`, and of `threshold` or more."""
         if self._closed:
             raise StoreError("the vector index is closed")
-        address = scope.address
-        if only is not None or address != scope or k <= 0 or not len(queries):
+        address = scope.partition_scope
+        if allowed_rows is not None or address != scope or k <= 0 or not len(queries):
             # Among some rows the truth is scanned exactly: a filtered approximate search loses results silently.
-            return self._truth.nearest(scope, queries, k, only=only, threshold=threshold)
+            return self._exact_index.nearest(scope, queries, k, allowed_rows=allowed_rows, threshold=threshold)
         if not self._source.position(address).seq:
             return [[] for _ in queries]
         self._dims = queries.shape[1]
         try:
-            found = self._proposed(address, queries, k)
-        except _Outage as outage:
-            log.warning("%s: %s; the truth is scanned instead", self._store.name, outage)
+            found = self._search_store(address, queries, k)
+        except _StoreUnavailable as unavailable:
+            _log.warning("%s: %s; the truth is scanned instead", self._store.name, unavailable)
             found = None
         if found is None:
-            return self._truth.nearest(scope, queries, k, threshold=threshold)
-        return near_enough(found, threshold)
+            return self._exact_index.nearest(scope, queries, k, threshold=threshold)
+        return drop_below_threshold(found, threshold)
 
-    def forget(self, scope: Scope | None) -> None:
+    def purge_deleted(self, scope: Scope | None) -> None:
         """Tell the vector store what was deleted. Where it cannot be reached, the next search does."""
         try:
-            addresses = self._known() if scope is None else scope.addresses
+            addresses = self._list_partitions() if scope is None else scope.partition_scopes
             for address in addresses:
                 self._follow(address)
-        except _Outage as outage:
-            log.warning("%s: %s; it is told of deletions later", self._store.name, outage)
-        self._truth.forget(scope)
+        except _StoreUnavailable as unavailable:
+            _log.warning("%s: %s; it is told of deletions later", self._store.name, unavailable)
+        self._exact_index.purge_deleted(scope)
 
-    def examine(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[Unsound]:
-        """Whether the vector store holds the rows of the truth; see `care.Examined`."""
+    def find_mismatches(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[ProjectionMismatch]:
+        """Whether the vector store holds the rows of the truth; see `care.VerifiableProjection`."""
         found = []
         for address in partitions:
             if difference := self.compare(address):
                 kinds = (
-                    (difference.lacking, "lacks"),
-                    (difference.surplus, "still has"),
-                    (difference.strange, "garbled"),
+                    (difference.missing, "lacks"),
+                    (difference.extra, "still has"),
+                    (difference.mismatched, "garbled"),
                 )
                 told = ", ".join(f"{kind} {len(rows)}" for rows, kind in kinds if rows)
                 name = f"the partition of {address.partition[0]} {address.partition[1]!r} in {self._store.name}"
-                found.append(Unsound(f"{name}, of {len(self._source.rows(address))} vectors: {told}", address))
+                found.append(
+                    ProjectionMismatch(f"{name}, of {len(self._source.rows(address))} vectors: {told}", address)
+                )
         return found
 
-    def renew(self, unsound: Unsound) -> str:
+    def repair_mismatch(self, mismatch: ProjectionMismatch) -> str:
         """Bring the partition to what the truth has."""
-        assert unsound.address is not None
-        self.repair(self.compare(unsound.address))
+        assert mismatch.address is not None
+        self.repair(self.compare(mismatch.address))
         return "repaired from the truth"
 
     def close(self) -> None:
         """Let go of it; the vector store is the caller's, and stays open."""
         self._closed = True
-        self._truth.close()
+        self._exact_index.close()
 
     # --- searching -------------------------------------------------------------------------------------------------
 
-    def _proposed(self, address: Scope, queries: NDArray[np.float32], k: int) -> Found | None:
+    def _search_store(self, address: Scope, queries: NDArray[np.float32], k: int) -> Neighbors | None:
         """What the store proposes, scored by the truth; None where it proposes less than there is."""
         self._follow(address)
-        wanted = k + _SPARE
-        found: Found = []
+        wanted = k + _EXTRA_CANDIDATES
+        found: Neighbors = []
         for query in queries:
             rows = [int(held["mem0_row"]) for held in self._search(self._partition(address), query.tolist(), wanted)]
-            living, vectors = self._source.vectors(rows)
-            if len(living) < min(wanted, len(rows)):
-                self._drop(address, set(rows) - set(living.tolist()))
-            if len(living) < k and len(living) < len(self._source.rows(address)):
+            stored_rows, vectors = self._source.vectors(rows)
+            if len(stored_rows) < min(wanted, len(rows)):
+                self._delete_rows(address, set(rows) - set(stored_rows.tolist()))
+            if len(stored_rows) < k and len(stored_rows) < len(self._source.rows(address)):
                 self._positions.pop(address, None)  # it may have lost something: let it say again how far it is
                 return None
-            scores = vectors @ query if len(living) else np.zeros(0, np.float32)
+            scores = vectors @ query if len(stored_rows) else np.zeros(0, np.float32)
             best = np.argsort(-scores, kind="stable")[:k]
-            found.append([(int(living[place]), float(scores[place])) for place in best])
+            found.append([(int(stored_rows[place]), float(scores[place])) for place in best])
         return found
 
     def _search(self, partition: str, vector: list[float], k: int) -> list[Mapping[str, Any]]:
-        found = self._called(lambda: self._store.search(partition, vector, k))
+        found = self._call_with_timeout(lambda: self._store.search(partition, vector, k))
         if any(held.get("mem0_partition") != partition for held in found):
-            raise ConfigError(f"vector_store: {self._store.name} does not filter by metadata: {self._store.advice}")
+            raise ConfigError(
+                f"vector_store: {self._store.name} does not filter by metadata: {self._store.filter_advice}"
+            )
         return found
 
     # --- following -------------------------------------------------------------------------------------------------
@@ -249,72 +255,74 @@ class ExternalIndex:
             if self._positions.get(address) == now:
                 return
             # Asked each time: another process may have moved it, or the store gone back to an older copy of itself.
-            at = self._marked(address, now.epoch)
+            at = self._read_position(address, now.epoch)
             if at != now:
                 self._positions.pop(address, None)
-                self._bring(address, at, now)
+                self._sync_partition(address, at, now)
             self._positions[address] = now
 
-    def _bring(self, address: Scope, at: Position | None, now: Position) -> None:
+    def _sync_partition(self, address: Scope, at: ChangePosition | None, now: ChangePosition) -> None:
         if at is None or at.epoch != now.epoch or at.seq > now.seq:
-            self._drain(self._partition(address))
-            at = Position(now.epoch, 0)
+            self._delete_partition(self._partition(address))
+            at = ChangePosition(now.epoch, 0)
         after: int | None = at.seq
         while after is not None:
-            changes = self._source.vector_changes(address, after=after, limit=_BATCH)
+            changes = self._source.vector_changes(address, after=after, limit=_BATCH_VECTORS)
             rows = changes.rows.tolist()
             # Some stores keep two entries of one id, so what may be there already goes first.
-            self._drop(address, [*changes.removed.tolist(), *(rows if at.seq else ())])
-            self._put(address, rows, changes.vectors)
-            after = changes.upto
+            self._delete_rows(address, [*changes.removed.tolist(), *(rows if at.seq else ())])
+            self._add_rows(address, rows, changes.vectors)
+            after = changes.next_after
             if after is not None:
-                self._mark(address, Position(now.epoch, after))
+                self._write_position(address, ChangePosition(now.epoch, after))
         if now.seq:  # else nobody is there any more, and not even the name is kept
-            self._mark(address, now)
+            self._write_position(address, now)
 
-    def _put(self, address: Scope, rows: Sequence[int], vectors: NDArray[np.float32]) -> None:
+    def _add_rows(self, address: Scope, rows: Sequence[int], vectors: NDArray[np.float32]) -> None:
         partition = self._partition(address)
-        for start in range(0, len(rows), _BATCH):
-            some, theirs = rows[start : start + _BATCH], vectors[start : start + _BATCH].tolist()
+        for start in range(0, len(rows), _BATCH_VECTORS):
+            some, theirs = rows[start : start + _BATCH_VECTORS], vectors[start : start + _BATCH_VECTORS].tolist()
             self._add(
                 [
-                    Entry(self._id(address, row), vector, {"mem0_partition": partition, "mem0_row": row})
+                    VectorEntry(self._id(address, row), vector, {"mem0_partition": partition, "mem0_row": row})
                     for row, vector in zip(some, theirs, strict=True)
                 ]
             )
 
-    def _add(self, entries: list[Entry]) -> None:
-        self._called(lambda: self._store.add(entries))
+    def _add(self, entries: list[VectorEntry]) -> None:
+        self._call_with_timeout(lambda: self._store.add(entries))
 
-    def _drop(self, address: Scope, rows: Sequence[int] | set[int]) -> None:
+    def _delete_rows(self, address: Scope, rows: Sequence[int] | set[int]) -> None:
         self._delete([self._id(address, row) for row in rows])
 
     def _delete(self, ids: list[str]) -> None:
-        for start in range(0, len(ids), _BATCH):
-            some = ids[start : start + _BATCH]
+        for start in range(0, len(ids), _BATCH_VECTORS):
+            some = ids[start : start + _BATCH_VECTORS]
             try:
-                self._called(lambda some=some: self._store.delete(some))  # type: ignore[misc]
-            except _Outage as outage:
-                if isinstance(outage.__cause__, NotImplementedError):
+                self._call_with_timeout(lambda some=some: self._store.delete(some))  # type: ignore[misc]
+            except _StoreUnavailable as unavailable:
+                if isinstance(unavailable.__cause__, NotImplementedError):
                     name = self._store.name
-                    raise ConfigError(f"vector_store: {name} cannot delete, so it cannot follow a memory") from outage
+                    raise ConfigError(
+                        f"vector_store: {name} cannot delete, so it cannot follow a memory"
+                    ) from unavailable
                 raise
 
-    def _drain(self, partition: str) -> None:
+    def _delete_partition(self, partition: str) -> None:
         """Remove a partition, whatever it holds, and how far it came."""
-        self._delete(self._markers_of(partition))
-        while found := self._search(partition, self._any_vector(), _BATCH):
-            self._delete([self._id_in(partition, int(held["mem0_row"])) for held in found])
+        self._delete(self._marker_ids(partition))
+        while found := self._search(partition, self._placeholder_vector(), _BATCH_VECTORS):
+            self._delete([self._entry_id(partition, int(held["mem0_row"])) for held in found])
 
     # --- how far it came -------------------------------------------------------------------------------------------
 
-    def _marked(self, address: Scope, epoch: str) -> Position | None:
+    def _read_position(self, address: Scope, epoch: str) -> ChangePosition | None:
         """How far the partition is in an epoch by its own account; None where it has none.
 
         Where the store cannot say, it is what this process knows of it.
         """
         partition = self._partition(address)
-        found = self._read(self._markers_of(partition))
+        found = self._read(self._marker_ids(partition))
         if found is None:
             return self._positions.get(address)
         marked = [
@@ -322,77 +330,86 @@ class ExternalIndex:
         ]
         if not marked:
             return None
-        seq, self._places[partition] = max(marked)
-        return Position(epoch, seq)
+        seq, self._marker_slots[partition] = max(marked)
+        return ChangePosition(epoch, seq)
 
     def _read(self, ids: list[str]) -> list[Mapping[str, Any]] | None:
         """Metadata of entries; None where the store has no such call."""
         try:
-            return self._called(lambda: self._store.read(ids))
-        except _Outage as outage:
-            if isinstance(outage.__cause__, NotImplementedError):
+            return self._call_with_timeout(lambda: self._store.read(ids))
+        except _StoreUnavailable as unavailable:
+            if isinstance(unavailable.__cause__, NotImplementedError):
                 return None
             raise
 
-    def _mark(self, address: Scope, at: Position) -> None:
+    def _write_position(self, address: Scope, at: ChangePosition) -> None:
         """Note how far the partition is, in the older of its two markers: one of them stands, whatever fails."""
         partition = self._partition(address)
-        place = 1 - self._places.get(partition, 1)
-        id = self._markers_of(partition)[place]
+        place = 1 - self._marker_slots.get(partition, 1)
+        id = self._marker_ids(partition)[place]
         self._delete([id])
-        metadata = {"mem0_partition": self._markers, "mem0_epoch": at.epoch, "mem0_seq": at.seq, "mem0_of": partition}
-        self._add([Entry(id, self._any_vector(), {**metadata, "mem0_place": place})])
-        self._places[partition] = place
+        metadata = {
+            "mem0_partition": self._marker_partition,
+            "mem0_epoch": at.epoch,
+            "mem0_seq": at.seq,
+            "mem0_of": partition,
+        }
+        self._add([VectorEntry(id, self._placeholder_vector(), {**metadata, "mem0_place": place})])
+        self._marker_slots[partition] = place
 
-    def _known(self) -> list[Scope]:
+    def _list_partitions(self) -> list[Scope]:
         """The addresses that have a partition in the store, of earlier processes too."""
-        found = self._search(self._markers, self._any_vector(), 2 * _MOST)
+        found = self._search(self._marker_partition, self._placeholder_vector(), 2 * _MAX_ENTRIES)
         partitions = dict.fromkeys(held["mem0_of"] for held in found)
         return [Scope(**{axis: value}) for _, axis, value in map(json.loads, partitions)]
 
-    def _any_vector(self) -> list[float]:
+    def _placeholder_vector(self) -> list[float]:
         """A vector where one is needed and it does not matter which."""
         if self._dims is None:
             space = getattr(self._source, "space", None)
             self._dims = (space() or (None, None))[1] if space is not None else None
         if self._dims is None:
-            raise _Outage("nobody said how long its vectors are (dims)")
+            raise _StoreUnavailable("nobody said how long its vectors are (dims)")
         return [1.0, *([0.0] * (self._dims - 1))]
 
     # --- comparing -------------------------------------------------------------------------------------------------
 
-    def known(self) -> list[Scope]:
+    def list_partitions(self) -> list[Scope]:
         """The partitions that the vector store has, of earlier processes and of users who are gone too.
 
         Raises:
             StoreError: it cannot be reached.
         """
-        with self._reached():
-            return self._known()
+        with self._raise_outage():
+            return self._list_partitions()
 
-    def compare(self, address: Scope, *, probes: int = 20) -> Difference:
+    def compare(self, address: Scope, *, sample_size: int = 20) -> IndexDifference:
         """What the vector store holds of a partition otherwise than the truth, once it has caught up.
 
-        Every row is looked up by its id. Vectors cannot be read back everywhere, so `probes` of them are searched for.
+        Every row is looked up by its id. Vectors cannot be read back everywhere, so `sample_size` of them are searched for.
 
         Raises:
             StoreError: it cannot be reached.
         """
-        with self._reached():
+        with self._raise_outage():
             self._follow(address)
             rows = self._source.rows(address).tolist()
-            found = self._search(self._partition(address), self._any_vector(), min(len(rows) + _SPARE, _MOST))
+            found = self._search(
+                self._partition(address), self._placeholder_vector(), min(len(rows) + _EXTRA_CANDIDATES, _MAX_ENTRIES)
+            )
             held = {int(entry["mem0_row"]) for entry in found}
-            here = self._present(address, [row for row in rows if row not in held]) | held
-            asked = [row for row in rows if row in here][:: max(1, len(rows) // max(1, probes))][:probes]
-            return Difference(
+            here = self._find_stored_rows(address, [row for row in rows if row not in held]) | held
+            asked = [row for row in rows if row in here][:: max(1, len(rows) // max(1, sample_size))][:sample_size]
+            return IndexDifference(
                 address,
-                lacking=tuple(row for row in rows if row not in here),
-                surplus=tuple(sorted(held - set(rows))),
-                strange=tuple(row for row, vector in self._own_vectors(asked) if not self._finds(address, row, vector)),
+                missing=tuple(row for row in rows if row not in here),
+                extra=tuple(sorted(held - set(rows))),
+                mismatched=tuple(
+                    row for row, vector in self._iterate_vectors(asked) if not self._is_findable(address, row, vector)
+                ),
             )
 
-    def repair(self, difference: Difference) -> None:
+    def repair(self, difference: IndexDifference) -> None:
         """Bring a partition of the vector store to what the truth has.
 
         Rows that it lacks are sent again and those that are gone removed; where vectors are strange, all of it is.
@@ -401,106 +418,110 @@ class ExternalIndex:
             StoreError: it cannot be reached.
         """
         address = difference.address
-        with self._reached():
+        with self._raise_outage():
             with self._locks[address]:
-                if difference.strange:
+                if difference.mismatched:
                     self._positions.pop(address, None)
-                    self._drain(self._partition(address))
+                    self._delete_partition(self._partition(address))
                 else:
-                    self._drop(address, [*difference.surplus, *difference.lacking])
-                    for start in range(0, len(difference.lacking), _BATCH):
-                        rows, vectors = self._source.vectors(difference.lacking[start : start + _BATCH])
-                        self._put(address, rows.tolist(), vectors)
+                    self._delete_rows(address, [*difference.extra, *difference.missing])
+                    for start in range(0, len(difference.missing), _BATCH_VECTORS):
+                        rows, vectors = self._source.vectors(difference.missing[start : start + _BATCH_VECTORS])
+                        self._add_rows(address, rows.tolist(), vectors)
             self._follow(address)
 
-    def _present(self, address: Scope, rows: Sequence[int]) -> set[int]:
+    def _find_stored_rows(self, address: Scope, rows: Sequence[int]) -> set[int]:
         """Those of the rows that are there, by their ids; where the store has no such call, by their vectors."""
         here: set[int] = set()
-        for start in range(0, len(rows), _BATCH):
-            some = rows[start : start + _BATCH]
+        for start in range(0, len(rows), _BATCH_VECTORS):
+            some = rows[start : start + _BATCH_VECTORS]
             found = self._read([self._id(address, row) for row in some])
             if found is None:
                 return here | {
-                    row for row, vector in self._own_vectors(rows[start:]) if self._finds(address, row, vector)
+                    row
+                    for row, vector in self._iterate_vectors(rows[start:])
+                    if self._is_findable(address, row, vector)
                 }
             here.update(int(entry["mem0_row"]) for entry in found)
         return here
 
-    def _own_vectors(self, rows: Sequence[int]) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        for start in range(0, len(rows), _BATCH):
-            living, vectors = self._source.vectors(rows[start : start + _BATCH])
-            yield from zip(living.tolist(), vectors, strict=True)
+    def _iterate_vectors(self, rows: Sequence[int]) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        for start in range(0, len(rows), _BATCH_VECTORS):
+            stored_rows, vectors = self._source.vectors(rows[start : start + _BATCH_VECTORS])
+            yield from zip(stored_rows.tolist(), vectors, strict=True)
 
-    def _finds(self, address: Scope, row: int, vector: NDArray[np.float32]) -> bool:
+    def _is_findable(self, address: Scope, row: int, vector: NDArray[np.float32]) -> bool:
         """Whether a search by a row's own vector proposes it."""
-        found = self._search(self._partition(address), vector.tolist(), _SPARE)
+        found = self._search(self._partition(address), vector.tolist(), _EXTRA_CANDIDATES)
         return any(int(entry["mem0_row"]) == row for entry in found)
 
     @contextmanager
-    def _reached(self) -> Iterator[None]:
+    def _raise_outage(self) -> Iterator[None]:
         try:
             yield
-        except _Outage as outage:
-            raise StoreError(f"{self._store.name}: {outage}") from outage
+        except _StoreUnavailable as unavailable:
+            raise StoreError(f"{self._store.name}: {unavailable}") from unavailable
 
     # --- names -----------------------------------------------------------------------------------------------------
 
     @property
-    def _markers(self) -> str:
+    def _marker_partition(self) -> str:
         return json.dumps([self._namespace, "markers"])
 
     def _partition(self, address: Scope) -> str:
         axis, value = address.partition
         return json.dumps([self._namespace, str(axis), value])
 
-    def _markers_of(self, partition: str) -> list[str]:
-        return [str(uuid.uuid5(_IDS, f"{partition} {name}")) for name in ("marker", "other marker")]
+    def _marker_ids(self, partition: str) -> list[str]:
+        return [str(uuid.uuid5(_UUID_NAMESPACE, f"{partition} {name}")) for name in ("marker", "other marker")]
 
     def _id(self, address: Scope, row: int) -> str:
-        return self._id_in(self._partition(address), row)
+        return self._entry_id(self._partition(address), row)
 
-    def _id_in(self, partition: str, row: int) -> str:
-        return str(uuid.uuid5(_IDS, f"{partition} {row}"))  # a UUID, since Qdrant takes no other texts
+    def _entry_id(self, partition: str, row: int) -> str:
+        return str(uuid.uuid5(_UUID_NAMESPACE, f"{partition} {row}"))  # a UUID, since Qdrant takes no other texts
 
     # --- calling ---------------------------------------------------------------------------------------------------
 
-    def _called(self, work: Callable[[], T]) -> T:
+    def _call_with_timeout(self, work: Callable[[], T]) -> T:
         """What a call to the store returns; it is made in a thread, so that one that hangs can be given up.
 
         Raises:
             _Outage: it failed, took too long, or did so a moment ago.
         """
         if time.monotonic() < self._down_until:
-            raise _Outage("it failed a moment ago")
+            raise _StoreUnavailable("it failed a moment ago")
         self._await_hung()
-        ended: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
+        results: SimpleQueue[tuple[Any, Exception | None]] = SimpleQueue()
         context = contextvars.copy_context()
-        thread = Thread(target=lambda: ended.put(context.run(_outcome, work)), name="mem0-vectors", daemon=True)
+        thread = Thread(
+            target=lambda: results.put(context.run(_capture_result, work)), name="mem0-vectors", daemon=True
+        )
         thread.start()
         try:
-            result, error = ended.get(timeout=self._timeout)
+            result, error = results.get(timeout=self._timeout)
         except Empty:
             self._hung.append(thread)
-            error = _Outage(f"no answer within {self._timeout} seconds")
+            error = _StoreUnavailable(f"no answer within {self._timeout} seconds")
         if error is not None:
             self._positions.clear()  # it may come back without what it had
             if not isinstance(error, NotImplementedError):
                 self._down_until = time.monotonic() + self._retry_after
-            raise _Outage(f"{type(error).__name__}: {error}") from error
+            raise _StoreUnavailable(f"{type(error).__name__}: {error}") from error
         value: T = result
         return value
 
     def _await_hung(self) -> None:
         """Let nothing overtake a call that was given up: a deletion of then would undo what is added now."""
         for thread in list(self._hung):
-            thread.join(_GRACE)
+            thread.join(_HUNG_CALL_GRACE_SECONDS)
             if thread.is_alive():
-                raise _Outage("a call of before has not come back yet")
+                raise _StoreUnavailable("a call of before has not come back yet")
             with suppress(ValueError):  # another thread has seen it too
                 self._hung.remove(thread)
 
 
-def _outcome(work: Callable[[], Any]) -> tuple[Any, Exception | None]:
+def _capture_result(work: Callable[[], Any]) -> tuple[Any, Exception | None]:
     try:
         return work(), None
     except Exception as error:  # noqa: BLE001 - raised in the thread that waits

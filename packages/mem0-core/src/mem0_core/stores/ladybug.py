@@ -13,38 +13,38 @@ from typing import Any, Literal, cast
 
 from mem0_core.errors import MissingExtra, StoreError
 from mem0_core.files import make_folder
-from mem0_core.ports import GraphTruth
-from mem0_core.stores.cypher import Answer, CypherGraph, Statement, vector_property
+from mem0_core.ports import GraphStore
+from mem0_core.stores.cypher import CypherGraph, ResultRows, Statement, vector_property_name
 
 __all__ = ["LadybugGraph"]
 
-_IDS = "user_id STRING, agent_id STRING, run_id STRING, user STRING, agent STRING, run STRING"
+_ID_COLUMNS_DDL = "user_id STRING, agent_id STRING, run_id STRING, user STRING, agent STRING, run STRING"
 
 
 class _LadybugCypher:
     schema = (
         "CREATE NODE TABLE IF NOT EXISTS Mem0Cursor(store STRING PRIMARY KEY, epoch STRING, seq INT64, held BOOLEAN)",
         "CREATE NODE TABLE IF NOT EXISTS Entity(key STRING PRIMARY KEY, store STRING, row INT64, name STRING,"
-        f" type STRING, {_IDS})",
+        f" type STRING, {_ID_COLUMNS_DDL})",
         "CREATE REL TABLE IF NOT EXISTS RELATES(FROM Entity TO Entity, key STRING, store STRING, row INT64,"
         " name STRING, weight INT64, valid_from STRING, valid_to STRING, invalidated_at STRING, memories STRING[],"
-        f" {_IDS})",
+        f" {_ID_COLUMNS_DDL})",
         *(f"ALTER TABLE RELATES ADD IF NOT EXISTS {day} STRING" for day in ("day_first", "day_last")),  # came later
     )
-    newest = "WITH row, similarity, list_slice(list_reverse_sort(collect(DISTINCT r.row)), 1, $limit) AS newest"
+    newest_clause = "WITH row, similarity, list_slice(list_reverse_sort(collect(DISTINCT r.row)), 1, $limit) AS newest"
 
-    def room(self, dims: int) -> tuple[str, ...]:
+    def vector_schema_statements(self, dims: int) -> tuple[str, ...]:
         # Arrays of a fixed length: lists of any are read a thousand times as slowly from a file.
         return tuple(
-            f"ALTER TABLE {table} ADD IF NOT EXISTS {vector_property(dims)} FLOAT[{dims}]"
+            f"ALTER TABLE {table} ADD IF NOT EXISTS {vector_property_name(dims)} FLOAT[{dims}]"
             for table in ("Entity", "RELATES")
         )
 
-    def keep(self, name: Literal["n", "r"], dims: int) -> str:
-        return f"SET {name}.{vector_property(dims)} = CAST(new.embedding AS FLOAT[{dims}])"
+    def store_vector_clause(self, name: Literal["n", "r"], dims: int) -> str:
+        return f"SET {name}.{vector_property_name(dims)} = CAST(new.embedding AS FLOAT[{dims}])"
 
-    def cosine(self, name: Literal["n", "r"], dims: int) -> str:
-        return f"array_cosine_similarity({name}.{vector_property(dims)}, CAST($vector AS FLOAT[{dims}]))"
+    def cosine_expression(self, name: Literal["n", "r"], dims: int) -> str:
+        return f"array_cosine_similarity({name}.{vector_property_name(dims)}, CAST($vector AS FLOAT[{dims}]))"
 
 
 class LadybugGraph(CypherGraph):
@@ -60,12 +60,12 @@ class LadybugGraph(CypherGraph):
 
     name = "ladybug"
 
-    def __init__(self, truth: GraphTruth, *, store_id: str, db: str | Path = ":memory:") -> None:
+    def __init__(self, primary_graph: GraphStore, *, store_id: str, db: str | Path = ":memory:") -> None:
         try:
             import ladybug  # noqa: F401 - said now, not in the middle of an add
         except ModuleNotFoundError as error:
             raise MissingExtra("ladybug", "ladybug") from error
-        super().__init__(truth, store_id, _LadybugCypher())
+        super().__init__(primary_graph, store_id, _LadybugCypher())
         self._path = str(db) if str(db) == ":memory:" else str(Path(db).expanduser().resolve())
         self._lock = Lock()
         self._handle: _Handle | None = None
@@ -78,27 +78,27 @@ class LadybugGraph(CypherGraph):
         if handle:
             handle.release()
 
-    def _execute(self, statements: Sequence[Statement], *, guarded: bool = False) -> list[Answer]:
+    def _execute(self, statements: Sequence[Statement], *, is_conditional: bool = False) -> list[ResultRows]:
         try:
-            return self._opened().execute(statements, guarded)
+            return self._open_handle().execute(statements, is_conditional)
         except (RuntimeError, OSError) as error:
             reason = str(error).partition("\n")[0]
             raise StoreError(f"the graph in {self._path} failed: {reason}") from error
 
-    def _opened(self) -> _Handle:
+    def _open_handle(self) -> _Handle:
         with self._lock:
             if self._closed:
                 raise StoreError(f"the graph in {self._path} is closed")
             if self._handle is None:
-                self._handle = _Handle.of(self._path)
+                self._handle = _Handle.open_shared(self._path)
             return self._handle
 
 
 class _Handle:
     """An open database, shared by all in this process that name its file: its own lock keeps only others out."""
 
-    _open: dict[str, _Handle] = {}  # noqa: RUF012 - one for all is the point
-    _opening = Lock()
+    _handles_by_path: dict[str, _Handle] = {}  # noqa: RUF012 - one for all is the point
+    _open_lock = Lock()
 
     def __init__(self, path: str) -> None:
         import ladybug
@@ -112,30 +112,30 @@ class _Handle:
         self._busy = Lock()
 
     @classmethod
-    def of(cls, path: str) -> _Handle:
-        with cls._opening:
-            handle = cls._open.get(path) or cls(path)
+    def open_shared(cls, path: str) -> _Handle:
+        with cls._open_lock:
+            handle = cls._handles_by_path.get(path) or cls(path)
             if path != ":memory:":
-                cls._open[path] = handle
+                cls._handles_by_path[path] = handle
             handle._users += 1
             return handle
 
     def release(self) -> None:
-        with self._opening, self._busy:
+        with self._open_lock, self._busy:
             self._users -= 1
             if not self._users:
-                self._open.pop(self._path, None)
+                self._handles_by_path.pop(self._path, None)
                 self._connection.close()
                 self._database.close()
 
-    def execute(self, statements: Sequence[Statement], guarded: bool) -> list[Answer]:
-        answers: list[Answer] = []
+    def execute(self, statements: Sequence[Statement], is_conditional: bool) -> list[ResultRows]:
+        answers: list[ResultRows] = []
         with self._busy:
             self._run("BEGIN TRANSACTION")
             try:
                 for text, values in statements:
                     answers.append(self._run(text, values))
-                    if guarded and not answers[0]:
+                    if is_conditional and not answers[0]:
                         self._run("ROLLBACK")
                         return []
                 self._run("COMMIT")
@@ -145,10 +145,10 @@ class _Handle:
                 raise
         return answers
 
-    def _run(self, text: str, values: Any = None) -> Answer:
+    def _run(self, text: str, values: Any = None) -> ResultRows:
         result = self._connection.execute(text, dict(values or {}))
         assert not isinstance(result, list)  # one statement, one result
         try:
-            return cast(Answer, result.get_all())
+            return cast(ResultRows, result.get_all())
         finally:
             result.close()

@@ -22,9 +22,9 @@ from urllib.parse import urlsplit
 
 from mem0_core.errors import ConfigError, MissingExtra, StoreError
 from mem0_core.flow import arun
-from mem0_core.ports import Around, GraphTruth
+from mem0_core.ports import GraphNeighborhood, GraphStore
 from mem0_core.records import Relation, Scope
-from mem0_core.stores.cypher import Answer, CypherGraph, Statement, vector_property
+from mem0_core.stores.cypher import CypherGraph, ResultRows, Statement, vector_property_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Neo4jGraph"]
 
-TRANSACTION_TIMEOUT = 10.0  # seconds, then the server ends it
-MOST_DIMS = 4096  # that a vector index takes
+TRANSACTION_TIMEOUT_SECONDS = 10.0  # seconds, then the server ends it
+MAX_VECTOR_INDEX_DIMS = 4096  # that a vector index takes
 
 
 class _Neo4jCypher:
@@ -48,29 +48,31 @@ class _Neo4jCypher:
             for axis in ("user", "agent", "run")
         ),
     )
-    newest = (
+    newest_clause = (
         "WITH row, similarity, r ORDER BY r.row DESC WITH row, similarity, collect(DISTINCT r.row)[..$limit] AS newest"
     )
 
-    def room(self, dims: int) -> tuple[str, ...]:
+    def vector_schema_statements(self, dims: int) -> tuple[str, ...]:
         """A vector index, for people's own queries: why ours do without is said in `cypher`."""
-        if dims > MOST_DIMS:
+        if dims > MAX_VECTOR_INDEX_DIMS:
             return ()
         return (
-            f"CREATE VECTOR INDEX mem0_entity_{dims} IF NOT EXISTS FOR (n:Entity) ON (n.{vector_property(dims)})"
+            f"CREATE VECTOR INDEX mem0_entity_{dims} IF NOT EXISTS FOR (n:Entity) ON (n.{vector_property_name(dims)})"
             f" OPTIONS {{indexConfig: {{`vector.dimensions`: {dims}, `vector.similarity_function`: 'cosine'}}}}",
         )
 
-    def keep(self, name: Literal["n", "r"], dims: int) -> str:
+    def store_vector_clause(self, name: Literal["n", "r"], dims: int) -> str:
         # As an array of float32 it is read in half the time that a list of numbers takes.
         kind = {"n": "Node", "r": "Relationship"}[name]
         return (
             f"WITH {name}, new CALL db.create.set{kind}VectorProperty"
-            f"({name}, '{vector_property(dims)}', toFloatList(split(btrim(new.embedding, '[]'), ',')))"
+            f"({name}, '{vector_property_name(dims)}', toFloatList(split(btrim(new.embedding, '[]'), ',')))"
         )
 
-    def cosine(self, name: Literal["n", "r"], dims: int) -> str:
-        return f"2 * vector.similarity.cosine({name}.{vector_property(dims)}, $vector) - 1"  # it gives (1 + cos) / 2
+    def cosine_expression(self, name: Literal["n", "r"], dims: int) -> str:
+        return (
+            f"2 * vector.similarity.cosine({name}.{vector_property_name(dims)}, $vector) - 1"  # it gives (1 + cos) / 2
+        )
 
 
 class Neo4jGraph(CypherGraph):
@@ -93,14 +95,14 @@ class Neo4jGraph(CypherGraph):
 
     def __init__(
         self,
-        truth: GraphTruth,
+        primary_graph: GraphStore,
         *,
         store_id: str,
         url: str,
         username: str | None = None,
         password: str | None = None,
         database: str | None = None,
-        pause: float = 5.0,
+        retry_after: float = 5.0,
         connection_timeout: float = 3.0,
         base_label: object = None,
     ) -> None:
@@ -109,10 +111,10 @@ class Neo4jGraph(CypherGraph):
             from neo4j.exceptions import ClientError, ConfigurationError, DriverError, Neo4jError
         except ModuleNotFoundError as error:
             raise MissingExtra("neo4j", "neo4j") from error
-        super().__init__(truth, store_id, _Neo4jCypher())
-        self._where = f"Neo4j at {_shown(url)}"
+        super().__init__(primary_graph, store_id, _Neo4jCypher())
+        self._where = f"Neo4j at {_redact_password(url)}"
         self._database = database
-        self._pause = pause
+        self._pause = retry_after
         self._failure: tuple[float, str] | None = None  # when, and why
         self._closed = False
         self._errors = (DriverError, Neo4jError, OSError)
@@ -131,10 +133,12 @@ class Neo4jGraph(CypherGraph):
         try:
             self._driver = neo4j.GraphDatabase.driver(**self._settings)
         except ConfigurationError as error:
-            raise ConfigError(f"url: {str(error).replace(url, _shown(url))}") from None  # it may hold a password
+            raise ConfigError(
+                f"url: {str(error).replace(url, _redact_password(url))}"
+            ) from None  # it may hold a password
         self._keepers: dict[asyncio.AbstractEventLoop, tuple[AsyncDriver, AsyncGenerator[None]]] = {}
 
-    async def aaround(
+    async def aneighborhoods(
         self,
         scope: Scope,
         vectors: NDArray[np.float32],
@@ -142,10 +146,10 @@ class Neo4jGraph(CypherGraph):
         threshold: float,
         limit: int,
         as_of: str | None = None,
-    ) -> list[Around]:
+    ) -> list[GraphNeighborhood]:
         return await arun(self._around(scope, vectors, threshold=threshold, limit=limit, as_of=as_of))
 
-    async def atriplets(
+    async def anearest_relations(
         self,
         scope: Scope,
         vectors: NDArray[np.float32],
@@ -156,13 +160,13 @@ class Neo4jGraph(CypherGraph):
     ) -> list[list[tuple[int, float]]]:
         return await arun(self._triplets(scope, vectors, k, threshold=threshold, as_of=as_of))
 
-    async def afollow(self) -> None:
+    async def acatch_up(self) -> None:
         await arun(self._follow())
 
     async def arelations(self, scope: Scope) -> list[Relation]:
         return await arun(self._relations(scope))
 
-    async def aforget(self, scope: Scope | None) -> None:
+    async def apurge_deleted(self, scope: Scope | None) -> None:
         await arun(self._follow())
 
     def close(self) -> None:
@@ -177,38 +181,38 @@ class Neo4jGraph(CypherGraph):
 
     # --- transactions ------------------------------------------------------------------------------------------------
 
-    def _execute(self, statements: Sequence[Statement], *, guarded: bool = False) -> list[Answer]:
-        answers: list[Answer] = []
+    def _execute(self, statements: Sequence[Statement], *, is_conditional: bool = False) -> list[ResultRows]:
+        answers: list[ResultRows] = []
         with (
-            self._reaching(),
+            self._map_driver_errors(),
             self._driver.session(database=self._database) as session,
-            session.begin_transaction(timeout=TRANSACTION_TIMEOUT) as transaction,
+            session.begin_transaction(timeout=TRANSACTION_TIMEOUT_SECONDS) as transaction,
         ):
             for text, values in statements:
                 result = transaction.run(text, values)
                 answers.append([record.values() for record in result])
-                if guarded and not answers[0]:
+                if is_conditional and not answers[0]:
                     return []
             transaction.commit()
         return answers
 
-    async def a_execute(self, statements: Sequence[Statement], *, guarded: bool = False) -> list[Answer]:
-        answers: list[Answer] = []
-        with self._reaching():
+    async def a_execute(self, statements: Sequence[Statement], *, is_conditional: bool = False) -> list[ResultRows]:
+        answers: list[ResultRows] = []
+        with self._map_driver_errors():
             async with (
                 (await self._async_driver()).session(database=self._database) as session,
-                await session.begin_transaction(timeout=TRANSACTION_TIMEOUT) as transaction,
+                await session.begin_transaction(timeout=TRANSACTION_TIMEOUT_SECONDS) as transaction,
             ):
                 for text, values in statements:
                     result = await transaction.run(text, values)
                     answers.append([record.values() async for record in result])
-                    if guarded and not answers[0]:
+                    if is_conditional and not answers[0]:
                         return []
                 await transaction.commit()
         return answers
 
     @contextmanager
-    def _reaching(self) -> Iterator[None]:
+    def _map_driver_errors(self) -> Iterator[None]:
         """Turns the driver's errors into StoreError, and leaves a server in peace that failed just now."""
         if self._closed:
             raise StoreError(f"{self._where} was closed")
@@ -230,11 +234,11 @@ class Neo4jGraph(CypherGraph):
             for other in [other for other in self._keepers if other.is_closed()]:
                 self._keepers.pop(other, None)
             driver = self._make_async(**self._settings)
-            kept = self._keepers[loop] = driver, self._keep(driver, loop)
+            kept = self._keepers[loop] = driver, self._close_with_loop(driver, loop)
             await anext(kept[1])
         return kept[0]
 
-    async def _keep(self, driver: AsyncDriver, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
+    async def _close_with_loop(self, driver: AsyncDriver, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
         """Closes a driver when its loop ends: `asyncio.run` ends all generators that are still under way then."""
         try:
             yield
@@ -243,7 +247,7 @@ class Neo4jGraph(CypherGraph):
             await driver.close()
 
 
-def _shown(url: str) -> str:
+def _redact_password(url: str) -> str:
     """A URL without the password that may be in it.
 
     Raises:

@@ -10,35 +10,35 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from mem0_core.archive import FROZEN, SECTIONS, Label, Position, Progress, Record, Section
+from mem0_core.archive import FROZEN_MESSAGE, SECTIONS, LoadProgress, Record, Section, SectionCursor, StoreMetadata
 from mem0_core.records import Scope, new_id
 from mem0_core.stores.postgres_meta import begin_epoch, set_meta
-from mem0_core.stores.postgres_rows import exact_of, part_of
+from mem0_core.stores.postgres_rows import partition_key, scope_digest
 from mem0_core.stores.postgres_session import (
     Database,
-    Moment,
+    DatabaseSnapshot,
     Steps,
-    ask,
-    change,
-    every,
-    hold_all,
-    reads,
-    within,
-    writes,
+    execute,
+    execute_many,
+    fetch_rows,
+    lock_all_partitions,
+    read_methods,
+    set_scope,
+    write_methods,
 )
 from mem0_core.stores.postgres_text import from_json, to_json
-from mem0_core.stores.postgres_words import SKETCH_COLUMNS, sketch_values
-from mem0_core.stores.truth import scope_of, session_of
+from mem0_core.stores.postgres_words import FEATURE_COLUMNS, feature_values
+from mem0_core.stores.truth import scope_from_ids, session_number
 
-__all__ = ["PART_OF_MEMORY", "PostgresArchive"]
+__all__ = ["MEMORY_PARTITION_SQL", "PostgresArchive"]
 
-_FROM = {
+_SOURCE_TABLES = {
     "memories": "memories AS t LEFT JOIN vectors AS v ON v.part = t.part AND v.row = t.row"
     " LEFT JOIN sketches AS s ON s.part = t.part AND s.row = t.row",
     "nodes": "nodes AS t LEFT JOIN node_vectors AS v ON v.part = t.part AND v.row = t.row",
     "edges": "edges AS t LEFT JOIN edge_vectors AS v ON v.part = t.part AND v.row = t.row",
 }
-_KEYS = {
+_KEY_COLUMNS = {
     "history": ("t.place",),
     "tombstones": ("t.seq",),
     "sources": ("t.memory", "t.message"),
@@ -50,19 +50,21 @@ _KEYS = {
 }
 """What sections are read in the order of, within a part, by their indexes; the others in that of their rows."""
 
-_APART = {"memories": "vectors", "nodes": "node_vectors", "edges": "edge_vectors"}
+_VECTOR_TABLES = {"memories": "vectors", "nodes": "node_vectors", "edges": "edge_vectors"}
 """The table that a section's vectors lie in, where that is one of its own."""
 
-_FLAGS = {
+_BOOLEAN_COLUMNS = {
     "memories": {"pinned"},
     "evidence": {"withdrawn"},
     "aliases": {"standing"},
 }
 """What is a boolean here, and 0 or 1 in records."""
 
-_JSON = frozenset({"metadata", "options"})
-_EXACT = frozenset({"memories", "messages", "nodes", "edges", "merges", "aliases", "jobs", "imports", "summaries"})
-_OF = {
+_JSON_COLUMNS = frozenset({"metadata", "options"})
+_TABLES_WITH_SCOPE_DIGEST = frozenset(
+    {"memories", "messages", "nodes", "edges", "merges", "aliases", "jobs", "imports", "summaries"}
+)
+_PARENT_TABLES = {
     "sources": ("messages", "message"),
     "evidence": ("edges", "edge"),
     "edge_messages": ("edges", "edge"),
@@ -70,7 +72,7 @@ _OF = {
 }
 """Whose part a record lies in that has no ids of its own: of which section's row, and the column that names it."""
 
-PART_OF_MEMORY = (
+MEMORY_PARTITION_SQL = (
     "coalesce((SELECT part FROM memories WHERE id = %s LIMIT 1), (SELECT part FROM past WHERE id = %s LIMIT 1),"
     " (SELECT part FROM tombstones WHERE memory_id = %s LIMIT 1), '')"
 )
@@ -82,130 +84,132 @@ _TABLES = (*(section.name for section in SECTIONS), "vectors", "node_vectors", "
 class PostgresArchive:
     """An `Archive`. Each method has its ``a<method>`` twin."""
 
-    def __init__(self, db: Database | Moment) -> None:
+    def __init__(self, db: Database | DatabaseSnapshot) -> None:
         self._db = db
 
     @contextmanager
-    def at_one_moment(self) -> Iterator[PostgresArchive]:
-        if isinstance(self._db, Moment):
+    def snapshot(self) -> Iterator[PostgresArchive]:
+        if isinstance(self._db, DatabaseSnapshot):
             yield self
             return
-        with self._db.at_one_moment() as moment:
+        with self._db.snapshot() as moment:
             yield PostgresArchive(moment)
 
-    def _label(self) -> Steps[Label]:
-        meta = dict((yield from ask("SELECT key, value FROM meta")))
-        [(last, seq)] = yield from ask("SELECT r.last_value, q.last_value FROM next_row AS r, next_seq AS q")
+    def _store_metadata(self) -> Steps[StoreMetadata]:
+        meta = dict((yield from fetch_rows("SELECT key, value FROM meta")))
+        [(last, seq)] = yield from fetch_rows("SELECT r.last_value, q.last_value FROM next_row AS r, next_seq AS q")
         space = tuple(json.loads(meta["space"])) if "space" in meta else None
         given = {section.name: last for section in SECTIONS if section.columns[0] == "row"}
-        return Label(meta["identity"], space, seq, given)
+        return StoreMetadata(meta["identity"], space, seq, given)
 
-    label, alabel = reads(_label)
+    store_metadata, astore_metadata = read_methods(_store_metadata)
 
-    def _records(self, section: Section, *, after: Position = (), limit: int) -> Steps[tuple[list[Record], Position]]:
-        yield from within(None)
-        key = ("t.part", *_KEYS.get(section.name, ("t.row",)))
+    def _records(
+        self, section: Section, *, after: SectionCursor = (), limit: int
+    ) -> Steps[tuple[list[Record], SectionCursor]]:
+        yield from set_scope(None)
+        key = ("t.part", *_KEY_COLUMNS.get(section.name, ("t.row",)))
         where = f"WHERE ({', '.join(key)}) > ({', '.join(['%s'] * len(key))})" if after else ""
-        found = yield from ask(
-            f"SELECT {', '.join((*_selected(section), *key))} FROM {_FROM.get(section.name, f'{section.name} AS t')}"
+        found = yield from fetch_rows(
+            f"SELECT {', '.join((*_select_columns(section), *key))} FROM {_SOURCE_TABLES.get(section.name, f'{section.name} AS t')}"
             f" {where} ORDER BY {', '.join(key)} LIMIT %s",
             (*after, limit),
         )
         width = len(section.columns)
         return [_record(section, row[:width]) for row in found], tuple(found[-1][width:]) if found else after
 
-    records, arecords = reads(_records)
+    records, arecords = read_methods(_records)
 
-    def _holds(self) -> Steps[str | None]:
-        yield from within(None)
+    def _first_nonempty_section(self) -> Steps[str | None]:
+        yield from set_scope(None)
         for section in SECTIONS:
-            if (yield from ask(f"SELECT 1 FROM {section.name} LIMIT 1")):
+            if (yield from fetch_rows(f"SELECT 1 FROM {section.name} LIMIT 1")):
                 return section.name
         return None
 
-    holds, aholds = reads(_holds)
+    first_nonempty_section, afirst_nonempty_section = read_methods(_first_nonempty_section)
 
     def _freeze(self) -> Steps[str]:
-        yield from hold_all()
+        yield from lock_all_partitions()
         held = yield from _meta("seal")
         if held is not None:
             return held
         seal = new_id()
         yield from set_meta("seal", seal)
-        yield from change(
+        yield from execute(
             "CREATE OR REPLACE FUNCTION mem0_frozen() RETURNS trigger LANGUAGE plpgsql AS"
-            f" $$ BEGIN RAISE EXCEPTION '{FROZEN}'; END $$"
+            f" $$ BEGIN RAISE EXCEPTION '{FROZEN_MESSAGE}'; END $$"
         )
         for table in _TABLES:
-            yield from change(
+            yield from execute(
                 f"CREATE TRIGGER frozen_{table} BEFORE INSERT OR UPDATE OR DELETE ON {table}"
                 " FOR EACH ROW EXECUTE FUNCTION mem0_frozen()"
             )
         return seal
 
-    freeze, afreeze = writes(_freeze)
+    freeze, afreeze = write_methods(_freeze)
 
-    def _thaw(self) -> Steps[None]:
-        yield from hold_all()
+    def _unfreeze(self) -> Steps[None]:
+        yield from lock_all_partitions()
         for table in _TABLES:
-            yield from change(f"DROP TRIGGER IF EXISTS frozen_{table} ON {table}")
-        yield from change("DELETE FROM meta WHERE key = 'seal'")
+            yield from execute(f"DROP TRIGGER IF EXISTS frozen_{table} ON {table}")
+        yield from execute("DELETE FROM meta WHERE key = 'seal'")
 
-    thaw, athaw = writes(_thaw)
+    unfreeze, aunfreeze = write_methods(_unfreeze)
 
-    def _seal(self) -> Steps[str | None]:
+    def _freeze_token(self) -> Steps[str | None]:
         return (yield from _meta("seal"))
 
-    seal, aseal = reads(_seal)
+    freeze_token, afreeze_token = read_methods(_freeze_token)
 
-    def _progress(self) -> Steps[Progress | None]:
-        return Progress.from_json((yield from _meta("migration")))
+    def _load_progress(self) -> Steps[LoadProgress | None]:
+        return LoadProgress.from_json((yield from _meta("migration")))
 
-    progress, aprogress = reads(_progress)
+    load_progress, aload_progress = read_methods(_load_progress)
 
-    def _load(self, section: Section, records: Sequence[Record], *, progress: Progress) -> Steps[None]:
-        yield from within(None)
-        yield from hold_all()
+    def _load(self, section: Section, records: Sequence[Record], *, progress: LoadProgress) -> Steps[None]:
+        yield from set_scope(None)
+        yield from lock_all_partitions()
         yield from _set_progress(progress)
         yield from _insert(section, records)
 
-    load, aload = writes(_load)
+    load, aload = write_methods(_load)
 
-    def _finish(self, label: Label, *, progress: Progress) -> Steps[None]:
-        yield from within(None)
-        yield from hold_all()
-        [(place,)] = yield from ask("SELECT max(place) FROM history")
-        yield from _advance("next_row", max([*label.given.values(), place or 0]))
-        yield from _advance("next_seq", label.seq)
+    def _finish_load(self, label: StoreMetadata, *, progress: LoadProgress) -> Steps[None]:
+        yield from set_scope(None)
+        yield from lock_all_partitions()
+        [(place,)] = yield from fetch_rows("SELECT max(place) FROM history")
+        yield from _advance_sequence("next_row", max([*label.max_row_numbers.values(), place or 0]))
+        yield from _advance_sequence("next_seq", label.seq)
         yield from begin_epoch()
         if label.space is not None:
             yield from set_meta("space", json.dumps(label.space))
         for table in (*_TABLES, "sketches"):
-            yield from change(f"ANALYZE {table}")  # else the planner takes for empty what was loaded at once
+            yield from execute(f"ANALYZE {table}")  # else the planner takes for empty what was loaded at once
         yield from _set_progress(progress)
 
-    finish, afinish = writes(_finish)
+    finish_load, afinish_load = write_methods(_finish_load)
 
 
 # --- reading -----------------------------------------------------------------------------------------------------
 
 
-def _selected(section: Section) -> list[str]:
-    flags = _FLAGS.get(section.name, set())
-    apart = {"vector": "v.vector", "session": "s.session"} if section.name in _APART else {}
+def _select_columns(section: Section) -> list[str]:
+    flags = _BOOLEAN_COLUMNS.get(section.name, set())
+    apart = {"vector": "v.vector", "session": "s.session"} if section.name in _VECTOR_TABLES else {}
     return [apart.get(c) or (f"t.{c}::integer" if c in flags else f"t.{c}") for c in section.columns]
 
 
 def _record(section: Section, row: Sequence[Any]) -> Record:
-    return tuple(_plain(column, value) for column, value in zip(section.columns, row, strict=True))
+    return tuple(_to_plain_value(column, value) for column, value in zip(section.columns, row, strict=True))
 
 
-def _plain(column: str, value: Any) -> Any:
+def _to_plain_value(column: str, value: Any) -> Any:
     if value is None:
         return None
     if column == "vector":
         return value.to_numpy().astype("<f4").tobytes()
-    if column in _JSON and "\\u0010" in value:
+    if column in _JSON_COLUMNS and "\\u0010" in value:
         return json.dumps(from_json(value), ensure_ascii=False, separators=(",", ":"))
     return bytes(value) if isinstance(value, memoryview) else value
 
@@ -215,64 +219,64 @@ def _plain(column: str, value: Any) -> Any:
 
 def _insert(section: Section, records: Sequence[Record]) -> Steps[None]:
     rows = [dict(zip(section.columns, record, strict=True)) for record in records]
-    columns = [c for c in section.columns if section.name not in _APART or c not in ("vector", "session")]
-    flags = _FLAGS.get(section.name, set())
-    values = [[_here(column, row[column], column in flags) for column in columns] for row in rows]
+    columns = [c for c in section.columns if section.name not in _VECTOR_TABLES or c not in ("vector", "session")]
+    flags = _BOOLEAN_COLUMNS.get(section.name, set())
+    values = [[_to_database_value(column, row[column], column in flags) for column in columns] for row in rows]
     names, marks = list(columns), ["%s"] * len(columns)
-    if section.name in _OF:
-        table, column = _OF[section.name]
-        yield from every(
-            f"INSERT INTO {section.name} (part, {', '.join(names)}) SELECT part, {', '.join(_typed(columns))}"
+    if section.name in _PARENT_TABLES:
+        table, column = _PARENT_TABLES[section.name]
+        yield from execute_many(
+            f"INSERT INTO {section.name} (part, {', '.join(names)}) SELECT part, {', '.join(_typed_placeholders(columns))}"
             f" FROM {table} WHERE row = %s",
             [[*of, row[column]] for of, row in zip(values, rows, strict=True)],
         )
         return
     if section.name == "history":
-        part, leading = PART_OF_MEMORY, [[row["memory_id"]] * 3 for row in rows]
+        part, leading = MEMORY_PARTITION_SQL, [[row["memory_id"]] * 3 for row in rows]
     else:
-        part, leading = "%s", [[part_of(_scope(row))] for row in rows]
-    if section.name in _EXACT:
+        part, leading = "%s", [[partition_key(_scope(row))] for row in rows]
+    if section.name in _TABLES_WITH_SCOPE_DIGEST:
         part, leading = (
             f"{part}, %s",
-            [[*first, exact_of(_scope(row))] for first, row in zip(leading, rows, strict=True)],
+            [[*first, scope_digest(_scope(row))] for first, row in zip(leading, rows, strict=True)],
         )
         names = ["exact", *names]
-    yield from every(
+    yield from execute_many(
         f"INSERT INTO {section.name} (part, {', '.join(names)}) VALUES ({part}, {', '.join(marks)})",
         [[*first, *of] for first, of in zip(leading, values, strict=True)],
     )
-    if section.name in _APART:
-        yield from every(
-            f"INSERT INTO {_APART[section.name]} (part, row, vector) VALUES (%s, %s, %s)",
+    if section.name in _VECTOR_TABLES:
+        yield from execute_many(
+            f"INSERT INTO {_VECTOR_TABLES[section.name]} (part, row, vector) VALUES (%s, %s, %s)",
             [
-                (part_of(_scope(row)), row["row"], _here("vector", row["vector"]))
+                (partition_key(_scope(row)), row["row"], _to_database_value("vector", row["vector"]))
                 for row in rows
                 if row["vector"] is not None
             ],
         )
     if section.name == "memories":
-        yield from _insert_sketches(rows)
+        yield from _insert_features(rows)
 
 
-def _insert_sketches(rows: Sequence[dict[str, Any]]) -> Steps[None]:
+def _insert_features(rows: Sequence[dict[str, Any]]) -> Steps[None]:
     """Read the words of memories, as `postgres_words` does when one is written."""
     sketches = []
     for row in rows:
         ids = row["user_id"], row["agent_id"], row["run_id"]
-        session = session_of(*ids, row["seq"]) if row["session"] is None else row["session"]
-        words = sketch_values(row["text"], row["actor_id"], scope_of(*ids), session)
-        sketches.append((part_of(scope_of(*ids)), row["row"], *words))
+        session = session_number(*ids, row["seq"]) if row["session"] is None else row["session"]
+        words = feature_values(row["text"], row["actor_id"], scope_from_ids(*ids), session)
+        sketches.append((partition_key(scope_from_ids(*ids)), row["row"], *words))
     marks = ", ".join(["%s"] * 8)
-    yield from every(f"INSERT INTO sketches (part, row, {SKETCH_COLUMNS}) VALUES ({marks})", sketches)
+    yield from execute_many(f"INSERT INTO sketches (part, row, {FEATURE_COLUMNS}) VALUES ({marks})", sketches)
 
 
-def _typed(columns: Sequence[str]) -> list[str]:
+def _typed_placeholders(columns: Sequence[str]) -> list[str]:
     """Placeholders of a SELECT, which PostgreSQL takes for text unless told."""
     types = {"withdrawn": "boolean", "day_first": "text", "day_last": "text"}
     return [f"%s::{types.get(column, 'bigint')}" for column in columns]
 
 
-def _here(column: str, value: Any, flag: bool = False) -> Any:
+def _to_database_value(column: str, value: Any, flag: bool = False) -> Any:
     """A record's value as this database takes it."""
     if value is None:
         return None
@@ -280,25 +284,25 @@ def _here(column: str, value: Any, flag: bool = False) -> Any:
         import numpy as np
 
         return np.frombuffer(value, dtype="<f4")
-    if column in _JSON:
+    if column in _JSON_COLUMNS:
         return to_json(json.loads(value))
     return bool(value) if flag else value
 
 
 def _scope(row: dict[str, Any]) -> Scope:
-    return scope_of(row["user_id"], row["agent_id"], row["run_id"])
+    return scope_from_ids(row["user_id"], row["agent_id"], row["run_id"])
 
 
-def _advance(sequence: str, last: int) -> Steps[None]:
+def _advance_sequence(sequence: str, last: int) -> Steps[None]:
     """Let no number up to `last` be given again. It stays so even if the transaction fails, which harms nobody."""
     if last:
-        yield from ask(f"SELECT setval('{sequence}', greatest(last_value, %s::bigint)) FROM {sequence}", (last,))
+        yield from fetch_rows(f"SELECT setval('{sequence}', greatest(last_value, %s::bigint)) FROM {sequence}", (last,))
 
 
 def _meta(key: str) -> Steps[str | None]:
-    found = yield from ask("SELECT value FROM meta WHERE key = %s", (key,))
+    found = yield from fetch_rows("SELECT value FROM meta WHERE key = %s", (key,))
     return found[0][0] if found else None
 
 
-def _set_progress(progress: Progress) -> Steps[None]:
+def _set_progress(progress: LoadProgress) -> Steps[None]:
     yield from set_meta("migration", progress.to_json())

@@ -10,11 +10,11 @@ import json
 from typing import Any
 
 from mem0_core.filters import Condition, Filter
-from mem0_core.stores.postgres_text import escaped
+from mem0_core.stores.postgres_text import escape
 
 __all__ = ["filter_sql"]
 
-_COMPARE = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+_COMPARISON_OPERATORS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
 
 def filter_sql(filter: Filter) -> tuple[str, list[Any]]:
@@ -43,11 +43,13 @@ def _test_sql(operator: str, value: Any) -> tuple[str, list[Any]]:
     if operator in ("eq", "in"):
         wanted = value if isinstance(value, tuple) else (value,)
         return "coalesce(it, 'null') = ANY (%s::text[]::jsonb[])", [[_json(each) for each in wanted]]
-    if operator in _COMPARE and isinstance(value, str):
-        return f"jsonb_typeof(it) = 'string' AND (it #>> '{{}}') COLLATE \"C\" {_COMPARE[operator]} %s", [value]
-    if operator in _COMPARE:
+    if operator in _COMPARISON_OPERATORS and isinstance(value, str):
+        return f"jsonb_typeof(it) = 'string' AND (it #>> '{{}}') COLLATE \"C\" {_COMPARISON_OPERATORS[operator]} %s", [
+            value
+        ]
+    if operator in _COMPARISON_OPERATORS:
         number = "CASE WHEN jsonb_typeof(it) = 'number' THEN it::numeric END"
-        return f"{number} {_COMPARE[operator]} %s::text::numeric", [repr(value)]
+        return f"{number} {_COMPARISON_OPERATORS[operator]} %s::text::numeric", [repr(value)]
     if operator == "contains":
         listed = "(jsonb_typeof(it) = 'array' AND it @> %s::text::jsonb)"
         if not isinstance(value, str):
@@ -64,4 +66,4 @@ def _test_sql(operator: str, value: Any) -> tuple[str, list[Any]]:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(escaped(value) if isinstance(value, str) else value, ensure_ascii=False)
+    return json.dumps(escape(value) if isinstance(value, str) else value, ensure_ascii=False)

@@ -8,30 +8,39 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.records import Scope
-from mem0_core.stores.truth import ids_of, numbers, scope_of
+from mem0_core.stores.truth import first_column, scope_from_ids, scope_ids
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["exact_of", "ids_of", "integers", "numbers", "part_of", "scope_of", "scope_sql", "stack"]
+__all__ = [
+    "first_column",
+    "partition_key",
+    "scope_digest",
+    "scope_from_ids",
+    "scope_ids",
+    "scope_sql",
+    "stack_vectors",
+    "to_int_list",
+]
 
-_LONGEST = 200  # characters of an id in the name of a part: an index entry has a limit, an id has none
+_MAX_ID_CHARS = 200  # characters of an id in the name of a part: an index entry has a limit, an id has none
 
 
 @lru_cache(maxsize=4096)
-def part_of(scope: Scope) -> str:
+def partition_key(scope: Scope) -> str:
     """The part that what is of `scope` lies in: ``user_id=alice``, the first of its ids."""
     axis, value = scope.partition
-    if len(value) > _LONGEST:
+    if len(value) > _MAX_ID_CHARS:
         value = f"{value[:64]}#{hashlib.blake2b(value.encode(), digest_size=16).hexdigest()}"
     return f"{axis.value}={value}"
 
 
 @lru_cache(maxsize=4096)
-def exact_of(scope: Scope) -> bytes:
+def scope_digest(scope: Scope) -> bytes:
     """Equal for scopes whose ids are all equal. Returns 16 bytes."""
-    ids = "\0".join(f"{len(value)}:{value}" if value else "" for value in ids_of(scope))
+    ids = "\0".join(f"{len(value)}:{value}" if value else "" for value in scope_ids(scope))
     return hashlib.blake2b(ids.encode(), digest_size=16).digest()
 
 
@@ -44,7 +53,7 @@ def scope_sql(scope: Scope, table: str = "") -> tuple[str, list[Any]]:
     tests, values = list[str](), list[Any]()
     if scope.user_id is not None:
         tests.append(f"{dot}part = %s")
-        values.append(part_of(scope))
+        values.append(partition_key(scope))
     for column, value in (("agent_id", scope.agent_id), ("run_id", scope.run_id)):
         if value is not None:
             tests.append(
@@ -54,12 +63,12 @@ def scope_sql(scope: Scope, table: str = "") -> tuple[str, list[Any]]:
     return " AND ".join(tests), values
 
 
-def integers(rows: Any) -> list[int]:
+def to_int_list(rows: Any) -> list[int]:
     """Row numbers as psycopg takes them: NumPy's are unknown to it."""
     return [int(row) for row in rows]
 
 
-def stack(vectors: Sequence[Any]) -> NDArray[np.float32]:
+def stack_vectors(vectors: Sequence[Any]) -> NDArray[np.float32]:
     """Vectors as the driver gives them, as one array (n, dims)."""
     import numpy as np
 

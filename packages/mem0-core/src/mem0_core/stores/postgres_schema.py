@@ -23,9 +23,19 @@ from mem0_core.errors import StoreError
 if TYPE_CHECKING:
     from psycopg import Connection
 
-__all__ = ["MIGRATIONS", "PARTITIONS", "TABLES", "Layout", "Shape", "migrate", "privileges", "script", "statements"]
+__all__ = [
+    "DEFAULT_PARTITIONS",
+    "SCHEMA_VERSIONS",
+    "TABLES",
+    "Layout",
+    "TableLayout",
+    "grant_script",
+    "migrate",
+    "migration_statements",
+    "schema_script",
+]
 
-PARTITIONS = 4
+DEFAULT_PARTITIONS = 4
 """Of each table. It cannot be changed later. More are for many hundred million rows, and for a server with more room
 for locks (``max_locks_per_transaction``): to plan a statement takes one for each partition and each of its indexes."""
 
@@ -34,7 +44,7 @@ Layout = Literal["postgres", "citus"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class TableLayout:
     """How the tables are made, the first time; what is there stays as it is.
 
     Attributes:
@@ -42,7 +52,7 @@ class Shape:
     """
 
     layout: Layout = "postgres"
-    partitions: int = PARTITIONS
+    partitions: int = DEFAULT_PARTITIONS
     halfvec: bool = False
 
 
@@ -64,11 +74,11 @@ TABLES = (
 )
 """All but `meta`, those that refer to others first."""
 
-_ANY = "hashtextextended({}, 0)"
-_IDS = "user_id TEXT, agent_id TEXT, run_id TEXT"
+_HASH_KEY = "hashtextextended({}, 0)"
+_ID_COLUMNS_DDL = "user_id TEXT, agent_id TEXT, run_id TEXT"
 
-_SAID = f"""
-    {_IDS},
+_CONTENT_COLUMNS_DDL = f"""
+    {_ID_COLUMNS_DDL},
     id              TEXT NOT NULL,
     text            TEXT NOT NULL,
     hash            TEXT NOT NULL,
@@ -83,15 +93,15 @@ _SAID = f"""
     valid_from      TEXT NOT NULL"""
 
 
-def _by_ids(table: str, then: str) -> str:
+def _id_indexes(table: str, then: str) -> str:
     """Indexes for scopes that name no user: their rows lie in several parts."""
     return "".join(
-        f"CREATE INDEX {table}_{axis} ON {table} ({_ANY.format(f'{axis}_id')}, {then}) WHERE {axis}_id IS NOT NULL;\n"
+        f"CREATE INDEX {table}_{axis} ON {table} ({_HASH_KEY.format(f'{axis}_id')}, {then}) WHERE {axis}_id IS NOT NULL;\n"
         for axis in ("agent", "run")
     )
 
 
-_FIRST = f"""
+_SCHEMA = f"""
 CREATE SEQUENCE next_row;                               -- rows are numbers that are never reused, in any table
 CREATE SEQUENCE next_seq;                               -- every change takes a number; see postgres_session.horizon
 SELECT nextval('next_seq');                             -- so that its last value is below every number that is used
@@ -123,14 +133,14 @@ CREATE TABLE memories (
     row             bigint NOT NULL DEFAULT nextval('next_row'),
     same            bytea NOT NULL,                     -- records.same_fact_key
     pinned          boolean NOT NULL DEFAULT false,
-    {_SAID.strip()},
+    {_CONTENT_COLUMNS_DDL.strip()},
     PRIMARY KEY (part, row)
 ) PARTITIONED;
 CREATE UNIQUE INDEX memories_same ON memories (part, exact, same);
 CREATE UNIQUE INDEX memories_id ON memories (id, part);
 CREATE INDEX memories_row ON memories (row);
 CREATE INDEX memories_part ON memories (part, seq);
-{_by_ids("memories", "seq")}
+{_id_indexes("memories", "seq")}
 CREATE INDEX memories_pinned ON memories (part) WHERE pinned;
 
 -- Apart from memories, so that reading texts does not drag 1.5 kB of vector per row through the cache.
@@ -166,32 +176,32 @@ CREATE TABLE tombstones (
     seq       bigint NOT NULL,
     row       bigint NOT NULL,
     memory_id TEXT NOT NULL,
-    {_IDS},
+    {_ID_COLUMNS_DDL},
     PRIMARY KEY (part, seq)
 ) PARTITIONED;
 CREATE INDEX tombstones_memory ON tombstones (memory_id);
-{_by_ids("tombstones", "seq")}
+{_id_indexes("tombstones", "seq")}
 
 -- What memories said until they were updated, or deleted by a plan: searches as of a day gone by read it.
 CREATE TABLE past (
     part            TEXT NOT NULL,
     row             bigint NOT NULL DEFAULT nextval('next_row'),
     memory          bigint NOT NULL,                    -- the memory's row, also where that is gone
-    {_SAID.strip()},
+    {_CONTENT_COLUMNS_DDL.strip()},
     valid_to        TEXT NOT NULL,                      -- it held from the first until before the second
     vector          vector NOT NULL,
     PRIMARY KEY (part, row)
 ) PARTITIONED;
 CREATE INDEX past_id ON past (id);
 CREATE INDEX past_part ON past (part, valid_to);
-{_by_ids("past", "valid_to")}
+{_id_indexes("past", "valid_to")}
 
 CREATE TABLE messages (
     part       TEXT NOT NULL,
     exact      bytea NOT NULL,
     row        bigint NOT NULL DEFAULT nextval('next_row'),
     digest     bytea NOT NULL,                          -- of the whole add and the place in it: a retry stores nothing
-    {_IDS},
+    {_ID_COLUMNS_DDL},
     role       TEXT NOT NULL,
     content    TEXT NOT NULL,
     name       TEXT,
@@ -202,7 +212,7 @@ CREATE TABLE messages (
 CREATE UNIQUE INDEX messages_digest ON messages (part, digest);
 CREATE INDEX messages_row ON messages (row);
 CREATE INDEX messages_exact ON messages (part, exact, row);
-{_by_ids("messages", "row")}
+{_id_indexes("messages", "row")}
 
 -- Which messages a memory was learnt from: deleting the memory deletes them, purging finds them even later.
 CREATE TABLE sources (
@@ -220,7 +230,7 @@ CREATE TABLE nodes (
     part     TEXT NOT NULL,
     exact    bytea NOT NULL,
     row      bigint NOT NULL DEFAULT nextval('next_row'),
-    {_IDS},
+    {_ID_COLUMNS_DDL},
     name     TEXT NOT NULL,
     key      bytea NOT NULL,                            -- records.entity_key
     type     TEXT NOT NULL,
@@ -233,13 +243,13 @@ CREATE INDEX nodes_row ON nodes (row);
 CREATE INDEX nodes_changed ON nodes (changed);
 CREATE INDEX nodes_part ON nodes (part, seq);
 CREATE INDEX nodes_part_changed ON nodes (part, changed);
-{_by_ids("nodes", "seq")}
+{_id_indexes("nodes", "seq")}
 
 CREATE TABLE edges (
     part           TEXT NOT NULL,
     exact          bytea NOT NULL,
     row            bigint NOT NULL DEFAULT nextval('next_row'),
-    {_IDS},
+    {_ID_COLUMNS_DDL},
     source         bigint NOT NULL,
     relationship   TEXT NOT NULL,
     destination    bigint NOT NULL,
@@ -254,7 +264,7 @@ CREATE TABLE edges (
     FOREIGN KEY (part, destination) REFERENCES nodes (part, row)
 ) PARTITIONED;
 -- A relation holds once; what held before stays beside it.
-CREATE UNIQUE INDEX edges_open ON edges (part, source, destination, {_ANY.format("relationship")})
+CREATE UNIQUE INDEX edges_open ON edges (part, source, destination, {_HASH_KEY.format("relationship")})
     WHERE valid_to IS NULL;
 CREATE INDEX edges_row ON edges (row);
 CREATE INDEX edges_source ON edges (source, row);
@@ -262,7 +272,7 @@ CREATE INDEX edges_destination ON edges (destination, row);
 CREATE INDEX edges_changed ON edges (changed);
 CREATE INDEX edges_part ON edges (part, seq);
 CREATE INDEX edges_part_changed ON edges (part, changed);
-{_by_ids("edges", "seq")}
+{_id_indexes("edges", "seq")}
 
 CREATE TABLE node_vectors (
     part   TEXT NOT NULL,
@@ -306,17 +316,17 @@ CREATE TABLE edge_messages (
 CREATE INDEX edge_messages_message ON edge_messages (part, message);
 
 CREATE TABLE node_tombstones (
-    part TEXT NOT NULL, seq bigint NOT NULL, row bigint NOT NULL, {_IDS}, PRIMARY KEY (part, seq)
+    part TEXT NOT NULL, seq bigint NOT NULL, row bigint NOT NULL, {_ID_COLUMNS_DDL}, PRIMARY KEY (part, seq)
 ) PARTITIONED;
 CREATE INDEX node_tombstones_seq ON node_tombstones (seq);
-{_by_ids("node_tombstones", "seq")}
+{_id_indexes("node_tombstones", "seq")}
 -- What has ended is not gone, yet leaves the projection of what holds: erased tells the one from the other.
 CREATE TABLE edge_tombstones (
-    part TEXT NOT NULL, seq bigint NOT NULL, row bigint NOT NULL, {_IDS}, erased boolean NOT NULL,
+    part TEXT NOT NULL, seq bigint NOT NULL, row bigint NOT NULL, {_ID_COLUMNS_DDL}, erased boolean NOT NULL,
     PRIMARY KEY (part, seq)
 ) PARTITIONED;
 CREATE INDEX edge_tombstones_seq ON edge_tombstones (seq);
-{_by_ids("edge_tombstones", "seq")}
+{_id_indexes("edge_tombstones", "seq")}
 
 -- Work put off. In a part jobs are done in the order of their rows.
 CREATE TABLE jobs (
@@ -324,7 +334,7 @@ CREATE TABLE jobs (
     exact        bytea NOT NULL,
     row          bigint NOT NULL DEFAULT nextval('next_row'),
     kind         TEXT NOT NULL,                         -- remember, summary
-    {_IDS},
+    {_ID_COLUMNS_DDL},
     options      TEXT NOT NULL,                         -- a JSON object: what else the add was given
     at           TEXT NOT NULL,
     state        TEXT NOT NULL DEFAULT 'waiting',       -- waiting, or parked after too many failures
@@ -338,7 +348,7 @@ CREATE TABLE jobs (
 CREATE INDEX jobs_waiting ON jobs (part, row) WHERE state = 'waiting';
 CREATE INDEX jobs_row ON jobs (row);
 CREATE INDEX jobs_leased ON jobs (leased_by) WHERE leased_by IS NOT NULL;
-{_by_ids("jobs", "row")}
+{_id_indexes("jobs", "row")}
 CREATE TABLE job_messages (
     part    TEXT NOT NULL,
     job     bigint NOT NULL,
@@ -354,18 +364,18 @@ CREATE INDEX job_messages_message ON job_messages (part, message);
 CREATE TABLE imports (
     part  TEXT NOT NULL,
     exact bytea NOT NULL,
-    {_IDS},
+    {_ID_COLUMNS_DDL},
     key   TEXT NOT NULL,
     done  bigint NOT NULL
 ) PARTITIONED;
-CREATE UNIQUE INDEX imports_key ON imports (part, exact, {_ANY.format("key")});
+CREATE UNIQUE INDEX imports_key ON imports (part, exact, {_HASH_KEY.format("key")});
 
 -- What a conversation has been about so far, as it was summed up again and again.
 CREATE TABLE summaries (
     part       TEXT NOT NULL,
     exact      bytea NOT NULL,
     row        bigint NOT NULL DEFAULT nextval('next_row'),
-    {_IDS},
+    {_ID_COLUMNS_DDL},
     text       TEXT NOT NULL,
     upto       bigint NOT NULL,                         -- the row of the last message in it
     valid_from TEXT NOT NULL,                           -- the time of that message
@@ -380,7 +390,7 @@ CREATE TABLE merges (
     exact   bytea NOT NULL,
     row     bigint NOT NULL DEFAULT nextval('next_row'),
     id      TEXT NOT NULL,
-    {_IDS},
+    {_ID_COLUMNS_DDL},
     kind    TEXT NOT NULL,                              -- entity, relationship
     name    TEXT NOT NULL,                              -- what they are called since
     node    bigint,                                     -- the entity that stayed; NULL for relationships
@@ -395,14 +405,14 @@ CREATE TABLE merges (
 CREATE UNIQUE INDEX merges_id ON merges (id, part);
 CREATE INDEX merges_exact ON merges (part, exact, row);
 CREATE INDEX merges_node ON merges (part, node);
-{_by_ids("merges", "row")}
+{_id_indexes("merges", "row")}
 
 -- The names that went: what is said of them is said of what stayed, while the merge stands.
 CREATE TABLE aliases (
     part     TEXT NOT NULL,
     exact    bytea NOT NULL,
     merge    bigint NOT NULL,
-    {_IDS},
+    {_ID_COLUMNS_DDL},
     kind     TEXT NOT NULL,
     key      bytea NOT NULL,                            -- records.entity_key of the name
     name     TEXT NOT NULL,
@@ -412,23 +422,23 @@ CREATE TABLE aliases (
 ) PARTITIONED;
 CREATE UNIQUE INDEX aliases_key ON aliases (part, exact, kind, key) WHERE standing;
 CREATE INDEX aliases_merge ON aliases (part, merge);
-{_by_ids("aliases", "kind")}
+{_id_indexes("aliases", "kind")}
 """
 
-_HAVE_IDS = (
+_TABLES_WITH_IDS = (
     *("memories", "past", "tombstones", "messages", "nodes", "edges", "node_tombstones", "edge_tombstones"),
     *("jobs", "imports", "summaries", "merges", "aliases"),
 )
 
-_ALLOWED = "(SELECT current_setting('mem0.scope', true))"
+_CURRENT_SCOPE = "(SELECT current_setting('mem0.scope', true))"
 _POLICY = "part = {0} OR {0} = '*'"
-_BY_AN_ID = " OR {0} = 'agent_id=' || agent_id OR {0} = 'run_id=' || run_id"
-_BY_ANY_ID = " OR starts_with({0}, 'agent_id=') OR starts_with({0}, 'run_id=')"
+_MATCHES_AGENT_OR_RUN = " OR {0} = 'agent_id=' || agent_id OR {0} = 'run_id=' || run_id"
+_MATCHES_ANY_AXIS = " OR starts_with({0}, 'agent_id=') OR starts_with({0}, 'run_id=')"
 
 _POLICIES = "".join(
     f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;\n"
     f"CREATE POLICY {table}_scope ON {table} USING"
-    f" ({(_POLICY + (_BY_AN_ID if table in _HAVE_IDS else _BY_ANY_ID)).format(_ALLOWED)});\n"
+    f" ({(_POLICY + (_MATCHES_AGENT_OR_RUN if table in _TABLES_WITH_IDS else _MATCHES_ANY_AXIS)).format(_CURRENT_SCOPE)});\n"
     for table in TABLES
 )
 """The second wall: who is not the owner of the tables sees the rows that ``mem0.scope`` names, and without it none.
@@ -466,24 +476,24 @@ CREATE FUNCTION mem0_under_way() RETURNS bigint LANGUAGE sql VOLATILE
     );
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST + _POLICIES + _CASEFOLD + _LOCKS,)
+SCHEMA_VERSIONS: tuple[str, ...] = (_SCHEMA + _POLICIES + _CASEFOLD + _LOCKS,)
 """Step n takes a store from version n to n + 1, in one transaction. Never edit one that was released.
 
-``TEXT`` and ``PARTITIONED`` are short for what `statements` makes of them.
+``TEXT`` and ``PARTITIONED`` are short for what `migration_statements` makes of them.
 """
 
 _TABLE = re.compile(r"CREATE TABLE (\w+) \((?:(?!CREATE TABLE).)*?\) PARTITIONED;", re.DOTALL)
 _COMMENT = re.compile(r"\s*--[^\n]*")
 
 
-def statements(shape: Shape, *, since: int = 0) -> Iterator[str]:
+def migration_statements(shape: TableLayout, *, since: int = 0) -> Iterator[str]:
     """What takes a store of version `since` to the newest, within one transaction."""
-    for step, migration in enumerate(MIGRATIONS[since:], since + 1):
-        yield from _split(_expanded(migration, shape))
+    for step, migration in enumerate(SCHEMA_VERSIONS[since:], since + 1):
+        yield from _split_statements(_expand_partitions(migration, shape))
         yield (f"INSERT INTO meta VALUES ('schema', '{step}') ON CONFLICT (key) DO UPDATE SET value = excluded.value")
 
 
-def migrate(db: Connection[Any], schema: str, shape: Shape) -> None:
+def migrate(db: Connection[Any], schema: str, shape: TableLayout) -> None:
     """Bring a store to the newest version, where it is not; whoever comes at the same time waits, and finds it done.
 
     Args:
@@ -494,15 +504,15 @@ def migrate(db: Connection[Any], schema: str, shape: Shape) -> None:
     """
     import psycopg
 
-    if _version(db, schema) == len(MIGRATIONS):
+    if _version(db, schema) == len(SCHEMA_VERSIONS):
         return
     try:
         with db.transaction():
             db.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"mem0 migration {schema}",))
             db.execute("CREATE EXTENSION IF NOT EXISTS vector")
             if _version(db, schema) is None:
-                db.execute(f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)}".encode())
-            for statement in statements(shape, since=_version(db, schema) or 0):
+                db.execute(f"CREATE SCHEMA IF NOT EXISTS {_quote_identifier(schema)}".encode())
+            for statement in migration_statements(shape, since=_version(db, schema) or 0):
                 db.execute(statement.encode())
     except psycopg.errors.InsufficientPrivilege as error:
         raise StoreError(
@@ -516,47 +526,47 @@ def _version(db: Connection[Any], schema: str) -> int | None:
     found = db.execute("SELECT to_regclass(quote_ident(%s) || '.meta')::text", (schema,)).fetchone()
     if found is None or found[0] is None:
         return None
-    row = db.execute(f"SELECT value FROM {_quoted(schema)}.meta WHERE key = 'schema'".encode()).fetchone()
+    row = db.execute(f"SELECT value FROM {_quote_identifier(schema)}.meta WHERE key = 'schema'".encode()).fetchone()
     version = int(row[0]) if row else 0
-    if version > len(MIGRATIONS):
+    if version > len(SCHEMA_VERSIONS):
         raise StoreError(
-            f"schema {schema!r} was written by a newer version (schema {version}, known {len(MIGRATIONS)})"
+            f"schema {schema!r} was written by a newer version (schema {version}, known {len(SCHEMA_VERSIONS)})"
         )
     return version
 
 
-def _quoted(name: str) -> str:
+def _quote_identifier(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def script(schema: str, shape: Shape) -> str:
+def schema_script(schema: str, shape: TableLayout) -> str:
     """The whole DDL, for an operator to read and to run: `psql -f`."""
-    every = ";\n".join(_expanded(migration, shape).strip().rstrip(";") for migration in MIGRATIONS)
+    every = ";\n".join(_expand_partitions(migration, shape).strip().rstrip(";") for migration in SCHEMA_VERSIONS)
     return (
         "BEGIN;\n"
         "CREATE EXTENSION IF NOT EXISTS vector;\n"
-        f"CREATE SCHEMA IF NOT EXISTS {_quoted(schema)};\n"
-        f"SET LOCAL search_path = {_quoted(schema)}, public;\n"
+        f"CREATE SCHEMA IF NOT EXISTS {_quote_identifier(schema)};\n"
+        f"SET LOCAL search_path = {_quote_identifier(schema)}, public;\n"
         f"{every};\n"
-        f"INSERT INTO meta VALUES ('schema', '{len(MIGRATIONS)}');\n"
+        f"INSERT INTO meta VALUES ('schema', '{len(SCHEMA_VERSIONS)}');\n"
         "COMMIT;\n"
     )
 
 
-def privileges(schema: str, role: str) -> str:
+def grant_script(schema: str, role: str) -> str:
     """What a role may do that serves a `Memory` and nothing else: it reads and writes rows, within `mem0.scope`.
 
     Not the partitions by their own names: they have no policies, and go by those of their table.
     """
-    tables = ", ".join(f"{_quoted(schema)}.{table}" for table in ("meta", *TABLES))
+    tables = ", ".join(f"{_quote_identifier(schema)}.{table}" for table in ("meta", *TABLES))
     return (
-        f"GRANT USAGE ON SCHEMA {_quoted(schema)} TO {_quoted(role)};\n"
-        f"GRANT SELECT, INSERT, UPDATE, DELETE ON {tables} TO {_quoted(role)};\n"
-        f"GRANT SELECT, USAGE ON ALL SEQUENCES IN SCHEMA {_quoted(schema)} TO {_quoted(role)};\n"
+        f"GRANT USAGE ON SCHEMA {_quote_identifier(schema)} TO {_quote_identifier(role)};\n"
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON {tables} TO {_quote_identifier(role)};\n"
+        f"GRANT SELECT, USAGE ON ALL SEQUENCES IN SCHEMA {_quote_identifier(schema)} TO {_quote_identifier(role)};\n"
     )
 
 
-def _expanded(migration: str, shape: Shape) -> str:
+def _expand_partitions(migration: str, shape: TableLayout) -> str:
     def table(found: re.Match[str]) -> str:
         name, text = found[1], found[0].removesuffix(" PARTITIONED;")
         if shape.layout == "citus":
@@ -577,7 +587,7 @@ def _expanded(migration: str, shape: Shape) -> str:
     return expanded
 
 
-def _split(migration: str) -> Iterator[str]:
+def _split_statements(migration: str) -> Iterator[str]:
     """The statements of a migration, one at a time; a block between dollar signs is one."""
     for block in re.split(r"(DO \$do\$.*?\$do\$;)", _COMMENT.sub("", migration), flags=re.DOTALL):
         each = [block] if block.startswith("DO $do$") else block.split(";")

@@ -17,13 +17,13 @@ __all__ = ["adapt_text", "from_json", "to_json"]
 _ESCAPE = "\x10"
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     if "\0" not in text and _ESCAPE not in text:
         return text
     return text.replace(_ESCAPE, _ESCAPE + "e").replace("\0", _ESCAPE + "0")
 
 
-def unescaped(text: str) -> str:
+def unescape(text: str) -> str:
     return text.replace(_ESCAPE + "0", "\0").replace(_ESCAPE + "e", _ESCAPE)
 
 
@@ -33,7 +33,7 @@ def to_json(value: Mapping[str, Any] | None) -> str:
         return "{}"
     text = json.dumps(dict(value), ensure_ascii=False, separators=(",", ":"))
     if "\\u0000" in text or "\\u0010" in text:
-        text = json.dumps(_mapped(dict(value), escaped), ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(_map_strings(dict(value), escape), ensure_ascii=False, separators=(",", ":"))
     return text
 
 
@@ -41,16 +41,16 @@ def from_json(text: str) -> dict[str, Any]:
     if text == "{}":
         return {}
     value: dict[str, Any] = json.loads(text)
-    return _mapped(value, unescaped) if "\\u0010" in text else value
+    return _map_strings(value, unescape) if "\\u0010" in text else value
 
 
-def _mapped(value: Any, change: Any) -> Any:
+def _map_strings(value: Any, change: Any) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {change(key): _mapped(part, change) for key, part in value.items()}
+        return {change(key): _map_strings(part, change) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_mapped(part, change) for part in value]
+        return [_map_strings(part, change) for part in value]
     return value
 
 
@@ -62,12 +62,12 @@ def adapt_text(db: Any) -> None:
 
     class Dumper(StrDumperUnknown):
         def dump(self, obj: str) -> Any:
-            return super().dump(escaped(obj))
+            return super().dump(escape(obj))
 
     class TextLoader(Loader):
         def load(self, data: Any) -> str:  # the hottest line of a search: hundreds of values, each of them one call
             text = str(data, "utf-8")
-            return unescaped(text) if _ESCAPE in text else text
+            return unescape(text) if _ESCAPE in text else text
 
     class BinaryLoader(TextLoader):
         format = Format.BINARY

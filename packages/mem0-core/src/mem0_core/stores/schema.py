@@ -5,7 +5,7 @@ A file that holds other tables than these is another program's (`sqlite_foreign`
 
 from __future__ import annotations
 
-__all__ = ["HISTORY_COLUMNS", "MIGRATIONS"]
+__all__ = ["HISTORY_COLUMNS", "SCHEMA_VERSIONS"]
 
 HISTORY_COLUMNS = (
     "id",
@@ -21,7 +21,7 @@ HISTORY_COLUMNS = (
 )
 """Seed 004's columns, in its order: nothing is added to them, so that mem0's own tools read the table."""
 
-_FIRST = """
+_SCHEMA_1 = """
 CREATE TABLE history (
     id           TEXT PRIMARY KEY,
     memory_id    TEXT,
@@ -108,7 +108,7 @@ CREATE TABLE sources (
 CREATE INDEX sources_message ON sources (message);
 """
 
-_SECOND = """
+_SCHEMA_2 = """
 -- identity: the store's own name, for projections that several stores share.
 INSERT INTO meta VALUES ('identity', lower(hex(randomblob(8))));
 
@@ -219,7 +219,7 @@ CREATE INDEX edge_tombstones_agent ON edge_tombstones (agent_id, seq) WHERE agen
 CREATE INDEX edge_tombstones_run ON edge_tombstones (run_id, seq) WHERE run_id IS NOT NULL;
 """
 
-_THIRD = """
+_SCHEMA_3 = """
 ALTER TABLE memories ADD COLUMN pinned INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX memories_pinned ON memories (user_id, agent_id, run_id) WHERE pinned;
 
@@ -276,7 +276,7 @@ CREATE INDEX summaries_scope ON summaries (ifnull(user_id, ''), ifnull(agent_id,
 CREATE INDEX messages_scope ON messages (ifnull(user_id, ''), ifnull(agent_id, ''), ifnull(run_id, ''), row);
 """
 
-_FOURTH = """
+_SCHEMA_4 = """
 -- What ranking needs of a memory, so that a search reads no text but that of its results.
 CREATE TABLE sketches (
     row     INTEGER PRIMARY KEY REFERENCES memories (row) ON DELETE CASCADE,
@@ -295,7 +295,7 @@ CREATE VIRTUAL TABLE words USING fts5 (keys, content = '', detail = none, tokeni
 -- They are filled when the store opens (sqlite_words.refresh_words), and anew when words are read in another way.
 """
 
-_FIFTH = """
+_SCHEMA_5 = """
 -- The days that a memory tells of where it says a relation, both inclusive; NULL where it names none, or the span is
 -- open at that end.
 ALTER TABLE evidence ADD COLUMN day_first TEXT;
@@ -338,5 +338,5 @@ CREATE UNIQUE INDEX aliases_key ON aliases (ifnull(user_id, ''), ifnull(agent_id
 CREATE INDEX aliases_merge ON aliases (merge);
 """
 
-MIGRATIONS: tuple[str, ...] = (_FIRST, _SECOND, _THIRD, _FOURTH, _FIFTH)
+SCHEMA_VERSIONS: tuple[str, ...] = (_SCHEMA_1, _SCHEMA_2, _SCHEMA_3, _SCHEMA_4, _SCHEMA_5)
 """Step n takes a file from ``user_version`` n to n + 1, in one transaction. Never edit one that was released."""

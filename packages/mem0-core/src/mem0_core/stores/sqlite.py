@@ -17,30 +17,30 @@ from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
-from mem0_core.archive import Archive, check_filled
-from mem0_core.care import Care
+from mem0_core.archive import Archive, check_load_complete
+from mem0_core.care import StoreMaintenance
 from mem0_core.errors import InputError, StoreError
 from mem0_core.files import make_file, make_folder
 from mem0_core.filters import Filter
 from mem0_core.ports import (
-    Commit,
-    Embeddable,
-    GraphTruth,
+    ChangePosition,
+    CommitResult,
+    EmbeddedItem,
+    GraphStore,
     JobQueue,
     Lease,
     Lexicon,
     MergeLedger,
+    MessageLog,
     OnConflict,
-    Position,
     Summary,
-    Talk,
     VectorChanges,
-    check_space,
+    check_embedding_space,
 )
 from mem0_core.records import (
-    Change,
     Event,
     HistoryRow,
+    MemoryChange,
     MemoryItem,
     Message,
     RelationChange,
@@ -48,54 +48,54 @@ from mem0_core.records import (
     Triplet,
     same_fact_key,
 )
-from mem0_core.stores.schema import HISTORY_COLUMNS, MIGRATIONS
+from mem0_core.stores.schema import HISTORY_COLUMNS, SCHEMA_VERSIONS
 from mem0_core.stores.sqlite_archive import SQLiteArchive
-from mem0_core.stores.sqlite_care import SQLiteCare
+from mem0_core.stores.sqlite_care import SQLiteMaintenance
 from mem0_core.stores.sqlite_filters import casefold, filter_sql
 from mem0_core.stores.sqlite_foreign import refuse_foreign, refuse_foreign_file
-from mem0_core.stores.sqlite_graph import GraphWriter, SQLiteGraph, erase_graph, erase_support
-from mem0_core.stores.sqlite_jobs import SQLiteJobs, erase_jobs, finish, put
-from mem0_core.stores.sqlite_merges import SQLiteMerges, forget_merges, forget_support
-from mem0_core.stores.sqlite_messages import SQLiteTalk, erase_summaries, insert_messages, write_summary
+from mem0_core.stores.sqlite_graph import GraphWriter, SQLiteGraph, erase_evidence, erase_graph
+from mem0_core.stores.sqlite_jobs import SQLiteJobs, enqueue_job, erase_jobs, finish_jobs
+from mem0_core.stores.sqlite_merges import SQLiteMerges, erase_from_merges, erase_merges
+from mem0_core.stores.sqlite_messages import SQLiteMessageLog, erase_summaries, insert_messages, write_summary
 from mem0_core.stores.sqlite_rows import (
-    SAME_SCOPE,
+    EXACT_SCOPE_CONDITION,
     begin_epoch,
     chunks,
-    exact_ids,
-    held_space,
+    exact_scope_values,
     limit_sql,
-    marks,
-    next_seq,
+    placeholders,
+    read_embedding_space,
+    reserve_seqs,
+    save_import_checkpoint,
     scope_sql,
     scope_sql_unindexed,
-    set_mark,
-    stack,
+    stack_vectors,
     to_blob,
     to_json,
 )
 from mem0_core.stores.sqlite_vectors import TableVectors
 from mem0_core.stores.sqlite_words import (
     SQLiteLexicon,
-    empty_words,
-    erase_words,
-    is_stale,
+    clear_word_index,
+    index_memory,
+    is_word_index_stale,
+    purge_word_index,
     refresh_words,
-    scrub_words,
-    write_words,
+    unindex_memory,
 )
 from mem0_core.stores.truth import (
-    SAID_COLUMNS,
-    Placed,
-    aims_at,
-    history_row,
-    ids_of,
-    item_of,
-    numbers,
-    renewed,
-    said_of,
-    scope_of,
-    session_of,
-    what_goes_first,
+    CONTENT_COLUMNS,
+    StoredMemory,
+    content_values,
+    first_column,
+    history_values,
+    is_plan_current,
+    memory_from_row,
+    resolve_duplicate_add,
+    scope_from_ids,
+    scope_ids,
+    session_number,
+    write_order,
 )
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SQLiteStore"]
 
-_MEMORY_COLUMNS = f"row, {SAID_COLUMNS}, pinned"
+_MEMORY_COLUMNS = f"row, {CONTENT_COLUMNS}, pinned"
 _TABLES = (
     *("aliases", "merges"),
     *(
@@ -124,13 +124,13 @@ _TABLES = (
 )
 """All but `meta`, those that refer to others first."""
 
-_VECTORS: dict[str, str] = {
+_UPDATE_VECTOR_SQL: dict[str, str] = {
     "memory": "UPDATE vectors SET vector = ?1 WHERE row = (SELECT row FROM memories WHERE row = ?2 AND seq = ?3)",
     "past": "UPDATE past SET vector = ?1 WHERE row = ?2 AND seq = ?3",
     "node": "UPDATE node_vectors SET vector = ?1 WHERE row = (SELECT row FROM nodes WHERE row = ?2 AND seq = ?3)",
     "relation": "UPDATE edge_vectors SET vector = ?1 WHERE row = (SELECT row FROM edges WHERE row = ?2 AND seq = ?3)",
 }
-"""How the vector of each kind of `Embeddable` is replaced."""
+"""How the vector of each kind of `EmbeddedItem` is replaced."""
 
 
 class SQLiteStore:
@@ -153,7 +153,7 @@ class SQLiteStore:
         *,
         durability: Literal["full", "process"] = "full",
         busy_timeout: float = 30.0,
-        filling: bool = False,
+        is_loading: bool = False,
     ) -> None:
         self.path = str(path)
         self._durability = durability
@@ -163,12 +163,12 @@ class SQLiteStore:
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
         self._vectors = TableVectors(self._read, "memories", "vectors", "tombstones")
-        self.graph: GraphTruth = SQLiteGraph(self._read)
+        self.graph: GraphStore = SQLiteGraph(self._read)
         self.merges: MergeLedger = SQLiteMerges(self._read, self._write)
-        self.talk: Talk = SQLiteTalk(self._read)
+        self.message_log: MessageLog = SQLiteMessageLog(self._read)
         self.jobs: JobQueue = SQLiteJobs(self._read, self._write)
         self.lexicon: Lexicon = SQLiteLexicon(self._read)
-        self.care: Care = SQLiteCare(self._read, self._write)
+        self.maintenance: StoreMaintenance = SQLiteMaintenance(self._read, self._write)
         self.archive: Archive = SQLiteArchive(self._read, self._write)
         if not self._in_memory:
             _make_folder(Path(self.path))
@@ -179,75 +179,75 @@ class SQLiteStore:
             self._writer = self._connect()
             self._writer.execute("PRAGMA cache_size = -32768")  # so that the inner pages of all indexes stay at hand
             self._migrate()
-            if not filling:
-                self._refuse_half_filled()
+            if not is_loading:
+                self._check_load_finished()
 
     # --- writing -------------------------------------------------------------------------------------------------
 
     def commit(
         self,
-        changes: Sequence[Change],
+        changes: Sequence[MemoryChange],
         *,
         scope: Scope,
         messages: Sequence[Message] = (),
         at: str,
-        space: tuple[str, int] | None = None,
-        refuse_twins: bool = False,
+        embedding_space: tuple[str, int] | None = None,
+        reject_duplicates: bool = False,
         relations: Sequence[RelationChange] = (),
         on_conflict: OnConflict = "invalidate",
         lease: Lease | None = None,
-        mark: tuple[str, int] | None = None,
-        apart: bool = False,
-        rederived: bool = False,
-    ) -> Commit:
+        import_checkpoint: tuple[str, int] | None = None,
+        distinct_sessions: bool = False,
+        replace_relations: bool = False,
+    ) -> CommitResult:
         with self._write() as db:
-            dims = _fix_space(db, space)
-            targets = [_target(db, change) for change in changes]
+            dims = _claim_embedding_space(db, embedding_space)
+            targets = [_find_target(db, change) for change in changes]
             conflicts = tuple(i for i, change in enumerate(changes) if change.before is not None and not targets[i])
             if conflicts:
-                return Commit(conflicts=conflicts)
-            if lease is not None and not finish(db, lease):
-                return Commit(lost=True)
-            if mark is not None:
-                set_mark(db, scope, *mark)
+                return CommitResult(conflicts=conflicts)
+            if lease is not None and not finish_jobs(db, lease):
+                return CommitResult(lease_lost=True)
+            if import_checkpoint is not None:
+                save_import_checkpoint(db, scope, *import_checkpoint)
             heard = insert_messages(db, messages, scope, at)
-            seq = next_seq(db, len(changes))
+            seq = reserve_seqs(db, len(changes))
             applied, rows = list(changes), dict[int, int]()
-            for place in what_goes_first(changes):
+            for place in write_order(changes):
                 change = changes[place]
                 number = seq + place
-                session = number if apart else seq
-                row, applied[place] = _apply(db, change, targets[place], number, at, refuse_twins, dims, session)
+                session = number if distinct_sessions else seq
+                row, applied[place] = _apply(db, change, targets[place], number, at, reject_duplicates, dims, session)
                 if row is not None and applied[place].event is not Event.DELETE:
                     rows[place] = row
-                    _insert_sources(db, row, (heard[i] for i in change.sources))
+                    _insert_sources(db, row, (heard[i] for i in change.message_indexes))
             graph = GraphWriter(db, scope, at, dims, on_conflict)
             retracted = {
-                target[0]: graph.retract(target[0])
+                target[0]: graph.withdraw_relations(target[0])
                 for change, target in zip(applied, targets, strict=True)
-                if rederived and target is not None and change.event is Event.UPDATE
+                if replace_relations and target is not None and change.event is Event.UPDATE
             }
             related = graph.apply(relations, rows, heard)
             for change, target in zip(applied, targets, strict=True):
                 if target is not None and target[0] in retracted:
-                    related += graph.settle(retracted[target[0]])
+                    related += graph.close_unsupported(retracted[target[0]])
                 elif target is not None and change.event is not Event.NONE:
                     left = change.after.text if change.event is Event.UPDATE else None
                     related += graph.withdraw(target[0], target[1].text, left)
-            return Commit(applied=tuple(applied), relations=tuple(related))
+            return CommitResult(applied=tuple(applied), relations=tuple(related))
 
     def pin(self, memory_id: str, pinned: bool) -> bool:
         with self._write() as db:
             return db.execute("UPDATE memories SET pinned = ? WHERE id = ?", (pinned, memory_id)).rowcount > 0
 
-    def pinned(self, scope: Scope) -> list[MemoryItem]:
+    def pinned_memories(self, scope: Scope) -> list[MemoryItem]:
         where, values = scope_sql(scope)
         with self._read() as db:
             return [item for _, item in _select(db, f"WHERE {where} AND pinned ORDER BY created_at, row", values)]
 
-    def summarise(self, scope: Scope, summary: Summary, lease: Lease) -> bool:
+    def save_summary(self, scope: Scope, summary: Summary, lease: Lease) -> bool:
         with self._write() as db:
-            if not finish(db, lease):
+            if not finish_jobs(db, lease):
                 return False
             write_summary(db, scope, summary)
             return True
@@ -255,11 +255,11 @@ class SQLiteStore:
     def erase(self, memory_ids: Sequence[str], *, at: str, purge: bool = False) -> int:
         with self._write() as db:
             rows = [row for memory_id in memory_ids for row in _select(db, "WHERE id = ?", (memory_id,))]
-            bygone = _erase_past(db, memory_ids, at, sparing={item.id for _, item in rows})
+            bygone = _erase_past(db, memory_ids, at, keep_ids={item.id for _, item in rows})
             _erase_rows(db, rows, at)
             if purge:
                 _purge(db, memory_ids)
-        self._wipe(thoroughly=purge)
+        self._purge_deleted_text(rewrite_file=purge)
         return len(rows) + bygone
 
     def erase_scope(self, scope: Scope, *, at: str, purge: bool = False) -> int:
@@ -269,7 +269,7 @@ class SQLiteStore:
             past = db.execute(f"SELECT DISTINCT id FROM past WHERE {where}", values).fetchall()
             _erase_past(db, [memory_id for (memory_id,) in past], at)
             _erase_rows(db, rows, at)
-            forget_merges(db, scope)
+            erase_merges(db, scope)
             erase_graph(db, scope)
             erase_jobs(db, scope)
             db.execute(f"DELETE FROM summaries WHERE {where}", values)
@@ -281,56 +281,60 @@ class SQLiteStore:
                 for tombstones in ("tombstones", "node_tombstones", "edge_tombstones"):
                     db.execute(f"DELETE FROM {tombstones} WHERE {where}", values)
                 begin_epoch(db)  # with the tombstones gone, projections cannot follow: they start anew
-        self._wipe(thoroughly=purge)
+        self._purge_deleted_text(rewrite_file=purge)
         return len(rows)
 
-    def embeddables(self) -> list[Embeddable]:
+    def embedded_items(self) -> list[EmbeddedItem]:
         with self._read() as db:
             told = "SELECT row, seq, text FROM"
-            said = [Embeddable("memory", *row) for row in db.execute(f"{told} memories ORDER BY row")]
-            gone = [Embeddable("past", *row) for row in db.execute(f"{told} past ORDER BY row")]
-            named = [Embeddable("node", *row) for row in db.execute("SELECT row, seq, name FROM nodes ORDER BY row")]
+            said = [EmbeddedItem("memory", *row) for row in db.execute(f"{told} memories ORDER BY row")]
+            gone = [EmbeddedItem("past", *row) for row in db.execute(f"{told} past ORDER BY row")]
+            named = [EmbeddedItem("node", *row) for row in db.execute("SELECT row, seq, name FROM nodes ORDER BY row")]
             joined = (
                 "SELECT e.row, e.seq, s.name, e.relationship, d.name FROM edges AS e"
                 " JOIN nodes AS s ON s.row = e.source JOIN nodes AS d ON d.row = e.destination ORDER BY e.row"
             )
             related = [
-                Embeddable("relation", row, seq, Triplet(*parts).sentence) for row, seq, *parts in db.execute(joined)
+                EmbeddedItem("relation", row, seq, Triplet(*parts).sentence) for row, seq, *parts in db.execute(joined)
             ]
         return [*said, *gone, *named, *related]
 
-    def reembed(self, vectors: Sequence[tuple[Embeddable, Any]], *, space: tuple[str, int]) -> None:
+    def replace_vectors(self, vectors: Sequence[tuple[EmbeddedItem, Any]], *, embedding_space: tuple[str, int]) -> None:
         with self._write() as db:
             replaced = sum(
-                db.execute(_VECTORS[part.kind], (to_blob(vector, space[1]), part.row, part.seq)).rowcount
+                db.execute(
+                    _UPDATE_VECTOR_SQL[part.kind], (to_blob(vector, embedding_space[1]), part.row, part.seq)
+                ).rowcount
                 for part, vector in vectors
             )
             tables = ("vectors", "past", "node_vectors", "edge_vectors")
             held = sum(db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables)
             if not held == replaced == len(vectors):
                 raise StoreError("memories changed while they were embedded anew; nothing is replaced, try again")
-            db.execute("INSERT OR REPLACE INTO meta VALUES ('space', ?)", (json.dumps(space),))
+            db.execute("INSERT OR REPLACE INTO meta VALUES ('space', ?)", (json.dumps(embedding_space),))
             begin_epoch(db)
 
     def reset(self) -> None:
         with self._write() as db:
-            empty_words(db)
+            clear_word_index(db)
             for table in _TABLES:
                 db.execute(f"DELETE FROM {table}")
             db.execute("DELETE FROM meta WHERE key = 'space'")
             begin_epoch(db)
-        self._wipe(thoroughly=True)
+        self._purge_deleted_text(rewrite_file=True)
 
     # --- reading -------------------------------------------------------------------------------------------------
 
-    def marked(self, scope: Scope, key: str) -> int:
+    def import_checkpoint(self, scope: Scope, key: str) -> int:
         with self._read() as db:
-            found = db.execute(f"SELECT done FROM imports WHERE {SAME_SCOPE} AND key = ?", (*exact_ids(scope), key))
+            found = db.execute(
+                f"SELECT done FROM imports WHERE {EXACT_SCOPE_CONDITION} AND key = ?", (*exact_scope_values(scope), key)
+            )
             return int((found.fetchone() or (0,))[0])
 
-    def space(self) -> tuple[str, int] | None:
+    def embedding_space(self) -> tuple[str, int] | None:
         with self._read() as db:
-            return held_space(db)
+            return read_embedding_space(db)
 
     def get(self, memory_id: str) -> MemoryItem | None:
         with self._read() as db:
@@ -342,11 +346,13 @@ class SQLiteStore:
             found = db.execute("SELECT row FROM memories WHERE id = ?", (memory_id,)).fetchone()
         return found[0] if found else None
 
-    def known(self, scope: Scope, keys: Sequence[bytes]) -> dict[bytes, MemoryItem]:
+    def find_by_fact_keys(self, scope: Scope, keys: Sequence[bytes]) -> dict[bytes, MemoryItem]:
         with self._read() as db:
-            return {key: twin[1] for key in keys if (twin := _twin(db, scope, key))}
+            return {key: duplicate[1] for key in keys if (duplicate := _find_duplicate(db, scope, key))}
 
-    def find(self, scope: Scope | None, *, filter: Filter | None = None, limit: int | None = None) -> list[MemoryItem]:
+    def list_memories(
+        self, scope: Scope | None, *, filter: Filter | None = None, limit: int | None = None
+    ) -> list[MemoryItem]:
         where, values = _where(scope, filter)
         with self._read() as db:
             tail = f"WHERE {where} ORDER BY created_at, row LIMIT ?"
@@ -357,23 +363,23 @@ class SQLiteStore:
         if as_of is not None:
             where, values = f"{where} AND valid_from <= ?", [*values, as_of]
         with self._read() as db:
-            return numbers(db.execute(f"SELECT row FROM memories WHERE {where}", values).fetchall())
+            return first_column(db.execute(f"SELECT row FROM memories WHERE {where}", values).fetchall())
 
-    def past(
+    def past_memories(
         self, scope: Scope, *, as_of: str, filter: Filter | None = None
     ) -> tuple[list[MemoryItem], NDArray[np.float32]]:
         where, values = _where(scope, filter)
-        sql = f"SELECT row, {SAID_COLUMNS}, 0, vector FROM past WHERE {where} AND valid_to > ? AND valid_from <= ?"
+        sql = f"SELECT row, {CONTENT_COLUMNS}, 0, vector FROM past WHERE {where} AND valid_to > ? AND valid_from <= ?"
         with self._read() as db:
             rows = db.execute(f"{sql} ORDER BY row", (*values, as_of, as_of)).fetchall()
-        return [item_of(row, json.loads) for row in rows], stack([row[-1] for row in rows])
+        return [memory_from_row(row, json.loads) for row in rows], stack_vectors([row[-1] for row in rows])
 
-    def by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, MemoryItem]:
+    def memories_by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, MemoryItem]:
         where = scope_sql_unindexed(scope)
         found: dict[int, MemoryItem] = {}
         with self._read() as db:
             for chunk in chunks(rows):
-                found |= _select(db, f"WHERE row IN ({marks(chunk)}) AND {where}", (*chunk, *scope.ids.values()))
+                found |= _select(db, f"WHERE row IN ({placeholders(chunk)}) AND {where}", (*chunk, *scope.ids.values()))
         return found
 
     def history(self, memory_id: str) -> list[HistoryRow]:
@@ -385,7 +391,7 @@ class SQLiteStore:
 
     # --- what projections read -----------------------------------------------------------------------------------
 
-    def position(self, scope: Scope) -> Position:
+    def position(self, scope: Scope) -> ChangePosition:
         return self._vectors.position(scope)
 
     def vector_changes(self, scope: Scope, *, after: int = 0, limit: int | None = None) -> VectorChanges:
@@ -422,23 +428,25 @@ class SQLiteStore:
     def _migrate(self) -> None:
         db = self._writer
         refuse_foreign(db, self.path)
-        if db.execute("PRAGMA user_version").fetchone()[0] == len(MIGRATIONS) and not is_stale(db):
+        if db.execute("PRAGMA user_version").fetchone()[0] == len(SCHEMA_VERSIONS) and not is_word_index_stale(db):
             return
         if not self._in_memory:
             _retry_while_locked(lambda: db.execute("PRAGMA journal_mode = WAL"), self._busy_timeout)
         with self._write():
             step = db.execute("PRAGMA user_version").fetchone()[0]
-            if step > len(MIGRATIONS):
-                raise StoreError(f"{self.path} was written by a newer version (schema {step}, known {len(MIGRATIONS)})")
-            for script in MIGRATIONS[step:]:
+            if step > len(SCHEMA_VERSIONS):
+                raise StoreError(
+                    f"{self.path} was written by a newer version (schema {step}, known {len(SCHEMA_VERSIONS)})"
+                )
+            for script in SCHEMA_VERSIONS[step:]:
                 for statement in _statements(script):
                     db.execute(statement)
             refresh_words(db)
-            db.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
+            db.execute(f"PRAGMA user_version = {len(SCHEMA_VERSIONS)}")
 
-    def _refuse_half_filled(self) -> None:
+    def _check_load_finished(self) -> None:
         try:
-            check_filled(self.archive.progress())
+            check_load_complete(self.archive.load_progress())
         except StoreError as error:
             self._writer.close()
             raise StoreError(f"{self.path}: {error}") from error
@@ -458,11 +466,11 @@ class SQLiteStore:
                     db.execute("ROLLBACK")
                 raise
 
-    def _read(self) -> _Reading:
+    def _read(self) -> _ReadConnection:
         """A connection of its own, so that reading never waits for a commit of this process."""
-        return _Reading(self)
+        return _ReadConnection(self)
 
-    def _lend(self) -> sqlite3.Connection:
+    def _borrow_connection(self) -> sqlite3.Connection:
         self._check_open()
         if self._in_memory:
             self._lock.acquire()
@@ -472,7 +480,7 @@ class SQLiteStore:
         except IndexError:
             return self._connect()
 
-    def _take_back(self, db: sqlite3.Connection) -> None:
+    def _return_connection(self, db: sqlite3.Connection) -> None:
         if self._in_memory:
             self._lock.release()
         elif self._closed:
@@ -484,22 +492,22 @@ class SQLiteStore:
         if self._closed:
             raise StoreError(f"{self.path} is closed")
 
-    def _wipe(self, *, thoroughly: bool) -> None:
+    def _purge_deleted_text(self, *, rewrite_file: bool) -> None:
         """Let no deleted text outlive the call in the log; thoroughly, nor in free pages, by rewriting the file.
 
-        Without `thoroughly` a reader in the way is left in peace: the log is emptied when it is gone.
+        Without `rewrite_file` a reader in the way is left in peace: the log is emptied when it is gone.
         """
         if self._in_memory:
             return
         with self._lock, _as_store_error(f"scrub {self.path}"):
-            if thoroughly:
+            if rewrite_file:
                 with self._write() as db:
-                    scrub_words(db)
+                    purge_word_index(db)
                 _retry_while_locked(lambda: self._writer.execute("VACUUM"), self._busy_timeout)
-            deadline = time.monotonic() + (self._busy_timeout if thoroughly else 0)
+            deadline = time.monotonic() + (self._busy_timeout if rewrite_file else 0)
             while self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 if time.monotonic() > deadline:
-                    if thoroughly:
+                    if rewrite_file:
                         raise StoreError(f"purged, but a reader of {self.path} keeps its old log: purge again later")
                     break
                 time.sleep(0.02)
@@ -508,62 +516,64 @@ class SQLiteStore:
 # --- changes -----------------------------------------------------------------------------------------------------
 
 
-def _target(db: sqlite3.Connection, change: Change) -> Placed | None:
+def _find_target(db: sqlite3.Connection, change: MemoryChange) -> StoredMemory | None:
     """The memory an UPDATE or DELETE was planned on, if it still is what the plan saw."""
     if change.before is None:
         return None
     found = _select(db, "WHERE id = ?", (change.after.id,))
-    return found[0] if found and aims_at(change, found[0][1]) else None
+    return found[0] if found and is_plan_current(change, found[0][1]) else None
 
 
 def _apply(
     db: sqlite3.Connection,
-    change: Change,
-    target: Placed | None,
+    change: MemoryChange,
+    target: StoredMemory | None,
     seq: int,
     at: str,
-    refuse_twins: bool,
+    reject_duplicates: bool,
     dims: int,
     session: int,
-) -> tuple[int | None, Change]:
+) -> tuple[int | None, MemoryChange]:
     """Write one change; returns the memory's row (None if it is gone) and the change as it took effect."""
     if change.event is Event.NONE:
-        found = _select(db, "WHERE id = ?", (change.after.id,)) if change.sources else []
+        found = _select(db, "WHERE id = ?", (change.after.id,)) if change.message_indexes else []
         return (found[0][0] if found else None), change
     if target is None:
         return _add(db, change, seq, dims, session)
     row, item = target
     if change.event is Event.UPDATE and _update(db, row, change, seq, dims):
         return row, change
-    if change.event is Event.UPDATE and refuse_twins:
+    if change.event is Event.UPDATE and reject_duplicates:
         raise InputError(f"another memory of this scope says this already: delete {item.id!r} instead")
     # An UPDATE to what another memory of the scope already says would make a twin: this one goes instead.
-    _end_row(db, row, item, at)
+    _close_memory(db, row, item, at)
     return row, dataclasses.replace(change, event=Event.DELETE, after=item)
 
 
-def _add(db: sqlite3.Connection, change: Change, seq: int, dims: int, session: int) -> tuple[int, Change]:
+def _add(db: sqlite3.Connection, change: MemoryChange, seq: int, dims: int, session: int) -> tuple[int, MemoryChange]:
     item = change.after
     same = same_fact_key(item.text, item.actor_id)
     inserted = db.execute(
-        f"INSERT INTO memories ({SAID_COLUMNS}, same, valid_from)"
+        f"INSERT INTO memories ({CONTENT_COLUMNS}, same, valid_from)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING RETURNING row",
-        (*said_of(item, to_json, seq), same, item.created_at),
+        (*content_values(item, to_json, seq), same, item.created_at),
     ).fetchone()
     if inserted is None:
-        twin = _twin(db, item.scope, same)
-        if twin is None:
+        duplicate = _find_duplicate(db, item.scope, same)
+        if duplicate is None:
             raise StoreError(f"a memory with the id {item.id!r} exists already")
-        return twin[0], _renew(db, twin[0], twin[1], change, seq)
+        return duplicate[0], _resolve_duplicate(db, duplicate[0], duplicate[1], change, seq)
     row: int = inserted[0]
     db.execute("INSERT INTO vectors VALUES (?, ?)", (row, to_blob(change.vector, dims)))
-    write_words(db, row, item, session_of(*ids_of(item.scope), session))
+    index_memory(db, row, item, session_number(*scope_ids(item.scope), session))
     _insert_history(db, item, Event.ADD, None, item.text, None)
-    return row, Change(change.event, dataclasses.replace(item, seq=seq), sources=change.sources)
+    return row, MemoryChange(change.event, dataclasses.replace(item, seq=seq), message_indexes=change.message_indexes)
 
 
-def _renew(db: sqlite3.Connection, row: int, twin: MemoryItem, change: Change, seq: int) -> Change:
-    done = renewed(change, twin, seq)
+def _resolve_duplicate(
+    db: sqlite3.Connection, row: int, duplicate: MemoryItem, change: MemoryChange, seq: int
+) -> MemoryChange:
+    done = resolve_duplicate_add(change, duplicate, seq)
     if done.event is Event.UPDATE:
         db.execute(
             "UPDATE memories SET expiration_date = ?, seq = ? WHERE row = ?", (done.after.expiration_date, seq, row)
@@ -571,23 +581,23 @@ def _renew(db: sqlite3.Connection, row: int, twin: MemoryItem, change: Change, s
     return done
 
 
-def _twin(db: sqlite3.Connection, scope: Scope, same: bytes) -> Placed | None:
-    twins = _select(db, f"WHERE {SAME_SCOPE} AND same = ?", (*exact_ids(scope), same))
+def _find_duplicate(db: sqlite3.Connection, scope: Scope, same: bytes) -> StoredMemory | None:
+    twins = _select(db, f"WHERE {EXACT_SCOPE_CONDITION} AND same = ?", (*exact_scope_values(scope), same))
     return twins[0] if twins else None
 
 
-def _update(db: sqlite3.Connection, row: int, change: Change, seq: int, dims: int) -> bool:
+def _update(db: sqlite3.Connection, row: int, change: MemoryChange, seq: int, dims: int) -> bool:
     """Whether the memory could take the new text: not if another memory of its scope says the same."""
     item = change.after
     same = same_fact_key(item.text, item.actor_id)
-    twin = _twin(db, item.scope, same)
-    if twin is not None and twin[0] != row:
+    duplicate = _find_duplicate(db, item.scope, same)
+    if duplicate is not None and duplicate[0] != row:
         return False
     since = item.updated_at or item.created_at
     said_anew = item.text != change.before
     if said_anew:
-        _keep_past(db, row, since)
-    session = erase_words(db, row)
+        _insert_past(db, row, since)
+    session = unindex_memory(db, row)
     db.execute(
         "UPDATE memories SET text = ?, hash = ?, same = ?, metadata = ?, actor_id = ?, role = ?, updated_at = ?,"
         " expiration_date = ?, seq = ?, valid_from = iif(?, max(valid_from, ?), valid_from) WHERE row = ?",
@@ -606,7 +616,7 @@ def _update(db: sqlite3.Connection, row: int, change: Change, seq: int, dims: in
             row,
         ),
     )
-    write_words(db, row, item, session)
+    index_memory(db, row, item, session)
     if change.vector is not None:
         db.execute("UPDATE vectors SET vector = ? WHERE row = ?", (to_blob(change.vector, dims), row))
     if said_anew:  # the history is of texts; metadata alone leaves no row
@@ -614,53 +624,53 @@ def _update(db: sqlite3.Connection, row: int, change: Change, seq: int, dims: in
     return True
 
 
-def _keep_past(db: sqlite3.Connection, row: int, until: str) -> None:
+def _insert_past(db: sqlite3.Connection, row: int, until: str) -> None:
     """Keep what a memory says as what it said before `until`."""
     db.execute(
-        f"INSERT INTO past ({SAID_COLUMNS}, memory, valid_from, valid_to, vector)"
-        f" SELECT {SAID_COLUMNS}, row, valid_from, max(valid_from, ?), vector"
+        f"INSERT INTO past ({CONTENT_COLUMNS}, memory, valid_from, valid_to, vector)"
+        f" SELECT {CONTENT_COLUMNS}, row, valid_from, max(valid_from, ?), vector"
         " FROM memories JOIN vectors USING (row) WHERE row = ?",
         (until, row),
     )
 
 
-def _end_row(db: sqlite3.Connection, row: int, item: MemoryItem, at: str) -> None:
+def _close_memory(db: sqlite3.Connection, row: int, item: MemoryItem, at: str) -> None:
     """A plan's DELETE: what the memory said no longer holds. Its messages stay, as part of the conversation."""
-    _keep_past(db, row, at)
+    _insert_past(db, row, at)
     _remove_row(db, row, item, at)
 
 
-def _erase_rows(db: sqlite3.Connection, rows: Iterable[Placed], at: str) -> None:
+def _erase_rows(db: sqlite3.Connection, rows: Iterable[StoredMemory], at: str) -> None:
     """A user's delete: memories go with all that came of them and the messages they came from."""
     for row, item in rows:
         _erase_traces(db, row, item.scope, at)
         _remove_row(db, row, item, at)
 
 
-def _erase_past(db: sqlite3.Connection, memory_ids: Iterable[str], at: str, *, sparing: Set[str] = frozenset()) -> int:
-    """Erase what memories said; those not in `sparing` are gone, so their traces go too. Returns how many were gone."""
+def _erase_past(db: sqlite3.Connection, memory_ids: Iterable[str], at: str, *, keep_ids: Set[str] = frozenset()) -> int:
+    """Erase what memories said; those not in `keep_ids` are gone, so their traces go too. Returns how many were gone."""
     bygone: set[str] = set()
     erase = "DELETE FROM past WHERE id = ? RETURNING memory, user_id, agent_id, run_id"
     for memory_id in memory_ids:
         for row, *ids in db.execute(erase, (memory_id,)).fetchall():
-            if memory_id not in sparing:
+            if memory_id not in keep_ids:
                 bygone.add(memory_id)
-                _erase_traces(db, row, scope_of(*ids), at)
+                _erase_traces(db, row, scope_from_ids(*ids), at)
     return len(bygone)
 
 
 def _erase_traces(db: sqlite3.Connection, row: int, scope: Scope, at: str) -> None:
     """Erase what came of a memory: its relations, its messages; summaries of them are to be made anew."""
-    forget_support(db, row, scope)
-    erase_support(db, row)
+    erase_from_merges(db, row, scope)
+    erase_evidence(db, row)
     if erase_summaries(db, scope):
-        put(db, scope, "summary", at=at)
+        enqueue_job(db, scope, "summary", at=at)
     db.execute("DELETE FROM messages WHERE row IN (SELECT message FROM sources WHERE memory = ?)", (row,))
 
 
 def _remove_row(db: sqlite3.Connection, row: int, item: MemoryItem, at: str) -> None:
-    tombstone = (next_seq(db, 1), row, item.id, *ids_of(item.scope))
-    erase_words(db, row)
+    tombstone = (reserve_seqs(db, 1), row, item.id, *scope_ids(item.scope))
+    unindex_memory(db, row)
     db.execute("DELETE FROM memories WHERE row = ?", (row,))
     db.execute("INSERT INTO tombstones VALUES (?, ?, ?, ?, ?, ?)", tombstone)
     _insert_history(db, item, Event.DELETE, item.text, None, at)
@@ -672,7 +682,7 @@ def _purge(db: sqlite3.Connection, memory_ids: Sequence[str]) -> None:
     Their tombstones stay, without text, so that projections still learn what to drop.
     """
     for chunk in chunks(memory_ids):
-        among = f"IN ({marks(chunk)})"
+        among = f"IN ({placeholders(chunk)})"
         rows = f"SELECT row FROM tombstones WHERE memory_id {among}"
         db.execute(f"DELETE FROM messages WHERE row IN (SELECT message FROM sources WHERE memory IN ({rows}))", chunk)
         db.execute(f"DELETE FROM history WHERE memory_id {among}", chunk)
@@ -681,7 +691,7 @@ def _purge(db: sqlite3.Connection, memory_ids: Sequence[str]) -> None:
 def _insert_history(
     db: sqlite3.Connection, item: MemoryItem, event: Event, old: str | None, new: str | None, updated_at: str | None
 ) -> None:
-    row = history_row(item, event, old, new, updated_at)
+    row = history_values(item, event, old, new, updated_at)
     db.execute("INSERT INTO history VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
@@ -692,12 +702,12 @@ def _insert_sources(db: sqlite3.Connection, memory: int, messages: Iterable[int]
 # --- meta --------------------------------------------------------------------------------------------------------
 
 
-def _fix_space(db: sqlite3.Connection, space: tuple[str, int] | None) -> int:
+def _claim_embedding_space(db: sqlite3.Connection, space: tuple[str, int] | None) -> int:
     """Check a commit's space against the store's, or make it the store's; returns its dims, 0 for none."""
     if space is None:
         return 0
-    held = held_space(db)
-    check_space(held, space)
+    held = read_embedding_space(db)
+    check_embedding_space(held, space)
     if held is None:
         db.execute("INSERT INTO meta VALUES ('space', ?)", (json.dumps(space),))
     return space[1]
@@ -706,9 +716,9 @@ def _fix_space(db: sqlite3.Connection, space: tuple[str, int] | None) -> int:
 # --- rows and SQL ------------------------------------------------------------------------------------------------
 
 
-def _select(db: sqlite3.Connection, tail: str, values: Sequence[Any]) -> list[Placed]:
+def _select(db: sqlite3.Connection, tail: str, values: Sequence[Any]) -> list[StoredMemory]:
     rows = db.execute(f"SELECT {_MEMORY_COLUMNS} FROM memories {tail}", values).fetchall()
-    return [(row[0], item_of(row, json.loads, row[0])) for row in rows]
+    return [(row[0], memory_from_row(row, json.loads, row[0])) for row in rows]
 
 
 def _where(scope: Scope | None, filter: Filter | None) -> tuple[str, list[Any]]:
@@ -756,7 +766,7 @@ def _retry_while_locked(action: Any, seconds: float) -> None:
             time.sleep(0.02)
 
 
-class _Reading:
+class _ReadConnection:
     """A connection lent for a block; a class, as `contextmanager` takes as long as the shortest statements."""
 
     __slots__ = ("_db", "_store")
@@ -766,14 +776,14 @@ class _Reading:
 
     def __enter__(self) -> sqlite3.Connection:
         try:
-            self._db = self._store._lend()
+            self._db = self._store._borrow_connection()
         except sqlite3.Error as error:
             _raise_as_ours(error, f"read {self._store.path}")
             raise
         return self._db
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._store._take_back(self._db)
+        self._store._return_connection(self._db)
         if error is not None:
             _raise_as_ours(error, f"read {self._store.path}")
 

@@ -7,26 +7,26 @@ import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 
-from mem0_core.archive import FROZEN, SECTIONS, Label, Position, Progress, Record, Section
+from mem0_core.archive import FROZEN_MESSAGE, SECTIONS, LoadProgress, Record, Section, SectionCursor, StoreMetadata
 from mem0_core.records import Axis, new_id
-from mem0_core.stores.sqlite_rows import begin_epoch, marks
-from mem0_core.stores.sqlite_vectors import Reader, at_one_moment
-from mem0_core.stores.sqlite_words import put_words, session_of
+from mem0_core.stores.sqlite_rows import begin_epoch, placeholders
+from mem0_core.stores.sqlite_vectors import ConnectionFactory, snapshot
+from mem0_core.stores.sqlite_words import index_text, session_number
 
 __all__ = ["SQLiteArchive"]
 
-_FROM = {
+_SOURCE_TABLES = {
     "memories": "memories LEFT JOIN vectors USING (row) LEFT JOIN sketches USING (row)",
     "nodes": "nodes LEFT JOIN node_vectors USING (row)",
     "edges": "edges LEFT JOIN edge_vectors USING (row)",
 }
 """Where a section's columns are, where that is not the one table of its name."""
 
-_APART = {"memories": "vectors", "nodes": "node_vectors", "edges": "edge_vectors"}
+_VECTOR_TABLES = {"memories": "vectors", "nodes": "node_vectors", "edges": "edge_vectors"}
 """The table that a section's vectors lie in, where that is one of its own."""
 
 _COLUMNS = {("history", "place"): "rowid"}
-_KEYS = {
+_KEY_COLUMNS = {
     "sources": ("memory", "message"),
     "evidence": ("edge", "memory"),
     "edge_messages": ("edge", "message"),
@@ -42,26 +42,28 @@ class SQLiteArchive:
 
     inline = True  # see `flow`
 
-    def __init__(self, read: Reader, write: Callable[[], AbstractContextManager[sqlite3.Connection]]) -> None:
+    def __init__(
+        self, read: ConnectionFactory, write: Callable[[], AbstractContextManager[sqlite3.Connection]]
+    ) -> None:
         self._read = read
         self._write = write
 
-    def label(self) -> Label:
+    def store_metadata(self) -> StoreMetadata:
         with self._read() as db:
             meta = dict(db.execute("SELECT key, value FROM meta").fetchall())
             given = dict(db.execute("SELECT name, seq FROM sqlite_sequence").fetchall())
         space = tuple(json.loads(meta["space"])) if "space" in meta else None
         known = {section.name for section in SECTIONS}
-        return Label(
+        return StoreMetadata(
             meta["identity"], space, meta["seq"], {name: last for name, last in given.items() if name in known}
         )
 
-    def records(self, section: Section, *, after: Position = (), limit: int) -> tuple[list[Record], Position]:
+    def records(self, section: Section, *, after: SectionCursor = (), limit: int) -> tuple[list[Record], SectionCursor]:
         columns = [_COLUMNS.get((section.name, column), column) for column in section.columns]
-        key = _KEYS.get(section.name, (f"{section.name}.rowid",))
-        where = f"WHERE ({', '.join(key)}) > ({marks(key)})" if after else ""
+        key = _KEY_COLUMNS.get(section.name, (f"{section.name}.rowid",))
+        where = f"WHERE ({', '.join(key)}) > ({placeholders(key)})" if after else ""
         sql = (
-            f"SELECT {', '.join((*columns, *key))} FROM {_FROM.get(section.name, section.name)} {where}"
+            f"SELECT {', '.join((*columns, *key))} FROM {_SOURCE_TABLES.get(section.name, section.name)} {where}"
             f" ORDER BY {', '.join(key)} LIMIT ?"
         )
         with self._read() as db:
@@ -70,11 +72,11 @@ class SQLiteArchive:
         return [row[:width] for row in found], found[-1][width:] if found else after
 
     @contextmanager
-    def at_one_moment(self) -> Iterator[SQLiteArchive]:
-        with at_one_moment(self._read) as db:
+    def snapshot(self) -> Iterator[SQLiteArchive]:
+        with snapshot(self._read) as db:
             yield SQLiteArchive(lambda: nullcontext(db), self._write)
 
-    def holds(self) -> str | None:
+    def first_nonempty_section(self) -> str | None:
         with self._read() as db:
             for section in SECTIONS:
                 if db.execute(f"SELECT 1 FROM {section.name} LIMIT 1").fetchone():
@@ -90,32 +92,32 @@ class SQLiteArchive:
                 for name, table, event in _triggers():
                     # Triggers, so that processes of earlier versions are refused too.
                     db.execute(
-                        f"CREATE TRIGGER {name} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, '{FROZEN}'); END"
+                        f"CREATE TRIGGER {name} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, '{FROZEN_MESSAGE}'); END"
                     )
             return seal
 
-    def thaw(self) -> None:
+    def unfreeze(self) -> None:
         with self._write() as db:
             for name, _, _ in _triggers():
                 db.execute(f"DROP TRIGGER IF EXISTS {name}")
             db.execute("DELETE FROM meta WHERE key = 'seal'")
 
-    def seal(self) -> str | None:
+    def freeze_token(self) -> str | None:
         with self._read() as db:
             return _meta(db, "seal")
 
-    def progress(self) -> Progress | None:
+    def load_progress(self) -> LoadProgress | None:
         with self._read() as db:
-            return Progress.from_json(_meta(db, "migration"))
+            return LoadProgress.from_json(_meta(db, "migration"))
 
-    def load(self, section: Section, records: Sequence[Record], *, progress: Progress) -> None:
+    def load(self, section: Section, records: Sequence[Record], *, progress: LoadProgress) -> None:
         with self._write() as db:
             _set_progress(db, progress)
             _insert(db, section, records)
 
-    def finish(self, label: Label, *, progress: Progress) -> None:
+    def finish_load(self, label: StoreMetadata, *, progress: LoadProgress) -> None:
         with self._write() as db:
-            for name, last in label.given.items():
+            for name, last in label.max_row_numbers.items():
                 held = db.execute("UPDATE sqlite_sequence SET seq = max(seq, ?) WHERE name = ?", (last, name))
                 if not held.rowcount:
                     db.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (name, last))
@@ -127,7 +129,7 @@ class SQLiteArchive:
 
 
 def _insert(db: sqlite3.Connection, section: Section, records: Sequence[Record]) -> None:
-    apart = _APART.get(section.name)
+    apart = _VECTOR_TABLES.get(section.name)
     columns = [c for c in section.columns if apart is None or c not in ("vector", "session")]
     places = [section.columns.index(column) for column in columns]
     values: list[Record] = [tuple(record[place] for place in places) for record in records]
@@ -135,7 +137,7 @@ def _insert(db: sqlite3.Connection, section: Section, records: Sequence[Record])
     if section.name == "jobs":
         names += ["partition", "leased_until"]
         values = [(*of, _partition(section, record), 0) for of, record in zip(values, records, strict=True)]
-    db.executemany(f"INSERT INTO {section.name} ({', '.join(names)}) VALUES ({marks(names)})", values)
+    db.executemany(f"INSERT INTO {section.name} ({', '.join(names)}) VALUES ({placeholders(names)})", values)
     if apart is not None:
         place = section.columns.index("vector")
         vectors = [(record[0], record[place]) for record in records if record[place] is not None]
@@ -154,8 +156,8 @@ def _index(db: sqlite3.Connection, section: Section, records: Sequence[Record]) 
     for record in records:
         found = dict(zip(section.columns, record, strict=True))
         ids = found["user_id"], found["agent_id"], found["run_id"]
-        session = session_of(*ids, found["seq"]) if found["session"] is None else found["session"]
-        put_words(db, found["row"], found["text"], found["actor_id"], ids, session)
+        session = session_number(*ids, found["seq"]) if found["session"] is None else found["session"]
+        index_text(db, found["row"], found["text"], found["actor_id"], ids, session)
 
 
 def _triggers() -> list[tuple[str, str, str]]:
@@ -171,5 +173,5 @@ def _meta(db: sqlite3.Connection, key: str) -> str | None:
     return found[0] if found else None
 
 
-def _set_progress(db: sqlite3.Connection, progress: Progress) -> None:
+def _set_progress(db: sqlite3.Connection, progress: LoadProgress) -> None:
     db.execute("INSERT OR REPLACE INTO meta VALUES ('migration', ?)", (progress.to_json(),))

@@ -14,62 +14,62 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from mem0_core.care import Flaw, Lost, Progress, VectorTable
+from mem0_core.care import OrphanedRelation, ProgressCallback, StoreIssue, VectorTable
 from mem0_core.errors import StoreError
 from mem0_core.files import make_file, make_folder
 from mem0_core.records import HistoryRow, Message, RelationChange, Scope
-from mem0_core.stores.schema import HISTORY_COLUMNS, MIGRATIONS
+from mem0_core.stores.schema import HISTORY_COLUMNS, SCHEMA_VERSIONS
 from mem0_core.stores.sqlite_graph import GraphWriter
-from mem0_core.stores.sqlite_messages import insert_message
+from mem0_core.stores.sqlite_messages import insert_unique_message
 from mem0_core.stores.sqlite_rows import (
-    SAME_SCOPE,
+    EXACT_SCOPE_CONDITION,
     begin_epoch,
-    exact_ids,
+    exact_scope_values,
     from_blob,
-    held_space,
-    ids_of,
-    marks,
-    next_seq,
-    scope_of,
+    placeholders,
+    read_embedding_space,
+    reserve_seqs,
+    scope_from_ids,
+    scope_ids,
     scope_sql,
     to_blob,
 )
-from mem0_core.stores.sqlite_vectors import Reader, at_one_moment
+from mem0_core.stores.sqlite_vectors import ConnectionFactory, snapshot
 from mem0_core.stores.sqlite_words import refresh_words
-from mem0_core.stores.table_care import LAST_SEQ, STRAYS, VECTORS, TableCare
+from mem0_core.stores.table_care import LAST_SEQ_SQL, ORPHAN_CONDITIONS, VECTOR_TABLES, SqlMaintenance
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SQLiteCare", "as_one_file", "check_file", "copy_file", "restore_file", "torn_log"]
+__all__ = ["SQLiteMaintenance", "copy_file", "find_log_damage", "merge_into_one_file", "restore_file", "verify_file"]
 
-_PAGES = 2_000  # copied at once, between two looks at who is watching
-_ONE_FILE = "PRAGMA journal_mode = DELETE"  # whatever the store's own mode is
-_LOOKS = 25  # at a log that somebody is writing
+_BACKUP_STEP_PAGES = 2_000  # copied at once, between two looks at who is watching
+_SINGLE_FILE_MODE = "PRAGMA journal_mode = DELETE"  # whatever the store's own mode is
+_MAX_LOG_CHECKS = 25  # at a log that somebody is writing
 
 
-class SQLiteTables:
-    """The `Tables` of a connection."""
+class SQLiteTableReader:
+    """The `TableReader` of a connection."""
 
-    place = "rowid"
-    counter = "(SELECT value FROM meta WHERE key = 'seq')"
-    version = "(SELECT user_version FROM pragma_user_version)"
-    misshapen = "length(v.vector) <> 4 * ?"
+    history_order_column = "rowid"
+    last_seq_sql = "(SELECT value FROM meta WHERE key = 'seq')"
+    schema_version_sql = "(SELECT user_version FROM pragma_user_version)"
+    wrong_dims_condition = "length(v.vector) <> 4 * ?"
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self._db = db
 
-    def ask(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    def fetch_rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self._db.execute(sql, values).fetchall()
 
-    def inside(self, scope: Scope, table: str) -> tuple[str, list[Any]]:
+    def scope_condition(self, scope: Scope, table: str) -> tuple[str, list[Any]]:
         return scope_sql(scope, table)
 
-    def exactly(self, scope: Scope, table: str) -> tuple[str, list[Any]]:
-        return SAME_SCOPE.replace("ifnull(", f"ifnull({table}."), list(exact_ids(scope))
+    def exact_scope_condition(self, scope: Scope, table: str) -> tuple[str, list[Any]]:
+        return EXACT_SCOPE_CONDITION.replace("ifnull(", f"ifnull({table}."), list(exact_scope_values(scope))
 
-    def beside(self, one: str, other: str) -> str:
+    def same_partition_condition(self, one: str, other: str) -> str:
         return ""  # a row is known by its number
 
     def read_json(self, text: str) -> dict[str, Any]:
@@ -80,13 +80,15 @@ class SQLiteTables:
         return from_blob(stored)
 
 
-class SQLiteCare(TableCare):
-    """A `Care`."""
+class SQLiteMaintenance(SqlMaintenance):
+    """A `StoreMaintenance`."""
 
     inline = True  # see `flow`
 
-    def __init__(self, read: Reader, write: Callable[[], AbstractContextManager[sqlite3.Connection]]) -> None:
-        super().__init__(lambda: _tables(read), lambda: _tables(partial(at_one_moment, read)))
+    def __init__(
+        self, read: ConnectionFactory, write: Callable[[], AbstractContextManager[sqlite3.Connection]]
+    ) -> None:
+        super().__init__(lambda: _tables(read), lambda: _tables(partial(snapshot, read)))
         self._read = read
         self._write = write
 
@@ -96,7 +98,7 @@ class SQLiteCare(TableCare):
             path: str = db.execute("PRAGMA database_list").fetchone()[2]
         return Path(path) if path else None
 
-    def size(self) -> dict[str, Any]:
+    def disk_usage(self) -> dict[str, Any]:
         if self.file is None:
             return {"path": None, "store": 0, "log": 0}
         log = self.file.with_name(f"{self.file.name}-wal")
@@ -104,49 +106,49 @@ class SQLiteCare(TableCare):
 
     # --- soundness ---------------------------------------------------------------------------------------------------
 
-    def flaws(self) -> list[Flaw]:
+    def find_issues(self) -> list[StoreIssue]:
         with self._read() as db:
-            damage = _damage(db)
+            damage = _check_integrity(db)
             if any(flaw.kind == "damaged" for flaw in damage):
                 return damage  # what else is counted in such a file means nothing
-            unread = list(_unread(db, known={flaw.kind for flaw in damage}))
-        return [*damage, *unread, *super().flaws()]
+            unread = list(_check_word_index(db, known={flaw.kind for flaw in damage}))
+        return [*damage, *unread, *super().find_issues()]
 
-    def mend(self, flaw: Flaw) -> str:
+    def repair(self, issue: StoreIssue) -> str:
         with self._write() as db:
-            if flaw.kind == "index":
+            if issue.kind == "index":
                 db.execute("REINDEX")
                 return "indexes built anew"
-            if flaw.kind == "words":
+            if issue.kind == "words":
                 db.execute("DELETE FROM meta WHERE key = 'words'")
                 refresh_words(db)
                 return "read the words of all memories anew"
-            if flaw.kind == "counter":
-                db.execute(f"UPDATE meta SET value = max(value, ({LAST_SEQ})) WHERE key = 'seq'")
+            if issue.kind == "counter":
+                db.execute(f"UPDATE meta SET value = max(value, ({LAST_SEQ_SQL})) WHERE key = 'seq'")
                 return "set to the last change"
-            if flaw.kind == "stray":
-                db.execute(f"DELETE FROM {flaw.table} WHERE {STRAYS[flaw.table]}")
+            if issue.kind == "stray":
+                db.execute(f"DELETE FROM {issue.table} WHERE {ORPHAN_CONDITIONS[issue.table]}")
                 return "removed"
-        raise StoreError(f"{flaw.what}: not the truth's own to mend")
+        raise StoreError(f"{issue.description}: not the truth's own to mend")
 
     def set_vectors(self, table: VectorTable, vectors: Sequence[tuple[int, Any]]) -> None:
         with self._write() as db:
-            _, dims = held_space(db) or ("", 0)
+            _, dims = read_embedding_space(db) or ("", 0)
             for row, vector in vectors:
-                put = f"INSERT OR REPLACE INTO {VECTORS[table]} VALUES (?, ?)"
+                put = f"INSERT OR REPLACE INTO {VECTOR_TABLES[table]} VALUES (?, ?)"
                 db.execute(put, (row, to_blob(vector, dims)))
-                seq = next_seq(db, 1)
+                seq = reserve_seqs(db, 1)
                 db.execute(f"UPDATE {table} SET seq = ? WHERE row = ?", (seq, row))
                 if table != "memories":
                     db.execute(f"UPDATE {table} SET changed = ? WHERE row = ?", (seq, row))
 
-    def begin_epoch(self) -> None:
+    def begin_new_epoch(self) -> None:
         with self._write() as db:
             begin_epoch(db)
 
     # --- relations removed by hand -----------------------------------------------------------------------------------
 
-    def holes(self) -> int:
+    def count_missing_relations(self) -> int:
         with self._read() as db:
             given = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'edges'").fetchone()
             accounted = (
@@ -156,18 +158,18 @@ class SQLiteCare(TableCare):
             held: int = db.execute(accounted).fetchone()[0]
         return max(0, (given or (0,))[0] - held)
 
-    def regain(self, lost: Lost | None, memory_id: str, relation: RelationChange) -> None:
+    def restore_relation(self, lost: OrphanedRelation | None, memory_id: str, relation: RelationChange) -> None:
         with self._write() as db:
             memory = "SELECT row, user_id, agent_id, run_id, created_at FROM memories WHERE id = ?"
             row, *ids, created_at = db.execute(memory, (memory_id,)).fetchone()
-            _, dims = held_space(db) or ("", 0)
-            writer = GraphWriter(db, scope_of(*ids), relation.at or created_at, dims, "invalidate")
+            _, dims = read_embedding_space(db) or ("", 0)
+            writer = GraphWriter(db, scope_from_ids(*ids), relation.effective_at or created_at, dims, "invalidate")
             if lost is None:
-                writer.apply([relation], dict.fromkeys(relation.memories, row), ())
+                writer.apply([relation], dict.fromkeys(relation.change_indexes, row), ())
             else:
-                writer.put_back(lost.row, relation)
+                writer.restore_relation(lost.row, relation)
 
-    def give_up(self, lost: Lost) -> None:
+    def remove_orphan(self, lost: OrphanedRelation) -> None:
         with self._write() as db:
             db.execute("DELETE FROM edges WHERE row = ?", (lost.row,))
             for table, column in (("edge_vectors", "row"), ("evidence", "edge"), ("edge_messages", "edge")):
@@ -188,19 +190,19 @@ class SQLiteCare(TableCare):
                         db.execute("DELETE FROM history WHERE id = ?", (row_id,))
             for row in rows:
                 values = [getattr(row, column) for column in HISTORY_COLUMNS]
-                sql = f"INSERT OR IGNORE INTO history ({columns}) VALUES ({marks(values)})"
+                sql = f"INSERT OR IGNORE INTO history ({columns}) VALUES ({placeholders(values)})"
                 added += db.execute(sql, values).rowcount
         return added
 
     def adopt_messages(self, scope: Scope, messages: Sequence[tuple[bytes, Message]]) -> list[int]:
         with self._write() as db:
-            return [insert_message(db, message, ids_of(scope), "", digest) for digest, message in messages]
+            return [insert_unique_message(db, message, scope_ids(scope), "", digest) for digest, message in messages]
 
 
 @contextmanager
-def _tables(read: Reader) -> Iterator[SQLiteTables]:
+def _tables(read: ConnectionFactory) -> Iterator[SQLiteTableReader]:
     with read() as db:
-        yield SQLiteTables(db)
+        yield SQLiteTableReader(db)
 
 
 def _bytes(path: Path) -> int:
@@ -210,23 +212,23 @@ def _bytes(path: Path) -> int:
 # --- what is wrong -----------------------------------------------------------------------------------------------
 
 
-def _damage(db: sqlite3.Connection) -> list[Flaw]:
+def _check_integrity(db: sqlite3.Connection) -> list[StoreIssue]:
     """What SQLite itself finds."""
     try:
         told = [str(line) for (line,) in db.execute("PRAGMA integrity_check(20)") if line != "ok"]
     except sqlite3.DatabaseError as error:
-        return [Flaw("damaged", f"the file cannot be read: {error}")]
+        return [StoreIssue("damaged", f"the file cannot be read: {error}")]
     flaws = []
     if words := [line for line in told if "fts5" in line.lower() or "words" in line]:
-        flaws.append(Flaw("words", f"the index of words is damaged ({words[0]})"))
+        flaws.append(StoreIssue("words", f"the index of words is damaged ({words[0]})"))
     if index := [line for line in told if "index" in line.lower() and line not in words]:
-        flaws.append(Flaw("index", f"an index does not agree with its table ({index[0]})"))
+        flaws.append(StoreIssue("index", f"an index does not agree with its table ({index[0]})"))
     if worse := [line for line in told if line not in words and line not in index]:
-        flaws.insert(0, Flaw("damaged", f"the file is damaged ({worse[0]})"))
+        flaws.insert(0, StoreIssue("damaged", f"the file is damaged ({worse[0]})"))
     return flaws
 
 
-def _unread(db: sqlite3.Connection, *, known: set[str]) -> Iterator[Flaw]:
+def _check_word_index(db: sqlite3.Connection, *, known: set[str]) -> Iterator[StoreIssue]:
     """The index of words against the memories."""
     if "words" not in known:
         try:
@@ -239,23 +241,23 @@ def _unread(db: sqlite3.Connection, *, known: set[str]) -> Iterator[Flaw]:
             )
             worst = max(count for (count,) in db.execute(sql))
             if worst:
-                yield Flaw("words", f"the words of {worst} memories are missing, or of memories that are gone")
+                yield StoreIssue("words", f"the words of {worst} memories are missing, or of memories that are gone")
         except sqlite3.DatabaseError as error:
-            yield Flaw("words", f"the index of words is damaged ({error})")
+            yield StoreIssue("words", f"the index of words is damaged ({error})")
 
 
 # --- the log -----------------------------------------------------------------------------------------------------
 
 
-def torn_log(database: Path) -> str | None:
+def find_log_damage(database: Path) -> str | None:
     """What is wrong with the end of a store's write-ahead log; None where it ends with the last commit.
 
     To be asked before the store is opened: SQLite then drops what has no commit, without a word. While somebody writes,
     it looks until nothing moves between two looks.
     """
     seen: tuple[str, int] | None = None
-    for _ in range(_LOOKS):
-        what = _looked(database)
+    for _ in range(_MAX_LOG_CHECKS):
+        what = _check_log(database)
         log = database.with_name(f"{database.name}-wal")
         state = None if what is None else (what, log.stat().st_mtime_ns if log.exists() else 0)
         if state is None or state == seen:
@@ -265,7 +267,7 @@ def torn_log(database: Path) -> str | None:
     return None  # it is being written all the time
 
 
-def _looked(database: Path) -> str | None:
+def _check_log(database: Path) -> str | None:
     log, index = (database.with_name(f"{database.name}{end}") for end in ("-wal", "-shm"))
     try:
         told = index.read_bytes()[:48] if index.exists() else b""
@@ -274,7 +276,7 @@ def _looked(database: Path) -> str | None:
             head = file.read(32)
             if size and (len(head) < 32 or head[:3] != b"\x37\x7f\x06"):
                 return f"{log.name} ({size} bytes) has no head: nothing in it can be read"
-            torn, frames = _torn(file.read, size, head, log.name) if size else (None, 0)
+            torn, frames = _check_frames(file.read, size, head, log.name) if size else (None, 0)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -286,7 +288,7 @@ def _looked(database: Path) -> str | None:
     return torn
 
 
-def _torn(read: Callable[[int], bytes], size: int, head: bytes, name: str) -> tuple[str | None, int]:
+def _check_frames(read: Callable[[int], bytes], size: int, head: bytes, name: str) -> tuple[str | None, int]:
     """What is wrong with the frames of a log, and how many of them there are up to the last commit."""
     page, salts = int.from_bytes(head[8:12]), head[16:24]
     order: Literal["big", "little"] = "big" if head[3] & 1 else "little"
@@ -327,7 +329,7 @@ def _checksum(data: bytes, sums: tuple[int, int], order: Literal["big", "little"
 # --- whole files -------------------------------------------------------------------------------------------------
 
 
-def check_file(path: Path) -> int:
+def verify_file(path: Path) -> int:
     """Whether a file is a sound store; returns how many memories it holds.
 
     Raises:
@@ -339,15 +341,15 @@ def check_file(path: Path) -> int:
             if told != "ok":
                 raise StoreError(f"{path} is damaged: {told}")
             step = db.execute("PRAGMA user_version").fetchone()[0]
-            if not 0 < step <= len(MIGRATIONS):
-                raise StoreError(f"{path} has the schema {step}; this version knows 1 to {len(MIGRATIONS)}")
+            if not 0 < step <= len(SCHEMA_VERSIONS):
+                raise StoreError(f"{path} has the schema {step}; this version knows 1 to {len(SCHEMA_VERSIONS)}")
             count: int = db.execute("SELECT count(*) FROM memories").fetchone()[0]
             return count
     except sqlite3.Error as error:
         raise StoreError(f"{path} is no store: {error}") from error
 
 
-def copy_file(database: Path, path: Path, *, on_progress: Progress | None = None) -> None:
+def copy_file(database: Path, path: Path, *, on_progress: ProgressCallback | None = None) -> None:
     """Write all that is committed into a new file, while others write."""
     try:
         with (
@@ -356,22 +358,22 @@ def copy_file(database: Path, path: Path, *, on_progress: Progress | None = None
         ):
             db.execute("BEGIN")  # what others commit meanwhile does not make the copy begin anew
             db.execute("SELECT count(*) FROM meta").fetchone()
-            db.backup(target, pages=_PAGES, progress=_watched(on_progress))
-            target.execute(_ONE_FILE)
+            db.backup(target, pages=_BACKUP_STEP_PAGES, progress=_backup_progress(on_progress))
+            target.execute(_SINGLE_FILE_MODE)
     except sqlite3.Error as error:
         raise StoreError(f"cannot copy {database} to {path}: {error}") from error
 
 
-def as_one_file(path: Path) -> None:
+def merge_into_one_file(path: Path) -> None:
     """Let all of a store that nobody has open lie in its file, wherever it is copied."""
     try:
         with closing(sqlite3.connect(path)) as db:
-            db.execute(_ONE_FILE)
+            db.execute(_SINGLE_FILE_MODE)
     except sqlite3.Error as error:
         raise StoreError(f"cannot write {path}: {error}") from error
 
 
-def restore_file(source: Path, database: Path, *, on_progress: Progress | None = None) -> None:
+def restore_file(source: Path, database: Path, *, on_progress: ProgressCallback | None = None) -> None:
     """Make the store what a copy of it is, for whoever has it open too, in one transaction.
 
     Projections start anew: what they hold may be newer than the copy.
@@ -381,7 +383,7 @@ def restore_file(source: Path, database: Path, *, on_progress: Progress | None =
             make_folder(database.parent)
             make_file(database)
             with closing(sqlite3.connect(database, timeout=30.0)) as target:
-                copy.backup(target, pages=_PAGES, progress=_watched(on_progress))
+                copy.backup(target, pages=_BACKUP_STEP_PAGES, progress=_backup_progress(on_progress))
                 target.execute("PRAGMA journal_mode = WAL")
                 with target:
                     begin_epoch(target)
@@ -389,7 +391,7 @@ def restore_file(source: Path, database: Path, *, on_progress: Progress | None =
         raise StoreError(f"cannot restore {database}: {error}") from error
 
 
-def _watched(on_progress: Progress | None) -> Callable[[int, int, int], object] | None:
+def _backup_progress(on_progress: ProgressCallback | None) -> Callable[[int, int, int], object] | None:
     if on_progress is None:
         return None
     return lambda status, remaining, total: on_progress(total - remaining, total)

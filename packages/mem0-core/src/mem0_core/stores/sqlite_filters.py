@@ -13,7 +13,7 @@ __all__ = ["casefold", "filter_sql"]
 def filter_sql(filter: Filter) -> tuple[str, list[Any]]:
     """`filters.matches` in SQL. Every key and value is a parameter; only names from our own tables are spliced."""
     if isinstance(filter, Condition):
-        return _own_sql(filter) if filter.own else _metadata_sql(filter)
+        return _column_sql(filter) if filter.own else _metadata_sql(filter)
     parts = [filter_sql(part) for part in filter.parts]
     if not parts:
         return ("1" if filter.kind != "or" else "0"), []
@@ -21,10 +21,10 @@ def filter_sql(filter: Filter) -> tuple[str, list[Any]]:
     return f"{'NOT ' if filter.kind == 'not' else ''}({joined})", [value for _, values in parts for value in values]
 
 
-_COMPARE = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
+_COMPARISON_OPERATORS = {"gt": ">", "gte": ">=", "lt": "<", "lte": "<="}
 
 
-def _own_sql(condition: Condition) -> tuple[str, list[Any]]:
+def _column_sql(condition: Condition) -> tuple[str, list[Any]]:
     sql, values = _test_sql(condition.operator, condition.value, condition.field, f"typeof({condition.field})")
     return f"ifnull({sql}, 0)", values
 
@@ -46,13 +46,13 @@ def _test_sql(operator: str, value: Any, column: str, kind: str) -> tuple[str, l
     if operator == "exists":
         return f"{kind} <> 'null'", []
     if operator in ("eq", "in"):
-        return _among_sql(value if isinstance(value, tuple) else (value,), column, kind)
+        return _in_sql(value if isinstance(value, tuple) else (value,), column, kind)
     if operator in ("ne", "nin"):
         sql, values = _test_sql("in", value if isinstance(value, tuple) else (value,), column, kind)
         return f"NOT ifnull({sql}, 0)", values
-    if operator in _COMPARE:
+    if operator in _COMPARISON_OPERATORS:
         kinds = "('text')" if isinstance(value, str) else "('integer', 'real')"
-        return f"({kind} IN {kinds} AND {column} {_COMPARE[operator]} ?)", [value]
+        return f"({kind} IN {kinds} AND {column} {_COMPARISON_OPERATORS[operator]} ?)", [value]
     if operator == "contains":
         element, values = _equal_sql(value, "i.value", "i.type")
         # The CASE guards json_each from a column that is no JSON array.
@@ -72,7 +72,7 @@ def _test_sql(operator: str, value: Any, column: str, kind: str) -> tuple[str, l
     )
 
 
-def _among_sql(values: tuple[Any, ...], column: str, kind: str) -> tuple[str, list[Any]]:
+def _in_sql(values: tuple[Any, ...], column: str, kind: str) -> tuple[str, list[Any]]:
     """Equality with one of `values`: texts and numbers go as one JSON array each, however many they are."""
     texts = [value for value in values if isinstance(value, str)]
     numbers = [value for value in values if isinstance(value, (int, float)) and not isinstance(value, bool)]

@@ -9,75 +9,85 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from mem0_core.ports import GraphChanges, GraphRows, OnConflict, Position, VectorSource
-from mem0_core.records import Days, Event, Node, Relation, RelationChange, Scope, entity_key, unsays
+from mem0_core.ports import ChangePosition, GraphChanges, GraphDelta, OnConflict, VectorSource
+from mem0_core.records import DateRange, Event, Node, Relation, RelationChange, Scope, drops_mention, entity_key
 from mem0_core.stores.sqlite_rows import (
-    SAME_SCOPE,
+    EXACT_SCOPE_CONDITION,
     chunks,
-    exact_ids,
+    exact_scope_values,
+    first_column,
     from_blob,
-    ids_of,
     limit_sql,
-    marks,
-    next_seq,
-    numbers,
+    placeholders,
+    reserve_seqs,
+    scope_ids,
     scope_sql,
     scope_sql_unindexed,
-    stack,
+    stack_vectors,
     to_blob,
 )
-from mem0_core.stores.sqlite_vectors import Reader, TableVectors
-from mem0_core.stores.truth import node_of, relation_of
+from mem0_core.stores.sqlite_vectors import ConnectionFactory, TableVectors
+from mem0_core.stores.truth import node_from_row, relation_from_row
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["GraphWriter", "SQLiteGraph", "bury", "erase_graph", "erase_support", "stays_called", "stays_for"]
+__all__ = [
+    "GraphWriter",
+    "SQLiteGraph",
+    "delete_with_tombstones",
+    "erase_evidence",
+    "erase_graph",
+    "resolve_node_alias",
+    "resolve_relationship_alias",
+]
 
-_NODE = "row, user_id, agent_id, run_id, name, type"
-_RELATION = (
+_NODE_COLUMNS = "row, user_id, agent_id, run_id, name, type"
+_RELATION_COLUMNS = (
     "e.row, e.user_id, e.agent_id, e.run_id, s.name, e.relationship, d.name, e.weight, e.valid_from, e.valid_to,"
     " e.invalidated_at, e.source, e.destination"
 )
-_DATED = "(t.day_first IS NOT NULL OR t.day_last IS NOT NULL)"
-_TOLD = f"FROM evidence AS t WHERE t.edge = edges.row AND NOT t.withdrawn AND {_DATED}"
-_JOINED = "edges AS e JOIN nodes AS s ON s.row = e.source JOIN nodes AS d ON d.row = e.destination"
+_HAS_DAYS = "(t.day_first IS NOT NULL OR t.day_last IS NOT NULL)"
+_EVENT_DAYS = f"FROM evidence AS t WHERE t.edge = edges.row AND NOT t.withdrawn AND {_HAS_DAYS}"
+_EDGES_WITH_NODES = "edges AS e JOIN nodes AS s ON s.row = e.source JOIN nodes AS d ON d.row = e.destination"
 
 
 class SQLiteGraph:
-    """The reading side: a `GraphTruth`."""
+    """The reading side: a `GraphStore`."""
 
     inline = True  # see `flow`
 
-    def __init__(self, read: Reader) -> None:
+    def __init__(self, read: ConnectionFactory) -> None:
         self._read = read
         self.node_vectors: VectorSource = TableVectors(read, "nodes", "node_vectors", "node_tombstones")
         self.relation_vectors: VectorSource = TableVectors(
-            read, "edges", "edge_vectors", "edge_tombstones", living="valid_to IS NULL"
+            read, "edges", "edge_vectors", "edge_tombstones", live_condition="valid_to IS NULL"
         )
 
-    def identity(self) -> str:
+    def store_id(self) -> str:
         with self._read() as db:
             return str(db.execute("SELECT value FROM meta WHERE key = 'identity'").fetchone()[0])
 
     def relations(
-        self, scope: Scope, *, as_of: str | None = None, ended: bool = False, limit: int | None = None
+        self, scope: Scope, *, as_of: str | None = None, include_ended: bool = False, limit: int | None = None
     ) -> list[Relation]:
         where, values = scope_sql(scope)
-        held, times = ("1", []) if ended and as_of is None else _held(as_of)
+        held, times = ("1", []) if include_ended and as_of is None else _validity_condition(as_of)
         scoped = " AND ".join(f"e.{condition}" for condition in where.split(" AND "))
         tail = f"WHERE {scoped} AND {held} ORDER BY e.valid_from, e.row LIMIT ?"
         with self._read() as db:
             return _relations(db, tail, (*values, *times, limit_sql(limit)))
 
-    def relations_by_rows(self, rows: Sequence[int], *, scope: Scope, evidence: bool = True) -> dict[int, Relation]:
+    def relations_by_rows(
+        self, rows: Sequence[int], *, scope: Scope, with_evidence: bool = True
+    ) -> dict[int, Relation]:
         scoped = scope_sql_unindexed(scope).replace("+", "+e.")
         found: dict[int, Relation] = {}
         with self._read() as db:
             for chunk in chunks(rows):
-                tail = f"WHERE e.row IN ({marks(chunk)}) AND {scoped}"
-                some = _relations(db, tail, (*chunk, *scope.ids.values()), evidence=evidence)
+                tail = f"WHERE e.row IN ({placeholders(chunk)}) AND {scoped}"
+                some = _relations(db, tail, (*chunk, *scope.ids.values()), evidence=with_evidence)
                 found |= {relation.row: relation for relation in some}
         return found
 
@@ -85,36 +95,36 @@ class SQLiteGraph:
         found: dict[int, Node] = {}
         with self._read() as db:
             for chunk in chunks(rows):
-                sql = f"SELECT {_NODE} FROM nodes WHERE row IN ({marks(chunk)}) AND {scope_sql_unindexed(scope)}"
-                found |= {row[0]: node_of(row) for row in db.execute(sql, (*chunk, *scope.ids.values()))}
+                sql = f"SELECT {_NODE_COLUMNS} FROM nodes WHERE row IN ({placeholders(chunk)}) AND {scope_sql_unindexed(scope)}"
+                found |= {row[0]: node_from_row(row) for row in db.execute(sql, (*chunk, *scope.ids.values()))}
         return found
 
-    def nodes_named(self, scope: Scope, names: Sequence[str]) -> dict[bytes, tuple[Node, NDArray[np.float32]]]:
+    def nodes_by_names(self, scope: Scope, names: Sequence[str]) -> dict[bytes, tuple[Node, NDArray[np.float32]]]:
         keys = [entity_key(name) for name in names]
         found: dict[bytes, tuple[Node, NDArray[np.float32]]] = {}
         with self._read() as db:
             for chunk in chunks(keys):
                 sql = (
-                    f"SELECT {_NODE}, key, vector FROM nodes JOIN node_vectors USING (row)"
-                    f" WHERE {SAME_SCOPE} AND key IN ({marks(chunk)})"
+                    f"SELECT {_NODE_COLUMNS}, key, vector FROM nodes JOIN node_vectors USING (row)"
+                    f" WHERE {EXACT_SCOPE_CONDITION} AND key IN ({placeholders(chunk)})"
                 )
-                for row in db.execute(sql, (*exact_ids(scope), *chunk)):
-                    found[row[-2]] = node_of(row), from_blob(row[-1])
-                gone = f"kind = 'entity' AND standing AND key IN ({marks(chunk)})"
+                for row in db.execute(sql, (*exact_scope_values(scope), *chunk)):
+                    found[row[-2]] = node_from_row(row), from_blob(row[-1])
+                gone = f"kind = 'entity' AND standing AND key IN ({placeholders(chunk)})"
                 renamed = (
                     "SELECT n.row, n.user_id, n.agent_id, n.run_id, n.name, n.type, a.key, vector"
-                    f" FROM (SELECT merge, key FROM aliases WHERE {SAME_SCOPE} AND {gone}) AS a"
+                    f" FROM (SELECT merge, key FROM aliases WHERE {EXACT_SCOPE_CONDITION} AND {gone}) AS a"
                     " JOIN merges AS m ON m.row = a.merge JOIN nodes AS n ON n.row = m.node"
                     " JOIN node_vectors AS v ON v.row = n.row"
                 )
-                for row in db.execute(renamed, (*exact_ids(scope), *chunk)):
-                    found[row[-2]] = node_of(row), from_blob(row[-1])
+                for row in db.execute(renamed, (*exact_scope_values(scope), *chunk)):
+                    found[row[-2]] = node_from_row(row), from_blob(row[-1])
         return found
 
-    def touching(
+    def incident_relation_rows(
         self, nodes: Sequence[int], *, scope: Scope, limit: int, as_of: str | None = None
     ) -> dict[int, list[int]]:
-        held, times = _held(as_of)
+        held, times = _validity_condition(as_of)
         scoped = scope_sql_unindexed(scope).replace("+", "+e.")
         one_way = (
             f"SELECT * FROM (SELECT e.row FROM edges AS e WHERE e.{{end}} = ? AND {scoped} AND {held}"
@@ -128,41 +138,41 @@ class SQLiteGraph:
                 for node in nodes
             }
 
-    def holding(self, rows: Sequence[int], *, as_of: str | None = None) -> set[int]:
-        held, times = _held(as_of)
+    def valid_relation_rows(self, rows: Sequence[int], *, as_of: str | None = None) -> set[int]:
+        held, times = _validity_condition(as_of)
         found: set[int] = set()
         with self._read() as db:
             for chunk in chunks(rows):
-                sql = f"SELECT e.row FROM edges AS e WHERE e.row IN ({marks(chunk)}) AND {held}"
+                sql = f"SELECT e.row FROM edges AS e WHERE e.row IN ({placeholders(chunk)}) AND {held}"
                 found.update(row for (row,) in db.execute(sql, (*chunk, *times)))
         return found
 
-    def support(self, rows: Sequence[int]) -> dict[int, list[int]]:
+    def supporting_memory_rows(self, rows: Sequence[int]) -> dict[int, list[int]]:
         found: dict[int, list[int]] = {row: [] for row in rows}
         with self._read() as db:
             for chunk in chunks(rows):
                 sql = (
                     "SELECT v.edge, v.memory FROM evidence AS v JOIN memories AS m ON m.row = v.memory"
-                    f" WHERE v.edge IN ({marks(chunk)}) AND NOT v.withdrawn"
+                    f" WHERE v.edge IN ({placeholders(chunk)}) AND NOT v.withdrawn"
                 )
                 for edge, memory in db.execute(sql, chunk):
                     found[edge].append(memory)
         return found
 
-    def told(self, memories: Sequence[int]) -> dict[int, list[Days]]:
-        found: dict[int, list[Days]] = {}
+    def event_dates(self, memories: Sequence[int]) -> dict[int, list[DateRange]]:
+        found: dict[int, list[DateRange]] = {}
         with self._read() as db:
             for chunk in chunks(memories):
                 sql = (
                     "SELECT DISTINCT v.memory, t.day_first, t.day_last"
                     " FROM evidence AS v JOIN evidence AS t USING (edge)"
-                    f" WHERE v.memory IN ({marks(chunk)}) AND NOT v.withdrawn AND NOT t.withdrawn AND {_DATED}"
+                    f" WHERE v.memory IN ({placeholders(chunk)}) AND NOT v.withdrawn AND NOT t.withdrawn AND {_HAS_DAYS}"
                 )
                 for memory, *days in db.execute(sql, chunk):
-                    found.setdefault(memory, []).append(Days(*days))
+                    found.setdefault(memory, []).append(DateRange(*days))
         return found
 
-    def ended_vectors(self, scope: Scope, *, as_of: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def ended_relation_vectors(self, scope: Scope, *, as_of: str) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         where, values = scope_sql(scope)
         sql = (
             f"SELECT row, vector FROM edges JOIN edge_vectors USING (row) WHERE {where}"
@@ -170,21 +180,21 @@ class SQLiteGraph:
         )
         with self._read() as db:
             rows = db.execute(sql, (*values, as_of, as_of)).fetchall()
-        return numbers(rows), stack([blob for _, blob in rows])
+        return first_column(rows), stack_vectors([blob for _, blob in rows])
 
-    def position(self) -> Position:
+    def position(self) -> ChangePosition:
         with self._read() as db:
             return _position(db)
 
-    def rows_since(self, scope: Scope, *, after: int = 0) -> GraphRows:
+    def delta_since(self, scope: Scope, *, after: int = 0) -> GraphDelta:
         where, values = scope_sql(scope)
         if after:  # few rows of many: by the index of what changed last, whosever it is
             where, values = f"{scope_sql_unindexed(scope)} AND changed > ?", [*values, after]
         edge = (
             "row, source, relationship, destination, weight, valid_from, valid_to,"
-            f" (SELECT min(day_first) {_TOLD}), (SELECT max(day_last) {_TOLD})"
+            f" (SELECT min(day_first) {_EVENT_DAYS}), (SELECT max(day_last) {_EVENT_DAYS})"
         )
-        with self._read() as db, _at_one_moment(db):
+        with self._read() as db, _open_snapshot(db):
             # The plus signs keep SQLite from walking all rows in their order.
             node = "row, user_id, key, name, type"
             nodes = db.execute(f"SELECT {node} FROM nodes WHERE {where} ORDER BY +row", values).fetchall()
@@ -192,12 +202,12 @@ class SQLiteGraph:
             scoped, ids = scope_sql(scope)
             erased = f"SELECT row FROM edge_tombstones WHERE {scoped} AND erased AND seq > ? ORDER BY seq"
             removed = [row for (row,) in db.execute(erased, (*ids, after))] if after else []
-            return GraphRows(_position(db), nodes, edges, removed)
+            return GraphDelta(_position(db), nodes, edges, removed)
 
     def changes(self, *, after: int = 0, limit: int = 500) -> GraphChanges:
-        with self._read() as db, _at_one_moment(db):
+        with self._read() as db, _open_snapshot(db):
             nodes = db.execute(
-                f"SELECT {_NODE}, changed, vector FROM nodes JOIN node_vectors USING (row)"
+                f"SELECT {_NODE_COLUMNS}, changed, vector FROM nodes JOIN node_vectors USING (row)"
                 " WHERE changed > ? ORDER BY changed LIMIT ?",
                 (after, limit),
             ).fetchall()
@@ -210,7 +220,7 @@ class SQLiteGraph:
             upto = min(full) if full else _position(db).seq
             nodes = [row for row in nodes if row[-2] <= upto]
             edges = [row for row in edges if row[-2] <= upto]
-            found = {relation.row: relation for relation in _among(db, [row for row, _, _ in edges])}
+            found = {relation.row: relation for relation in _select_edges(db, [row for row, _, _ in edges])}
             gone = [
                 tuple(row for (row,) in db.execute(f"{sql} AND seq > ? AND seq <= ? ORDER BY seq", (after, upto)))
                 for sql in (
@@ -219,17 +229,17 @@ class SQLiteGraph:
                 )
             ]
         return GraphChanges(
-            nodes=tuple((node_of(row), from_blob(row[-1])) for row in nodes),
+            nodes=tuple((node_from_row(row), from_blob(row[-1])) for row in nodes),
             relations=tuple((found[row], from_blob(blob)) for row, _, blob in edges),
             removed_nodes=gone[0],
             removed_relations=gone[1],
-            upto=upto,
-            more=bool(full),
+            last_seq=upto,
+            has_more=bool(full),
         )
 
 
 @contextmanager
-def _at_one_moment(db: sqlite3.Connection) -> Iterator[None]:
+def _open_snapshot(db: sqlite3.Connection) -> Iterator[None]:
     """What is read within comes from one state of the file, whoever writes meanwhile."""
     db.execute("BEGIN")
     try:
@@ -238,58 +248,58 @@ def _at_one_moment(db: sqlite3.Connection) -> Iterator[None]:
         db.execute("COMMIT")
 
 
-def _position(db: sqlite3.Connection) -> Position:
+def _position(db: sqlite3.Connection) -> ChangePosition:
     epoch, *reached = db.execute(
         "SELECT (SELECT value FROM meta WHERE key = 'epoch'), (SELECT max(changed) FROM nodes),"
         " (SELECT max(changed) FROM edges), (SELECT max(seq) FROM node_tombstones),"
         " (SELECT max(seq) FROM edge_tombstones)"
     ).fetchone()
-    return Position(epoch, max(seq or 0 for seq in reached))
+    return ChangePosition(epoch, max(seq or 0 for seq in reached))
 
 
-def _held(as_of: str | None) -> tuple[str, list[Any]]:
+def _validity_condition(as_of: str | None) -> tuple[str, list[Any]]:
     if as_of is None:
         return "e.valid_to IS NULL", []
     return "e.valid_from <= ? AND (e.valid_to IS NULL OR e.valid_to > ?)", [as_of, as_of]
 
 
 def _relations(db: sqlite3.Connection, tail: str, values: Sequence[Any], *, evidence: bool = True) -> list[Relation]:
-    rows = db.execute(f"SELECT {_RELATION} FROM {_JOINED} {tail}", values).fetchall()
+    rows = db.execute(f"SELECT {_RELATION_COLUMNS} FROM {_EDGES_WITH_NODES} {tail}", values).fetchall()
     edges = [row[0] for row in rows]
-    memories, days = (_memories(db, edges), _days(db, edges)) if evidence else ({}, {})
-    return [relation_of(row, memories.get(row[0], ()), days.get(row[0])) for row in rows]
+    memories, days = (_select_memories(db, edges), _select_days(db, edges)) if evidence else ({}, {})
+    return [relation_from_row(row, memories.get(row[0], ()), days.get(row[0])) for row in rows]
 
 
-def _among(db: sqlite3.Connection, edges: Sequence[int]) -> list[Relation]:
+def _select_edges(db: sqlite3.Connection, edges: Sequence[int]) -> list[Relation]:
     return [
         relation
         for chunk in chunks(edges)
-        for relation in _relations(db, f"WHERE e.row IN ({marks(chunk)}) ORDER BY e.row", chunk)
+        for relation in _relations(db, f"WHERE e.row IN ({placeholders(chunk)}) ORDER BY e.row", chunk)
     ]
 
 
-def _memories(db: sqlite3.Connection, edges: Sequence[int]) -> dict[int, list[str]]:
+def _select_memories(db: sqlite3.Connection, edges: Sequence[int]) -> dict[int, list[str]]:
     """The living memories that support each edge."""
     found: dict[int, list[str]] = {}
     for chunk in chunks(edges):
         sql = (
             "SELECT edge, id FROM evidence JOIN memories ON memories.row = evidence.memory"
-            f" WHERE edge IN ({marks(chunk)}) AND NOT withdrawn ORDER BY memory"
+            f" WHERE edge IN ({placeholders(chunk)}) AND NOT withdrawn ORDER BY memory"
         )
         for edge, memory_id in db.execute(sql, chunk):
             found.setdefault(edge, []).append(memory_id)
     return found
 
 
-def _days(db: sqlite3.Connection, edges: Sequence[int]) -> dict[int, Days]:
+def _select_days(db: sqlite3.Connection, edges: Sequence[int]) -> dict[int, DateRange]:
     """From the first to the last of the days that each edge is told of, where it is told of any."""
-    found: dict[int, Days] = {}
+    found: dict[int, DateRange] = {}
     for chunk in chunks(edges):
         sql = (
-            f"SELECT edge, min(day_first), max(day_last) FROM evidence AS t WHERE edge IN ({marks(chunk)})"
-            f" AND NOT withdrawn AND {_DATED} GROUP BY edge"
+            f"SELECT edge, min(day_first), max(day_last) FROM evidence AS t WHERE edge IN ({placeholders(chunk)})"
+            f" AND NOT withdrawn AND {_HAS_DAYS} GROUP BY edge"
         )
-        found |= {edge: Days(*days) for edge, *days in db.execute(sql, chunk)}
+        found |= {edge: DateRange(*days) for edge, *days in db.execute(sql, chunk)}
     return found
 
 
@@ -317,42 +327,48 @@ class GraphWriter:
         for place in sorted(range(len(changes)), key=lambda place: changes[place].event is Event.DELETE):
             change = changes[place]
             if change.event is Event.ADD:
-                told = change.days or (None,) * len(change.memories)
-                named = zip(change.memories, told, strict=True)
+                told = change.event_dates or (None,) * len(change.change_indexes)
+                named = zip(change.change_indexes, told, strict=True)
                 support = [(memories[position], days) for position, days in named if position in memories]
-                applied[place] = self._add(change, support, [messages[position] for position in change.messages])
-            elif change.relation is not None and not self._end(change.relation, change.at):
+                applied[place] = self._add(change, support, [messages[position] for position in change.message_indexes])
+            elif change.relation_row is not None and not self._close_relation(change.relation_row, change.effective_at):
                 applied[place] = dataclasses.replace(change, event=Event.NONE)
         return applied
 
     def withdraw(self, memory: int, before: str, after: str | None) -> list[RelationChange]:
         """A memory said `before` and now says `after` (None: it is gone): relations that nothing else says end."""
         sql = "SELECT edge FROM evidence WHERE memory = ? AND NOT withdrawn"
-        supported = _among(self.db, [edge for (edge,) in self.db.execute(sql, (memory,)).fetchall()])
+        supported = _select_edges(self.db, [edge for (edge,) in self.db.execute(sql, (memory,)).fetchall()])
         ended = []
         for relation in supported:
-            if after is not None and not unsays(before, after, relation.triplet):
+            if after is not None and not drops_mention(before, after, relation.triplet):
                 continue
             self.db.execute("UPDATE evidence SET withdrawn = 1 WHERE edge = ? AND memory = ?", (relation.row, memory))
-            self._touch(relation.row)
+            self._bump_seq(relation.row)
             self.db.execute("UPDATE edges SET weight = max(1, weight - 1) WHERE row = ?", (relation.row,))
             standing = "SELECT 1 FROM evidence WHERE edge = ? AND NOT withdrawn"
-            if not self.db.execute(standing, (relation.row,)).fetchone() and self._end(relation.row):
-                ended.append(RelationChange(Event.DELETE, relation.triplet, relation=relation.row))
+            if not self.db.execute(standing, (relation.row,)).fetchone() and self._close_relation(relation.row):
+                ended.append(RelationChange(Event.DELETE, relation.triplet, relation_row=relation.row))
         return ended
 
-    def put_back(self, edge: int, change: RelationChange) -> None:
+    def restore_relation(self, edge: int, change: RelationChange) -> None:
         """Write a relation that was removed by hand, or lost an end, under its number again, to the evidence it has."""
-        source = self._node(change.source, change.triplet.source, change.types[0], change.vectors[0])
-        destination = self._node(change.destination, change.triplet.destination, change.types[1], change.vectors[1])
-        relationship, at, seq = change.triplet.relationship, change.at or self.at, next_seq(self.db, 1)
+        source = self._resolve_node(change.source_node, change.triplet.source, change.types[0], change.vectors[0])
+        destination = self._resolve_node(
+            change.destination_node, change.triplet.destination, change.types[1], change.vectors[1]
+        )
+        relationship, at, seq = (
+            change.triplet.relationship,
+            change.effective_at or self.at,
+            reserve_seqs(self.db, 1),
+        )
         twin = "SELECT row FROM edges WHERE source = ? AND destination = ? AND relationship = ? AND valid_to IS NULL"
         found = self.db.execute(f"{twin} AND row <> ?", (source, destination, relationship, edge)).fetchone()
         if found:  # it was said again meanwhile
             self.db.execute("UPDATE OR IGNORE evidence SET edge = ? WHERE edge = ?", (found[0], edge))
             for table, column in (("edges", "row"), ("edge_vectors", "row"), ("evidence", "edge")):
                 self.db.execute(f"DELETE FROM {table} WHERE {column} = ?", (edge,))
-            self._touch(found[0])
+            self._bump_seq(found[0])
             return
         ended = None
         if self.db.execute("SELECT 1 FROM edge_tombstones WHERE row = ? AND NOT erased", (edge,)).fetchone():
@@ -366,13 +382,13 @@ class GraphWriter:
             " valid_to, seq, changed) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (row) DO UPDATE"
             " SET source = excluded.source, destination = excluded.destination, seq = excluded.seq,"
             " changed = excluded.changed",
-            (edge, *ids_of(self.scope), source, relationship, destination, weight, at, ended, seq, seq),
+            (edge, *scope_ids(self.scope), source, relationship, destination, weight, at, ended, seq, seq),
         )
         blob = to_blob(change.vectors[2], self.dims)
         self.db.execute("INSERT OR REPLACE INTO edge_vectors VALUES (?, ?)", (edge, blob))
 
-    def retract(self, memory: int) -> list[int]:
-        """Take back all that a memory says of what holds, to be said anew by `apply`; returns the rows for `settle`."""
+    def withdraw_relations(self, memory: int) -> list[int]:
+        """Take back all that a memory says of what holds, to be said anew by `apply`; returns the rows for `close_unsupported`."""
         sql = (
             "SELECT v.edge FROM evidence AS v JOIN edges AS e ON e.row = v.edge"
             " WHERE v.memory = ? AND NOT v.withdrawn AND e.valid_to IS NULL ORDER BY v.edge"
@@ -381,38 +397,42 @@ class GraphWriter:
         for edge in edges:
             self.db.execute("UPDATE evidence SET withdrawn = 1 WHERE edge = ? AND memory = ?", (edge, memory))
             self.db.execute("UPDATE edges SET weight = weight - 1 WHERE row = ?", (edge,))
-            self._touch(edge)
+            self._bump_seq(edge)
         return edges
 
-    def settle(self, retracted: Sequence[int]) -> list[RelationChange]:
+    def close_unsupported(self, withdrawn_rows: Sequence[int]) -> list[RelationChange]:
         """After a memory was taken back and said anew: what nothing says any longer ends."""
-        self.db.executemany("UPDATE edges SET weight = max(1, weight) WHERE row = ?", [(edge,) for edge in retracted])
+        self.db.executemany(
+            "UPDATE edges SET weight = max(1, weight) WHERE row = ?", [(edge,) for edge in withdrawn_rows]
+        )
         ended = []
-        for relation in _among(self.db, retracted):
+        for relation in _select_edges(self.db, withdrawn_rows):
             standing = "SELECT 1 FROM evidence WHERE edge = ? AND NOT withdrawn"
-            if not self.db.execute(standing, (relation.row,)).fetchone() and self._end(relation.row):
-                ended.append(RelationChange(Event.DELETE, relation.triplet, relation=relation.row))
+            if not self.db.execute(standing, (relation.row,)).fetchone() and self._close_relation(relation.row):
+                ended.append(RelationChange(Event.DELETE, relation.triplet, relation_row=relation.row))
         return ended
 
     def _add(
-        self, change: RelationChange, memories: Iterable[tuple[int, Days | None]], messages: Iterable[int]
+        self, change: RelationChange, memories: Iterable[tuple[int, DateRange | None]], messages: Iterable[int]
     ) -> RelationChange:
-        source = self._node(change.source, change.triplet.source, change.types[0], change.vectors[0])
-        destination = self._node(change.destination, change.triplet.destination, change.types[1], change.vectors[1])
-        relationship = stays_called(self.db, self.scope, change.triplet.relationship)
-        seq = next_seq(self.db, 1)
+        source = self._resolve_node(change.source_node, change.triplet.source, change.types[0], change.vectors[0])
+        destination = self._resolve_node(
+            change.destination_node, change.triplet.destination, change.types[1], change.vectors[1]
+        )
+        relationship = resolve_relationship_alias(self.db, self.scope, change.triplet.relationship)
+        seq = reserve_seqs(self.db, 1)
         raised = self.db.execute(
             "UPDATE edges SET weight = weight + 1, valid_from = min(valid_from, ?), changed = ?"
             " WHERE source = ? AND destination = ? AND relationship = ? AND valid_to IS NULL RETURNING row",
-            (change.at or self.at, seq, source, destination, relationship),
+            (change.effective_at or self.at, seq, source, destination, relationship),
         ).fetchone()
-        edge = raised[0] if raised else self._edge(change, source, relationship, destination, seq)
-        if change.relation is not None:
+        edge = raised[0] if raised else self._resolve_edge(change, source, relationship, destination, seq)
+        if change.relation_row is not None:
             copied = (
                 "INSERT OR IGNORE INTO evidence SELECT ?, memory, withdrawn, day_first, day_last FROM evidence"
                 " WHERE edge = ?"
             )
-            self.db.execute(copied, (edge, change.relation))
+            self.db.execute(copied, (edge, change.relation_row))
         self.db.executemany(
             "INSERT INTO evidence VALUES (?, ?, 0, ?, ?) ON CONFLICT DO UPDATE SET withdrawn = 0,"
             " day_first = excluded.day_first, day_last = excluded.day_last",
@@ -423,20 +443,20 @@ class GraphWriter:
         )
         return dataclasses.replace(change, event=Event.NONE if raised else Event.ADD, vectors=(None, None, None))
 
-    def _node(self, row: int | None, name: str, type: str, vector: Any) -> int:
+    def _resolve_node(self, row: int | None, name: str, type: str, vector: Any) -> int:
         """The node that was found, if it is still there, else the one of this name, else a new one."""
         if row is not None:
-            sql = f"SELECT row FROM nodes WHERE row = ? AND {SAME_SCOPE}"
-            if self.db.execute(sql, (row, *exact_ids(self.scope))).fetchone():
+            sql = f"SELECT row FROM nodes WHERE row = ? AND {EXACT_SCOPE_CONDITION}"
+            if self.db.execute(sql, (row, *exact_scope_values(self.scope))).fetchone():
                 return row
         key = entity_key(name)
-        named = f"SELECT row, type FROM nodes WHERE {SAME_SCOPE} AND key = ?"
-        found = self.db.execute(named, (*exact_ids(self.scope), key)).fetchone()
-        if found is None and (stayed := stays_for(self.db, self.scope, key)) is not None:
+        named = f"SELECT row, type FROM nodes WHERE {EXACT_SCOPE_CONDITION} AND key = ?"
+        found = self.db.execute(named, (*exact_scope_values(self.scope), key)).fetchone()
+        if found is None and (stayed := resolve_node_alias(self.db, self.scope, key)) is not None:
             return stayed
         if found and (found[1] or not type):
             return int(found[0])
-        seq = next_seq(self.db, 1)
+        seq = reserve_seqs(self.db, 1)
         if found:
             self.db.execute("UPDATE nodes SET type = ?, changed = ? WHERE row = ?", (type, seq, found[0]))
             return int(found[0])
@@ -444,24 +464,24 @@ class GraphWriter:
         (made,) = self.db.execute(
             "INSERT INTO nodes (user_id, agent_id, run_id, name, key, type, seq, changed)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING row",
-            (*ids_of(self.scope), name, key, type, seq, seq),
+            (*scope_ids(self.scope), name, key, type, seq, seq),
         ).fetchone()
         self.db.execute("INSERT INTO node_vectors VALUES (?, ?)", (made, blob))
         return int(made)
 
-    def _edge(self, change: RelationChange, source: int, relationship: str, destination: int, seq: int) -> int:
+    def _resolve_edge(self, change: RelationChange, source: int, relationship: str, destination: int, seq: int) -> int:
         blob = to_blob(change.vectors[2], self.dims)
         (made,) = self.db.execute(
             "INSERT INTO edges (user_id, agent_id, run_id, source, relationship, destination, weight, valid_from,"
             " seq, changed) VALUES (?, ?, ?, ?, ?, ?, 1 + ifnull((SELECT weight FROM edges WHERE row = ?), 0), ?, ?, ?)"
             " RETURNING row",
             (
-                *ids_of(self.scope),
+                *scope_ids(self.scope),
                 source,
                 relationship,
                 destination,
-                change.relation,
-                change.at or self.at,
+                change.relation_row,
+                change.effective_at or self.at,
                 seq,
                 seq,
             ),
@@ -469,11 +489,11 @@ class GraphWriter:
         self.db.execute("INSERT INTO edge_vectors VALUES (?, ?)", (made, blob))
         return int(made)
 
-    def _end(self, edge: int, at: str | None = None) -> bool:
+    def _close_relation(self, edge: int, at: str | None = None) -> bool:
         """Whether the relation still held."""
         if self.on_conflict == "delete":
             return bool(_erase_edges(self.db, [edge]))
-        seq = next_seq(self.db, 1)
+        seq = reserve_seqs(self.db, 1)
         ended = self.db.execute(
             "UPDATE edges SET valid_to = max(valid_from, ?), invalidated_at = ?, changed = ?"
             " WHERE row = ? AND valid_to IS NULL RETURNING user_id, agent_id, run_id",
@@ -484,30 +504,30 @@ class GraphWriter:
         self.db.execute("INSERT INTO edge_tombstones VALUES (?, ?, ?, ?, ?, 0)", (seq, edge, *ended))
         return True
 
-    def _touch(self, edge: int) -> None:
-        self.db.execute("UPDATE edges SET changed = ? WHERE row = ?", (next_seq(self.db, 1), edge))
+    def _bump_seq(self, edge: int) -> None:
+        self.db.execute("UPDATE edges SET changed = ? WHERE row = ?", (reserve_seqs(self.db, 1), edge))
 
 
 # --- names that went (see sqlite_merges) -------------------------------------------------------------------------
 
 
-def stays_for(db: sqlite3.Connection, scope: Scope, key: bytes) -> int | None:
+def resolve_node_alias(db: sqlite3.Connection, scope: Scope, key: bytes) -> int | None:
     """The node that a name was merged into."""
     sql = (
-        f"SELECT node FROM merges WHERE row = (SELECT merge FROM aliases WHERE {SAME_SCOPE} AND kind = 'entity'"
+        f"SELECT node FROM merges WHERE row = (SELECT merge FROM aliases WHERE {EXACT_SCOPE_CONDITION} AND kind = 'entity'"
         " AND key = ? AND standing)"
     )
-    found = db.execute(sql, (*exact_ids(scope), key)).fetchone()
+    found = db.execute(sql, (*exact_scope_values(scope), key)).fetchone()
     return None if found is None else int(found[0])
 
 
-def stays_called(db: sqlite3.Connection, scope: Scope, relationship: str) -> str:
+def resolve_relationship_alias(db: sqlite3.Connection, scope: Scope, relationship: str) -> str:
     """What a relationship is called since it was merged, and that one was, ..."""
     sql = (
-        f"SELECT name FROM merges WHERE row = (SELECT merge FROM aliases WHERE {SAME_SCOPE} AND kind = 'relationship'"
+        f"SELECT name FROM merges WHERE row = (SELECT merge FROM aliases WHERE {EXACT_SCOPE_CONDITION} AND kind = 'relationship'"
         " AND key = ? AND standing)"
     )
-    while found := db.execute(sql, (*exact_ids(scope), entity_key(relationship))).fetchone():
+    while found := db.execute(sql, (*exact_scope_values(scope), entity_key(relationship))).fetchone():
         relationship = str(found[0])
     return relationship
 
@@ -515,7 +535,7 @@ def stays_called(db: sqlite3.Connection, scope: Scope, relationship: str) -> str
 # --- erasing -----------------------------------------------------------------------------------------------------
 
 
-def erase_support(db: sqlite3.Connection, memory: int) -> None:
+def erase_evidence(db: sqlite3.Connection, memory: int) -> None:
     """Before a memory and its messages are erased: relations that came from nothing else go with them."""
     supports = dict(db.execute("SELECT edge, withdrawn FROM evidence WHERE memory = ?", (memory,)).fetchall())
     supported = list(supports)
@@ -530,7 +550,7 @@ def erase_support(db: sqlite3.Connection, memory: int) -> None:
         if edge in supported or not db.execute("SELECT 1 FROM edge_messages WHERE edge = ?", (edge,)).fetchone():
             gone.append(edge)
     _erase_edges(db, gone)
-    seq = next_seq(db, len(supported))
+    seq = reserve_seqs(db, len(supported))
     lighter = "UPDATE edges SET weight = max(1, weight - ?), changed = ? WHERE row = ?"
     lost = [(0 if supports[edge] else 1, seq + place, edge) for place, edge in enumerate(supported)]
     db.executemany(lighter, lost)
@@ -549,7 +569,7 @@ def _erase_edges(db: sqlite3.Connection, edges: Sequence[int]) -> int:
     for edge in edges:
         found = db.execute("SELECT source, destination FROM edges WHERE row = ?", (edge,)).fetchone()
         ends += found or ()
-    count = bury(db, "edges", edges)
+    count = delete_with_tombstones(db, "edges", edges)
     linked = "SELECT 1 FROM edges WHERE source = ?1 UNION ALL SELECT 1 FROM edges WHERE destination = ?1 LIMIT 1"
     _erase_nodes(db, [node for node in dict.fromkeys(ends) if not db.execute(linked, (node,)).fetchone()])
     return count
@@ -562,21 +582,21 @@ def _erase_nodes(db: sqlite3.Connection, nodes: Sequence[int]) -> int:
         " WHERE n.row = ? AND a.kind = 'entity' AND NOT a.standing)"
     )
     db.executemany(bygone, [(node,) for node in nodes])  # what was taken back is on record while its names are
-    return bury(db, "nodes", nodes)
+    return delete_with_tombstones(db, "nodes", nodes)
 
 
-_TOMBSTONES = {
+_INSERT_TOMBSTONE = {
     "edges": "INSERT INTO edge_tombstones VALUES (?, ?, ?, ?, ?, 1)",
     "nodes": "INSERT INTO node_tombstones VALUES (?, ?, ?, ?, ?)",
 }
 
 
-def bury(db: sqlite3.Connection, table: Literal["edges", "nodes"], rows: Sequence[int]) -> int:
+def delete_with_tombstones(db: sqlite3.Connection, table: Literal["edges", "nodes"], rows: Sequence[int]) -> int:
     """Delete rows, and tell projections by tombstones; returns how many there were."""
-    seq, count = next_seq(db, len(rows)), 0
+    seq, count = reserve_seqs(db, len(rows)), 0
     for offset, row in enumerate(rows):
         gone = db.execute(f"DELETE FROM {table} WHERE row = ? RETURNING user_id, agent_id, run_id", (row,)).fetchone()
         if gone:
-            db.execute(_TOMBSTONES[table], (seq + offset, row, *gone))
+            db.execute(_INSERT_TOMBSTONE[table], (seq + offset, row, *gone))
             count += 1
     return count

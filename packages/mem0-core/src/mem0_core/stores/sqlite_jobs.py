@@ -9,19 +9,28 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from mem0_core.ports import Job, JobKind, Lease, Turn
+from mem0_core.ports import Job, JobKind, Lease, QueuedTurn
 from mem0_core.records import Message, Scope
-from mem0_core.stores.sqlite_messages import MESSAGE, insert_messages, message_of
-from mem0_core.stores.sqlite_rows import SAME_SCOPE, exact_ids, ids_of, marks, scope_of, scope_sql, set_mark, to_json
-from mem0_core.stores.sqlite_vectors import Reader
-from mem0_core.stores.truth import alike, check_room
+from mem0_core.stores.sqlite_messages import MESSAGE_COLUMNS, insert_messages, message_from_row
+from mem0_core.stores.sqlite_rows import (
+    EXACT_SCOPE_CONDITION,
+    exact_scope_values,
+    placeholders,
+    save_import_checkpoint,
+    scope_from_ids,
+    scope_ids,
+    scope_sql,
+    to_json,
+)
+from mem0_core.stores.sqlite_vectors import ConnectionFactory
+from mem0_core.stores.truth import batchable_jobs, check_queue_limit
 
-__all__ = ["SQLiteJobs", "erase_jobs", "finish", "put"]
+__all__ = ["SQLiteJobs", "enqueue_job", "erase_jobs", "finish_jobs"]
 
-_JOB = "row, kind, user_id, agent_id, run_id, options, at, state, attempts, error, leased_until"
+_JOB_COLUMNS = "row, kind, user_id, agent_id, run_id, options, at, state, attempts, error, leased_until"
 
 # Of each partition the oldest job that waits, while none of it is being done: what comes after has to wait for it.
-_FIRST = """
+_NEXT_JOB_SQL = """
 SELECT row FROM jobs
 WHERE row IN (SELECT min(row) FROM jobs WHERE state = 'waiting' GROUP BY partition HAVING max(leased_until) <= ?1)
 AND ready_at <= ?1 ORDER BY row LIMIT 1
@@ -33,11 +42,13 @@ class SQLiteJobs:
 
     inline = True  # see `flow`
 
-    def __init__(self, read: Reader, write: Callable[[], AbstractContextManager[sqlite3.Connection]]) -> None:
+    def __init__(
+        self, read: ConnectionFactory, write: Callable[[], AbstractContextManager[sqlite3.Connection]]
+    ) -> None:
         self._read = read
         self._write = write
 
-    def put(
+    def enqueue(
         self,
         scope: Scope,
         kind: JobKind,
@@ -45,94 +56,97 @@ class SQLiteJobs:
         at: str,
         messages: Sequence[Message] = (),
         options: Mapping[str, Any] | None = None,
-        most: int | None = None,
+        max_jobs: int | None = None,
     ) -> int:
         with self._write() as db:
-            if most is not None:
+            if max_jobs is not None:
                 where, values = scope_sql(scope)
                 sql = f"SELECT count(*) FROM (SELECT 1 FROM jobs WHERE {where} LIMIT ?)"
-                check_room(db.execute(sql, (*values, most)).fetchone()[0], most, scope)
-            return put(db, scope, kind, at=at, messages=messages, options=options)
+                check_queue_limit(db.execute(sql, (*values, max_jobs)).fetchone()[0], max_jobs, scope)
+            return enqueue_job(db, scope, kind, at=at, messages=messages, options=options)
 
-    def put_turns(self, scope: Scope, turns: Sequence[Turn], *, mark: tuple[str, int] | None = None) -> list[int]:
+    def enqueue_turns(
+        self, scope: Scope, turns: Sequence[QueuedTurn], *, import_checkpoint: tuple[str, int] | None = None
+    ) -> list[int]:
         with self._write() as db:
-            if mark is not None:
-                set_mark(db, scope, *mark)
+            if import_checkpoint is not None:
+                save_import_checkpoint(db, scope, *import_checkpoint)
             return [
-                put(db, scope, "remember", at=turn.at, messages=turn.messages, options=turn.options) for turn in turns
+                enqueue_job(db, scope, "remember", at=turn.timestamp, messages=turn.messages, options=turn.options)
+                for turn in turns
             ]
 
-    def lease(self, worker: str, *, seconds: float, most: int = 1) -> list[Job]:
+    def lease(self, worker: str, *, seconds: float, limit: int = 1) -> list[Job]:
         now = time.time()
         with self._read() as db:  # so that a worker that looks in vain keeps no writer waiting
-            if db.execute(_FIRST, (now,)).fetchone() is None:
+            if db.execute(_NEXT_JOB_SQL, (now,)).fetchone() is None:
                 return []
         with self._write() as db:
-            first = db.execute(_FIRST, (now,)).fetchone()
+            first = db.execute(_NEXT_JOB_SQL, (now,)).fetchone()
             if first is None:
                 return []
-            jobs = alike(_jobs(db, _NEXT, (first[0], most)))
+            jobs = batchable_jobs(_select_jobs(db, _FOLLOWING_JOBS, (first[0], limit)))
             rows = [job.row for job in jobs]
             db.execute(
-                f"UPDATE jobs SET leased_by = ?, leased_until = ? WHERE row IN ({marks(rows)})",
+                f"UPDATE jobs SET leased_by = ?, leased_until = ? WHERE row IN ({placeholders(rows)})",
                 (worker, now + seconds, *rows),
             )
         return jobs
 
-    def keep(self, lease: Lease, *, seconds: float) -> bool:
+    def renew_lease(self, lease: Lease, *, seconds: float) -> bool:
         with self._write() as db:
-            return _held(db, lease, "leased_until = ?", (time.time() + seconds,)) == len(lease.jobs)
+            return _update_leased(db, lease, "leased_until = ?", (time.time() + seconds,)) == len(lease.jobs)
 
-    def release(self, lease: Lease, *, error: str, retry_in: float | None) -> None:
+    def release_failed(self, lease: Lease, *, error: str, retry_in: float | None) -> None:
         parked = retry_in is None
         with self._write() as db:
-            _held(
+            _update_leased(
                 db,
                 lease,
                 "leased_by = NULL, leased_until = 0, attempts = attempts + 1, error = ?, state = ?, ready_at = ?",
                 (error, "parked" if parked else "waiting", time.time() + (retry_in or 0)),
             )
 
-    def forsake(self, worker: str) -> None:
+    def release_leases(self, worker: str) -> None:
         with self._read() as db:
             if db.execute("SELECT 1 FROM jobs WHERE leased_by = ? LIMIT 1", (worker,)).fetchone() is None:
                 return
         with self._write() as db:
             db.execute("UPDATE jobs SET leased_by = NULL, leased_until = 0 WHERE leased_by = ?", (worker,))
 
-    def done(self, lease: Lease) -> bool:
+    def mark_done(self, lease: Lease) -> bool:
         with self._write() as db:
-            return finish(db, lease)
+            return finish_jobs(db, lease)
 
-    def listed(self, scope: Scope | None = None) -> list[Job]:
+    def list_jobs(self, scope: Scope | None = None) -> list[Job]:
         where, values = scope_sql(scope) if scope else ("1", [])
         with self._read() as db:
-            return _jobs(db, f"WHERE {where} ORDER BY row", values)
+            return _select_jobs(db, f"WHERE {where} ORDER BY row", values)
 
-    def unlearnt(self, scope: Scope, *, limit: int) -> list[tuple[Job, Message]]:
+    def unprocessed_messages(self, scope: Scope, *, limit: int) -> list[tuple[Job, Message]]:
         where, values = scope_sql(scope)
         scoped = " AND ".join(f"jobs.{condition}" for condition in where.split(" AND "))
-        columns = ", ".join(f"jobs.{column}" for column in _JOB.split(", "))
+        columns = ", ".join(f"jobs.{column}" for column in _JOB_COLUMNS.split(", "))
         sql = (
-            f"SELECT {columns}, {MESSAGE} FROM jobs JOIN job_messages ON job = jobs.row"
+            f"SELECT {columns}, {MESSAGE_COLUMNS} FROM jobs JOIN job_messages ON job = jobs.row"
             f" JOIN messages ON messages.row = message WHERE {scoped} AND kind = 'remember'"
             " ORDER BY jobs.row DESC, place DESC LIMIT ?"
         )
         with self._read() as db:
             rows = db.execute(sql, (*values, limit)).fetchall()
-        width = len(_JOB.split(", "))
-        return [(_job(row, ()), message_of(row[width:])) for row in reversed(rows)]
+        width = len(_JOB_COLUMNS.split(", "))
+        return [(_job_from_row(row, ()), message_from_row(row[width:])) for row in reversed(rows)]
 
-    def ready(self) -> bool:
+    def has_ready_job(self) -> bool:
         with self._read() as db:
-            return db.execute(_FIRST, (time.time(),)).fetchone() is not None
+            return db.execute(_NEXT_JOB_SQL, (time.time(),)).fetchone() is not None
 
     def retry(self, job: int) -> bool:
         sql = "UPDATE jobs SET state = 'waiting', attempts = 0, ready_at = 0 WHERE row = ? AND state = 'parked'"
         with self._write() as db:
             return db.execute(sql, (job,)).rowcount > 0
 
-    def next_at(self) -> float | None:
+    def next_attempt_at(self) -> float | None:
         sql = (
             "SELECT min(max(ready_at, until)) FROM jobs JOIN (SELECT min(row) AS first, max(leased_until) AS until"
             " FROM jobs WHERE state = 'waiting' GROUP BY partition) ON row = first"
@@ -142,13 +156,13 @@ class SQLiteJobs:
         return found
 
 
-_NEXT = (
+_FOLLOWING_JOBS = (
     "WHERE state = 'waiting' AND row >= ?1 AND partition = (SELECT partition FROM jobs WHERE row = ?1)"
     " ORDER BY row LIMIT ?2"
 )
 
 
-def put(
+def enqueue_job(
     db: sqlite3.Connection,
     scope: Scope,
     kind: JobKind,
@@ -159,24 +173,26 @@ def put(
 ) -> int:
     """Put off a job, within a transaction of the store's; a summary that waits already is not put off twice."""
     if kind == "summary":
-        waiting = f"SELECT row FROM jobs WHERE kind = 'summary' AND state = 'waiting' AND {SAME_SCOPE} LIMIT 1"
-        if found := db.execute(waiting, exact_ids(scope)).fetchone():
+        waiting = (
+            f"SELECT row FROM jobs WHERE kind = 'summary' AND state = 'waiting' AND {EXACT_SCOPE_CONDITION} LIMIT 1"
+        )
+        if found := db.execute(waiting, exact_scope_values(scope)).fetchone():
             return int(found[0])
     axis, value = scope.partition
     (row,) = db.execute(
         "INSERT INTO jobs (kind, partition, user_id, agent_id, run_id, options, at, state, attempts, ready_at,"
         " leased_until) VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting', 0, 0, 0) RETURNING row",
-        (kind, f"{axis.value}={value}", *ids_of(scope), to_json(options), at),
+        (kind, f"{axis.value}={value}", *scope_ids(scope), to_json(options), at),
     ).fetchone()
     heard = insert_messages(db, messages, scope, at)
     db.executemany("INSERT INTO job_messages VALUES (?, ?, ?)", [(row, place, one) for place, one in enumerate(heard)])
     return int(row)
 
 
-def finish(db: sqlite3.Connection, lease: Lease) -> bool:
+def finish_jobs(db: sqlite3.Connection, lease: Lease) -> bool:
     """Remove the jobs of a lease, if it still holds; else remove none, and say so."""
     rows = (lease.worker, time.time(), *lease.jobs)
-    among = f"leased_by = ? AND leased_until > ? AND row IN ({marks(lease.jobs)})"
+    among = f"leased_by = ? AND leased_until > ? AND row IN ({placeholders(lease.jobs)})"
     held = db.execute(f"SELECT count(*) FROM jobs WHERE {among}", rows).fetchone()[0]
     if held != len(lease.jobs):
         return False
@@ -190,25 +206,25 @@ def erase_jobs(db: sqlite3.Connection, scope: Scope) -> None:
     db.execute(f"DELETE FROM jobs WHERE {where}", values)
 
 
-def _held(db: sqlite3.Connection, lease: Lease, change: str, values: tuple[Any, ...]) -> int:
+def _update_leased(db: sqlite3.Connection, lease: Lease, change: str, values: tuple[Any, ...]) -> int:
     """Change the jobs of a lease that no other worker has taken since; returns how many."""
-    among = f"leased_by = ? AND row IN ({marks(lease.jobs)})"
+    among = f"leased_by = ? AND row IN ({placeholders(lease.jobs)})"
     return db.execute(f"UPDATE jobs SET {change} WHERE {among}", (*values, lease.worker, *lease.jobs)).rowcount
 
 
-def _jobs(db: sqlite3.Connection, tail: str, values: Sequence[Any]) -> list[Job]:
-    rows = db.execute(f"SELECT {_JOB} FROM jobs {tail}", values).fetchall()
-    return [_job(row, tuple(_messages(db, row[0]))) for row in rows]
+def _select_jobs(db: sqlite3.Connection, tail: str, values: Sequence[Any]) -> list[Job]:
+    rows = db.execute(f"SELECT {_JOB_COLUMNS} FROM jobs {tail}", values).fetchall()
+    return [_job_from_row(row, tuple(_select_messages(db, row[0]))) for row in rows]
 
 
-def _job(row: Sequence[Any], messages: tuple[Message, ...]) -> Job:
+def _job_from_row(row: Sequence[Any], messages: tuple[Message, ...]) -> Job:
     leased = row[7] == "waiting" and row[10] > time.time()
     return Job(
         row=row[0],
         kind=row[1],
-        scope=scope_of(row[2], row[3], row[4]),
+        scope=scope_from_ids(row[2], row[3], row[4]),
         options=json.loads(row[5]),
-        at=row[6],
+        timestamp=row[6],
         state="leased" if leased else row[7],
         attempts=row[8],
         error=row[9],
@@ -216,6 +232,6 @@ def _job(row: Sequence[Any], messages: tuple[Message, ...]) -> Job:
     )
 
 
-def _messages(db: sqlite3.Connection, job: int) -> list[Message]:
-    sql = f"SELECT {MESSAGE} FROM job_messages JOIN messages ON messages.row = message WHERE job = ? ORDER BY place"
-    return [message_of(row) for row in db.execute(sql, (job,))]
+def _select_messages(db: sqlite3.Connection, job: int) -> list[Message]:
+    sql = f"SELECT {MESSAGE_COLUMNS} FROM job_messages JOIN messages ON messages.row = message WHERE job = ? ORDER BY place"
+    return [message_from_row(row) for row in db.execute(sql, (job,))]

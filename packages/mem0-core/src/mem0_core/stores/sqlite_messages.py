@@ -9,68 +9,75 @@ from typing import Any
 
 from mem0_core.ports import Summary
 from mem0_core.records import Message, Scope
-from mem0_core.stores.sqlite_rows import SAME_SCOPE, exact_ids, ids_of, limit_sql, scope_sql, to_json
-from mem0_core.stores.sqlite_vectors import Reader
-from mem0_core.stores.truth import digests_of
+from mem0_core.stores.sqlite_rows import (
+    EXACT_SCOPE_CONDITION,
+    exact_scope_values,
+    limit_sql,
+    scope_ids,
+    scope_sql,
+    to_json,
+)
+from mem0_core.stores.sqlite_vectors import ConnectionFactory
+from mem0_core.stores.truth import message_digests
 
 __all__ = [
-    "MESSAGE",
-    "SQLiteTalk",
+    "MESSAGE_COLUMNS",
+    "SQLiteMessageLog",
     "erase_summaries",
-    "insert_message",
     "insert_messages",
-    "message_of",
+    "insert_unique_message",
+    "message_from_row",
     "write_summary",
 ]
 
-MESSAGE = "messages.row, messages.role, messages.content, messages.name, messages.metadata, messages.created_at"
+MESSAGE_COLUMNS = "messages.row, messages.role, messages.content, messages.name, messages.metadata, messages.created_at"
 
 
-class SQLiteTalk:
-    """The reading side: a `Talk`."""
+class SQLiteMessageLog:
+    """The reading side: a `MessageLog`."""
 
     inline = True  # see `flow`
 
-    def __init__(self, read: Reader) -> None:
+    def __init__(self, read: ConnectionFactory) -> None:
         self._read = read
 
     def messages(self, scope: Scope, *, limit: int | None = None) -> list[Message]:
         where, values = scope_sql(scope)
         with self._read() as db:
-            return _newest(db, where, values, limit)
+            return _select_newest(db, where, values, limit)
 
-    def before(self, scope: Scope, row: int | None, *, limit: int) -> list[Message]:
-        where, values = f"{SAME_SCOPE}", list[Any](exact_ids(scope))
+    def messages_before(self, scope: Scope, row: int | None, *, limit: int) -> list[Message]:
+        where, values = f"{EXACT_SCOPE_CONDITION}", list[Any](exact_scope_values(scope))
         if row is not None:
             where, values = f"{where} AND row < ?", [*values, row]
         with self._read() as db:
-            return _newest(db, where, values, limit)
+            return _select_newest(db, where, values, limit)
 
-    def since(self, scope: Scope, row: int, *, limit: int) -> list[Message]:
-        sql = f"SELECT {MESSAGE} FROM messages WHERE {SAME_SCOPE} AND row > ? ORDER BY row LIMIT ?"
+    def messages_since(self, scope: Scope, row: int, *, limit: int) -> list[Message]:
+        sql = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE {EXACT_SCOPE_CONDITION} AND row > ? ORDER BY row LIMIT ?"
         with self._read() as db:
-            return [message_of(found) for found in db.execute(sql, (*exact_ids(scope), row, limit))]
+            return [message_from_row(found) for found in db.execute(sql, (*exact_scope_values(scope), row, limit))]
 
-    def count_since(self, scope: Scope, row: int, *, most: int) -> int:
-        sql = f"SELECT count(*) FROM (SELECT 1 FROM messages WHERE {SAME_SCOPE} AND row > ? LIMIT ?)"
+    def count_messages_since(self, scope: Scope, row: int, *, limit: int) -> int:
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM messages WHERE {EXACT_SCOPE_CONDITION} AND row > ? LIMIT ?)"
         with self._read() as db:
-            count: int = db.execute(sql, (*exact_ids(scope), row, most)).fetchone()[0]
+            count: int = db.execute(sql, (*exact_scope_values(scope), row, limit)).fetchone()[0]
         return count
 
-    def summary(self, scope: Scope, *, as_of: str | None = None) -> Summary | None:
+    def latest_summary(self, scope: Scope, *, as_of: str | None = None) -> Summary | None:
         then, values = ("", []) if as_of is None else (" AND valid_from <= ?", [as_of])
-        sql = f"SELECT text, upto, valid_from FROM summaries WHERE {SAME_SCOPE}{then} ORDER BY row DESC LIMIT 1"
+        sql = f"SELECT text, upto, valid_from FROM summaries WHERE {EXACT_SCOPE_CONDITION}{then} ORDER BY row DESC LIMIT 1"
         with self._read() as db:
-            found = db.execute(sql, (*exact_ids(scope), *values)).fetchone()
+            found = db.execute(sql, (*exact_scope_values(scope), *values)).fetchone()
         return Summary(*found) if found else None
 
 
-def _newest(db: sqlite3.Connection, where: str, values: Sequence[Any], limit: int | None) -> list[Message]:
-    sql = f"SELECT {MESSAGE} FROM messages WHERE {where} ORDER BY row DESC LIMIT ?"
-    return [message_of(row) for row in db.execute(sql, (*values, limit_sql(limit)))][::-1]
+def _select_newest(db: sqlite3.Connection, where: str, values: Sequence[Any], limit: int | None) -> list[Message]:
+    sql = f"SELECT {MESSAGE_COLUMNS} FROM messages WHERE {where} ORDER BY row DESC LIMIT ?"
+    return [message_from_row(row) for row in db.execute(sql, (*values, limit_sql(limit)))][::-1]
 
 
-def message_of(row: Sequence[Any]) -> Message:
+def message_from_row(row: Sequence[Any]) -> Message:
     return Message(
         row[1], row[2], name=row[3], metadata=json.loads(row[4]) if row[4] != "{}" else {}, timestamp=row[5], row=row[0]
     )
@@ -80,14 +87,14 @@ def insert_messages(db: sqlite3.Connection, messages: Sequence[Message], scope: 
     """Store the messages of one add and return their rows; those kept already, by row or an identical add, stay."""
     if not messages:
         return []
-    ids = ids_of(scope)
+    ids = scope_ids(scope)
     return [
-        message.row if message.row is not None else insert_message(db, message, ids, at, digest)
-        for message, digest in zip(messages, digests_of(messages, scope, to_json), strict=True)
+        message.row if message.row is not None else insert_unique_message(db, message, ids, at, digest)
+        for message, digest in zip(messages, message_digests(messages, scope, to_json), strict=True)
     ]
 
 
-def insert_message(
+def insert_unique_message(
     db: sqlite3.Connection, message: Message, ids: tuple[str | None, ...], at: str, digest: bytes
 ) -> int:
     """Store a message, unless one of its digest is kept already; returns the row of the one or the other."""
@@ -111,10 +118,10 @@ def insert_message(
 def write_summary(db: sqlite3.Connection, scope: Scope, summary: Summary) -> None:
     db.execute(
         "INSERT INTO summaries (user_id, agent_id, run_id, text, upto, valid_from) VALUES (?, ?, ?, ?, ?, ?)",
-        (*ids_of(scope), summary.text, summary.upto, summary.valid_from),
+        (*scope_ids(scope), summary.text, summary.last_message_row, summary.valid_from),
     )
 
 
 def erase_summaries(db: sqlite3.Connection, scope: Scope) -> int:
     """Erase the summaries of exactly this conversation; returns how many there were."""
-    return db.execute(f"DELETE FROM summaries WHERE {SAME_SCOPE}", exact_ids(scope)).rowcount
+    return db.execute(f"DELETE FROM summaries WHERE {EXACT_SCOPE_CONDITION}", exact_scope_values(scope)).rowcount

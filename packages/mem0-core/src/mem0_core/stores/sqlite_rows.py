@@ -8,39 +8,39 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.records import Scope
-from mem0_core.stores.truth import chunks, ids_of, marks, numbers, scope_of, vector_of
+from mem0_core.stores.truth import chunks, first_column, placeholders, scope_from_ids, scope_ids, to_stored_vector
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 __all__ = [
-    "SAME_SCOPE",
+    "EXACT_SCOPE_CONDITION",
     "begin_epoch",
     "chunks",
-    "exact_ids",
+    "exact_scope_values",
+    "first_column",
     "from_blob",
-    "held_space",
-    "ids_of",
     "limit_sql",
-    "marks",
-    "next_seq",
-    "numbers",
-    "scope_of",
+    "placeholders",
+    "read_embedding_space",
+    "reserve_seqs",
+    "save_import_checkpoint",
+    "scope_from_ids",
+    "scope_ids",
     "scope_sql",
     "scope_sql_unindexed",
-    "set_mark",
-    "stack",
+    "stack_vectors",
     "to_blob",
     "to_json",
 ]
 
 
-SAME_SCOPE = "ifnull(user_id, '') = ? AND ifnull(agent_id, '') = ? AND ifnull(run_id, '') = ?"
-"""Exactly this scope, as the unique indexes have it; its values are `exact_ids`. Ids are never empty."""
+EXACT_SCOPE_CONDITION = "ifnull(user_id, '') = ? AND ifnull(agent_id, '') = ? AND ifnull(run_id, '') = ?"
+"""Exactly this scope, as the unique indexes have it; its values are `exact_scope_values`. Ids are never empty."""
 
 
-def exact_ids(scope: Scope) -> tuple[str, str, str]:
+def exact_scope_values(scope: Scope) -> tuple[str, str, str]:
     return scope.user_id or "", scope.agent_id or "", scope.run_id or ""
 
 
@@ -64,7 +64,7 @@ def to_json(value: Any) -> str:
 
 
 def to_blob(vector: Any, dims: int) -> bytes:
-    return vector_of(vector, dims).tobytes()
+    return to_stored_vector(vector, dims).tobytes()
 
 
 def from_blob(blob: bytes) -> NDArray[np.float32]:
@@ -73,7 +73,7 @@ def from_blob(blob: bytes) -> NDArray[np.float32]:
     return np.frombuffer(blob, dtype="<f4")
 
 
-def stack(blobs: Sequence[bytes]) -> NDArray[np.float32]:
+def stack_vectors(blobs: Sequence[bytes]) -> NDArray[np.float32]:
     import numpy as np
 
     if not blobs:
@@ -81,15 +81,15 @@ def stack(blobs: Sequence[bytes]) -> NDArray[np.float32]:
     return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), -1)
 
 
-def set_mark(db: sqlite3.Connection, scope: Scope, key: str, done: int) -> None:
+def save_import_checkpoint(db: sqlite3.Connection, scope: Scope, key: str, done: int) -> None:
     """Keep how many messages of an import into exactly this scope are done; of two that run at once, the further."""
     db.execute(
         "INSERT INTO imports VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET done = max(done, excluded.done)",
-        (*ids_of(scope), key, done),
+        (*scope_ids(scope), key, done),
     )
 
 
-def held_space(db: sqlite3.Connection) -> tuple[str, int] | None:
+def read_embedding_space(db: sqlite3.Connection) -> tuple[str, int] | None:
     """The vector space of the store: the embedder's name, and its dims."""
     found = db.execute("SELECT value FROM meta WHERE key = 'space'").fetchone()
     return tuple(json.loads(found[0])) if found else None
@@ -100,7 +100,7 @@ def begin_epoch(db: sqlite3.Connection) -> None:
     db.execute("UPDATE meta SET value = lower(hex(randomblob(8))) WHERE key = 'epoch'")
 
 
-def next_seq(db: sqlite3.Connection, count: int) -> int:
+def reserve_seqs(db: sqlite3.Connection, count: int) -> int:
     """Reserve `count` numbers and return the first."""
     if not count:
         return 0

@@ -12,81 +12,81 @@ from mem0_core.errors import LimitError, StoreError
 from mem0_core.ports import Job
 from mem0_core.records import (
     Axis,
-    Change,
-    Days,
+    DateRange,
     Entity,
     Event,
+    MemoryChange,
     MemoryItem,
     Message,
     Node,
     Relation,
     Scope,
     Triplet,
+    expires_later,
     new_id,
-    outlives,
 )
-from mem0_core.words import plain
+from mem0_core.words import split_words
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 __all__ = [
-    "SAID_COLUMNS",
-    "Placed",
-    "aims_at",
-    "alike",
-    "check_room",
+    "CONTENT_COLUMNS",
+    "StoredMemory",
+    "batchable_jobs",
+    "check_queue_limit",
     "chunks",
-    "digests_of",
-    "history_row",
-    "ids_of",
-    "item_of",
-    "marks",
-    "narrowest",
-    "node_of",
-    "numbers",
-    "relation_of",
-    "renewed",
-    "said_of",
-    "scope_of",
-    "session_of",
-    "vector_of",
-    "what_goes_first",
-    "words_said",
+    "content_values",
+    "first_column",
+    "history_values",
+    "index_keys",
+    "is_plan_current",
+    "memory_from_row",
+    "message_digests",
+    "narrowest_axis",
+    "node_from_row",
+    "placeholders",
+    "relation_from_row",
+    "resolve_duplicate_add",
+    "scope_from_ids",
+    "scope_ids",
+    "session_number",
+    "to_stored_vector",
+    "write_order",
 ]
 
-SAID_COLUMNS = (
+CONTENT_COLUMNS = (
     "id, user_id, agent_id, run_id, text, hash, metadata, actor_id, role, memory_type,"
     " created_at, updated_at, expiration_date, seq"
 )
-"""What a memory says, and what it said in the past: the columns that `item_of` reads, after a row number."""
+"""What a memory says, and what it said in the past: the columns that `memory_from_row` reads, after a row number."""
 
-Placed = tuple[int, MemoryItem]
+StoredMemory = tuple[int, MemoryItem]
 """A memory, and its row."""
 
 
 @lru_cache(maxsize=4096)
-def scope_of(user_id: str | None, agent_id: str | None, run_id: str | None) -> Scope:
+def scope_from_ids(user_id: str | None, agent_id: str | None, run_id: str | None) -> Scope:
     return Scope(user_id, agent_id, run_id)  # cached: the rows of one search mostly share theirs
 
 
-def check_room(waiting: int, most: int, scope: Scope) -> None:
+def check_queue_limit(queued: int, most: int, scope: Scope) -> None:
     """Refuse a job where as many of its scope wait as may (LimitError)."""
-    if waiting >= most:
+    if queued >= most:
         whose = ", ".join(f"{axis}={value!r}" for axis, value in scope.ids.items())
-        raise LimitError(f"max_pending: {waiting} adds of {whose} wait to be learnt from, {most} allowed")
+        raise LimitError(f"max_pending: {queued} adds of {whose} wait to be learnt from, {most} allowed")
 
 
-def ids_of(scope: Scope) -> tuple[str | None, str | None, str | None]:
+def scope_ids(scope: Scope) -> tuple[str | None, str | None, str | None]:
     return scope.user_id, scope.agent_id, scope.run_id
 
 
-def item_of(row: Sequence[Any], read_json: Callable[[str], Any], number: int | None = None) -> MemoryItem:
-    """The memory in ``(row, *SAID_COLUMNS, pinned)``, of the memories, which have numbers, or of the past."""
+def memory_from_row(row: Sequence[Any], read_json: Callable[[str], Any], number: int | None = None) -> MemoryItem:
+    """The memory in ``(row, *CONTENT_COLUMNS, pinned)``, of the memories, which have numbers, or of the past."""
     return MemoryItem(
         id=row[1],
-        scope=scope_of(row[2], row[3], row[4]),
+        scope=scope_from_ids(row[2], row[3], row[4]),
         text=row[5],
         hash=row[6],
         metadata=read_json(row[7]) if row[7] != "{}" else {},
@@ -102,11 +102,11 @@ def item_of(row: Sequence[Any], read_json: Callable[[str], Any], number: int | N
     )
 
 
-def said_of(item: MemoryItem, to_json: Callable[[Any], str], seq: int) -> tuple[Any, ...]:
-    """The values of `SAID_COLUMNS`."""
+def content_values(item: MemoryItem, to_json: Callable[[Any], str], seq: int) -> tuple[Any, ...]:
+    """The values of `CONTENT_COLUMNS`."""
     return (
         item.id,
-        *ids_of(item.scope),
+        *scope_ids(item.scope),
         item.text,
         item.hash,
         to_json(item.metadata),
@@ -120,51 +120,51 @@ def said_of(item: MemoryItem, to_json: Callable[[Any], str], seq: int) -> tuple[
     )
 
 
-def node_of(row: Sequence[Any]) -> Node:
+def node_from_row(row: Sequence[Any]) -> Node:
     """The node in a row: its number, its scope's ids, name, type."""
-    return Node(row[0], Entity(row[4], row[5]), scope_of(row[1], row[2], row[3]))
+    return Node(row[0], Entity(row[4], row[5]), scope_from_ids(row[1], row[2], row[3]))
 
 
-def relation_of(row: Sequence[Any], memories: Sequence[str], days: Days | None) -> Relation:
+def relation_from_row(row: Sequence[Any], memories: Sequence[str], days: DateRange | None) -> Relation:
     """The relation in a row: its number, its scope's ids, the triplet, weight, three times, its nodes' numbers."""
     return Relation(
         row=row[0],
-        scope=scope_of(row[1], row[2], row[3]),
+        scope=scope_from_ids(row[1], row[2], row[3]),
         triplet=Triplet(row[4], row[5], row[6]),
         weight=row[7],
         valid_from=row[8],
         valid_to=row[9],
         invalidated_at=row[10],
-        source=row[11],
-        destination=row[12],
+        source_node=row[11],
+        destination_node=row[12],
         memories=tuple(memories),
-        days=days,
+        event_dates=days,
     )
 
 
 # --- a plan ------------------------------------------------------------------------------------------------------
 
 
-def aims_at(change: Change, found: MemoryItem | None) -> bool:
+def is_plan_current(change: MemoryChange, found: MemoryItem | None) -> bool:
     """Whether the memory that an UPDATE or DELETE was planned on still is what the plan saw."""
     return found is not None and (found.text, found.seq) == (change.before, change.after.seq)
 
 
-def what_goes_first(changes: Sequence[Change]) -> list[int]:
+def write_order(changes: Sequence[MemoryChange]) -> list[int]:
     """The places of a plan in the order of writing: an UPDATE or ADD must not give way to a twin that goes too."""
     return sorted(range(len(changes)), key=lambda place: changes[place].event is not Event.DELETE)
 
 
-def renewed(change: Change, twin: MemoryItem, seq: int) -> Change:
-    """What becomes of an ADD of what `twin` says already: nothing, unless it would be remembered for longer."""
+def resolve_duplicate_add(change: MemoryChange, duplicate: MemoryItem, seq: int) -> MemoryChange:
+    """What becomes of an ADD of what `duplicate` says already: nothing, unless it would be remembered for longer."""
     until = change.after.expiration_date
-    if not outlives(until, twin.expiration_date):
-        return dataclasses.replace(change, event=Event.NONE, after=twin)
-    after = dataclasses.replace(twin, expiration_date=until, seq=seq)
-    return dataclasses.replace(change, event=Event.UPDATE, after=after, before=twin.text)
+    if not expires_later(until, duplicate.expiration_date):
+        return dataclasses.replace(change, event=Event.NONE, after=duplicate)
+    after = dataclasses.replace(duplicate, expiration_date=until, seq=seq)
+    return dataclasses.replace(change, event=Event.UPDATE, after=after, before=duplicate.text)
 
 
-def history_row(
+def history_values(
     item: MemoryItem, event: Event, old: str | None, new: str | None, updated_at: str | None
 ) -> tuple[Any, ...]:
     """The values of `schema.HISTORY_COLUMNS`."""
@@ -176,9 +176,9 @@ def history_row(
 # --- messages and jobs -------------------------------------------------------------------------------------------
 
 
-def digests_of(messages: Sequence[Message], scope: Scope, to_json: Callable[[Any], str]) -> list[bytes]:
+def message_digests(messages: Sequence[Message], scope: Scope, to_json: Callable[[Any], str]) -> list[bytes]:
     """What the messages of one add are known by, each of 16 bytes: of the whole add and the place in it."""
-    add = repr((ids_of(scope), [(m.role, m.content, m.name, m.timestamp, to_json(m.metadata)) for m in messages]))
+    add = repr((scope_ids(scope), [(m.role, m.content, m.name, m.timestamp, to_json(m.metadata)) for m in messages]))
     whole, digests = hashlib.blake2b(add.encode(), digest_size=16), []
     for place in range(len(messages)):
         its = whole.copy()
@@ -187,64 +187,64 @@ def digests_of(messages: Sequence[Message], scope: Scope, to_json: Callable[[Any
     return digests
 
 
-def alike(jobs: Sequence[Job]) -> list[Job]:
+def batchable_jobs(jobs: Sequence[Job]) -> list[Job]:
     """The jobs at the head that can be done as one: turns of one conversation, under one set of options, untried."""
     first = jobs[0]
     together = [first]
     for job in jobs[1:]:
-        same = _alike_by(job) == _alike_by(first)
+        same = _batch_key(job) == _batch_key(first)
         if first.kind != "remember" or first.attempts or job.attempts or not same:
             break
         together.append(job)
     return together
 
 
-def _alike_by(job: Job) -> tuple[Any, ...]:
-    return job.kind, job.scope, job.options, job.at[:10]
+def _batch_key(job: Job) -> tuple[Any, ...]:
+    return job.kind, job.scope, job.options, job.timestamp[:10]
 
 
 # --- words -------------------------------------------------------------------------------------------------------
 
 
-def session_of(user_id: str | None, agent_id: str | None, run_id: str | None, alone: int) -> int:
-    """The number of what a memory was said with: its run, or else `alone`, which is above 0."""
+def session_number(user_id: str | None, agent_id: str | None, run_id: str | None, own_session: int) -> int:
+    """The number of what a memory was said with: its run, or else `own_session`, which is above 0."""
     if run_id is None:
-        return alone
+        return own_session
     exact = "\0".join((user_id or "", agent_id or "", run_id)).encode()
     return -1 - int.from_bytes(hashlib.blake2b(exact, digest_size=8).digest()) // 2
 
 
-def words_said(terms: Iterable[str], names: Iterable[str], speaker: str | None) -> list[tuple[str, str]]:
+def index_keys(terms: Iterable[str], names: Iterable[str], speaker: str | None) -> list[tuple[str, str]]:
     """What a memory is found by, each with its kind: its terms and names, and the words of its speaker's name."""
     said = [("term", term) for term in dict.fromkeys(terms)]
     said += [("name", name) for name in names]
-    return said + [("speaker", word) for word in dict.fromkeys(plain(speaker or ""))]
+    return said + [("speaker", word) for word in dict.fromkeys(split_words(speaker or ""))]
 
 
-def narrowest(scope: Scope) -> Axis:
+def narrowest_axis(scope: Scope) -> Axis:
     """The id of a scope that the fewest memories share."""
     return Axis.RUN if scope.run_id else Axis.USER if scope.user_id else Axis.AGENT
 
 
 # --- statements --------------------------------------------------------------------------------------------------
 
-_CHUNK = 500  # bound variables per statement; the databases' own limits are far higher
+_CHUNK_VALUES = 500  # bound variables per statement; the databases' own limits are far higher
 
 
 def chunks(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
-    for start in range(0, len(values), _CHUNK):
+    for start in range(0, len(values), _CHUNK_VALUES):
         # NumPy's integers are unknown to sqlite3
-        yield tuple(v.item() if hasattr(v, "item") else v for v in values[start : start + _CHUNK])
+        yield tuple(v.item() if hasattr(v, "item") else v for v in values[start : start + _CHUNK_VALUES])
 
 
-def marks(values: Sequence[Any]) -> str:
+def placeholders(values: Sequence[Any]) -> str:
     return ", ".join("?" * len(values))
 
 
 # --- vectors -----------------------------------------------------------------------------------------------------
 
 
-def vector_of(vector: Any, dims: int) -> NDArray[np.float32]:
+def to_stored_vector(vector: Any, dims: int) -> NDArray[np.float32]:
     """The vector as it is stored, (dims,) float32.
 
     Raises:
@@ -260,7 +260,7 @@ def vector_of(vector: Any, dims: int) -> NDArray[np.float32]:
     return array
 
 
-def numbers(rows: Sequence[Sequence[Any]]) -> NDArray[np.int64]:
+def first_column(rows: Sequence[Sequence[Any]]) -> NDArray[np.int64]:
     """The first column of `rows`."""
     import numpy as np
 

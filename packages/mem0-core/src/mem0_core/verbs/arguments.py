@@ -8,29 +8,29 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core.errors import InputError, ScopeError
-from mem0_core.files import replacing
+from mem0_core.files import replace_atomically
 from mem0_core.filters import Filter, parse_filters
-from mem0_core.policy import REFUSED
+from mem0_core.policy import POLICY_REFUSAL
 from mem0_core.records import Axis, Message, Messages, Scope
-from mem0_core.text import parse_day, parse_messages, parse_time
+from mem0_core.text import parse_date, parse_messages, parse_timestamp
 
 __all__ = [
-    "address_of",
-    "checked_id",
-    "checked_limit",
-    "checked_threshold",
-    "last_day",
-    "question_of",
-    "refuse",
-    "stamp",
-    "time_of",
+    "extract_query_text",
+    "filename_timestamp",
+    "parse_scope_and_filter",
+    "raise_policy_refusal",
+    "resolve_expiration_date",
+    "resolve_timestamp",
     "utc_now",
     "utc_today",
-    "write_whole",
+    "validate_id",
+    "validate_limit",
+    "validate_threshold",
+    "write_atomically",
 ]
 
 
-def address_of(
+def parse_scope_and_filter(
     filters: Mapping[str, Any] | None, user_id: str | None, agent_id: str | None, run_id: str | None
 ) -> tuple[Scope, Filter | None]:
     ids, filter = parse_filters(filters)
@@ -42,7 +42,7 @@ def address_of(
     return Scope(given[Axis.USER], given[Axis.AGENT], given[Axis.RUN]), filter
 
 
-def checked_limit(limit: int | None, top_k: int | None, *, default: int) -> int:
+def validate_limit(limit: int | None, top_k: int | None, *, default: int) -> int:
     if limit is not None and top_k is not None and limit != top_k:
         raise InputError(f"limit={limit} and top_k={top_k} are two names for one thing")
     chosen = limit if limit is not None else top_k if top_k is not None else default
@@ -51,7 +51,7 @@ def checked_limit(limit: int | None, top_k: int | None, *, default: int) -> int:
     return chosen
 
 
-def checked_id(memory_id: object) -> str:
+def validate_id(memory_id: object) -> str:
     if not isinstance(memory_id, str) or not memory_id:
         raise InputError(f"a memory's id is a non-empty string, not {memory_id!r}")
     return memory_id
@@ -61,14 +61,14 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-def time_of(timestamp: object, messages: Sequence[Message]) -> str:
+def resolve_timestamp(timestamp: object, messages: Sequence[Message]) -> str:
     """The time of an add: what the caller says, else its last message, else now."""
     if timestamp is not None:
-        return parse_time(timestamp)
+        return parse_timestamp(timestamp)
     return next((message.timestamp for message in reversed(messages) if message.timestamp), None) or utc_now()
 
 
-def last_day(expiration_date: str | date | None, ttl: timedelta | float | None) -> str | None:
+def resolve_expiration_date(expiration_date: str | date | None, ttl: timedelta | float | None) -> str | None:
     """The last day on which memories are recalled, by either way to say it."""
     if expiration_date is not None and ttl is not None:
         raise InputError("expiration_date and ttl are two ways to say one thing")
@@ -77,10 +77,10 @@ def last_day(expiration_date: str | date | None, ttl: timedelta | float | None) 
         if span <= timedelta(0):
             raise InputError(f"ttl must be positive, not {ttl!r}")
         return (datetime.now(UTC) + span).date().isoformat()
-    return None if expiration_date is None else parse_day(expiration_date, "expiration_date")
+    return None if expiration_date is None else parse_date(expiration_date, "expiration_date")
 
 
-def question_of(query: Messages | None) -> str | None:
+def extract_query_text(query: Messages | None) -> str | None:
     """What is asked: the text, or the user's last message."""
     if query is None or isinstance(query, str):
         return query
@@ -88,11 +88,11 @@ def question_of(query: Messages | None) -> str | None:
     return next((message.content for message in reversed(said) if message.role == "user"), None)
 
 
-def refuse(text: str) -> str:
-    raise InputError(f"{REFUSED}: {text[:40]!r}")
+def raise_policy_refusal(text: str) -> str:
+    raise InputError(f"{POLICY_REFUSAL}: {text[:40]!r}")
 
 
-def checked_threshold(threshold: object) -> float | None:
+def validate_threshold(threshold: object) -> float | None:
     if threshold is None:
         return None
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
@@ -100,15 +100,15 @@ def checked_threshold(threshold: object) -> float | None:
     return float(threshold)
 
 
-def stamp() -> str:
+def filename_timestamp() -> str:
     """The time as part of a file's name, to the microsecond."""
     return datetime.now(UTC).strftime("%Y%m%d_%H%M%S_%f")
 
 
-def write_whole(file: Path, text: str) -> None:
+def write_atomically(file: Path, text: str) -> None:
     """Write a file or leave what was there."""
     try:
-        with replacing(file) as unfinished:
+        with replace_atomically(file) as unfinished:
             unfinished.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error}") from error

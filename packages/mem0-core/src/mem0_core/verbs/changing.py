@@ -10,27 +10,27 @@ from typing import Any
 
 from mem0_core.flow import Flow, do
 from mem0_core.pipelines import upkeep
-from mem0_core.pipelines.by_query import Match, delete_matches, matches, update_matches
-from mem0_core.policy import judged
+from mem0_core.pipelines.by_query import Match, delete_matches, find_matches, update_matches
+from mem0_core.policy import apply_policy
 from mem0_core.ports import Ports
 from mem0_core.records import ByQueryResult, MemoryDict, Scope
-from mem0_core.shapes import by_query_dict, done_dict, memory_dict
+from mem0_core.shapes import by_query_dict, memory_dict, status_dict
 from mem0_core.text import check_metadata
 from mem0_core.verbs.arguments import (
-    address_of,
-    checked_id,
-    checked_limit,
-    checked_threshold,
-    refuse,
+    parse_scope_and_filter,
+    raise_policy_refusal,
     utc_now,
     utc_today,
+    validate_id,
+    validate_limit,
+    validate_threshold,
 )
-from mem0_core.verbs.recalling import Recalling
+from mem0_core.verbs.recalling import SearchApi
 
-__all__ = ["Changing"]
+__all__ = ["UpdateApi"]
 
 
-class Changing(Recalling):
+class UpdateApi(SearchApi):
     """What becomes of memories: updated and deleted by id and by query, embedded anew."""
 
     def _update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> Flow[dict[str, Any]]:
@@ -45,12 +45,12 @@ class Changing(Recalling):
         """
         more = check_metadata(metadata, "the update")
         if self._policy is not None and isinstance(data, str):
-            item = yield from do(self._store.get, checked_id(memory_id))
+            item = yield from do(self._store.get, validate_id(memory_id))
             if item is not None:
-                data = judged(self._policy, data, item.scope) or refuse(data)
+                data = apply_policy(self._policy, data, item.scope) or raise_policy_refusal(data)
         ports = yield from self._ports()
-        updated = yield from upkeep.update(ports, checked_id(memory_id), data, metadata=more, at=utc_now())
-        return done_dict("Memory updated successfully!", updated.pending)
+        updated = yield from upkeep.update_memory(ports, validate_id(memory_id), data, metadata=more, at=utc_now())
+        return status_dict("Memory updated successfully!", updated.pending)
 
     def _update_by_query(
         self,
@@ -66,7 +66,7 @@ class Changing(Recalling):
         metadata: Mapping[str, Any] | None = None,
         dry_run: bool = False,
     ) -> Flow[ByQueryResult]:
-        """`update` for the memories that a query finds, or filters, or both.
+        """`update_memory` for the memories that a query finds, or filters, or both.
 
         Args:
             query: what they are about; None for all that pass `filters`.
@@ -87,11 +87,11 @@ class Changing(Recalling):
                 Nothing is written then.
         """
         more = check_metadata(metadata, "the update")
-        ports, found = yield from self._meant(query, user_id, agent_id, run_id, filters, threshold, limit)
+        ports, found = yield from self._find_matches(query, user_id, agent_id, run_id, filters, threshold, limit)
         texts = [data if isinstance(data, str) else data(memory_dict(match.item)) for match in found]
         if self._policy is not None:
             texts = [
-                text and (judged(self._policy, text, match.item.scope) or refuse(text))
+                text and (apply_policy(self._policy, text, match.item.scope) or raise_policy_refusal(text))
                 for match, text in zip(found, texts, strict=True)
             ]
         done = yield from update_matches(ports, found, texts, metadata=more, at=utc_now(), dry_run=dry_run)
@@ -110,20 +110,20 @@ class Changing(Recalling):
         purge: bool = False,
         dry_run: bool = False,
     ) -> Flow[ByQueryResult]:
-        """`delete` for the memories that a query finds, or filters, or both: all of them in one transaction, or none.
+        """`delete_memory` for the memories that a query finds, or filters, or both: all of them in one transaction, or none.
 
         Args:
             query, filters, threshold, limit, dry_run: as in `update_by_query`.
-            purge: as in `delete`.
+            purge: as in `delete_memory`.
 
         Raises:
             InputError: more than `limit` memories match; nothing is deleted.
         """
-        ports, found = yield from self._meant(query, user_id, agent_id, run_id, filters, threshold, limit)
+        ports, found = yield from self._find_matches(query, user_id, agent_id, run_id, filters, threshold, limit)
         done = yield from delete_matches(ports, found, at=utc_now(), purge=purge, dry_run=dry_run)
         return by_query_dict(done, dry_run)
 
-    def _meant(
+    def _find_matches(
         self,
         query: str | None,
         user_id: str | None,
@@ -133,10 +133,12 @@ class Changing(Recalling):
         threshold: float,
         limit: int,
     ) -> Flow[tuple[Ports, list[Match]]]:
-        scope, filter = address_of(filters, user_id, agent_id, run_id)
-        floor, most = checked_threshold(threshold) or 0.0, checked_limit(limit, None, default=0)
+        scope, filter = parse_scope_and_filter(filters, user_id, agent_id, run_id)
+        floor, most = validate_threshold(threshold) or 0.0, validate_limit(limit, None, default=0)
         ports = yield from self._ports()
-        found = yield from matches(ports, query, scope, filter=filter, threshold=floor, limit=most, today=utc_today())
+        found = yield from find_matches(
+            ports, query, scope, filter=filter, threshold=floor, limit=most, today=utc_today()
+        )
         return ports, found
 
     def _delete(self, memory_id: str, *, purge: bool = False) -> Flow[dict[str, Any]]:
@@ -151,8 +153,8 @@ class Changing(Recalling):
             NotFoundError: no memory has that id.
         """
         ports = yield from self._ports()
-        pending = yield from upkeep.delete(ports, checked_id(memory_id), at=utc_now(), purge=purge)
-        return done_dict("Memory deleted successfully!", pending)
+        pending = yield from upkeep.delete_memory(ports, validate_id(memory_id), at=utc_now(), purge=purge)
+        return status_dict("Memory deleted successfully!", pending)
 
     def _delete_all(
         self,
@@ -162,19 +164,19 @@ class Changing(Recalling):
         run_id: str | None = None,
         purge: bool = False,
     ) -> Flow[dict[str, Any]]:
-        """`delete` for everything in a scope, its messages and its graph included.
+        """`delete_memory` for everything in a scope, its messages and its graph included.
 
         Raises:
-            ScopeError: no id is given: `reset` empties the store.
+            ScopeError: no id is given: `reset_store` empties the store.
         """
         scope = Scope(user_id, agent_id, run_id)
         ports = yield from self._ports()
-        erased, pending = yield from upkeep.delete_all(ports, scope, at=utc_now(), purge=purge)
-        return done_dict(f"{erased} memories deleted successfully!", pending)
+        erased, pending = yield from upkeep.delete_scope(ports, scope, at=utc_now(), purge=purge)
+        return status_dict(f"{erased} memories deleted successfully!", pending)
 
     def _reset(self) -> Flow[None]:
         """Empty the whole store, everybody's memories and history."""
-        yield from upkeep.reset((yield from self._ports()))
+        yield from upkeep.reset_store((yield from self._ports()))
 
     def _rebuild(self, *, on_progress: Callable[[int, int | None], object] | None = None) -> Flow[int]:
         """Embed everything anew with the embedder of this object, and return how many memories there are.
@@ -184,4 +186,4 @@ class Changing(Recalling):
         Args:
             on_progress: called with how many texts are embedded, and how many there are.
         """
-        return (yield from upkeep.rebuild((yield from self._ports()), on_progress))
+        return (yield from upkeep.reembed_all((yield from self._ports()), on_progress))

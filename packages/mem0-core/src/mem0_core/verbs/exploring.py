@@ -14,14 +14,21 @@ from mem0_core.errors import InputError
 from mem0_core.flow import Flow, do
 from mem0_core.records import MergeDict, MergeResult, PathDict, QueryResult, RelationDict, Scope
 from mem0_core.shapes import merge_dict, merge_result, path_dict, query_dict, relation_dict
-from mem0_core.text import parse_time
-from mem0_core.verbs.arguments import checked_id, checked_limit, checked_threshold, stamp, utc_now, write_whole
-from mem0_core.verbs.wired import Wired
+from mem0_core.text import parse_timestamp
+from mem0_core.verbs.arguments import (
+    filename_timestamp,
+    utc_now,
+    validate_id,
+    validate_limit,
+    validate_threshold,
+    write_atomically,
+)
+from mem0_core.verbs.wired import MemoryRuntime
 
-__all__ = ["Exploring"]
+__all__ = ["GraphApi"]
 
 
-class Exploring(Wired):
+class GraphApi(MemoryRuntime):
     """The graph: listed, walked, asked, drawn, its names merged."""
 
     def _relations(
@@ -31,7 +38,7 @@ class Exploring(Wired):
         agent_id: str | None = None,
         run_id: str | None = None,
         as_of: int | float | str | datetime | None = None,
-        ended: bool = False,
+        include_ended: bool = False,
         limit: int | None = None,
     ) -> Flow[list[RelationDict]]:
         """The relations of a scope that hold, oldest first.
@@ -42,9 +49,9 @@ class Exploring(Wired):
             limit: how many at most; by default all.
         """
         scope = Scope(user_id, agent_id, run_id)
-        then = None if as_of is None else parse_time(as_of, "as_of")
-        most = None if limit is None else checked_limit(limit, None, default=0)
-        held = yield from do(self._store.graph.relations, scope, as_of=then, ended=ended, limit=most)
+        then = None if as_of is None else parse_timestamp(as_of, "as_of")
+        most = None if limit is None else validate_limit(limit, None, default=0)
+        held = yield from do(self._store.graph.relations, scope, as_of=then, include_ended=include_ended, limit=most)
         return [relation_dict(relation) for relation in held]
 
     def _traverse(
@@ -79,8 +86,8 @@ class Exploring(Wired):
         from mem0_core.pipelines.explore import traverse
 
         scope = Scope(user_id, agent_id, run_id)
-        then = None if as_of is None else parse_time(as_of, "as_of")
-        most = checked_limit(limit, None, default=5)
+        then = None if as_of is None else parse_timestamp(as_of, "as_of")
+        most = validate_limit(limit, None, default=5)
         ports = yield from self._ports()
         found = yield from traverse(ports, question, scope, as_of=then, limit=most, depth=depth)
         return [path_dict(path) for path in found]
@@ -110,11 +117,11 @@ class Exploring(Wired):
             QueryError: the query cannot be read (with the position, and what was expected), makes no sense, or takes
                 too long. No query reaches what is not in the scope.
         """
-        from mem0_core.pipelines.explore import query
+        from mem0_core.pipelines.explore import run_query
 
         scope = Scope(user_id, agent_id, run_id)
-        then = None if as_of is None else parse_time(as_of, "as_of")
-        return query_dict((yield from query((yield from self._ports()), text, scope, as_of=then)))
+        then = None if as_of is None else parse_timestamp(as_of, "as_of")
+        return query_dict((yield from run_query((yield from self._ports()), text, scope, as_of=then)))
 
     def _visualize(
         self,
@@ -142,16 +149,20 @@ class Exploring(Wired):
             InputError: an entity is not in the graph, or the file cannot be written.
         """
         from mem0_core.graph.view import page
-        from mem0_core.pipelines.explore import drawing
+        from mem0_core.pipelines.explore import build_drawing
 
         scope = Scope(user_id, agent_id, run_id)
         if isinstance(entities, str) or (entities is not None and not entities):
             raise InputError(f"entities must be a list of names, not {entities!r}")
-        hops, most = checked_limit(depth, None, default=2), checked_limit(limit, None, default=0)
+        hops, most = validate_limit(depth, None, default=2), validate_limit(limit, None, default=0)
         ports = yield from self._ports()
-        drawn = yield from drawing(ports, scope, entities=entities, depth=hops, limit=most)
-        file = Path(path) if path is not None else self.config.database.parent / "viz" / f"graph_view_{stamp()}.html"
-        yield from do(write_whole, file, (yield from do(page, drawn)))
+        drawn = yield from build_drawing(ports, scope, entities=entities, depth=hops, limit=most)
+        file = (
+            Path(path)
+            if path is not None
+            else self.config.database.parent / "viz" / f"graph_view_{filename_timestamp()}.html"
+        )
+        yield from do(write_atomically, file, (yield from do(page, drawn)))
         return str(file)
 
     def _merge(
@@ -187,12 +198,12 @@ class Exploring(Wired):
         Raises:
             InputError: one of `names` is not in the graph, or they are in several scopes.
         """
-        from mem0_core.pipelines.unify import unify
+        from mem0_core.pipelines.unify import merge_duplicates
 
         scope = Scope(user_id, agent_id, run_id)
-        floor = checked_threshold(threshold)
+        floor = validate_threshold(threshold)
         ports = yield from self._ports()
-        done = yield from unify(
+        done = yield from merge_duplicates(
             ports, scope, what=what, names=names, into=into, threshold=floor, at=utc_now(), dry_run=dry_run
         )
         return merge_result(done, dry_run)
@@ -204,13 +215,13 @@ class Exploring(Wired):
             NotFoundError: no merge that stands has that id.
             InputError: a later merge builds on it, and has to be taken back first.
         """
-        from mem0_core.pipelines.unify import undo
+        from mem0_core.pipelines.unify import undo_merge
 
-        return merge_dict((yield from undo((yield from self._ports()), checked_id(merge_id), at=utc_now())))
+        return merge_dict((yield from undo_merge((yield from self._ports()), validate_id(merge_id), at=utc_now())))
 
     def _merges(
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
     ) -> Flow[list[MergeDict]]:
         """What was merged in a scope, oldest first, and what of it was taken back."""
-        listed = yield from do(self._store.merges.listed, Scope(user_id, agent_id, run_id))
+        listed = yield from do(self._store.merges.list_merges, Scope(user_id, agent_id, run_id))
         return [merge_dict(merge) for merge in listed]

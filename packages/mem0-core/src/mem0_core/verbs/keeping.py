@@ -12,13 +12,13 @@ from typing import Any, Literal
 from mem0_core.errors import InputError
 from mem0_core.flow import Flow, do
 from mem0_core.records import Scope
-from mem0_core.verbs.wired import Wired
-from mem0_core.wiring import snapshots_folder
+from mem0_core.verbs.wired import MemoryRuntime
+from mem0_core.wiring import snapshot_folder
 
-__all__ = ["Keeping"]
+__all__ = ["AdminApi"]
 
 
-class Keeping(Wired):
+class AdminApi(MemoryRuntime):
     """Looking after a store: copies, checks, counts, and memories of other stores."""
 
     def _backup(
@@ -42,14 +42,14 @@ class Keeping(Wired):
         Raises:
             InputError: the file exists, and `overwrite` is not set. StoreError: it cannot be written.
         """
-        from mem0_core.operations.backup import back_up
+        from mem0_core.operations.backup import write_backup
 
-        return (yield from do(back_up, self._store, Path(path), overwrite=overwrite, on_progress=on_progress))
+        return (yield from do(write_backup, self._store, Path(path), overwrite=overwrite, on_progress=on_progress))
 
     def _doctor(
         self,
         *,
-        mend: bool = True,
+        repair: bool = True,
         torn: str | None = None,
         on_progress: Callable[[int, int | None], object] | None = None,
     ) -> Flow[dict[str, Any]]:
@@ -57,24 +57,26 @@ class Keeping(Wired):
 
         Args:
             mend: False only looks.
-            torn: what `operations.doctor.torn_log` said of the log before the store was opened.
+            torn: what `operations.doctor.find_log_damage` said of the log before the store was opened.
             on_progress: called with how many of the checks are done, and how many there are.
 
         Returns:
-            ``healthy``, what was ``checked``, and ``findings``: each ``where``, ``what``, ``mended``, ``action``.
+            ``is_healthy``, what was ``checked``, and ``findings``: each ``where``, ``what``, ``mended``, ``action``.
         """
-        from mem0_core.operations.doctor import examine
+        from mem0_core.operations.doctor import diagnose
 
-        return (yield from examine((yield from self._ports()), mend=mend, torn=torn, on_progress=on_progress)).as_dict()
+        return (
+            yield from diagnose((yield from self._ports()), repair=repair, torn=torn, on_progress=on_progress)
+        ).as_dict()
 
     def _stats(
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
     ) -> Flow[dict[str, Any]]:
         """How much a scope holds of what; without an id the whole store, with what it takes on disk."""
-        from mem0_core.operations.statistics import statistics
+        from mem0_core.operations.statistics import collect_statistics
 
         scope = _scope_or_all(user_id, agent_id, run_id)
-        return (yield from do(statistics, self._store.care, snapshots_folder(self.config), scope))
+        return (yield from do(collect_statistics, self._store.maintenance, snapshot_folder(self.config), scope))
 
     def _export(
         self,
@@ -104,7 +106,7 @@ class Keeping(Wired):
         from mem0_core.interchange.exporting import export_csv, export_jsonl
 
         scope = _scope_or_all(user_id, agent_id, run_id)
-        care = self._store.care
+        care = self._store.maintenance
         if format == "csv":
             return (yield from do(export_csv, care, Path(path), scope, overwrite=overwrite))
         if format != "jsonl":
@@ -141,9 +143,9 @@ class Keeping(Wired):
         Raises:
             InputError, ScopeError: one of them cannot be stored, and which; nothing is written.
         """
-        from mem0_core.pipelines.adopt import adopt, adoptable, allowed
+        from mem0_core.pipelines.adopt import adopt, filter_adoption, parse_adoption
 
-        given = allowed(adoptable(list(memories), history, messages), self._policy)
+        given = filter_adoption(parse_adoption(list(memories), history, messages), self._policy)
         return dict((yield from adopt((yield from self._ports()), given, on_progress)))
 
 

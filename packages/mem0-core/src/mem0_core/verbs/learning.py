@@ -13,11 +13,18 @@ from typing import Any, cast
 
 from mem0_core.errors import ConfigError, InputError, NotFoundError
 from mem0_core.flow import Flow, do, observe
-from mem0_core.pipelines.bulk import Source, import_messages
-from mem0_core.pipelines.converse import summarise
-from mem0_core.pipelines.remember import remember
-from mem0_core.pipelines.request import PROCEDURAL, Prompts, Request, heard, options_of, request_of
-from mem0_core.policy import check_sizes, governed
+from mem0_core.pipelines.bulk import MessageSource, import_messages
+from mem0_core.pipelines.converse import refresh_summary
+from mem0_core.pipelines.remember import ingest
+from mem0_core.pipelines.request import (
+    PROCEDURAL_MEMORY,
+    AddRequest,
+    PromptOverrides,
+    build_request,
+    stored_messages,
+    to_job_options,
+)
+from mem0_core.policy import check_sizes, filter_messages
 from mem0_core.ports import Job, Lease
 from mem0_core.records import (
     AddManyResult,
@@ -28,17 +35,17 @@ from mem0_core.records import (
     Scope,
     is_valid_text,
 )
-from mem0_core.shapes import UsageCounter, added_dict, job_dict, relations_dict
+from mem0_core.shapes import UsageCounter, added_dict, job_dict, relation_changes_dict
 from mem0_core.text import check_metadata, parse_messages
-from mem0_core.verbs.arguments import checked_limit, last_day, time_of, utc_now, utc_today
-from mem0_core.verbs.wired import Wired
+from mem0_core.verbs.arguments import resolve_expiration_date, resolve_timestamp, utc_now, utc_today, validate_limit
+from mem0_core.verbs.wired import MemoryRuntime
 
-__all__ = ["Learning"]
+__all__ = ["AddApi"]
 
 _log = logging.getLogger(__name__)
 
 
-class Learning(Wired):
+class AddApi(MemoryRuntime):
     """What is told: remembered at once or put off, and imported."""
 
     def _add(
@@ -93,46 +100,46 @@ class Learning(Wired):
         """
         started, usage = time.perf_counter(), UsageCounter()
         scope = Scope(user_id, agent_id, run_id)
-        if memory_type not in (None, PROCEDURAL):
-            raise InputError(f"unknown memory_type {memory_type!r}; the one there is: {PROCEDURAL!r}")
+        if memory_type not in (None, PROCEDURAL_MEMORY):
+            raise InputError(f"unknown memory_type {memory_type!r}; the one there is: {PROCEDURAL_MEMORY!r}")
         parsed = parse_messages(messages)
         check_sizes(self._limits, parsed.messages)
-        allowed, refused = governed(self._policy, parsed.messages, scope)
-        self._rates.count(scope)
+        allowed, refused = filter_messages(self._policy, parsed.messages, scope)
+        self._rates.record_add(scope)
         request = self._request(
             scope,
-            at=time_of(timestamp, parsed.messages),
+            at=resolve_timestamp(timestamp, parsed.messages),
             prompt=prompt,
             messages=allowed,
             metadata=check_metadata(metadata, "the add"),
             infer=infer,
             memory_type=memory_type,
-            expiration_date=last_day(expiration_date, ttl),
+            expiration_date=resolve_expiration_date(expiration_date, ttl),
             dry_run=dry_run,
         )
         if background:
-            job = yield from self._put_off(request, max_pending)
+            job = yield from self._enqueue(request, max_pending)
             put = AddResult(
                 results=[],
-                relations=relations_dict(()),
+                relations=relation_changes_dict(()),
                 skipped=[*parsed.skipped, *refused],
                 usage=usage.total(time.perf_counter() - started),
                 job_id=job,
             )
-            return cast(AddResult, self._versioned(put))
+            return cast(AddResult, self._to_version_format(put))
         ports = yield from self._ports()
-        done = yield from observe(remember(ports, request), usage.count)
-        if done.put_off:
+        done = yield from observe(ingest(ports, request), usage.count)
+        if done.summary_queued:
             yield from do(self._background.start)
         result = AddResult(
             results=[added_dict(change) for change in done.changes],
-            relations=relations_dict(done.relations),
+            relations=relation_changes_dict(done.relations),
             skipped=[*parsed.skipped, *refused, *done.skipped],
             usage=usage.total(time.perf_counter() - started),
         )
         if done.pending:
             result["pending"] = list(done.pending)
-        return cast(AddResult, self._versioned(result))
+        return cast(AddResult, self._to_version_format(result))
 
     def _add_many(
         self,
@@ -180,29 +187,29 @@ class Learning(Wired):
             raise ConfigError("llm: infer=True learns from messages with a chat model, and there is none")
         if key is not None and not (isinstance(key, str) and key and is_valid_text(key)):
             raise InputError(f"key must be a non-empty string, not {key!r}")
-        most = checked_limit(chunk, None, default=0)
+        most = validate_limit(chunk, None, default=0)
         by_rules = self._chat is None and self._graph_chat is None  # else nobody reads relations in what is not learnt
         request = self._request(
             scope, at=utc_now(), metadata=check_metadata(metadata, "the import"), infer=infer or by_rules
         )
-        source = Source(
+        source = MessageSource(
             messages,
             request,
             by_rules=by_rules and self._graph_config is not None,
             message_chars=self._limits.message_chars,
         )
-        after = 0 if key is None else (yield from do(self._store.marked, scope, key))
-        yield from do(source.open, after)
-        self._rates.count(scope)
+        after = 0 if key is None else (yield from do(self._store.import_checkpoint, scope, key))
+        yield from do(source.start_at, after)
+        self._rates.record_add(scope)
         done = yield from import_messages(
             (yield from self._ports()),
             request,
             source,
             after=after,
-            chunk=most,
+            chunk_size=most,
             key=key,
-            put_off=infer,
-            wake=self._background.start,
+            enqueue=infer,
+            wake_workers=self._background.start,
             on_progress=on_progress,
         )
         result = AddManyResult(added=done.added, known=done.known, skipped=done.skipped, jobs=done.jobs, resumed=after)
@@ -210,18 +217,18 @@ class Learning(Wired):
             result["pending"] = list(done.pending)
         return result
 
-    def _put_off(self, request: Request, most: int | None) -> Flow[str]:
+    def _enqueue(self, request: AddRequest, most: int | None) -> Flow[str]:
         """Keep a request for later, and see that somebody is there to do it."""
         if request.dry_run:
             raise InputError("dry_run and background: nothing would be done, later")
         job = yield from do(
-            self._store.jobs.put,
+            self._store.jobs.enqueue,
             request.scope,
             "remember",
             at=request.at,
-            messages=heard(request.messages),
-            options=options_of(request),
-            most=most,
+            messages=stored_messages(request.messages),
+            options=to_job_options(request),
+            max_jobs=most,
         )
         yield from do(self._background.start)
         return str(job)
@@ -235,11 +242,11 @@ class Learning(Wired):
         """
         given = any(value is not None for value in (user_id, agent_id, run_id))
         scope = Scope(user_id, agent_id, run_id) if given else None
-        return [job_dict(job) for job in (yield from do(self._store.jobs.listed, scope))]
+        return [job_dict(job) for job in (yield from do(self._store.jobs.list_jobs, scope))]
 
     def _flush(self, timeout: float | None = None) -> Flow[bool]:
         """Wait until nothing is left to do but what is parked; False where that took longer than `timeout` seconds."""
-        if (yield from do(self._background.left)):
+        if (yield from do(self._background.has_unfinished_jobs)):
             yield from do(self._background.start)
         return (yield from do(self._background.flush, timeout))
 
@@ -260,19 +267,19 @@ class Learning(Wired):
         ports = yield from self._ports()
         if jobs[0].kind == "summary":
             if self._chat is None:
-                yield from do(self._store.jobs.done, lease)
+                yield from do(self._store.jobs.mark_done, lease)
                 return
-            yield from summarise(ports, self._chat, jobs[0], lease, max_words=self.config.summary_words)
+            yield from refresh_summary(ports, self._chat, jobs[0], lease, max_words=self.config.summary_words)
         elif any(job.messages for job in jobs):
-            done = yield from remember(ports, self._taken_up(jobs), lease)
+            done = yield from ingest(ports, self._request_for_jobs(jobs), lease)
             for skipped in done.skipped:  # nobody waits for the result
                 _log.warning("not remembered: %s (%r)", skipped["reason"], skipped["item"])
         else:  # they were deleted meanwhile
-            yield from do(self._store.jobs.done, lease)
+            yield from do(self._store.jobs.mark_done, lease)
 
-    def _taken_up(self, jobs: Sequence[Job]) -> Request:
+    def _request_for_jobs(self, jobs: Sequence[Job]) -> AddRequest:
         """The request that jobs were put off for, as one."""
-        return request_of(jobs, self._request(jobs[0].scope, at=jobs[-1].at))
+        return build_request(jobs, self._request(jobs[0].scope, at=jobs[-1].timestamp))
 
     def _request(
         self,
@@ -282,17 +289,17 @@ class Learning(Wired):
         prompt: str | None = None,
         messages: tuple[Message, ...] = (),
         **own: Any,
-    ) -> Request:
+    ) -> AddRequest:
         """A request as the configuration has it, with what is the call's own."""
-        return Request(
+        return AddRequest(
             scope=scope,
             messages=messages,
             at=at,
             today=utc_today(),
-            prompts=Prompts(
+            prompts=PromptOverrides(
                 facts=self.config.custom_fact_extraction_prompt,
                 update=self.config.custom_update_memory_prompt,
-                call=prompt,
+                instructions=prompt,
             ),
             neighbours=self.config.neighbours,
             vision=self.config.enable_vision,

@@ -12,12 +12,12 @@ from typing import Any, cast
 from mem0_core.errors import InputError, NotFoundError
 from mem0_core.filters import Filter, unexpired
 from mem0_core.flow import Flow, do
-from mem0_core.pipelines.converse import brief
+from mem0_core.pipelines.converse import assemble_context
 from mem0_core.pipelines.missing import explain_missing
-from mem0_core.pipelines.pack import Form
-from mem0_core.pipelines.recall import Query, recall
+from mem0_core.pipelines.pack import PromptFormat
+from mem0_core.pipelines.recall import SearchQuery, recall
 from mem0_core.prompts import MEMORIES_INTRODUCTION, memory_line
-from mem0_core.recipes import Recipe, recipe_of
+from mem0_core.recipes import Recipe, resolve_recipe
 from mem0_core.records import (
     ContextDict,
     HistoryDict,
@@ -27,16 +27,23 @@ from mem0_core.records import (
     Scope,
     SearchResult,
 )
-from mem0_core.shapes import found_dict, memory_dict, message_dict, missing_dict, relation_dict
-from mem0_core.text import parse_day, parse_time
-from mem0_core.tokens import estimated_tokens
-from mem0_core.verbs.arguments import address_of, checked_id, checked_limit, checked_threshold, question_of, utc_today
-from mem0_core.verbs.wired import Wired
+from mem0_core.shapes import hit_dict, memory_dict, message_dict, missing_dict, relation_dict
+from mem0_core.text import parse_date, parse_timestamp
+from mem0_core.tokens import estimate_tokens
+from mem0_core.verbs.arguments import (
+    extract_query_text,
+    parse_scope_and_filter,
+    utc_today,
+    validate_id,
+    validate_limit,
+    validate_threshold,
+)
+from mem0_core.verbs.wired import MemoryRuntime
 
-__all__ = ["Recalling"]
+__all__ = ["SearchApi"]
 
 
-class Recalling(Wired):
+class SearchApi(MemoryRuntime):
     """What is remembered: searched, listed, put into a prompt."""
 
     def _search(
@@ -80,14 +87,14 @@ class Recalling(Wired):
             ScopeError: no id, or one that cannot be an id.
             ConfigError: there is no such recipe.
         """
-        scope, filter = address_of(filters, user_id, agent_id, run_id)
-        asked = self._asked(
+        scope, filter = parse_scope_and_filter(filters, user_id, agent_id, run_id)
+        asked = self._build_query(
             query,
             scope,
-            limit=checked_limit(limit, top_k, default=10),
+            limit=validate_limit(limit, top_k, default=10),
             filter=filter,
             threshold=threshold,
-            as_of=None if as_of is None else parse_time(as_of, "as_of"),
+            as_of=None if as_of is None else parse_timestamp(as_of, "as_of"),
             rerank=rerank,
             recipe=recipe,
             reference=reference_date,
@@ -95,12 +102,12 @@ class Recalling(Wired):
         )
         recalled = yield from recall((yield from self._ports()), asked)
         found = SearchResult(
-            results=[found_dict(hit, explain) for hit in recalled.hits],
+            results=[hit_dict(hit, explain) for hit in recalled.hits],
             relations=[relation_dict(relation, score) for relation, score in recalled.relations],
         )
         if recalled.note is not None:
             found["note"] = recalled.note
-        return cast(SearchResult, self._versioned(found))
+        return cast(SearchResult, self._to_version_format(found))
 
     def _explain_missing(
         self,
@@ -127,20 +134,20 @@ class Recalling(Wired):
             not_in_pool, below_limit, below_threshold, below_gate or lost_at_rerank; ``detail``, the same in a
             sentence; ``rank`` among what was scored, and ``ranks`` in each source; ``score`` and ``signals``.
         """
-        scope, filter = address_of(filters, user_id, agent_id, run_id)
-        asked = self._asked(
+        scope, filter = parse_scope_and_filter(filters, user_id, agent_id, run_id)
+        asked = self._build_query(
             query,
             scope,
-            limit=checked_limit(limit, top_k, default=10),
+            limit=validate_limit(limit, top_k, default=10),
             filter=filter,
             threshold=threshold,
-            as_of=None if as_of is None else parse_time(as_of, "as_of"),
+            as_of=None if as_of is None else parse_timestamp(as_of, "as_of"),
             rerank=rerank,
             recipe=recipe,
             reference=reference_date,
             allow_no_answer=allow_no_answer,
         )
-        missing = yield from explain_missing((yield from self._ports()), asked, checked_id(memory_id))
+        missing = yield from explain_missing((yield from self._ports()), asked, validate_id(memory_id))
         return missing_dict(memory_id, missing)
 
     def _context(
@@ -184,23 +191,23 @@ class Recalling(Wired):
             ``citations`` the ids of memories by their numbers in the text. Memories are best first, what is pinned
             before them; of near-duplicates there is the newest only, in the place of the best.
         """
-        scope, filter = address_of(filters, user_id, agent_id, run_id)
-        then = None if as_of is None else parse_time(as_of, "as_of")
+        scope, filter = parse_scope_and_filter(filters, user_id, agent_id, run_id)
+        then = None if as_of is None else parse_timestamp(as_of, "as_of")
         if not isinstance(max_tokens, int) or max_tokens < 1:
             raise InputError(f"max_tokens must be a positive whole number, not {max_tokens!r}")
-        asked = question_of(query)
+        asked = extract_query_text(query)
         wanted = None
         if asked is not None:
-            most = checked_limit(limit, None, default=20)
-            wanted = self._asked(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
-        form = Form(
+            most = validate_limit(limit, None, default=20)
+            wanted = self._build_query(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
+        form = PromptFormat(
             max_tokens=max_tokens,
-            count=count_tokens or (yield from self._counter()),
-            line=lambda hit, number: memory_line(found_dict(hit, False), number),
+            count=count_tokens or (yield from self._token_counter()),
+            line=lambda hit, number: memory_line(hit_dict(hit, False), number),
             introduction=introduction,
             citations=citations,
         )
-        packed = yield from brief(
+        packed = yield from assemble_context(
             (yield from self._ports()),
             wanted,
             scope,
@@ -213,7 +220,7 @@ class Recalling(Wired):
         seen = ContextDict(
             text=packed.text,
             summary=packed.summary,
-            memories=[found_dict(hit, False) for hit in packed.hits],
+            memories=[hit_dict(hit, False) for hit in packed.hits],
             relations=[relation_dict(relation, score) for relation, score in packed.relations],
             messages=[message_dict(message) for message in packed.messages],
             tokens=packed.tokens,
@@ -222,14 +229,14 @@ class Recalling(Wired):
             seen["citations"] = packed.citations
         return seen
 
-    def _counter(self) -> Flow[Callable[[str], int]]:
+    def _token_counter(self) -> Flow[Callable[[str], int]]:
         """What counts tokens where the caller does not say; a model that reads its vocabulary first has done so."""
         count: Callable[[str], int] | None = getattr(self._chat, "count_tokens", None)
         if count is None:
-            return estimated_tokens
-        if not self._has_counted:
+            return estimate_tokens
+        if not self._tokenizer_loaded:
             yield from do(count, "")
-            self._has_counted = True
+            self._tokenizer_loaded = True
         return count
 
     def _pin(self, memory_id: str, pinned: bool = True) -> Flow[None]:
@@ -238,12 +245,12 @@ class Recalling(Wired):
         Raises:
             NotFoundError: no memory has that id.
         """
-        if not (yield from do(self._store.pin, checked_id(memory_id), bool(pinned))):
+        if not (yield from do(self._store.pin, validate_id(memory_id), bool(pinned))):
             raise NotFoundError(memory_id)
 
     def _get(self, memory_id: str) -> Flow[MemoryDict | None]:
         """The memory with this id, or None."""
-        item = yield from do(self._store.get, checked_id(memory_id))
+        item = yield from do(self._store.get, validate_id(memory_id))
         return None if item is None else memory_dict(item)
 
     def _get_all(
@@ -258,22 +265,22 @@ class Recalling(Wired):
         show_expired: bool = False,
     ) -> Flow[SearchResult]:
         """All memories of a scope, oldest first; `limit` (or `top_k`) cuts the list, by default nothing does."""
-        scope, filter = address_of(filters, user_id, agent_id, run_id)
-        most = None if limit is None and top_k is None else checked_limit(limit, top_k, default=0)
+        scope, filter = parse_scope_and_filter(filters, user_id, agent_id, run_id)
+        most = None if limit is None and top_k is None else validate_limit(limit, top_k, default=0)
         filter = filter if show_expired else unexpired(utc_today(), filter)
-        items = yield from do(self._store.find, scope, filter=filter, limit=most)
+        items = yield from do(self._store.list_memories, scope, filter=filter, limit=most)
         held = (yield from do(self._store.graph.relations, scope, limit=most)) if self._graph_config else []
         found = SearchResult(
             results=[memory_dict(item) for item in items], relations=[relation_dict(relation) for relation in held]
         )
-        return cast(SearchResult, self._versioned(found))
+        return cast(SearchResult, self._to_version_format(found))
 
     def _history(self, memory_id: str) -> Flow[list[HistoryDict]]:
         """Every change of a memory, oldest first; of a deleted one too."""
-        rows = yield from do(self._store.history, checked_id(memory_id))
+        rows = yield from do(self._store.history, validate_id(memory_id))
         return [HistoryDict(**{name: getattr(row, name) for name in row.__slots__}) for row in rows]  # type: ignore[typeddict-item]
 
-    def _asked(
+    def _build_query(
         self,
         text: str,
         scope: Scope,
@@ -286,21 +293,21 @@ class Recalling(Wired):
         recipe: Recipe | Mapping[str, Any] | str | None = None,
         reference: object = None,
         allow_no_answer: bool = False,
-    ) -> Query:
+    ) -> SearchQuery:
         """A query as the configuration has it, with what is the call's own."""
-        day = None if reference is None else date.fromisoformat(parse_day(reference, "reference_date"))
-        return Query(
+        day = None if reference is None else date.fromisoformat(parse_date(reference, "reference_date"))
+        return SearchQuery(
             text=text,
             scope=scope,
             today=utc_today() if as_of is None else as_of[:10],
             limit=limit,
             filter=filter,
-            threshold=checked_threshold(threshold),
+            threshold=validate_threshold(threshold),
             rerank=rerank,
             as_of=as_of,
             half_life=self.config.half_life,
-            unlearnt=self.config.read_your_writes,
-            recipe=self._recipe if recipe is None else recipe_of(recipe),
+            include_unprocessed=self.config.read_your_writes,
+            recipe=self._recipe if recipe is None else resolve_recipe(recipe),
             reference=day,
             allow_no_answer=allow_no_answer,
         )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mem0_langchain.convert import memory_prompt
+from mem0_langchain.convert import format_memory_prompt
 from mem0_langchain.langgraph.nodes import RecallNode, RememberNode
-from mem0_langchain.langgraph.store import Mem0Store, as_label, from_label
+from mem0_langchain.langgraph.store import Mem0Store, decode_label, encode_label
 
-__all__ = ["Mem0Store", "RecallNode", "RememberNode", "as_label", "from_label", "memory_prompt"]
+__all__ = ["Mem0Store", "RecallNode", "RememberNode", "decode_label", "encode_label", "format_memory_prompt"]

@@ -12,9 +12,9 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 
 from mem0_core import AddResult, AsyncMemory, InputError, Memory, Scope
-from mem0_langchain.convert import last_turn, question, read_messages, said
-from mem0_langchain.runs import MemoryRuns, recall_request, remember_request
-from mem0_langchain.scope import Address, run_context
+from mem0_langchain.convert import extract_question, find_last_turn, read_messages, to_mem0_messages
+from mem0_langchain.runs import MemoryRuns, build_recall_request, build_remember_request
+from mem0_langchain.scope import ScopeAddress, get_run_context
 
 __all__ = ["RecallNode", "RememberNode"]
 
@@ -22,16 +22,16 @@ __all__ = ["RecallNode", "RememberNode"]
 class _MemoryNode(Runnable[Any, dict[str, Any]]):
     """What both nodes have: a memory, an address, and the key of the messages."""
 
-    def __init__(self, memory: Memory | AsyncMemory, name: str, messages_key: str, address: Address) -> None:
+    def __init__(self, memory: Memory | AsyncMemory, name: str, messages_key: str, address: ScopeAddress) -> None:
         self.name = name
         self._runs = MemoryRuns(memory)
         self._messages_key = messages_key
         self._address = address
 
-    def _scope(self, config: RunnableConfig | None) -> Scope:
-        return self._address.resolve(ensure_config(config), run_context())
+    def _resolve_scope(self, config: RunnableConfig | None) -> Scope:
+        return self._address.resolve(ensure_config(config), get_run_context())
 
-    def _messages(self, state: Any) -> list[BaseMessage]:
+    def _read_messages(self, state: Any) -> list[BaseMessage]:
         key = self._messages_key
         value = state.get(key) if isinstance(state, Mapping) else getattr(state, key, None)
         if value is None:
@@ -46,7 +46,7 @@ class RecallNode(_MemoryNode):
     ...     memories: list[MemoryDict]
     >>> builder.add_node("recall", RecallNode(memory))
 
-    `memory_prompt` makes a block for a system prompt of them.
+    `format_memory_prompt` makes a block for a system prompt of them.
 
     Args:
         memory: a `mem0_core.Memory`.
@@ -84,27 +84,29 @@ class RecallNode(_MemoryNode):
         thread_as_run: bool = False,
         name: str = "recall",
     ) -> None:
-        address = Address(user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run)
+        address = ScopeAddress(
+            user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run
+        )
         super().__init__(memory, name, messages_key, address)
         self._k, self._threshold, self._filters, self._recipe = k, threshold, filters, recipe
         self._output_key = output_key
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """The state's update: what is remembered."""
-        request = self._request(input, config)
+        request = self._build_request(input, config)
         return {self._output_key: [] if request is None else self._runs.recall.invoke(request, config)}
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """The state's update: what is remembered."""
-        request = self._request(input, config)
+        request = self._build_request(input, config)
         return {self._output_key: [] if request is None else await self._runs.recall.ainvoke(request, config)}
 
-    def _request(self, state: Any, config: RunnableConfig | None) -> dict[str, Any] | None:
-        scope, query = self._scope(config), question(self._messages(state))
+    def _build_request(self, state: Any, config: RunnableConfig | None) -> dict[str, Any] | None:
+        scope, query = self._resolve_scope(config), extract_question(self._read_messages(state))
         if not query:
             return None
         options: dict[str, Any] = {"threshold": self._threshold, "filters": self._filters, "recipe": self._recipe}
-        return recall_request(query, scope, k=self._k, **options)
+        return build_recall_request(query, scope, k=self._k, **options)
 
 
 class RememberNode(_MemoryNode):
@@ -140,27 +142,29 @@ class RememberNode(_MemoryNode):
         thread_as_run: bool = False,
         name: str = "remember",
     ) -> None:
-        address = Address(user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run)
+        address = ScopeAddress(
+            user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run
+        )
         super().__init__(memory, name, messages_key, address)
         self._infer, self._background = infer, background
         self._output_key = output_key
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """The state's update: nothing, or what was learnt."""
-        request = self._request(input, config)
-        return self._update(None if request is None else self._runs.remember.invoke(request, config))
+        request = self._build_request(input, config)
+        return self._state_update(None if request is None else self._runs.remember.invoke(request, config))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """The state's update: nothing, or what was learnt."""
-        request = self._request(input, config)
-        return self._update(None if request is None else await self._runs.remember.ainvoke(request, config))
+        request = self._build_request(input, config)
+        return self._state_update(None if request is None else await self._runs.remember.ainvoke(request, config))
 
-    def _request(self, state: Any, config: RunnableConfig | None) -> dict[str, Any] | None:
-        scope, messages = self._scope(config), self._messages(state)
-        spoken = said(messages[last_turn(messages) :])
-        if not spoken:
+    def _build_request(self, state: Any, config: RunnableConfig | None) -> dict[str, Any] | None:
+        scope, messages = self._resolve_scope(config), self._read_messages(state)
+        turn_messages = to_mem0_messages(messages[find_last_turn(messages) :])
+        if not turn_messages:
             return None
-        return remember_request(spoken, scope, infer=self._infer, background=self._background)
+        return build_remember_request(turn_messages, scope, infer=self._infer, background=self._background)
 
-    def _update(self, result: AddResult | None) -> dict[str, Any]:
+    def _state_update(self, result: AddResult | None) -> dict[str, Any]:
         return {} if self._output_key is None else {self._output_key: result}

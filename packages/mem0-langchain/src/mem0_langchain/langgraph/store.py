@@ -51,22 +51,22 @@ from langgraph.store.base import (
 from mem0_core import AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope, StoreError
 from mem0_core.filters import Condition, Filter, Group
 from mem0_core.flow import Flow, arun, do, run
-from mem0_core.records import Change, Event, MemoryItem, content_hash
-from mem0_langchain.convert import as_memory, found
+from mem0_core.records import Event, MemoryChange, MemoryItem, content_hash
+from mem0_langchain.convert import extract_memories, unwrap_memory
 
-__all__ = ["Mem0Store", "as_label", "from_label"]
+__all__ = ["Mem0Store", "decode_label", "encode_label"]
 
 Namespace: TypeAlias = tuple[str, ...]
 
-_IDS = uuid.UUID("8f6c2f0e-52b5-4f7b-9d5e-6d656d30676c")
-_KIND = "store_item"
-_TRIES = 20  # writes of one item, when other processes write it at the same time
-_IN_ONE_FILTER = 200  # namespaces that one filter names
-_SPARE = 4  # times as many are asked for as are wanted, where some will be left out
-_BY_INDEX: dict[bool, str] = {True: "{name}", False: "{name} plain"}
+_ID_NAMESPACE = uuid.UUID("8f6c2f0e-52b5-4f7b-9d5e-6d656d30676c")
+_MEMORY_TYPE = "store_item"
+_MAX_WRITE_ATTEMPTS = 20  # writes of one item, when other processes write it at the same time
+_MAX_FILTER_NAMESPACES = 200  # namespaces that one filter names
+_OVERFETCH_FACTOR = 4  # times as many are asked for as are wanted, where some will be left out
+_AGENT_ID_TEMPLATES: dict[bool, str] = {True: "{name}", False: "{name} plain"}
 
 
-def as_label(text: str) -> str:
+def encode_label(text: str) -> str:
     """A namespace label for any text, such as an e-mail address: labels may hold no period and no NUL.
 
     >>> as_label("ana@example.com")
@@ -77,13 +77,13 @@ def as_label(text: str) -> str:
     return text.replace("%", "%25").replace(".", "%2E").replace("\0", "%00")
 
 
-def from_label(label: str) -> str:
-    """The text that `as_label` made a label of."""
+def decode_label(label: str) -> str:
+    """The text that `encode_label` made a label of."""
     return label.replace("%00", "\0").replace("%2E", ".").replace("%25", "%")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Written:
+class _PendingItem:
     """An item to be written: what is indexed of it, and when it expires."""
 
     id: str
@@ -95,7 +95,7 @@ class _Written:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class _Hit:
+class _ItemHit:
     """An item that was found, with its id as a memory."""
 
     id: str
@@ -135,125 +135,131 @@ class Mem0Store(BaseStore):
         recipe: Any = "mem0",
         name: str = "langgraph",
     ) -> None:
-        self._memory = as_memory(memory)
-        self._truth = self._memory.store
-        self._paths = _paths(fields or ["$"])
+        self._memory = unwrap_memory(memory)
+        self._primary_store = self._memory.store
+        self._paths = _tokenize_paths(fields or ["$"])
         self.ttl_config = ttl
         self._recipe = recipe
         self._name = name
-        self._names = _Names(self._truth, Scope(agent_id=f"{name} names"))
+        self._namespaces = _NamespaceCache(self._primary_store, Scope(agent_id=f"{name} names"))
         self._lock = Lock()  # of writers: who reads an item to update it should not be overtaken
         self._sweeper: Thread | None = None
         self._stop = Signal()
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        return run(self._batch(list(ops)))
+        return run(self._run_batch(list(ops)))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
-        return await arun(self._batch(list(ops)))
+        return await arun(self._run_batch(list(ops)))
 
-    def _batch(self, ops: list[Op]) -> Flow[list[Result]]:
+    def _run_batch(self, ops: list[Op]) -> Flow[list[Result]]:
         results: list[Result] = []
         puts: dict[str, PutOp] = {}
         for op in ops:
             result: Result = None
             if isinstance(op, GetOp):
-                result = yield from do(self._get, op)
+                result = yield from do(self._get_item, op)
             elif isinstance(op, SearchOp):
-                result = list((yield from self._search(op)))
+                result = list((yield from self._search_items(op)))
             elif isinstance(op, ListNamespacesOp):
-                result = yield from do(self._list, op)
+                result = yield from do(self._list_namespaces, op)
             elif isinstance(op, PutOp):
-                puts[self._id(op.namespace, op.key)] = op  # the last one of a key counts
+                puts[self._item_id(op.namespace, op.key)] = op  # the last one of a key counts
             else:
                 raise ValueError(f"Unknown operation type: {type(op)}")
             results.append(result)
         if puts:
-            yield from self._put(puts)
+            yield from self._put_items(puts)
         return results
 
     # --- reading ---------------------------------------------------------------------------------------------------
 
-    def _get(self, op: GetOp) -> Item | None:
-        held = self._truth.get(self._id(op.namespace, op.key))
-        if held is None or _expired(held.metadata):
+    def _get_item(self, op: GetOp) -> Item | None:
+        held = self._primary_store.get(self._item_id(op.namespace, op.key))
+        if held is None or _is_expired(held.metadata):
             return None
         if op.refresh_ttl:
-            self._refresh([held])
+            self._refresh_ttl([held])
         value = json.loads(held.metadata["value"])
-        created, updated = _times(held.created_at, held.updated_at)
+        created, updated = _parse_times(held.created_at, held.updated_at)
         return Item(value=value, key=op.key, namespace=op.namespace, created_at=created, updated_at=updated)
 
-    def _search(self, op: SearchOp) -> Flow[list[SearchItem]]:
+    def _search_items(self, op: SearchOp) -> Flow[list[SearchItem]]:
         end = op.offset + op.limit
-        hits: list[_Hit] = []
+        hits: list[_ItemHit] = []
         if op.query:
-            hits = yield from self._nearest(op, end)
+            hits = yield from self._search_nearest(op, end)
         if len(hits) < end:
-            hits += yield from do(self._listed, op, end - len(hits), indexed=not op.query)
+            hits += yield from do(self._list_items, op, end - len(hits), indexed=not op.query)
         chosen = hits[op.offset : end]
         if op.refresh_ttl and any(hit.expires for hit in chosen):
             yield from do(self._refresh_ids, [hit.id for hit in chosen if hit.expires])
         return [hit.item for hit in chosen]
 
-    def _nearest(self, op: SearchOp, wanted: int) -> Flow[list[_Hit]]:
+    def _search_nearest(self, op: SearchOp, wanted: int) -> Flow[list[_ItemHit]]:
         """The items of a namespace and those below it that are nearest to a query, as far as a filter lets them."""
-        among = self._names.below(op.namespace_prefix)
-        if not among:
+        namespaces = self._namespaces.with_prefix(op.namespace_prefix)
+        if not namespaces:
             return []
-        some, limit = len(among) < self._names.count, wanted
-        scope: dict[str, Any] = {"user_id": self._user(among[0], True)}
-        if len(among) > 1:
-            scope = {"agent_id": self._shelf(True)}
-            limit = wanted * _SPARE if some else wanted
+        some, limit = len(namespaces) < self._namespaces.count, wanted
+        scope: dict[str, Any] = {"user_id": self._user_id(namespaces[0], True)}
+        if len(namespaces) > 1:
+            scope = {"agent_id": self._agent_id(True)}
+            limit = wanted * _OVERFETCH_FACTOR if some else wanted
         assert op.query is not None
         while True:
             result = yield from do(self._memory.search, op.query, **scope, limit=limit, recipe=self._recipe)
-            memories = found(result)
-            living = (_hit(memory) for memory in memories if not _expired(memory["metadata"]))
-            below = (hit for hit in living if _begins(hit.item.namespace, op.namespace_prefix))
-            hits = [hit for hit in below if _passes(hit.item.value, op.filter)]
+            memories = extract_memories(result)
+            living = (_memory_to_hit(memory) for memory in memories if not _is_expired(memory["metadata"]))
+            with_prefix = (hit for hit in living if _has_prefix(hit.item.namespace, op.namespace_prefix))
+            hits = [hit for hit in with_prefix if _matches_filter(hit.item.value, op.filter)]
             if len(hits) >= wanted or len(memories) < limit:
                 return hits[:wanted]
-            if 1 < len(among) <= _IN_ONE_FILTER and some:  # a filter looks at everything, so it comes second
-                scope["filters"] = {"namespace": {"in": [_path(namespace) for namespace in among]}}
-            limit *= _SPARE  # what the filter leaves out, and other namespaces, took places
+            if (
+                1 < len(namespaces) <= _MAX_FILTER_NAMESPACES and some
+            ):  # a filter looks at everything, so it comes second
+                scope["filters"] = {"namespace": {"in": [_encode_path(namespace) for namespace in namespaces]}}
+            limit *= _OVERFETCH_FACTOR  # what the filter leaves out, and other namespaces, took places
 
-    def _listed(self, op: SearchOp, wanted: int, *, indexed: bool) -> list[_Hit]:
+    def _list_items(self, op: SearchOp, wanted: int, *, indexed: bool) -> list[_ItemHit]:
         """Items in the order in which they were put, namespace by namespace; only those not indexed, if so told."""
-        items: list[_Hit] = []
-        for namespace in self._names.below(op.namespace_prefix):
-            items += self._items(namespace, wanted - len(items), indexed=indexed, filter=op.filter)
+        items: list[_ItemHit] = []
+        for namespace in self._namespaces.with_prefix(op.namespace_prefix):
+            items += self._find_items(namespace, wanted - len(items), indexed=indexed, filter=op.filter)
             if len(items) >= wanted:
                 break
         return items[:wanted]
 
-    def _items(
+    def _find_items(
         self, namespace: Namespace, wanted: int, *, indexed: bool, filter: Mapping[str, Any] | None = None
-    ) -> list[_Hit]:
-        limit, likely = None if filter else wanted, _likely(filter)
+    ) -> list[_ItemHit]:
+        limit, likely = None if filter else wanted, _build_prefilter(filter)
         while True:
             held: list[MemoryItem] = []
             more = False
             for shelf in (True, False) if indexed else (False,):
-                some = self._truth.find(Scope(self._user(namespace, shelf)), filter=likely, limit=limit)
+                some = self._primary_store.list_memories(
+                    Scope(self._user_id(namespace, shelf)), filter=likely, limit=limit
+                )
                 more = more or len(some) == limit
                 held += some
             if indexed:
                 held.sort(key=lambda item: item.created_at)
-            living = (item for item in held if not _expired(item.metadata))
-            passing = (item for item in living if not filter or _passes(json.loads(item.metadata["value"]), filter))
-            hits = [_listed_hit(namespace, item) for item in islice(passing, wanted)]
+            living = (item for item in held if not _is_expired(item.metadata))
+            passing = (
+                item for item in living if not filter or _matches_filter(json.loads(item.metadata["value"]), filter)
+            )
+            hits = [_item_to_hit(namespace, item) for item in islice(passing, wanted)]
             if limit is None or len(hits) >= wanted or not more:
                 return hits
-            limit *= _SPARE  # what has expired took places
+            limit *= _OVERFETCH_FACTOR  # what has expired took places
 
-    def _list(self, op: ListNamespacesOp) -> list[Namespace]:
+    def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         listed: dict[Namespace, None] = {}
-        for namespace in sorted(self._names.below(())):
+        for namespace in sorted(self._namespaces.with_prefix(())):
             if all(_matches(condition, namespace) for condition in op.match_conditions or ()):
                 short = namespace[: op.max_depth]
-                if short not in listed and self._items(namespace, 1, indexed=True):
+                if short not in listed and self._find_items(namespace, 1, indexed=True):
                     listed[short] = None
                 if len(listed) >= op.offset + op.limit:
                     break
@@ -261,9 +267,9 @@ class Mem0Store(BaseStore):
 
     # --- writing ---------------------------------------------------------------------------------------------------
 
-    def _put(self, puts: Mapping[str, PutOp]) -> Flow[None]:
+    def _put_items(self, puts: Mapping[str, PutOp]) -> Flow[None]:
         gone = [id for id, op in puts.items() if op.value is None]
-        written = [self._written(id, op) for id, op in puts.items() if op.value is not None]
+        written = [self._prepare_item(id, op) for id, op in puts.items() if op.value is not None]
         for id in gone:
             with suppress(NotFoundError):
                 yield from do(self._memory.delete, id)
@@ -273,13 +279,13 @@ class Mem0Store(BaseStore):
         vectors = iter((yield from do(self._memory.embedder.embed, texts)) if texts else ())
         placeholder = self._placeholder()
         ready = [(item, placeholder if item.text is None else next(vectors)) for item in written]
-        yield from do(self._write, ready)
+        yield from do(self._write_items, ready)
 
-    def _written(self, id: str, op: PutOp) -> _Written:
+    def _prepare_item(self, id: str, op: PutOp) -> _PendingItem:
         value = op.value
         if not isinstance(value, Mapping):
             raise InputError(f"the value of {op.namespace} {op.key!r} must be a mapping, not {type(value).__name__}")
-        paths = self._paths if op.index is None else _paths(op.index or ())
+        paths = self._paths if op.index is None else _tokenize_paths(op.index or ())
         texts = [text for path in paths for text in get_text_at_path(value, path)]
         try:
             as_json = json.dumps(dict(value))
@@ -287,23 +293,29 @@ class Mem0Store(BaseStore):
             raise InputError(f"the value of {op.namespace} {op.key!r} is no JSON: {error}") from error
         text = "\n".join(text for text in texts if text.strip()).replace("\0", " ")
         text = text.encode("utf-8", "replace").decode()  # halves of surrogate pairs: the value keeps them, as JSON
-        return _Written(id, op.namespace, op.key, as_json, text or None, op.ttl)
+        return _PendingItem(id, op.namespace, op.key, as_json, text or None, op.ttl)
 
-    def _write(self, items: Sequence[tuple[_Written, Any]]) -> None:
+    def _write_items(self, items: Sequence[tuple[_PendingItem, Any]]) -> None:
         """Write items in one transaction, with the namespaces that are new."""
         embedder = self._memory.embedder
         space = (embedder.name, embedder.dims)
         with self._lock:
-            for attempt in range(_TRIES):
+            for attempt in range(_MAX_WRITE_ATTEMPTS):
                 if attempt:
-                    self._names.follow()
+                    self._namespaces.refresh()
                 now = datetime.now(UTC).isoformat()
-                changes = [self._named(namespace, now) for namespace in {item.namespace for item, _ in items}]
-                changes += [self._change(item, vector, now) for item, vector in items]
+                changes = [
+                    self._namespace_change(namespace, now) for namespace in {item.namespace for item, _ in items}
+                ]
+                changes += [self._item_change(item, vector, now) for item, vector in items]
                 try:
-                    done = self._truth.commit(changes, scope=self._names.scope, at=now, space=space)
+                    done = self._primary_store.commit(
+                        changes, scope=self._namespaces.scope, at=now, embedding_space=space
+                    )
                 except StoreError:
-                    if not any(change.event is Event.ADD and self._truth.get(change.after.id) for change in changes):
+                    if not any(
+                        change.event is Event.ADD and self._primary_store.get(change.after.id) for change in changes
+                    ):
                         raise
                     continue  # another process was faster to add it: it is updated now
                 if not done.conflicts:
@@ -311,32 +323,32 @@ class Mem0Store(BaseStore):
         keys = [item.key for item, _ in items]
         raise StoreError(f"other processes kept changing these items while they were put: {keys}")
 
-    def _named(self, namespace: Namespace, now: str) -> Change:
+    def _namespace_change(self, namespace: Namespace, now: str) -> MemoryChange:
         """That a namespace is there: it is added, or the plan holds only as long as it stays.
 
         To look for it first would cost a read, and another process could take it away between that and the commit.
         """
-        held = self._names.seen(namespace)
+        held = self._namespaces.cached_entry(namespace)
         if held is None:
-            return Change(Event.ADD, self._names.entry(namespace, now), vector=self._placeholder())
-        return Change(Event.NONE, held, before=held.text)
+            return MemoryChange(Event.ADD, self._namespaces.build_entry(namespace, now), vector=self._placeholder())
+        return MemoryChange(Event.NONE, held, before=held.text)
 
-    def _change(self, item: _Written, vector: Any, now: str) -> Change:
+    def _item_change(self, item: _PendingItem, vector: Any, now: str) -> MemoryChange:
         text = item.text if item.text is not None else item.value
-        metadata: dict[str, Any] = {"namespace": _path(item.namespace), "key": item.key, "value": item.value}
+        metadata: dict[str, Any] = {"namespace": _encode_path(item.namespace), "key": item.key, "value": item.value}
         if item.ttl is not None:
             metadata |= {"ttl": item.ttl, "expires": time.time() + item.ttl * 60}
         indexed = item.text is not None
-        scope = Scope(self._user(item.namespace, indexed), self._shelf(indexed), item.id)
-        held = self._truth.get(item.id)
-        if held is not None and (held.scope != scope or _expired(held.metadata)):
+        scope = Scope(self._user_id(item.namespace, indexed), self._agent_id(indexed), item.id)
+        held = self._primary_store.get(item.id)
+        if held is not None and (held.scope != scope or _is_expired(held.metadata)):
             self._memory.delete(item.id)
             held = None
-        said = MemoryItem(item.id, text, scope, content_hash(text), now, metadata=metadata, memory_type=_KIND)
+        said = MemoryItem(item.id, text, scope, content_hash(text), now, metadata=metadata, memory_type=_MEMORY_TYPE)
         if held is None:
-            return Change(Event.ADD, said, vector=vector)
+            return MemoryChange(Event.ADD, said, vector=vector)
         after = dataclasses.replace(said, created_at=held.created_at, updated_at=now, seq=held.seq, pinned=held.pinned)
-        return Change(Event.UPDATE, after, before=held.text, vector=vector)
+        return MemoryChange(Event.UPDATE, after, before=held.text, vector=vector)
 
     def _placeholder(self) -> Any:
         """A vector for what is not searched by vectors."""
@@ -347,10 +359,10 @@ class Mem0Store(BaseStore):
     # --- what expires ----------------------------------------------------------------------------------------------
 
     def _refresh_ids(self, ids: Sequence[str]) -> None:
-        held = [self._truth.get(id) for id in ids]
-        self._refresh([item for item in held if item is not None])
+        held = [self._primary_store.get(id) for id in ids]
+        self._refresh_ttl([item for item in held if item is not None])
 
-    def _refresh(self, items: Sequence[MemoryItem]) -> None:
+    def _refresh_ttl(self, items: Sequence[MemoryItem]) -> None:
         """Begin the time to live of items anew. It is not written again where that would add less than a hundredth."""
         now = time.time()
         changes = []
@@ -358,16 +370,16 @@ class Mem0Store(BaseStore):
             ttl, expires = item.metadata.get("ttl"), item.metadata.get("expires")
             if ttl is not None and expires is not None and now + ttl * 60 - expires > ttl * 0.6:
                 after = dataclasses.replace(item, metadata={**item.metadata, "expires": now + ttl * 60})
-                changes.append(Change(Event.UPDATE, after, before=item.text))
+                changes.append(MemoryChange(Event.UPDATE, after, before=item.text))
         if changes:  # who changes one of them at this moment refreshes it as well
-            self._truth.commit(changes, scope=self._names.scope, at=datetime.now(UTC).isoformat())
+            self._primary_store.commit(changes, scope=self._namespaces.scope, at=datetime.now(UTC).isoformat())
 
     def sweep_ttl(self) -> int:
         """Delete what has expired; returns how many items that were."""
         swept = 0
         for indexed in (True, False):
-            for item in self._truth.find(Scope(agent_id=self._shelf(indexed))):
-                if _expired(item.metadata):
+            for item in self._primary_store.list_memories(Scope(agent_id=self._agent_id(indexed))):
+                if _is_expired(item.metadata):
                     with suppress(NotFoundError):
                         self._memory.delete(item.id)
                         swept += 1
@@ -397,92 +409,94 @@ class Mem0Store(BaseStore):
 
     # --- addresses -------------------------------------------------------------------------------------------------
 
-    def _id(self, namespace: Namespace, key: str) -> str:
+    def _item_id(self, namespace: Namespace, key: str) -> str:
         place = json.dumps([self._name, *namespace, key])  # as ASCII, whatever is in them
-        return str(uuid.uuid5(_IDS, place))
+        return str(uuid.uuid5(_ID_NAMESPACE, place))
 
-    def _shelf(self, indexed: bool) -> str:
-        return _BY_INDEX[indexed].format(name=self._name)
+    def _agent_id(self, indexed: bool) -> str:
+        return _AGENT_ID_TEMPLATES[indexed].format(name=self._name)
 
-    def _user(self, namespace: Namespace, indexed: bool) -> str:
-        return f"{self._shelf(indexed)}:{_path(namespace)}"
+    def _user_id(self, namespace: Namespace, indexed: bool) -> str:
+        return f"{self._agent_id(indexed)}:{_encode_path(namespace)}"
 
 
-class _Names:
+class _NamespaceCache:
     """The namespaces there are, or were: followed as a projection is, by sequence number."""
 
     def __init__(self, truth: Any, scope: Scope) -> None:
         self.scope = scope
-        self._truth = truth
+        self._primary_store = truth
         self._lock = Lock()
-        self._at: Any = None
-        self._held: dict[int, Namespace] = {}  # by row, that is, in the order in which they began
+        self._position: Any = None
+        self._by_row: dict[int, Namespace] = {}  # by row, that is, in the order in which they began
         self._entries: dict[Namespace, MemoryItem] = {}
-        self._below: dict[Namespace, list[Namespace]] = {}
+        self._by_prefix: dict[Namespace, list[Namespace]] = {}
 
     @property
     def count(self) -> int:
-        return len(self._held)
+        return len(self._by_row)
 
-    def seen(self, namespace: Namespace) -> MemoryItem | None:
+    def cached_entry(self, namespace: Namespace) -> MemoryItem | None:
         """The memory of a namespace as it was when last looked at; None if there is none."""
         if namespace not in self._entries:
-            self.follow()
+            self.refresh()
         return self._entries.get(namespace)
 
-    def below(self, prefix: Namespace) -> list[Namespace]:
+    def with_prefix(self, prefix: Namespace) -> list[Namespace]:
         """The namespaces that begin with a prefix, oldest first."""
-        held = self.follow()
-        some = self._below.get(prefix)
+        held = self.refresh()
+        some = self._by_prefix.get(prefix)
         if some is None:
-            some = [namespace for namespace in held.values() if _begins(namespace, prefix)]
-            if self._held is held:
-                self._below[prefix] = some
+            some = [namespace for namespace in held.values() if _has_prefix(namespace, prefix)]
+            if self._by_row is held:
+                self._by_prefix[prefix] = some
         return some
 
-    def entry(self, namespace: Namespace, now: str) -> MemoryItem:
-        path = _path(namespace)
+    def build_entry(self, namespace: Namespace, now: str) -> MemoryItem:
+        path = _encode_path(namespace)
         return MemoryItem(
-            id=str(uuid.uuid5(_IDS, f"{self.scope} {path}")),
+            id=str(uuid.uuid5(_ID_NAMESPACE, f"{self.scope} {path}")),
             text=path,
             scope=self.scope,
             hash=content_hash(path),
             created_at=now,
             metadata={"namespace": path},
-            memory_type=_KIND,
+            memory_type=_MEMORY_TYPE,
             actor_id=path,  # with it, namespaces that differ in case or punctuation only are two
         )
 
-    def follow(self) -> dict[int, Namespace]:
+    def refresh(self) -> dict[int, Namespace]:
         """The namespaces there are now, by row."""
-        now = self._truth.position(self.scope)
-        if self._at == now:
-            return self._held
+        now = self._primary_store.position(self.scope)
+        if self._position == now:
+            return self._by_row
         with self._lock:
-            after = 0 if self._at is None or self._at.epoch != now.epoch else self._at.seq
-            held, entries = ({}, {}) if after == 0 else (dict(self._held), dict(self._entries))
-            changes = self._truth.vector_changes(self.scope, after=after)
+            after = 0 if self._position is None or self._position.epoch != now.epoch else self._position.seq
+            held, entries = ({}, {}) if after == 0 else (dict(self._by_row), dict(self._entries))
+            changes = self._primary_store.vector_changes(self.scope, after=after)
             for row in changes.removed.tolist():
                 entries.pop(held.pop(row, ()), None)
-            for row, item in sorted(self._truth.by_rows(changes.rows.tolist(), scope=self.scope).items()):
-                held[row] = _namespace(item.metadata["namespace"])
+            for row, item in sorted(
+                self._primary_store.memories_by_rows(changes.rows.tolist(), scope=self.scope).items()
+            ):
+                held[row] = _decode_path(item.metadata["namespace"])
                 entries[held[row]] = item
-            self._held, self._entries, self._at, self._below = held, entries, now, {}
+            self._by_row, self._entries, self._position, self._by_prefix = held, entries, now, {}
         return held
 
 
 # --- namespaces and items ------------------------------------------------------------------------------------------
 
 
-def _path(namespace: Namespace) -> str:
+def _encode_path(namespace: Namespace) -> str:
     return "/".join(label.replace("%", "%25").replace("/", "%2F") for label in namespace)
 
 
-def _namespace(path: str) -> Namespace:
+def _decode_path(path: str) -> Namespace:
     return tuple(label.replace("%2F", "/").replace("%25", "%") for label in path.split("/"))
 
 
-def _begins(namespace: Namespace, prefix: Namespace) -> bool:
+def _has_prefix(namespace: Namespace, prefix: Namespace) -> bool:
     return namespace[: len(prefix)] == tuple(prefix)
 
 
@@ -496,36 +510,36 @@ def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
     return all(wanted in ("*", label) for label, wanted in zip(part, path, strict=True))
 
 
-def _hit(memory: MemoryDict) -> _Hit:
+def _memory_to_hit(memory: MemoryDict) -> _ItemHit:
     """An item that a search found."""
     metadata = memory["metadata"]
     item = SearchItem(
-        _namespace(metadata["namespace"]),
+        _decode_path(metadata["namespace"]),
         metadata["key"],
         json.loads(metadata["value"]),
-        *_times(memory["created_at"], memory["updated_at"]),
+        *_parse_times(memory["created_at"], memory["updated_at"]),
         score=memory["score"],
     )
-    return _Hit(memory["id"], item, "expires" in metadata)
+    return _ItemHit(memory["id"], item, "expires" in metadata)
 
 
-def _listed_hit(namespace: Namespace, held: MemoryItem) -> _Hit:
+def _item_to_hit(namespace: Namespace, held: MemoryItem) -> _ItemHit:
     value = json.loads(held.metadata["value"])
-    item = SearchItem(namespace, held.metadata["key"], value, *_times(held.created_at, held.updated_at))
-    return _Hit(held.id, item, "expires" in held.metadata)
+    item = SearchItem(namespace, held.metadata["key"], value, *_parse_times(held.created_at, held.updated_at))
+    return _ItemHit(held.id, item, "expires" in held.metadata)
 
 
-def _times(created_at: str, updated_at: str | None) -> tuple[datetime, datetime]:
+def _parse_times(created_at: str, updated_at: str | None) -> tuple[datetime, datetime]:
     created = datetime.fromisoformat(created_at)
     return created, datetime.fromisoformat(updated_at) if updated_at else created
 
 
-def _expired(metadata: Mapping[str, Any]) -> bool:
+def _is_expired(metadata: Mapping[str, Any]) -> bool:
     expires = metadata.get("expires")
     return expires is not None and expires <= time.time()
 
 
-def _paths(fields: Iterable[str]) -> list[Any]:
+def _tokenize_paths(fields: Iterable[str]) -> list[Any]:
     return [path if path == "$" else tokenize_path(path) for path in fields]
 
 
@@ -539,69 +553,73 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "$lt": operator.lt,
     "$lte": operator.le,
 }
-_WHOLE = 2**53  # up to here every whole number is one float, and two that are equal have the same digits
+_MAX_EXACT_INT = 2**53  # up to here every whole number is one float, and two that are equal have the same digits
 
 
-def _likely(filter: Mapping[str, Any] | None) -> Filter | None:
+def _build_prefilter(filter: Mapping[str, Any] | None) -> Filter | None:
     """What holds for the memory of every item that passes, and of few others: for the database to look at first.
 
     A value is kept as JSON, where what a filter wants stands as ``"key": value``, at its own depth or at another. None
-    where nothing is known, or where a filter is refused, as only `_passes` does.
+    where nothing is known, or where a filter is refused, as only `_matches_filter` does.
     """
-    operators = _operators(filter)
-    parts = tuple(_stands(key, wanted) for key, wanted in _wanted(filter)) if operators <= _OPERATORS.keys() else ()
+    operators = _collect_operators(filter)
+    parts = (
+        tuple(_build_contains_filter(key, wanted) for key, wanted in _equality_terms(filter))
+        if operators <= _OPERATORS.keys()
+        else ()
+    )
     return Group("and", parts) if parts else None
 
 
-def _operators(filter: Any) -> set[str]:
+def _collect_operators(filter: Any) -> set[str]:
     if not isinstance(filter, Mapping):
         return set()
-    return {key for key in filter if str(key).startswith("$")}.union(*map(_operators, filter.values()))
+    return {key for key in filter if str(key).startswith("$")}.union(*map(_collect_operators, filter.values()))
 
 
-def _wanted(filter: Mapping[str, Any] | None) -> Iterator[tuple[str, list[str]]]:
+def _equality_terms(filter: Mapping[str, Any] | None) -> Iterator[tuple[str, list[str]]]:
     """The keys whose values have to equal something, and how JSON that is equal to it begins."""
     for key, wanted in (filter or {}).items():
         if isinstance(wanted, Mapping) and not any(str(part).startswith("$") for part in wanted):
-            yield from _wanted(wanted)
+            yield from _equality_terms(wanted)
             continue
-        texts = _json_of(wanted["$eq"] if isinstance(wanted, Mapping) and "$eq" in wanted else wanted)
+        texts = _equal_json_texts(wanted["$eq"] if isinstance(wanted, Mapping) and "$eq" in wanted else wanted)
         if texts and type(key) is str:
             yield key, texts
 
 
-def _json_of(value: Any) -> list[str]:
+def _equal_json_texts(value: Any) -> list[str]:
     """How JSON begins of all that Python holds to be equal to `value`; empty where that is not a few texts."""
     if type(value) is str:
         return [json.dumps(value)]
-    if type(value) in (int, float, bool) and abs(value) <= _WHOLE:
+    if type(value) in (int, float, bool) and abs(value) <= _MAX_EXACT_INT:
         whole = value == int(value)  # as 5 and as 5.0
         return [json.dumps(int(value) if whole else value), *{0: ["-0.0", "false"], 1: ["true"]}.get(value, [])]
     return []
 
 
-def _stands(key: str, texts: Sequence[str]) -> Filter:
+def _build_contains_filter(key: str, texts: Sequence[str]) -> Filter:
     found = tuple(Condition("value", False, "contains", f"{json.dumps(key)}: {text}") for text in texts)
     return Group("or", found)
 
 
-def _passes(value: Mapping[str, Any], filter: Mapping[str, Any] | None) -> bool:
-    return all(_equal(value.get(key), wanted) for key, wanted in (filter or {}).items())
+def _matches_filter(value: Mapping[str, Any], filter: Mapping[str, Any] | None) -> bool:
+    return all(_matches_value(value.get(key), wanted) for key, wanted in (filter or {}).items())
 
 
-def _equal(value: Any, wanted: Any) -> bool:
+def _matches_value(value: Any, wanted: Any) -> bool:
     """Whether a value is as wanted, objects and lists part by part; of an object, keys not wanted may be anything."""
     if isinstance(wanted, Mapping):
         if any(key.startswith("$") for key in wanted):
-            return all(_compares(value, name, operand) for name, operand in wanted.items())
-        return isinstance(value, Mapping) and all(_equal(value.get(key), part) for key, part in wanted.items())
+            return all(_compare_operand(value, name, operand) for name, operand in wanted.items())
+        return isinstance(value, Mapping) and all(_matches_value(value.get(key), part) for key, part in wanted.items())
     if isinstance(wanted, (list, tuple)):
         same_length = isinstance(value, (list, tuple)) and len(value) == len(wanted)
-        return same_length and all(_equal(part, other) for part, other in zip(value, wanted, strict=True))
+        return same_length and all(_matches_value(part, other) for part, other in zip(value, wanted, strict=True))
     return bool(value == wanted)
 
 
-def _compares(value: Any, name: str, operand: Any) -> bool:
+def _compare_operand(value: Any, name: str, operand: Any) -> bool:
     if name not in _OPERATORS:
         raise ValueError(f"Unsupported operator: {name}")
     compare = _OPERATORS[name]
