@@ -85,7 +85,12 @@ def gguf(session: nox.Session) -> None:
     session.env.update(CMAKE_ARGS="-DLLAVA_BUILD=OFF", CMAKE_BUILD_PARALLEL_LEVEL="2")
     install(session, ("mem0-core[onnx,openai,yaml,gguf]",), "gguf")
     session.run(
-        "pytest", "tests/core/test_llama_cpp.py", "tests/core/test_local.py", "-m", "not torch", *session.posargs
+        "pytest",
+        "tests/unit/providers/test_llama_cpp.py",
+        "tests/unit/providers/test_local.py",
+        "-m",
+        "not torch",
+        *session.posargs,
     )
 
 
@@ -124,7 +129,7 @@ def examples(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """The benchmarks; tables on the terminal, JSON under bench-results/."""
     install(session, EVERYTHING, "tests")
-    session.run("python", "-m", "tests.benchmarks", *session.posargs)
+    session.run("python", "-m", "benchmarks", *session.posargs)
 
 
 @nox.session

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
-from mem0_core.ports import Tool, ToolCall
+from mem0_core.interfaces import Tool, ToolCall
 
 __all__ = [
     "CHAT_TEMPLATE",

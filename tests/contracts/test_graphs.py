@@ -11,20 +11,20 @@ from typing import Any
 
 import pytest
 
-from mem0_core.contracts import ALICE
+from mem0_core.contracts.graph import IN_OSLO, IN_ROME, LIKES_TEA, GraphIndexContract
+from mem0_core.contracts.stores import ALICE
+from mem0_core.domain.records import new_id
 from mem0_core.errors import MissingExtra, StoreError
-from mem0_core.graph_contract import IN_OSLO, IN_ROME, LIKES_TEA, GraphIndexContract
-from mem0_core.ports import GraphIndex, MemoryStore
-from mem0_core.records import new_id
-from mem0_core.stores.embedded_graph import EmbeddedGraph
-from mem0_core.stores.faiss import FaissIndex
-from mem0_core.stores.ladybug import LadybugGraph
-from mem0_core.stores.neo4j import Neo4jGraph
+from mem0_core.interfaces import GraphIndex, MemoryStore
+from mem0_core.stores.graph.embedded import EmbeddedGraph
+from mem0_core.stores.graph.ladybug import LadybugGraph
+from mem0_core.stores.graph.neo4j import Neo4jGraph
+from mem0_core.stores.vector.faiss import FaissIndex
 
 MakeIndex = Callable[[MemoryStore], GraphIndex]
 FOLLOW = """\
-from mem0_core.stores.ladybug import LadybugGraph
-from mem0_core.stores.sqlite import SQLiteStore
+from mem0_core.stores.graph.ladybug import LadybugGraph
+from mem0_core.stores.sqlite.store import SQLiteStore
 
 graph = LadybugGraph(SQLiteStore({store!r}).graph, store_id="theirs", db={graph!r})
 graph.follow()

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from mem0_core.contracts import (
+from mem0_core.contracts.graph import GraphIndexContract
+from mem0_core.contracts.stores import (
     AT,
     BOB,
     SPACE,
@@ -22,14 +23,13 @@ from mem0_core.contracts import (
     make_item,
     unit_vectors,
 )
-from mem0_core.graph_contract import GraphIndexContract
-from mem0_core.ports import GraphIndex, MemoryStore, VectorIndex
-from mem0_core.records import Scope
-from mem0_core.stores.embedded_graph import EmbeddedGraph
-from mem0_core.stores.faiss import FaissIndex
-from mem0_core.stores.postgres import PostgresStore
-from mem0_core.stores.postgres_rows import partition_key
-from mem0_core.stores.postgres_vectors import PgvectorIndex
+from mem0_core.domain.records import Scope
+from mem0_core.interfaces import GraphIndex, MemoryStore, VectorIndex
+from mem0_core.stores.graph.embedded import EmbeddedGraph
+from mem0_core.stores.postgres.rows import partition_key
+from mem0_core.stores.postgres.store import PostgresStore
+from mem0_core.stores.postgres.vectors import PgvectorIndex
+from mem0_core.stores.vector.faiss import FaissIndex
 
 pytestmark = pytest.mark.needs_server
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mem0_core.contracts import MemoryStoreContract, VectorIndexContract
-from mem0_core.ports import MemoryStore, VectorIndex
-from mem0_core.stores.faiss import FaissIndex
-from mem0_core.stores.sqlite import SQLiteStore
+from mem0_core.contracts.stores import MemoryStoreContract, VectorIndexContract
+from mem0_core.interfaces import MemoryStore, VectorIndex
+from mem0_core.stores.sqlite.store import SQLiteStore
+from mem0_core.stores.vector.faiss import FaissIndex
 
 
 @pytest.fixture

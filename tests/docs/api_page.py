@@ -13,8 +13,9 @@ from typing import Any
 from pydantic import BaseModel
 
 import mem0_core
-from mem0_core import AsyncMemory, Memory, MemoryConfig, errors, records
+from mem0_core import AsyncMemory, Memory, MemoryConfig, errors
 from mem0_core.config import BackgroundConfig, ComponentConfig, GraphConfig, LimitsConfig
+from mem0_core.domain import records
 
 __all__ = ["PAGE", "page", "verbs"]
 

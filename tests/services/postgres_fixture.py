@@ -10,7 +10,7 @@ import pytest
 from tests.services.postgres_server import PostgresUnavailable, postgres_url
 
 if TYPE_CHECKING:
-    from mem0_core.stores.postgres import PostgresStore
+    from mem0_core.stores.postgres.store import PostgresStore
 
 SCHEMA = "mem0_tests"
 
@@ -28,7 +28,7 @@ def postgres_server_url() -> Iterator[str]:
 @pytest.fixture(scope="session")
 def postgres_reset_store(postgres_server_url: str) -> Iterator[PostgresStore]:
     """Empties the schema before each test: a store that stays open has planned that once."""
-    from mem0_core.stores.postgres import PostgresStore
+    from mem0_core.stores.postgres.store import PostgresStore
 
     store = PostgresStore(postgres_server_url, schema=SCHEMA, partitions=2)  # few: each is planned for in each test
     yield store
@@ -38,7 +38,7 @@ def postgres_reset_store(postgres_server_url: str) -> Iterator[PostgresStore]:
 @pytest.fixture
 def postgres_store(postgres_server_url: str, postgres_reset_store: PostgresStore) -> Iterator[PostgresStore]:
     """An empty store in the schema ``mem0_tests``, which tests share one after the other."""
-    from mem0_core.stores.postgres import PostgresStore
+    from mem0_core.stores.postgres.store import PostgresStore
 
     postgres_reset_store.reset()
     store = PostgresStore(postgres_server_url, schema=SCHEMA)

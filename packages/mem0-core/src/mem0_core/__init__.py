@@ -6,22 +6,9 @@
 >>> memory.search("Where does she live?", user_id="maya")["results"]
 """
 
+from mem0_core.api.rerank import arerank, rerank
 from mem0_core.config import MemoryConfig
-from mem0_core.errors import (
-    ConfigError,
-    InputError,
-    LimitError,
-    Mem0Error,
-    MissingExtra,
-    ModelError,
-    NotFoundError,
-    QueryError,
-    ReplyError,
-    ScopeError,
-    StoreError,
-)
-from mem0_core.memory import AsyncMemory, Memory
-from mem0_core.records import (
+from mem0_core.domain.records import (
     AddManyResult,
     AddResult,
     ContextDict,
@@ -35,8 +22,21 @@ from mem0_core.records import (
     Scope,
     SearchResult,
 )
-from mem0_core.replies import cited
-from mem0_core.reranking import arerank, rerank
+from mem0_core.errors import (
+    ConfigError,
+    InputError,
+    LimitError,
+    Mem0Error,
+    MissingExtra,
+    ModelError,
+    NotFoundError,
+    QueryError,
+    ReplyError,
+    ScopeError,
+    StoreError,
+)
+from mem0_core.llm.replies import cited
+from mem0_core.memory import AsyncMemory, Memory
 
 __all__ = [
     "AddManyResult",

@@ -25,11 +25,11 @@ from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
+from mem0_core._files import DATABASE, home
+from mem0_core._logs import configure_logging as configure_log
+from mem0_core._logs import is_log_level
+from mem0_core.domain.recipes import resolve_recipe
 from mem0_core.errors import ConfigError, MissingExtra
-from mem0_core.files import DATABASE, home
-from mem0_core.logs import configure_logging as configure_log
-from mem0_core.logs import is_log_level
-from mem0_core.recipes import resolve_recipe
 
 __all__ = [
     "NO_GRAPH",
@@ -53,47 +53,47 @@ ComponentKind = Literal["llm", "embedder", "reranker", "store", "vector_store", 
 
 PROVIDERS: dict[str, dict[str, str]] = {
     "llm": {
-        "openai": "mem0_core.models.openai:OpenAIChat",
-        "ollama": "mem0_core.models.openai:OpenAIChat",
-        "vllm": "mem0_core.models.openai:OpenAIChat",
-        "lmstudio": "mem0_core.models.openai:OpenAIChat",
-        "local": "mem0_core.models.local:local_chat",
-        "llama_cpp": "mem0_core.models.llama_cpp:LlamaCppChat",
-        "openvino": "mem0_core.models.openvino:OpenVinoChat",
-        "transformers": "mem0_core.models.transformers:TransformersChat",
+        "openai": "mem0_core.providers.openai:OpenAIChat",
+        "ollama": "mem0_core.providers.openai:OpenAIChat",
+        "vllm": "mem0_core.providers.openai:OpenAIChat",
+        "lmstudio": "mem0_core.providers.openai:OpenAIChat",
+        "local": "mem0_core.providers.local:local_chat",
+        "llama_cpp": "mem0_core.providers.llama_cpp:LlamaCppChat",
+        "openvino": "mem0_core.providers.openvino:OpenVinoChat",
+        "transformers": "mem0_core.providers.transformers:TransformersChat",
     },
     "embedder": {
-        "onnx": "mem0_core.models.onnx:OnnxEmbedder",
-        "openvino": "mem0_core.models.openvino_embedder:OpenVinoEmbedder",
-        "openai": "mem0_core.models.openai:OpenAIEmbedder",
-        "ollama": "mem0_core.models.openai:OpenAIEmbedder",
-        "lmstudio": "mem0_core.models.openai:OpenAIEmbedder",
-        "huggingface": "mem0_core.models.sentence_transformers:SentenceTransformerEmbedder",
-        "sentence_transformers": "mem0_core.models.sentence_transformers:SentenceTransformerEmbedder",
-        "jina": "mem0_core.models.sentence_transformers:jina",
+        "onnx": "mem0_core.providers.onnx:OnnxEmbedder",
+        "openvino": "mem0_core.providers.openvino_embedder:OpenVinoEmbedder",
+        "openai": "mem0_core.providers.openai:OpenAIEmbedder",
+        "ollama": "mem0_core.providers.openai:OpenAIEmbedder",
+        "lmstudio": "mem0_core.providers.openai:OpenAIEmbedder",
+        "huggingface": "mem0_core.providers.sentence_transformers:SentenceTransformerEmbedder",
+        "sentence_transformers": "mem0_core.providers.sentence_transformers:SentenceTransformerEmbedder",
+        "jina": "mem0_core.providers.sentence_transformers:jina",
         "hash": "mem0_core.testing:HashEmbedder",
     },
     "reranker": {
-        "sentence_transformers": "mem0_core.models.rerankers:TransformersReranker",
-        "sentence_transformer": "mem0_core.models.rerankers:TransformersReranker",
-        "huggingface": "mem0_core.models.rerankers:huggingface",
-        "qwen": "mem0_core.models.rerankers:qwen",
-        "llm": "mem0_core.wiring:llm_reranker",
-        "llm_reranker": "mem0_core.wiring:llm_reranker",
+        "sentence_transformers": "mem0_core.providers.rerankers:TransformersReranker",
+        "sentence_transformer": "mem0_core.providers.rerankers:TransformersReranker",
+        "huggingface": "mem0_core.providers.rerankers:huggingface",
+        "qwen": "mem0_core.providers.rerankers:qwen",
+        "llm": "mem0_core.api.factory:llm_reranker",
+        "llm_reranker": "mem0_core.api.factory:llm_reranker",
     },
     "store": {
-        "sqlite": "mem0_core.stores.sqlite:SQLiteStore",
-        "postgres": "mem0_core.stores.postgres:PostgresStore",
+        "sqlite": "mem0_core.stores.sqlite.store:SQLiteStore",
+        "postgres": "mem0_core.stores.postgres.store:PostgresStore",
     },
     "vector_store": {
-        "faiss": "mem0_core.stores.faiss:FaissIndex",
-        "pgvector": "mem0_core.stores.postgres_vectors:PgvectorIndex",
+        "faiss": "mem0_core.stores.vector.faiss:FaissIndex",
+        "pgvector": "mem0_core.stores.postgres.vectors:PgvectorIndex",
     },
     "graph_store": {
-        "sqlite": "mem0_core.stores.embedded_graph:EmbeddedGraph",
-        "neo4j": "mem0_core.stores.neo4j:Neo4jGraph",
-        "ladybug": "mem0_core.stores.ladybug:LadybugGraph",
-        "kuzu": "mem0_core.stores.ladybug:LadybugGraph",
+        "sqlite": "mem0_core.stores.graph.embedded:EmbeddedGraph",
+        "neo4j": "mem0_core.stores.graph.neo4j:Neo4jGraph",
+        "ladybug": "mem0_core.stores.graph.ladybug:LadybugGraph",
+        "kuzu": "mem0_core.stores.graph.ladybug:LadybugGraph",
     },
 }
 """``provider -> module:name``; a module is imported when a configuration names its provider, not before."""

@@ -14,17 +14,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
+from mem0_core.api.add import AddApi
+from mem0_core.api.admin import AdminApi
+from mem0_core.api.factory import FrameworkModel
+from mem0_core.api.graph import GraphApi
+from mem0_core.api.search import SearchApi
+from mem0_core.api.update import UpdateApi
 from mem0_core.config import MemoryConfig, load_config
+from mem0_core.domain.policy import Policy
 from mem0_core.errors import ConfigError
 from mem0_core.flow import Flow, StepRecord, arun, run
-from mem0_core.policy import Policy
-from mem0_core.ports import ChatModel, Embedder, GraphIndex, MemoryStore, Reranker, VectorIndex
-from mem0_core.verbs.changing import UpdateApi
-from mem0_core.verbs.exploring import GraphApi
-from mem0_core.verbs.keeping import AdminApi
-from mem0_core.verbs.learning import AddApi
-from mem0_core.verbs.recalling import SearchApi
-from mem0_core.wiring import FrameworkModel
+from mem0_core.interfaces import ChatModel, Embedder, GraphIndex, MemoryStore, Reranker, VectorIndex
 
 __all__ = ["AsyncMemory", "Memory"]
 

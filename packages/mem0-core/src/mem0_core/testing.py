@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mem0_core.normalization import normalize
-from mem0_core.ports import Reply, Tool, ToolCall
+from mem0_core.domain.normalization import normalize
+from mem0_core.interfaces import Reply, Tool, ToolCall
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -14,7 +14,7 @@ except ImportError as error:
     raise ImportError("langchain-classic is not installed: pip install 'mem0-langchain[classic]'") from error
 
 from mem0_core import ContextDict, InputError, Memory, Scope
-from mem0_core.prompts import MEMORIES_INTRODUCTION
+from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
 from mem0_langchain.convert import read_messages, unwrap_memory
 from mem0_langchain.history import stamp_messages, to_langchain_messages
 from mem0_langchain.runs import to_ids

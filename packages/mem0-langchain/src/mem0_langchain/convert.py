@@ -9,8 +9,8 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, convert_to_messages
 
 from mem0_core import AsyncMemory, Memory, MemoryDict, RelationDict, SearchResult
-from mem0_core.prompts import MEMORIES_INTRODUCTION, memories_block, memory_line
-from mem0_core.records import Triplet
+from mem0_core.domain.records import Triplet
+from mem0_core.llm.prompts import MEMORIES_INTRODUCTION, memories_block, memory_line
 
 __all__ = [
     "extract_memories",

@@ -27,7 +27,7 @@ from mem0_core import (
     Scope,
     StoreError,
 )
-from mem0_core.prompts import MEMORIES_INTRODUCTION
+from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
 from mem0_langchain.convert import extract_question, to_mem0_messages, unwrap_memory
 from mem0_langchain.runs import MemoryRuns, build_recall_request, build_remember_request
 from mem0_langchain.scope import ScopeAddress

@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from mem0_core import ConfigError, ModelError
 from mem0_core.config import ComponentKind
+from mem0_core.domain.records import Usage
 from mem0_core.flow import Flow, arun, do, run
-from mem0_core.models.described_tools import add_tool_prompt, parse_tool_calls
-from mem0_core.models.foreign import is_unsupported_request, normalize_scores, to_unit_vectors
-from mem0_core.ports import Reply, Tool, ToolCall
-from mem0_core.records import Usage
+from mem0_core.interfaces import Reply, Tool, ToolCall
+from mem0_core.providers.adapters import is_unsupported_request, normalize_scores, to_unit_vectors
+from mem0_core.providers.prompted_tools import add_tool_prompt, parse_tool_calls
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -135,7 +135,7 @@ class LangChainChat:
 
     @property
     def supports(self) -> frozenset[str]:
-        """How it is asked best; see `mem0_core.ports.ChatModel`."""
+        """How it is asked best; see `mem0_core.interfaces.ChatModel`."""
         theirs = getattr(type(self.model), "bind_tools", None) or getattr(self.model, "bind_tools", None)
         has_tools = theirs is not None and theirs is not BaseChatModel.bind_tools
         return frozenset({"schema", "tools"}) if has_tools else frozenset()
@@ -148,7 +148,7 @@ class LangChainChat:
         schema: type[BaseModel] | None = None,
         tools: Sequence[Tool] = (),
     ) -> Reply:
-        """Answer `messages`; see `mem0_core.ports.ChatModel`. Where `tools` are given, `schema` is not sent.
+        """Answer `messages`; see `mem0_core.interfaces.ChatModel`. Where `tools` are given, `schema` is not sent.
 
         Raises:
             ModelError: the model failed; what it raised is chained.

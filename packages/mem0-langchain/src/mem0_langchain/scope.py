@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mem0_core import Scope, ScopeError
-from mem0_core.records import Axis
+from mem0_core.domain.records import Axis
 
 __all__ = ["ScopeAddress", "get_run_context"]
 

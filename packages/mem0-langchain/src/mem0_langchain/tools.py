@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, field_validator
 
 from mem0_core import AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope
 from mem0_core.flow import Flow, arun, do, run
-from mem0_core.prompts import memory_line
+from mem0_core.llm.prompts import memory_line
 from mem0_langchain.convert import extract_memories, unwrap_memory
 from mem0_langchain.runs import build_recall_request, to_ids
 from mem0_langchain.scope import ScopeAddress, get_run_context

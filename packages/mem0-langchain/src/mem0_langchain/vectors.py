@@ -1,7 +1,7 @@
 """A vector store of LangChain's as a memory's vector projection: Qdrant, Milvus, Elasticsearch, pgvector, Chroma, ...
 
 The vectors are the truth's. A vector store of LangChain's embeds what it is given, so it is built with `MemoryVectors`,
-embeddings that answer with the vector meant. How it follows the truth is told in `mem0_core.stores.external`.
+embeddings that answer with the vector meant. How it follows the truth is told in `mem0_core.stores.vector.external`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from mem0_core import ConfigError, StoreError
-from mem0_core.ports import VectorSource
-from mem0_core.stores.external import ExternalIndex, VectorEntry
+from mem0_core.interfaces import VectorSource
+from mem0_core.stores.vector.external import ExternalIndex, VectorEntry
 
 __all__ = ["MemoryVectors", "VectorStoreIndex", "vector_store"]
 
@@ -90,7 +90,7 @@ def vector_store(
 
 
 class VectorStoreIndex(ExternalIndex):
-    """A `mem0_core.ports.VectorIndex` over a LangChain vector store, which must have ``delete`` and keep ids.
+    """A `mem0_core.interfaces.VectorIndex` over a LangChain vector store, which must have ``delete`` and keep ids.
 
     Args:
         store: built with `MemoryVectors`; other documents in it do no harm.
@@ -133,7 +133,7 @@ class VectorStoreIndex(ExternalIndex):
 
 
 class _DocumentStore:
-    """A LangChain vector store as `mem0_core.stores.external` asks for one."""
+    """A LangChain vector store as `mem0_core.stores.vector.external` asks for one."""
 
     filter_advice = "give VectorStoreIndex an as_filter= that makes what it understands"
 

@@ -24,7 +24,7 @@ from llama_index.core.base.llms.types import (
 from llama_index.core.schema import NodeWithScore, TextNode
 
 from mem0_core import MemoryDict, RelationDict, SearchResult
-from mem0_core.records import Triplet
+from mem0_core.domain.records import Triplet
 
 __all__ = [
     "calls_tools",

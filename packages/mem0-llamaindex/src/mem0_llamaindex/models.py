@@ -33,11 +33,11 @@ from numpy.typing import NDArray
 
 from mem0_core import ConfigError, ModelError
 from mem0_core.config import ComponentKind
+from mem0_core.domain.records import Usage
 from mem0_core.flow import Flow, arun, do, run
-from mem0_core.models.described_tools import add_tool_prompt, parse_tool_calls
-from mem0_core.models.foreign import is_unsupported_request, normalize_scores, to_unit_vectors
-from mem0_core.ports import Reply, Tool, ToolCall
-from mem0_core.records import Usage
+from mem0_core.interfaces import Reply, Tool, ToolCall
+from mem0_core.providers.adapters import is_unsupported_request, normalize_scores, to_unit_vectors
+from mem0_core.providers.prompted_tools import add_tool_prompt, parse_tool_calls
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -134,7 +134,7 @@ class LlamaIndexChat:
 
     @property
     def supports(self) -> frozenset[str]:
-        """How it is asked best; see `mem0_core.ports.ChatModel`."""
+        """How it is asked best; see `mem0_core.interfaces.ChatModel`."""
         if self._supports_functions:
             return frozenset({"schema", "tools"})
         return frozenset({"schema"}) if self._has_structured_predict else frozenset()
@@ -155,7 +155,7 @@ class LlamaIndexChat:
         schema: type[BaseModel] | None = None,
         tools: Sequence[Tool] = (),
     ) -> Reply:
-        """Answer `messages`; see `mem0_core.ports.ChatModel`. Where `tools` are given, `schema` is not sent.
+        """Answer `messages`; see `mem0_core.interfaces.ChatModel`. Where `tools` are given, `schema` is not sent.
 
         Raises:
             ModelError: the model failed; what it raised is chained.

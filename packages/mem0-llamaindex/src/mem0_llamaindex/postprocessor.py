@@ -11,10 +11,10 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 
 from mem0_core import InputError
+from mem0_core.api.factory import resolve_component
+from mem0_core.domain.recipes import RERANK_WEIGHT
 from mem0_core.flow import Flow, arun, run
-from mem0_core.pipelines.rerank import rerank
-from mem0_core.recipes import RERANK_WEIGHT
-from mem0_core.wiring import resolve_component
+from mem0_core.recall.rerank import rerank
 
 __all__ = ["Mem0Rerank"]
 

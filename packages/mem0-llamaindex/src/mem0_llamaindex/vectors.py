@@ -1,6 +1,6 @@
 """A vector store of LlamaIndex's as a memory's vector projection: Qdrant, Chroma, Milvus, pgvector, Pinecone, ...
 
-How it follows the truth is told in `mem0_core.stores.external`.
+How it follows the truth is told in `mem0_core.stores.vector.external`.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from llama_index.core.vector_stores.types import (
 )
 
 from mem0_core import ConfigError
-from mem0_core.ports import VectorSource
-from mem0_core.stores.external import ExternalIndex, VectorEntry
+from mem0_core.interfaces import VectorSource
+from mem0_core.stores.vector.external import ExternalIndex, VectorEntry
 
 __all__ = ["VectorStoreIndex", "vector_store"]
 
@@ -43,7 +43,7 @@ def vector_store(
 
 
 class VectorStoreIndex(ExternalIndex):
-    """A `mem0_core.ports.VectorIndex` over a LlamaIndex vector store, which must filter by metadata.
+    """A `mem0_core.interfaces.VectorIndex` over a LlamaIndex vector store, which must filter by metadata.
 
     What the store gets of a memory is a vector, a number, and whose partition it is in; no text.
 
@@ -51,7 +51,7 @@ class VectorStoreIndex(ExternalIndex):
         store: a vector store; other nodes in it do no harm.
         source: the truth.
         namespace: keeps several memories in one store apart.
-        dims: how long the vectors are; see `mem0_core.stores.external.ExternalIndex`.
+        dims: how long the vectors are; see `mem0_core.stores.vector.external.ExternalIndex`.
         timeout: seconds that one call to the store may take.
         retry_after: seconds after a failure in which the store is not asked; the truth is scanned meanwhile.
     """
@@ -72,7 +72,7 @@ class VectorStoreIndex(ExternalIndex):
 
 
 class _NodeStore:
-    """A LlamaIndex vector store as `mem0_core.stores.external` asks for one."""
+    """A LlamaIndex vector store as `mem0_core.stores.vector.external` asks for one."""
 
     filter_advice = "use one whose query() respects MetadataFilters"
 

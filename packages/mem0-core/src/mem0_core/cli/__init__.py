@@ -20,7 +20,7 @@ from mem0_core.cli.arguments import build_parser
 from mem0_core.config import MemoryConfig, load_config, postgres_config
 from mem0_core.errors import Mem0Error
 from mem0_core.memory import Memory
-from mem0_core.models.local import resolve_backend
+from mem0_core.providers.local import resolve_backend
 
 __all__ = ["main"]
 

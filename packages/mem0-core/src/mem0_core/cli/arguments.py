@@ -7,10 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mem0_core import __version__
-from mem0_core.cli import show, verbs
-from mem0_core.interchange import exporting, mem0_v1
+from mem0_core.cli import commands as verbs
+from mem0_core.cli import output as show
+from mem0_core.interchange import exporters as exporting
+from mem0_core.interchange import mem0_v1
 from mem0_core.interchange.files import CHAT_FORMATS
-from mem0_core.models.local import BACKENDS
+from mem0_core.providers.local import BACKENDS
 
 __all__ = ["EXIT_UNHEALTHY", "build_parser"]
 

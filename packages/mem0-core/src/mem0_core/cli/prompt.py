@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mem0_core._files import make_file, make_folder
 from mem0_core.errors import InputError, Mem0Error
-from mem0_core.files import make_file, make_folder
 from mem0_core.memory import Memory
 
 __all__ = ["PromptState", "run_prompt"]
@@ -370,7 +370,7 @@ def _build_reader(session: PromptState, history: Path) -> AskUser:
         from prompt_toolkit.history import FileHistory
     except ImportError:
         return _build_readline_reader(session, history)
-    from mem0_core.cli.completing import SessionCompleter
+    from mem0_core.cli.completion import SessionCompleter
 
     prompt: Any = PromptSession(
         history=FileHistory(str(history)),

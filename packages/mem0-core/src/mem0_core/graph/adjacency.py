@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mem0_core.ports import ChangePosition, EdgeRow, GraphDelta, GraphStore, NodeRow
-from mem0_core.records import Scope, entity_key
+from mem0_core.domain.records import Scope, entity_key
+from mem0_core.interfaces import ChangePosition, EdgeRow, GraphDelta, GraphStore, NodeRow
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mem0_core.graph.traverse import connected
+from mem0_core.graph.traversal import connected
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

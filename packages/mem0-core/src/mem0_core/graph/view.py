@@ -18,9 +18,9 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from mem0_core.domain.records import Entity, MemoryItem, Relation, entity_key
 from mem0_core.errors import MissingExtra
 from mem0_core.graph.layout import layout
-from mem0_core.records import Entity, MemoryItem, Relation, entity_key
 
 __all__ = ["Drawing", "page"]
 

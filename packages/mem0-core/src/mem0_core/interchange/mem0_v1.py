@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mem0_core.domain.records import HistoryRow
 from mem0_core.errors import InputError
-from mem0_core.records import HistoryRow
 
 __all__ = ["MEM0_V1_FORMAT", "Installation", "is_mem0_v1_folder", "read_installation"]
 

@@ -49,9 +49,9 @@ from langgraph.store.base import (
 )
 
 from mem0_core import AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope, StoreError
-from mem0_core.filters import Condition, Filter, Group
+from mem0_core.domain.filters import Condition, Filter, Group
+from mem0_core.domain.records import Event, MemoryChange, MemoryItem, content_hash
 from mem0_core.flow import Flow, arun, do, run
-from mem0_core.records import Event, MemoryChange, MemoryItem, content_hash
 from mem0_langchain.convert import extract_memories, unwrap_memory
 
 __all__ = ["Mem0Store", "decode_label", "encode_label"]

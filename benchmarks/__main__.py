@@ -1,0 +1,77 @@
+"""``python -m benchmarks [VERB]``: measure, print tables, write JSON to bench-results/."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from benchmarks import chart, converse, cost, crash, graph, langgraph_store, paths, recall, scale, together
+from benchmarks.plan import FULL, QUICK, ROOT, Plan
+from benchmarks.report import Report
+
+BENCHMARKS: dict[str, Callable[[Plan], Report]] = {
+    "recall": recall.measure,
+    "crash": crash.measure,
+    "graph": graph.measure,
+    "paths": paths.measure,
+    "converse": converse.measure,
+    "cost": cost.measure,
+    "langgraph_store": langgraph_store.measure,
+    "scale": scale.measure,
+    "together": together.measure,
+}
+LONG = {"scale"}
+"""Those that fill a disk for an hour; they run when they are named."""
+
+
+def main(arguments: Sequence[str]) -> None:
+    options = _options(arguments)
+    chosen = [name for name in BENCHMARKS if name not in LONG] if options.verb == "all" else [options.verb]
+    for name in chosen:
+        report = BENCHMARKS[name](_plan(options))
+        path = report.write(options.out)
+        print(f"\n{report.table()}\n{path}\n{_drawn(report, options.out)}", flush=True)
+
+
+def _drawn(report: Report, folder: Path) -> str:
+    """Where the chart of a report is, nothing if it has none."""
+    if report.name != "recall" or not report.details:
+        return ""
+    try:
+        return f"{chart.draw(report.details, folder / 'recall.png')}\n"
+    except ModuleNotFoundError as error:
+        return f"no chart: {error.name} is not installed\n"
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("verb", nargs="?", default="all", choices=[*BENCHMARKS, "all"])
+    parser.add_argument("--quick", action="store_true", help="small sizes, under a minute in all")
+    sizes = "numbers of memories for cost, as in 0,1000,10000,100000, of others' for scale, of relations for graph"
+    parser.add_argument("--sizes", type=_sizes, help=sizes)
+    parser.add_argument("--store", choices=FULL.stores, help="scale of this store only")
+    parser.add_argument("--out", type=Path, default=ROOT / "bench-results", help="folder of the JSON files")
+    return parser.parse_args(arguments)
+
+
+def _plan(options: argparse.Namespace) -> Plan:
+    plan = QUICK if options.quick else FULL
+    if options.sizes:
+        plan = dataclasses.replace(plan, sizes=options.sizes, big=options.sizes[-1])
+        some = tuple(filter(None, options.sizes))
+        plan = dataclasses.replace(plan, relations=some or plan.relations, crowds=some or plan.crowds)
+        plan = dataclasses.replace(plan, server_crowds=some or plan.server_crowds)
+    if options.store:
+        plan = dataclasses.replace(plan, stores=(options.store,))
+    return plan
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    return tuple(sorted({int(part) for part in text.split(",")}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,50 @@
+"""Reading BEAM's chats of 100K tokens: messages in a few batches each, and questions with the messages they rest on."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from benchmarks.collection import Collection, Dataset, Occasion, Question, Unit
+from benchmarks.plan import ROOT
+
+__all__ = ["PATH", "dataset", "load", "read"]
+
+PATH = ROOT.parent / "shared" / "data" / "beam_100k_dev.json.gz"
+
+
+def load(path: Path = PATH) -> list[Collection]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        return [read(chat) for chat in json.load(file)]
+
+
+def dataset(chats: Sequence[Collection]) -> Dataset:
+    return Dataset("BEAM", "message", tuple(chats), unanswerable="abstention")
+
+
+def read(chat: Mapping[str, Any]) -> Collection:
+    """One chat. A batch is what was said on one day, which its first message bears as ``March-15-2024``."""
+    batches = [(number, list(said)) for number, said in groupby(chat["messages"], key=itemgetter("batch"))]
+    return Collection(
+        chat["id"],
+        tuple(Occasion(tuple(map(_unit, said)), f"batch {number}", _day(said)) for number, said in batches),
+        tuple(
+            Question(asked["question"], asked["type"].replace("_", " "), tuple(map(str, asked["gold"])))
+            for asked in chat["questions"]
+        ),
+    )
+
+
+def _unit(message: Mapping[str, Any]) -> Unit:
+    return Unit(str(message["id"]), message["content"], message["role"])
+
+
+def _day(said: Sequence[Mapping[str, Any]]) -> str | None:
+    anchor = said[0]["time_anchor"]
+    return None if anchor is None else datetime.strptime(anchor, "%B-%d-%Y").replace(tzinfo=UTC).isoformat()

@@ -1,0 +1,59 @@
+"""Reading MuSiQue: passages of an encyclopaedia, and questions that need two to four of them.
+
+The file has the passages of a question next to each other, so they are remembered in another order.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.collection import Collection, Dataset, Occasion, Question, Unit
+from benchmarks.plan import ROOT
+
+__all__ = ["PATH", "dataset", "load", "read"]
+
+PATH = ROOT.parent / "shared" / "data" / "musique_train.json.gz"
+
+_CORPUS = "musique_train_corpus.json.gz"
+_SEED = 11
+
+
+def load(path: Path = PATH, questions: int | None = None) -> Collection:
+    """All passages, or the first `questions` and no passages but theirs."""
+    entries = _json(path)[:questions]
+    return read(entries, None if questions else _json(path.with_name(_CORPUS)))
+
+
+def _json(path: Path) -> list[dict[str, Any]]:
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        entries: list[dict[str, Any]] = json.load(file)
+    return entries
+
+
+def dataset(collection: Collection) -> Dataset:
+    return Dataset("MuSiQue", "passage", (collection,), headline="R@5")
+
+
+def read(entries: Sequence[Mapping[str, Any]], corpus: Iterable[Mapping[str, str]] | None = None) -> Collection:
+    """Questions over a corpus, by default over their own paragraphs. A passage is its title and its text."""
+    own = [(part["title"], part["paragraph_text"]) for entry in entries for part in entry["paragraphs"]]
+    told = own if corpus is None else [(passage["title"], passage["text"]) for passage in corpus]
+    texts = list(dict.fromkeys(map("\n".join, told)))
+    ids = {text: f"p{place}" for place, text in enumerate(texts)}
+    random.Random(_SEED).shuffle(texts)
+    return Collection(
+        "MuSiQue",
+        tuple(Occasion((Unit(ids[text], text),)) for text in texts),
+        tuple(_question(entry, ids) for entry in entries),
+    )
+
+
+def _question(entry: Mapping[str, Any], ids: Mapping[str, str]) -> Question:
+    needed = (f"{part['title']}\n{part['paragraph_text']}" for part in entry["paragraphs"] if part["is_supporting"])
+    gold = tuple(ids[text] for text in dict.fromkeys(needed))
+    return Question(entry["question"], f"{len(gold)} passages", gold)

@@ -1,0 +1,124 @@
+"""How much is measured: the full run, the quick one, and the tiny one that tests use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+__all__ = ["FULL", "QUICK", "ROOT", "Plan"]
+
+ROOT = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Sizes and repeats.
+
+    Attributes:
+        sizes: numbers of memories in the store, ascending, shared by a hundred users.
+        calls, rounds: adds in one timed block, and blocks per size; sizes take turns, so that noise meets all alike.
+        full_rounds: rounds with ``durability="full"``, which wait for the disk, and of some more adds of graph memory.
+        queries: searches per size.
+        own_memories, others: turns of a user, and how many of other users lie beside them, ascending.
+        crowds, server_crowds: memories of others around a user's, where a million of them are measured, ascending: in
+            SQLite, and in PostgreSQL; `stores` says which of the two.
+        big: memories of one user, for the HNSW graph; `exact_limit` is where it begins (None: the default).
+        processes: fresh processes whose median is taken.
+        crash_runs: writers that are killed.
+        relations, own: numbers of relations in the store, ascending, and how many of them are of the user who adds.
+        paths: numbers of relations of one user, through which paths are searched.
+        growth: relations of a user who begins with none.
+        talks: adds whose calls to the model are counted.
+        memories: those of the user whose turns are put off.
+        waiting, turns: lengths of a queue, and of a conversation whose calls are counted.
+        messages, singles: messages of an import, and how many of them are added one by one; `imports` are the rounds.
+        items: those of a LangGraph store, twice: in a hundred namespaces, and in one.
+        agent_memories, turns_of_agent: of the user who talks to an agent, and how often.
+        conversations, sessions, questions: how much of LoCoMo is scored (None: all; sessions are cut for replays only).
+        chats, batches: how much of BEAM.
+        multihops: questions of MuSiQue, over no passages but theirs (None: all, over the whole corpus).
+        patience: seconds that one measurement may wait for quiet moments of the machine, see `pace`.
+    """
+
+    sizes: tuple[int, ...] = (0, 1_000, 10_000, 100_000)
+    calls: int = 200
+    rounds: int = 5
+    full_rounds: int = 3
+    queries: int = 1_000
+    own_memories: int = 1_000
+    others: tuple[int, ...] = (0, 9_000, 99_000)
+    crowds: tuple[int, ...] = (10_000, 100_000, 1_000_000)
+    server_crowds: tuple[int, ...] = (10_000, 100_000, 200_000)
+    stores: tuple[str, ...] = ("sqlite", "postgres")
+    big: int = 100_000
+    exact_limit: int | None = None
+    processes: int = 7
+    crash_runs: int = 200
+    relations: tuple[int, ...] = (1_000, 10_000, 100_000)
+    own: int = 10_000
+    paths: tuple[int, ...] = (1_000, 10_000, 100_000)
+    growth: int = 300
+    talks: int = 20
+    memories: int = 10_000
+    waiting: int = 5_000
+    turns: int = 100
+    messages: int = 5_000
+    singles: int = 500
+    imports: int = 3
+    items: int = 10_000
+    agent_memories: int = 1_000
+    turns_of_agent: int = 60
+    conversations: int | None = None
+    sessions: int | None = None
+    questions: int | None = None
+    chats: int | None = None
+    batches: int | None = None
+    multihops: int | None = None
+    resamples: int = 2_000
+    patience: float = 90.0
+
+    @property
+    def scores_all(self) -> bool:
+        """Whether recall is scored over whole datasets."""
+        cut = (self.conversations, self.sessions, self.questions, self.chats, self.batches, self.multihops)
+        return all(part is None for part in cut)
+
+
+FULL = Plan()
+QUICK = Plan(
+    sizes=(0, 1_000, 3_000),
+    calls=60,
+    rounds=2,
+    full_rounds=1,
+    queries=100,
+    own_memories=200,
+    others=(0, 800),
+    crowds=(1_000, 3_000),
+    server_crowds=(1_000, 3_000),
+    big=3_000,
+    exact_limit=1_000,
+    processes=2,
+    crash_runs=20,
+    relations=(1_000, 3_000),
+    own=1_000,
+    paths=(1_000,),
+    growth=60,
+    talks=5,
+    memories=1_000,
+    waiting=300,
+    turns=40,
+    messages=200,
+    singles=40,
+    imports=1,
+    items=1_000,
+    agent_memories=200,
+    turns_of_agent=10,
+    conversations=1,
+    sessions=6,
+    questions=30,
+    chats=1,
+    batches=1,
+    multihops=3,
+    resamples=500,
+    patience=2.0,
+)

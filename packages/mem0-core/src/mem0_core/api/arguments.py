@@ -1,0 +1,118 @@
+"""What verbs are given, read and checked, so that each says the same of the same mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from mem0_core._files import replace_atomically
+from mem0_core.domain.filters import Filter, parse_filters
+from mem0_core.domain.policy import POLICY_REFUSAL
+from mem0_core.domain.records import Axis, Message, Messages, Scope
+from mem0_core.errors import InputError, ScopeError
+from mem0_core.language.messages import parse_date, parse_messages, parse_timestamp
+
+__all__ = [
+    "extract_query_text",
+    "filename_timestamp",
+    "parse_scope_and_filter",
+    "raise_policy_refusal",
+    "resolve_expiration_date",
+    "resolve_timestamp",
+    "utc_now",
+    "utc_today",
+    "validate_id",
+    "validate_limit",
+    "validate_threshold",
+    "write_atomically",
+]
+
+
+def parse_scope_and_filter(
+    filters: Mapping[str, Any] | None, user_id: str | None, agent_id: str | None, run_id: str | None
+) -> tuple[Scope, Filter | None]:
+    ids, filter = parse_filters(filters)
+    given = {Axis.USER: user_id, Axis.AGENT: agent_id, Axis.RUN: run_id}
+    for axis, value in ids.items():
+        if given[axis] not in (None, value):
+            raise ScopeError(f"{axis} is given twice: {given[axis]!r} and {value!r}")
+        given[axis] = value
+    return Scope(given[Axis.USER], given[Axis.AGENT], given[Axis.RUN]), filter
+
+
+def validate_limit(limit: int | None, top_k: int | None, *, default: int) -> int:
+    if limit is not None and top_k is not None and limit != top_k:
+        raise InputError(f"limit={limit} and top_k={top_k} are two names for one thing")
+    chosen = limit if limit is not None else top_k if top_k is not None else default
+    if not isinstance(chosen, int) or isinstance(chosen, bool) or chosen < 1:
+        raise InputError(f"limit must be a positive whole number, not {chosen!r}")
+    return chosen
+
+
+def validate_id(memory_id: object) -> str:
+    if not isinstance(memory_id, str) or not memory_id:
+        raise InputError(f"a memory's id is a non-empty string, not {memory_id!r}")
+    return memory_id
+
+
+def utc_now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def resolve_timestamp(timestamp: object, messages: Sequence[Message]) -> str:
+    """The time of an add: what the caller says, else its last message, else now."""
+    if timestamp is not None:
+        return parse_timestamp(timestamp)
+    return next((message.timestamp for message in reversed(messages) if message.timestamp), None) or utc_now()
+
+
+def resolve_expiration_date(expiration_date: str | date | None, ttl: timedelta | float | None) -> str | None:
+    """The last day on which memories are recalled, by either way to say it."""
+    if expiration_date is not None and ttl is not None:
+        raise InputError("expiration_date and ttl are two ways to say one thing")
+    if ttl is not None:
+        span = ttl if isinstance(ttl, timedelta) else timedelta(seconds=ttl)
+        if span <= timedelta(0):
+            raise InputError(f"ttl must be positive, not {ttl!r}")
+        return (datetime.now(UTC) + span).date().isoformat()
+    return None if expiration_date is None else parse_date(expiration_date, "expiration_date")
+
+
+def extract_query_text(query: Messages | None) -> str | None:
+    """What is asked: the text, or the user's last message."""
+    if query is None or isinstance(query, str):
+        return query
+    said = parse_messages(query).messages
+    return next((message.content for message in reversed(said) if message.role == "user"), None)
+
+
+def raise_policy_refusal(text: str) -> str:
+    raise InputError(f"{POLICY_REFUSAL}: {text[:40]!r}")
+
+
+def validate_threshold(threshold: object) -> float | None:
+    if threshold is None:
+        return None
+    if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
+        raise InputError(f"threshold must lie in [0, 1], as scores do, not {threshold!r}")
+    return float(threshold)
+
+
+def filename_timestamp() -> str:
+    """The time as part of a file's name, to the microsecond."""
+    return datetime.now(UTC).strftime("%Y%m%d_%H%M%S_%f")
+
+
+def write_atomically(file: Path, text: str) -> None:
+    """Write a file or leave what was there."""
+    try:
+        with replace_atomically(file) as unfinished:
+            unfinished.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error}") from error
+
+
+def utc_today() -> str:
+    return datetime.now(UTC).date().isoformat()

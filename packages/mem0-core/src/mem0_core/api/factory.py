@@ -1,0 +1,196 @@
+"""Building the parts of a `Memory` from its configuration: what is chosen, made, and checked for its port."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from mem0_core.config import (
+    NO_GRAPH,
+    PGVECTOR_ONLY_KEYS,
+    PROVIDERS,
+    BackgroundConfig,
+    ComponentConfig,
+    ComponentKind,
+    GraphConfig,
+    MemoryConfig,
+    build_component,
+    check_provider,
+    parse_graph_config,
+)
+from mem0_core.errors import ConfigError
+from mem0_core.ingest.worker import WorkerSettings
+from mem0_core.interfaces import ChatModel, GraphIndex, GraphOptions, MemoryStore, Reranker, VectorIndex, VectorSource
+from mem0_core.providers.llm_reranker import MAX_TEXT_CHARS, LLMReranker
+
+__all__ = [
+    "FrameworkModel",
+    "build_embedded_graph",
+    "build_graph_index",
+    "build_graph_options",
+    "build_vector_index",
+    "build_worker_settings",
+    "llm_reranker",
+    "open_store",
+    "resolve_component",
+    "resolve_graph",
+    "resolve_reranker",
+    "snapshot_folder",
+]
+
+FrameworkModel: TypeAlias = object
+"""A model of a framework whose adapter is installed (LangChain, LlamaIndex, ...): no type of ours can name it."""
+
+
+def resolve_component(kind: ComponentKind, method: str, *choices: Any, **wiring: Any) -> Any:
+    """The first of `choices` that is given, built where it is a description, and checked for its port's method.
+
+    A model of a framework is converted by the framework's adapter, where it is installed (see `config`).
+
+    Not by isinstance: that would read an embedder's `dims`, and some load a model or ask a server for it.
+    """
+    chosen = next((choice for choice in choices if choice is not None), None)
+    component = build_component(kind, chosen, **wiring)
+    if component is not None and not callable(getattr(component, method, None)):
+        raise ConfigError(
+            f"{kind}: {component!r} has no method {method!r} (see mem0_core.interfaces); models of LangChain and LlamaIndex"
+            " need mem0-langchain or mem0-llamaindex beside them"
+        )
+    return component
+
+
+def resolve_reranker(chat: ChatModel | None, *choices: Any) -> Reranker | None:
+    """The first of `choices` that is given, built where it is a description.
+
+    Raises:
+        ConfigError: it asks a chat model, has none of its own, and `chat` is None.
+    """
+    built: Reranker | None = resolve_component("reranker", "score", *choices)
+    return built.with_chat(chat) if isinstance(built, LLMReranker) else built
+
+
+def llm_reranker(
+    *,
+    llm: ChatModel | Mapping[str, Any] | str | None = None,
+    model: str | None = None,
+    provider: str | None = None,
+    api_key: str | None = None,
+    temperature: float = 0.0,
+    custom_prompt: str | None = None,
+    max_chars: int = MAX_TEXT_CHARS,
+    top_k: int | None = None,
+    max_tokens: int | None = None,
+    max_workers: int | None = None,
+) -> LLMReranker:
+    """The reranker of the providers ``llm`` and ``llm_reranker``, from their keys.
+
+    Args:
+        llm: its model; by default the one that the next four name, and where they name none, the memory's.
+        model, provider, api_key, temperature: mem0's keys of such a model. `provider` is OpenAI, unless `model` says it
+            (``"ollama:llama3.1"``).
+        custom_prompt, max_chars: see `LLMReranker`.
+        top_k, max_tokens, max_workers: mem0's, and without use here: a search's `limit` says how many come back, and
+            mem0 asks for each text by itself, in a reply of `max_tokens`, where one request is made for all.
+    """
+    if llm is None and model is not None and provider is None and model.partition(":")[0] in PROVIDERS["llm"]:
+        provider, _, model = model.partition(":")
+    if llm is None and (model or provider or api_key):
+        keys = {"model": model, "api_key": api_key, "temperature": temperature}
+        given = {key: value for key, value in keys.items() if value is not None and value != ""}
+        llm = {"provider": provider or "openai", "config": given}
+    return LLMReranker(resolve_component("llm", "complete", llm), custom_prompt=custom_prompt, max_chars=max_chars)
+
+
+def open_store(config: MemoryConfig, **more: Any) -> MemoryStore:
+    """The truth that `config` names: a SQLite file, unless it names another. `more` is for its provider."""
+    chosen = config.store_config or ComponentConfig(provider="sqlite", config={"path": config.database})
+    store: MemoryStore = build_component("store", chosen, durability=config.durability, **more)
+    return store
+
+
+def snapshot_folder(config: MemoryConfig) -> Path:
+    """Where vector indexes keep their snapshots on this machine, unless `vector_store` names another place."""
+    return config.database.parent / "faiss" / config.database.stem
+
+
+def build_vector_index(config: MemoryConfig, source: VectorSource, part: str = "") -> VectorIndex:
+    """The projection of `vector_store`; mem0's keys that say nothing here (collection, dims) are taken and dropped.
+
+    A truth that searches its own vectors says so by an attribute ``vector_provider``: the provider, unless another is
+    chosen. A `part` is for names and relations. They are few, and lie beside the truth even if memories are searched
+    elsewhere.
+    """
+    chosen = config.vector_store
+    if "vector_store" not in config.model_fields_set or (part and chosen.provider not in PROVIDERS["vector_store"]):
+        chosen = ComponentConfig(provider=getattr(source, "vector_provider", "faiss"))
+    keys = dict(chosen.config)
+    folder = Path(keys.pop("path", None) or snapshot_folder(config))
+    folder = folder / part if part else folder
+    mem0s = ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2")
+    for mem0_only in (*mem0s, *(PGVECTOR_ONLY_KEYS if chosen.provider == "pgvector" else ())):
+        keys.pop(mem0_only, None)
+    spec = {"provider": chosen.provider, "config": keys}
+    index: VectorIndex = build_component("vector_store", spec, source=source, folder=folder)
+    return index
+
+
+def resolve_graph(
+    graph: GraphIndex | Mapping[str, Any] | str | bool | None, config: MemoryConfig, chat: ChatModel | None
+) -> tuple[GraphConfig | None, GraphIndex | None]:
+    """How graph memory is to be kept, None for not at all, and the projection where the caller brings one.
+
+    Unless told otherwise it is on without a chat model, where rules read relations at no cost worth naming.
+    """
+    if graph is None or isinstance(graph, (Mapping, str, bool)):
+        chosen = config.graph_store if graph is None else parse_graph_config(graph)
+        if chosen is None and chat is None:
+            chosen = GraphConfig()
+        if chosen is None or chosen.provider == NO_GRAPH:
+            return None, None
+        check_provider("graph_store", chosen.provider)
+        return chosen, None
+    return config.graph_store or GraphConfig(), graph
+
+
+def build_embedded_graph(config: MemoryConfig, store: MemoryStore) -> GraphIndex:
+    from mem0_core.stores.graph.embedded import EmbeddedGraph
+
+    return EmbeddedGraph(
+        store.graph,
+        nodes=build_vector_index(config, store.graph.node_vectors, "nodes"),
+        relations=build_vector_index(config, store.graph.relation_vectors, "relations"),
+    )
+
+
+def build_graph_index(config: GraphConfig, store: MemoryStore, embedded: GraphIndex) -> GraphIndex:
+    if config.provider == "sqlite":
+        return embedded
+    index: GraphIndex = build_component(
+        "graph_store", config, primary_graph=store.graph, store_id=store.graph.store_id()
+    )
+    return index
+
+
+def build_worker_settings(config: BackgroundConfig) -> WorkerSettings:
+    return WorkerSettings(
+        workers=config.workers,
+        batch=config.batch,
+        tries=config.tries,
+        backoff=config.backoff,
+        lease=config.lease,
+    )
+
+
+def build_graph_options(config: GraphConfig, memory: MemoryConfig) -> GraphOptions:
+    return GraphOptions(
+        threshold=config.threshold,
+        prompt=config.custom_prompt,
+        strict=config.strict,
+        existing=config.existing,
+        limit=config.limit,
+        triplet_threshold=config.triplet_threshold,
+        query_entities=config.query_entities,
+        relations="triplets" if memory.extraction == "triplets" else "staged",
+        on_conflict=memory.on_conflict,
+    )

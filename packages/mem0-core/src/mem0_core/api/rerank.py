@@ -1,0 +1,62 @@
+"""`rerank` and `arerank`: the rerank stage for texts that lie outside a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from mem0_core.api.factory import resolve_reranker
+from mem0_core.domain.recipes import RERANK_WEIGHT
+from mem0_core.flow import arun, run
+from mem0_core.interfaces import Reranker
+from mem0_core.recall.rerank import rerank as flow
+
+__all__ = ["arerank", "rerank"]
+
+
+def rerank(
+    query: str,
+    texts: Sequence[str],
+    *,
+    reranker: Reranker | Mapping[str, Any] | str | None = None,
+    scores: Sequence[float] | None = None,
+    top_n: int | None = None,
+    weight: float = RERANK_WEIGHT,
+) -> list[tuple[int, float]]:
+    """Order texts by what they say of `query`: (position, score in [0, 1]) of each, best first.
+
+    Args:
+        reranker: an instance, ``"provider:model"`` or ``{"provider", "config"}``; None for the first scores alone. The
+            model that a string names is kept for the next call that names it.
+        scores, top_n, weight: see `pipelines.rerank.rerank`.
+
+    Raises:
+        ConfigError: there is no such provider.
+        QueryError, InputError, ModelError: see `pipelines.rerank.rerank`.
+    """
+    return run(flow(_build_reranker(reranker), query, texts, scores=scores, top_n=top_n, weight=weight))
+
+
+async def arerank(
+    query: str,
+    texts: Sequence[str],
+    *,
+    reranker: Reranker | Mapping[str, Any] | str | None = None,
+    scores: Sequence[float] | None = None,
+    top_n: int | None = None,
+    weight: float = RERANK_WEIGHT,
+) -> list[tuple[int, float]]:
+    """`rerank`, awaited."""
+    return await arun(flow(_build_reranker(reranker), query, texts, scores=scores, top_n=top_n, weight=weight))
+
+
+def _build_reranker(reranker: Reranker | Mapping[str, Any] | str | None) -> Reranker | None:
+    if isinstance(reranker, str):
+        return _load_reranker(reranker)
+    return resolve_reranker(None, reranker)
+
+
+@lru_cache(maxsize=1)  # a model takes seconds to load, and gigabytes to hold
+def _load_reranker(reranker: str) -> Reranker | None:
+    return resolve_reranker(None, reranker)

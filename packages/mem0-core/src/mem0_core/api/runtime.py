@@ -1,0 +1,223 @@
+"""What all verbs stand on: the models and stores of one memory, opened when they are needed, closed together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from mem0_core.api.factory import (
+    FrameworkModel,
+    build_embedded_graph,
+    build_graph_index,
+    build_graph_options,
+    build_vector_index,
+    build_worker_settings,
+    open_store,
+    resolve_component,
+    resolve_graph,
+    resolve_reranker,
+)
+from mem0_core.config import MemoryConfig, check_provider, load_config, start_logging
+from mem0_core.domain.policy import Limits, Policy, RateLimiter
+from mem0_core.domain.recipes import resolve_recipe
+from mem0_core.domain.records import AddResult, SearchResult
+from mem0_core.errors import StoreError
+from mem0_core.flow import Flow, StepRecord, do, observe
+from mem0_core.ingest.worker import BackgroundWorkers
+from mem0_core.interfaces import (
+    ChatModel,
+    Embedder,
+    GraphIndex,
+    GraphMemory,
+    Job,
+    Lease,
+    MemoryStore,
+    Ports,
+    Reranker,
+    VectorIndex,
+)
+
+if TYPE_CHECKING:
+    from mem0_core.graph.adjacency import AdjacencyIndex
+
+__all__ = ["MemoryRuntime"]
+
+T = TypeVar("T")
+
+
+class MemoryRuntime:
+    """The parts of one memory; see `memory.Memory` for its arguments."""
+
+    def __init__(
+        self,
+        config: MemoryConfig | Mapping[str, Any] | None = None,
+        *,
+        llm: ChatModel | Mapping[str, Any] | str | FrameworkModel | None = None,
+        embedder: Embedder | Mapping[str, Any] | str | FrameworkModel | None = None,
+        reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | None = None,
+        store: MemoryStore | None = None,
+        index: VectorIndex | FrameworkModel | None = None,
+        graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
+        policy: Policy | None = None,
+        on_step: Callable[[StepRecord], None] | None = None,
+    ) -> None:
+        self.config = load_config(config)
+        self._on_step = on_step
+        self._lock = Lock()
+        self._closed = False
+        self._chat: ChatModel | None = resolve_component("llm", "complete", llm, self.config.llm)
+        self._tokenizer_loaded = False  # whether the model has read what it counts tokens by
+        self._embedder: Embedder = resolve_component("embedder", "embed", embedder, self.config.embedder, "onnx")
+        self._reranker: Reranker | None = resolve_reranker(self._chat, reranker, self.config.reranker)
+        if index is None:
+            check_provider("vector_store", self.config.vector_store.provider)  # a wrong name is told now
+        self._graph_config, self._graph_index = resolve_graph(graph, self.config, self._chat)
+        self._graph_chat: ChatModel | None = self._chat
+        if self._graph_config is not None and self._graph_config.llm is not None:
+            self._graph_chat = resolve_component("llm", "complete", self._graph_config.llm)
+        self._stop_logging = start_logging(self.config)
+        self._store = store if store is not None else open_store(self.config)
+        self._index: VectorIndex | None = self._adapt_index(index)
+        self._graph: GraphMemory | None = None
+        self._adjacency: AdjacencyIndex | None = None
+        self._policy = policy
+        self._recipe = resolve_recipe(self.config.recipe)
+        self._limits = Limits(**self.config.limits.model_dump())
+        self._rates = RateLimiter(self._limits)
+        self._background = BackgroundWorkers(
+            self._store.jobs, self._do_jobs, build_worker_settings(self.config.background)
+        )
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any] | str | Path) -> Self:
+        """A memory from mem0's configuration dict, or from a YAML or JSON file of it."""
+        return cls(load_config(config))
+
+    @property
+    def store(self) -> MemoryStore:
+        """The truth, for who keeps more in it than conversations."""
+        return self._store
+
+    @property
+    def embedder(self) -> Embedder:
+        """What makes the vectors that `store` takes."""
+        return self._embedder
+
+    def close(self) -> None:
+        """Wait for what is put off, as long as ``background.drain`` says; then let everything go.
+
+        What is not done by then is done at the next start. Closing twice is fine.
+        """
+        if not self._closed and self._background.is_working:
+            self._background.drain(self.config.background.drain)
+        self._background.stop()
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            if self._graph is not None and self._graph.index is not self._graph.embedded_index:
+                self._graph.index.close()
+            if self._graph is not None:
+                self._graph.embedded_index.close()
+            if self._index is not None:
+                self._index.close()
+            self._store.close()
+            self._stop_logging()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    async def aclose(self) -> None:
+        """`close`, with the tasks and connections of this event loop."""
+        if not self._closed and self._background.is_working:
+            await self._background.adrain(self.config.background.drain)
+        await self._background.astop()
+        if self._graph is not None and (disconnect := getattr(self._graph.index, "aclose", None)) is not None:
+            await disconnect()
+        if (disconnect := getattr(self._store, "aclose", None)) is not None:
+            await disconnect()
+        await asyncio.to_thread(self.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        where = getattr(self._store, "where", self.config.database)
+        return f"<Memory {where} embedder={self._embedder.name}>"
+
+    def _adapt_index(self, index: VectorIndex | FrameworkModel | None) -> VectorIndex | None:
+        """The caller's index, made to follow the truth where it is a framework's vector store."""
+        try:
+            wired: VectorIndex | None = resolve_component("vector_store", "nearest", index, source=self._store)
+        except BaseException:
+            self._store.close()
+            raise
+        return wired
+
+    def _ports(self) -> Flow[Ports]:
+        index = self._index if self._index is not None else (yield from do(self._open_index))
+        graph = self._graph
+        if graph is None and self._graph_config is not None:
+            graph = yield from do(self._open_graph)
+        walk = self.config.traverse.model_dump()
+        adjacency = self._open_adjacency()
+        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, adjacency, walk)
+
+    def _open_adjacency(self) -> AdjacencyIndex:
+        """The graph as walks and queries see it, which is arrays: NumPy is imported at the first call that needs it."""
+        with self._lock:
+            if self._adjacency is None:
+                from mem0_core.graph.adjacency import AdjacencyIndex
+
+                self._adjacency = AdjacencyIndex(self._store.graph)
+            return self._adjacency
+
+    def _open_index(self) -> VectorIndex:
+        """The vector projection, opened at the first call that needs it: importing FAISS takes a while."""
+        if self._index is None:
+            with self._lock:
+                if self._closed:
+                    raise StoreError("this memory is closed")
+                if self._index is None:
+                    self._index = build_vector_index(self.config, self._store)
+        return self._index
+
+    def _open_graph(self) -> GraphMemory | None:
+        """Graph memory, opened at the first call that needs it."""
+        with self._lock:
+            if self._closed:
+                raise StoreError("this memory is closed")
+            if self._graph is None and self._graph_config is not None:
+                embedded = build_embedded_graph(self.config, self._store)
+                index = self._graph_index or build_graph_index(self._graph_config, self._store, embedded)
+                options = build_graph_options(self._graph_config, self.config)
+                self._graph = GraphMemory(index, embedded, self._graph_chat, options)
+            return self._graph
+
+    def _observe_steps(self, flow: Flow[T]) -> Flow[T]:
+        return flow if self._on_step is None else observe(flow, self._on_step)
+
+    def _to_version_format(self, result: AddResult | SearchResult) -> Any:
+        return result["results"] if self.config.version == "v1.0" else result
+
+    def _do_jobs(self, jobs: list[Job], lease: Lease) -> Flow[None]:
+        """What workers do with what was put off; who learns says how."""
+        raise NotImplementedError

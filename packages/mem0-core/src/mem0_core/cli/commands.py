@@ -1,0 +1,263 @@
+"""What each command does: from the options it was called with to what its verb returned."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import getpass
+import os
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from mem0_core.admin import backup as copies
+from mem0_core.admin import doctor as diagnosis
+from mem0_core.admin import transfer as migration
+from mem0_core.api.factory import open_store
+from mem0_core.cli.progress import ProgressBar
+from mem0_core.cli.prompt import run_prompt
+from mem0_core.config import MemoryConfig
+from mem0_core.errors import InputError, StoreError
+from mem0_core.interchange import exporters as exporting
+from mem0_core.interchange import mem0_v1
+from mem0_core.interchange.importers import import_chats, import_export, import_mem0_v1
+from mem0_core.memory import Memory
+
+__all__ = [
+    "add",
+    "backup",
+    "delete",
+    "doctor",
+    "export",
+    "flush",
+    "get",
+    "history",
+    "import_file",
+    "list_all",
+    "merge",
+    "merges",
+    "migrate",
+    "path",
+    "pending",
+    "pin",
+    "prompt",
+    "query",
+    "rebuild",
+    "relations",
+    "restore",
+    "schema",
+    "search",
+    "stats",
+    "unmerge",
+    "update",
+    "updateq",
+    "viz",
+]
+
+Options = argparse.Namespace
+
+
+def _scope_ids(options: Options) -> dict[str, Any]:
+    return {"user_id": options.user, "agent_id": options.agent, "run_id": options.run}
+
+
+def _build_progress_bar(label: str, options: Options) -> ProgressBar:
+    return ProgressBar(label, enabled=options.progress)
+
+
+def add(memory: Memory, options: Options) -> Any:
+    return memory.add(options.text, **_scope_ids(options))
+
+
+def search(memory: Memory, options: Options) -> Any:
+    return memory.search(options.query, limit=options.limit, as_of=options.as_of, **_scope_ids(options))
+
+
+def list_all(memory: Memory, options: Options) -> Any:
+    return memory.get_all(**_scope_ids(options))
+
+
+def relations(memory: Memory, options: Options) -> Any:
+    return memory.relations(as_of=options.as_of, include_ended=options.ended, **_scope_ids(options))
+
+
+def path(memory: Memory, options: Options) -> Any:
+    limits = {"limit": options.limit, "depth": options.depth}
+    return memory.traverse(options.question, as_of=options.as_of, **limits, **_scope_ids(options))
+
+
+def query(memory: Memory, options: Options) -> Any:
+    return memory.query(options.text, as_of=options.as_of, **_scope_ids(options))
+
+
+def viz(memory: Memory, options: Options) -> Any:
+    file = memory.visualize(options.out, entities=options.entities or None, depth=options.depth, **_scope_ids(options))
+    return {"message": file}
+
+
+def get(memory: Memory, options: Options) -> Any:
+    return memory.get(options.memory_id)
+
+
+def history(memory: Memory, options: Options) -> Any:
+    return memory.history(options.memory_id)
+
+
+def update(memory: Memory, options: Options) -> Any:
+    return memory.update(options.memory_id, options.text)
+
+
+def updateq(memory: Memory, options: Options) -> Any:
+    limits = {"threshold": options.threshold, "limit": options.limit}
+    return memory.update_by_query(options.query, options.text, dry_run=options.dry_run, **limits, **_scope_ids(options))
+
+
+def delete(memory: Memory, options: Options) -> Any:
+    """One memory by its id, or those that a query finds."""
+    if (options.memory_id is None) == (options.query is None):
+        raise InputError("name a memory by its id, or several by --query")
+    if options.query is None:
+        if options.dry_run:
+            return memory.get(options.memory_id)
+        return memory.delete(options.memory_id, purge=options.purge)
+    limits = {"threshold": options.threshold, "limit": options.limit}
+    return memory.delete_by_query(
+        options.query, purge=options.purge, dry_run=options.dry_run, **limits, **_scope_ids(options)
+    )
+
+
+def merge(memory: Memory, options: Options) -> Any:
+    named = {"names": options.name, "into": options.into, "threshold": options.threshold}
+    return memory.merge(options.what, dry_run=not options.apply, **named, **_scope_ids(options))
+
+
+def unmerge(memory: Memory, options: Options) -> Any:
+    return memory.unmerge(options.merge_id)
+
+
+def merges(memory: Memory, options: Options) -> Any:
+    return memory.merges(**_scope_ids(options))
+
+
+def pin(memory: Memory, options: Options) -> Any:
+    memory.pin(options.memory_id, not options.off)
+    return {"message": "let go" if options.off else "pinned"}
+
+
+def pending(memory: Memory, options: Options) -> Any:
+    return memory.pending(**_scope_ids(options))
+
+
+def flush(memory: Memory, options: Options) -> Any:
+    done = memory.flush(options.timeout)
+    return {"message": "nothing is left to do" if done else f"not done within {options.timeout} seconds"}
+
+
+def rebuild(memory: Memory, options: Options) -> Any:
+    with _build_progress_bar("rebuild", options) as bar:
+        return {"message": f"{memory.rebuild(on_progress=bar)} memories embedded anew"}
+
+
+def import_file(memory: Memory, options: Options) -> Any:
+    file = Path(options.file)
+    with _build_progress_bar("import", options) as bar:
+        if options.format == mem0_v1.MEM0_V1_FORMAT or (options.format is None and mem0_v1.is_mem0_v1_folder(file)):
+            named = {"history": options.history, "collection": options.collection}
+            return import_mem0_v1(memory, file, **named, **_scope_ids(options), on_progress=bar)
+        if options.format == exporting.EXPORT_FORMAT or (options.format is None and exporting.is_export_file(file)):
+            return import_export(memory, file, on_progress=bar)
+        return import_chats(
+            memory,
+            file,
+            format=options.format,
+            user_id=options.user,
+            agent_id=options.agent,
+            run_id=options.run,
+            run_per_conversation=not options.no_runs,
+            infer=options.infer,
+            key=options.key,
+            chunk=options.chunk,
+            on_progress=bar,
+        )
+
+
+def export(memory: Memory, options: Options) -> Any:
+    with _build_progress_bar("export", options) as bar:
+        return memory.export(
+            options.out, format=options.format, overwrite=options.force, on_progress=bar, **_scope_ids(options)
+        )
+
+
+def backup(memory: Memory, options: Options) -> Any:
+    with _build_progress_bar("backup", options) as bar:
+        return memory.backup(options.file, overwrite=options.force, on_progress=bar)
+
+
+def migrate(config: MemoryConfig, options: Options) -> Any:
+    if options.target is None:
+        if not options.release:
+            raise InputError("say where to with --to, or --release the source")
+        with migration.open_archive(options.source) as source:
+            source.unfreeze()
+        return {"message": "the source may be written again"}
+    with (
+        migration.open_archive(options.source) as source,
+        migration.open_archive(options.target, create=True) as target,
+        _build_progress_bar("migrate", options) as bar,
+    ):
+        done = migration.migrate(source, target, release=options.release, on_progress=lambda section, count: bar(count))
+    return dataclasses.asdict(done)
+
+
+def restore(config: MemoryConfig, options: Options) -> Any:
+    file, overwrite = Path(options.file), options.force
+    with _build_progress_bar("restore", options) as bar:
+        if config.store_config is None:
+            return copies.restore(file, config.database, overwrite=overwrite, on_progress=bar)
+        with closing(open_store(config, is_loading=True)) as store:
+            return copies.restore_into(file, store, overwrite=overwrite, on_progress=bar)
+
+
+def schema(config: MemoryConfig, options: Options) -> Any:
+    from mem0_core.stores.postgres.schema import TableLayout, grant_script, schema_script
+
+    if options.partitions < 1:
+        raise InputError(f"--partitions: at least 1, not {options.partitions}")
+    made = schema_script(options.schema, TableLayout(options.layout, options.partitions, options.halfvec))
+    return {"message": made + (grant_script(options.schema, options.role) if options.role else "")}
+
+
+def stats(memory: Memory, options: Options) -> Any:
+    return memory.stats(**_scope_ids(options))
+
+
+def doctor(config: MemoryConfig, options: Options) -> Any:
+    """Look at the log before the store is opened, which would mend it without a word; then at everything else."""
+    if config.store_config is not None:
+        with Memory(config) as memory, _build_progress_bar("doctor", options) as bar:
+            return memory.doctor(repair=not options.check, on_progress=bar)
+    if not config.database.exists():
+        raise InputError(f"there is no store at {config.database}")
+    torn = diagnosis.find_log_damage(config.database)
+    if torn is not None and options.check:
+        return diagnosis.report_torn_log(torn).as_dict()
+    try:
+        memory = Memory(config)
+    except StoreError as error:
+        return diagnosis.report_unreadable_store(error).as_dict()
+    with memory, _build_progress_bar("doctor", options) as bar:
+        return memory.doctor(repair=not options.check, torn=torn, on_progress=bar)
+
+
+def prompt(memory: Memory, options: Options) -> Any:
+    """Converse. Whose memory it is, if nobody says so: that of who is logged in."""
+    from mem0_core.cli.arguments import build_parser
+
+    ids = {"user": options.user, "agent": options.agent, "run": options.run}
+    if not any(ids.values()):
+        ids["user"] = os.environ.get("MEM0_USER") or getpass.getuser()
+    common = ["--no-progress"] if options.progress is False else []
+    read = build_parser()
+    return run_prompt(
+        memory, lambda given: read.parse_args([*common, *given]), ids, history=memory.config.folder / "prompt_history"
+    )

@@ -1,0 +1,233 @@
+"""mem0's filter language, read once into a tree that every store can apply.
+
+``{"topic": "food", "stars": {"gte": 3}, "OR": [{"city": {"in": ["Porto", "Lisbon"]}}, {"city": "*"}]}``
+
+A key names a key of the memory's metadata, or one of the memory's own fields (`OWN_FIELDS`); write
+``metadata.<key>`` for a metadata key that has the name of a field. The ids are neither: `parse_filters` takes them
+out as the scope, so a metadata key called ``user_id`` can never widen one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from mem0_core.domain.records import Axis, MemoryItem
+from mem0_core.errors import InputError, QueryError, ScopeError
+from mem0_core.language.messages import parse_timestamp
+
+__all__ = ["OWN_FIELDS", "Condition", "Filter", "Group", "Operator", "matches", "parse_filters", "unexpired"]
+
+Operator = Literal["eq", "ne", "gt", "gte", "lt", "lte", "in", "nin", "contains", "icontains", "exists"]
+Scalar: TypeAlias = str | int | float | bool | None
+
+OWN_FIELDS = frozenset({"id", "hash", "actor_id", "role", "memory_type", "created_at", "updated_at", "expiration_date"})
+_TIMES = {"created_at", "updated_at"}
+_MAX_DEPTH = 50
+_ORDER = {"gt", "gte", "lt", "lte"}
+_MEMBERSHIP = {"in", "nin"}
+_TEXT = {"contains", "icontains"}
+_EQUALITY = {"eq", "ne"}
+_GROUPS: dict[str, Literal["and", "or", "not"]] = {"AND": "and", "OR": "or", "NOT": "not"}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One comparison. `own` tells a field of the memory from a key of its metadata."""
+
+    field: str
+    own: bool
+    operator: Operator
+    value: Scalar | tuple[Scalar, ...] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """``and``: all parts hold; ``or``: at least one does; ``not``: none does."""
+
+    kind: Literal["and", "or", "not"]
+    parts: tuple[Filter, ...]
+
+
+Filter: TypeAlias = Condition | Group
+
+
+def parse_filters(filters: Mapping[str, Any] | None) -> tuple[dict[Axis, str], Filter | None]:
+    """Split mem0 filters into the ids they carry and the conditions on metadata.
+
+    Raises:
+        QueryError: an unknown operator, or a value the operator cannot take.
+        ScopeError: an id under OR or NOT, with another operator than eq, or given twice with two values.
+    """
+    if filters is None:
+        return {}, None
+    ids: dict[Axis, str] = {}
+    parsed = _parse_all(filters, ids, ids_allowed=True)
+    return ids, parsed if parsed.parts else None
+
+
+def _parse_all(filters: object, ids: dict[Axis, str], *, ids_allowed: bool, depth: int = 0) -> Group:
+    if depth > _MAX_DEPTH:
+        raise QueryError(f"the filter is nested more than {_MAX_DEPTH} deep")
+    if not isinstance(filters, Mapping):
+        raise QueryError(f"a filter must be a mapping, not {type(filters).__name__}", query=filters)
+    parts: list[Filter] = []
+    for key, value in filters.items():
+        if key in _GROUPS:
+            group = _parse_group(_GROUPS[key], value, ids, ids_allowed=ids_allowed, depth=depth + 1)
+            parts += [group] if group.parts else []
+        elif key in set(Axis):
+            _take_id(Axis(key), value, ids, allowed=ids_allowed)
+        elif isinstance(key, str):
+            parts += _parse_field(key, value)
+        else:
+            raise QueryError(f"a filter key must be a string: {key!r}", query=filters)
+    return Group("and", tuple(parts))
+
+
+def _parse_group(
+    kind: Literal["and", "or", "not"], value: object, ids: dict[Axis, str], *, ids_allowed: bool, depth: int
+) -> Group:
+    branches = [value] if isinstance(value, Mapping) else value
+    if not isinstance(branches, Sequence) or isinstance(branches, str):
+        raise QueryError(f"{kind.upper()} takes a list of filters, not {value!r}", query=value)
+    parts = [_parse_all(one, ids, ids_allowed=ids_allowed and kind == "and", depth=depth) for one in branches]
+    if kind == "or" and not parts:
+        raise QueryError("OR needs at least one filter", query=value)
+    # An empty branch of AND says nothing; of OR it would hold for everything, of NOT for nothing.
+    return Group(kind, tuple(part for part in parts if part.parts or kind != "and"))
+
+
+def _take_id(axis: Axis, value: object, ids: dict[Axis, str], *, allowed: bool) -> None:
+    if not allowed:
+        raise ScopeError(f"{axis} cannot stand under OR or NOT: a call names one scope")
+    if isinstance(value, Mapping) and set(value) == {"eq"}:
+        value = value["eq"]
+    if not isinstance(value, str):
+        raise ScopeError(f"{axis} in filters must be one id, not {value!r}")
+    if ids.setdefault(axis, value) != value:
+        raise ScopeError(f"{axis} is given twice: {ids[axis]!r} and {value!r}")
+
+
+def _parse_field(key: str, value: object) -> list[Filter]:
+    own = key in OWN_FIELDS
+    field = key.removeprefix("metadata.") if not own else key
+    if isinstance(value, Mapping):
+        if not value:
+            raise QueryError(f"the filter on {key!r} is empty", query=value)
+        return [_condition(field, own, operator, operand) for operator, operand in value.items()]
+    if value == "*":
+        return [Condition(field, own, "exists")]
+    return [_condition(field, own, "in" if isinstance(value, (list, tuple, set)) else "eq", value)]
+
+
+def _condition(field: str, own: bool, operator: object, value: object) -> Condition:
+    if operator in _EQUALITY or operator == "contains":
+        _check_scalar(field, value)
+    elif operator in _ORDER:
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            raise QueryError(f"{operator} on {field!r} compares numbers or strings, not {value!r}", query=value)
+        _check_scalar(field, value)
+    elif operator == "icontains":
+        if not isinstance(value, str):
+            raise QueryError(f"icontains on {field!r} takes a string, not {value!r}", query=value)
+    elif operator in _MEMBERSHIP:
+        if not isinstance(value, (list, tuple, set)):
+            raise QueryError(f"{operator} on {field!r} takes a list, not {value!r}", query=value)
+        for element in value:
+            _check_scalar(field, element)
+        value = tuple(value)
+    else:
+        known = ", ".join(sorted(_EQUALITY | _ORDER | _MEMBERSHIP | _TEXT))
+        raise QueryError(f"unknown operator {operator!r} on {field!r}; known: {known}", query=operator)
+    if own and field in _TIMES:
+        value = tuple(map(_moment, value)) if isinstance(value, tuple) else _moment(value)
+    return Condition(field, own, operator, value)  # type: ignore[arg-type]
+
+
+def _moment(value: object) -> object:
+    """A time as memories keep theirs, so that texts compare as times do; other text stays as it is."""
+    try:
+        return parse_timestamp(value) if isinstance(value, str) else value
+    except InputError:
+        return value
+
+
+def _check_scalar(field: str, value: object) -> None:
+    if value is not None and not isinstance(value, (str, int, float, bool)):
+        raise QueryError(f"{field!r} can be compared with text, numbers, booleans and null, not {value!r}", query=value)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise QueryError(f"{field!r} cannot be compared with {value!r}", query=value)
+    if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:
+        raise QueryError(f"{field!r} is compared with {value!r}, which is beyond 64 bits", query=value)
+
+
+def unexpired(today: str, filter: Filter | None) -> Filter:
+    """`filter`, and that the memory's last day does not lie before `today` (``YYYY-MM-DD``)."""
+    lasting = Condition("expiration_date", True, "eq", None)
+    living = Group("or", (lasting, Condition("expiration_date", True, "gte", today)))
+    return living if filter is None else Group("and", (filter, living))
+
+
+def matches(filter: Filter | None, item: MemoryItem) -> bool:
+    """Whether `item` passes: the meaning that every store's own translation must agree with.
+
+    A missing key equals null. Numbers compare with numbers and text with text; anything else is not ordered.
+    ``contains`` finds a part of a text, or an element of a list.
+    """
+    if filter is None:
+        return True
+    if isinstance(filter, Group):
+        results = (matches(part, item) for part in filter.parts)
+        return any(results) if filter.kind == "or" else all(results) if filter.kind == "and" else not any(results)
+    found = getattr(item, filter.field) if filter.own else item.metadata.get(filter.field)
+    return _TESTS[filter.operator](found, filter.value)
+
+
+def _same(found: Any, value: Any) -> bool:
+    # JSON tells true from 1; Python does not.
+    return isinstance(found, bool) == isinstance(value, bool) and bool(found == value)
+
+
+def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def test(found: Any, value: Any) -> bool:
+        both_text = isinstance(found, str) and isinstance(value, str)
+        both_numbers = _is_number(found) and _is_number(value)
+        return (both_text or both_numbers) and compare(found, value)
+
+    return test
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _contains(found: Any, value: Any) -> bool:
+    if isinstance(found, str):
+        return isinstance(value, str) and value in found
+    return isinstance(found, (list, tuple)) and any(_same(element, value) for element in found)
+
+
+def _icontains(found: Any, value: Any) -> bool:
+    if isinstance(found, str):
+        return str(value).casefold() in found.casefold()
+    return isinstance(found, (list, tuple)) and any(
+        isinstance(element, str) and element.casefold() == str(value).casefold() for element in found
+    )
+
+
+_TESTS: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": _same,
+    "ne": lambda found, value: not _same(found, value),
+    "gt": _ordered(lambda found, value: bool(found > value)),
+    "gte": _ordered(lambda found, value: bool(found >= value)),
+    "lt": _ordered(lambda found, value: bool(found < value)),
+    "lte": _ordered(lambda found, value: bool(found <= value)),
+    "in": lambda found, values: any(_same(found, value) for value in values),
+    "nin": lambda found, values: not any(_same(found, value) for value in values),
+    "contains": _contains,
+    "icontains": _icontains,
+    "exists": lambda found, _: found is not None,
+}

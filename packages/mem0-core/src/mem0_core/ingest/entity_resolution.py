@@ -1,0 +1,382 @@
+"""Merging entities, and relationships, that are one under several names (seed 003, part 9).
+
+What exists -> pairs that may be one (`similarity`) -> groups, in which nothing is apart from anything -> plans, which the
+store carries out one by one (`ports.MergeLedger`). Everything stays within one scope exactly: user, agent and run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mem0_core.domain.records import LaggingProjection, Merge, Node, Relation, Scope, Triplet, entity_key
+from mem0_core.errors import InputError, NotFoundError, StoreError
+from mem0_core.flow import Flow, do
+from mem0_core.ingest.relations import self_name, sync_projections
+from mem0_core.interfaces import MergePlan, Ports
+from mem0_core.language.name_similarity import (
+    DEFAULT_MERGE_THRESHOLD,
+    EntityName,
+    NameSimilarity,
+    compare_names,
+    compare_relationships,
+    fold_name,
+    get_initials,
+)
+from mem0_core.recall.embedding import check_embedder, embed_texts
+
+__all__ = ["MergeReport", "merge_duplicates", "undo_merge"]
+
+_MAX_ATTEMPTS = 3
+_MIN_COSINE = 0.6  # cosine from which two names are compared that share no word
+_BLOCK_ROWS = 1024
+_MAX_NAMES_PER_WORD = 200  # names that share a word: beyond, only those near by their vectors are compared
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReport:
+    """What was merged, or in a dry run would be; and what is near and stays apart, with the reason."""
+
+    merges: tuple[Merge, ...] = ()
+    apart: tuple[tuple[tuple[str, ...], str], ...] = ()
+    pending: tuple[LaggingProjection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _ScopeGraph:
+    """The graph of one exact scope."""
+
+    scope: Scope
+    nodes: tuple[Node, ...]
+    relations: tuple[Relation, ...]
+
+    def degrees(self) -> Counter[str]:
+        """How many relations each name has."""
+        return Counter(end for one in self.relations for end in (one.triplet.source, one.triplet.destination))
+
+    def labels(self) -> Counter[str]:
+        return Counter(one.triplet.relationship for one in self.relations)
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """Two of the names compared, by their places, and how alike they are."""
+
+    one: int
+    other: int
+    similarity: NameSimilarity
+
+
+def merge_duplicates(
+    ports: Ports,
+    scope: Scope,
+    *,
+    what: Literal["all", "entities", "relationships"],
+    names: Sequence[str] | None,
+    into: str | None,
+    threshold: float | None,
+    at: str,
+    dry_run: bool,
+) -> Flow[MergeReport]:
+    """Merge what is alike, or just `names`.
+
+    Raises:
+        InputError: `what` is unknown, or `names` are not all in one scope of the graph.
+        StoreError: the graph kept changing meanwhile; what was merged before stays.
+    """
+    if what not in ("all", "entities", "relationships"):
+        raise InputError(f"merge what? entities, relationships or all, not {what!r}")
+    if into is not None and not names:
+        raise InputError("into says which of names stays: give names")
+    graphs = yield from _load_graphs(ports, scope)
+    merges: list[Merge] = []
+    apart: list[tuple[tuple[str, ...], str]] = []
+    if names is not None:
+        merges = _plan_named(graphs, what, list(names), into)
+    else:
+        floor = DEFAULT_MERGE_THRESHOLD if threshold is None else threshold
+        for held in graphs:
+            if what != "relationships":
+                _collect(merges, apart, (yield from _find_entity_merges(ports, held, floor)))
+            if what != "entities":
+                _collect(merges, apart, (yield from _find_relationship_merges(ports, held, floor)))
+    if dry_run or not merges:
+        return MergeReport(tuple(merges), tuple(apart))
+    done: list[Merge] = []
+    for merge in merges:
+        one = yield from _apply_merge(ports, merge, at)
+        done.append(one)
+    return MergeReport(tuple(done), tuple(apart), (yield from sync_projections(ports)))
+
+
+def _collect(
+    merges: list[Merge],
+    apart: list[tuple[tuple[str, ...], str]],
+    found: tuple[list[Merge], list[tuple[tuple[str, ...], str]]],
+) -> None:
+    merges += found[0]
+    apart += found[1]
+
+
+def undo_merge(ports: Ports, merge_id: str, *, at: str) -> Flow[Merge]:
+    """Take a merge back.
+
+    Raises:
+        NotFoundError: no merge that stands has that id.
+        InputError: a later merge builds on it.
+    """
+    ledger = ports.store.merges
+    for _ in range(_MAX_ATTEMPTS):
+        texts = yield from do(ledger.texts_to_embed, merge_id)
+        vectors = (yield from embed_texts(ports, texts)) if texts else ()
+        ready = dict(zip(texts, vectors, strict=True))
+        space = (ports.embedder.name, ports.embedder.dims)
+        merge = yield from do(ledger.revert, merge_id, ready, at=at, embedding_space=space)
+        if merge is not None:
+            yield from sync_projections(ports)
+            return merge
+    raise StoreError(f"the graph changed {_MAX_ATTEMPTS} times while {merge_id!r} was taken back; try again")
+
+
+# --- what there is -----------------------------------------------------------------------------------------------
+
+
+def _load_graphs(ports: Ports, scope: Scope) -> Flow[list[_ScopeGraph]]:
+    """The graphs of the exact scopes within a scope."""
+    truth = ports.store.graph
+    relations = yield from do(truth.relations, scope, include_ended=True)
+    rows = list(dict.fromkeys(end for one in relations for end in (one.source_node, one.destination_node)))
+    nodes = yield from do(truth.nodes_by_rows, rows, scope=scope)
+    by_scope: dict[Scope, tuple[list[Node], list[Relation]]] = defaultdict(lambda: ([], []))
+    for row in sorted(nodes):
+        by_scope[nodes[row].scope][0].append(nodes[row])
+    for one in relations:
+        by_scope[one.scope][1].append(one)
+    return [_ScopeGraph(one, tuple(found), tuple(said)) for one, (found, said) in by_scope.items()]
+
+
+def _plan_named(graphs: Sequence[_ScopeGraph], what: str, names: list[str], into: str | None) -> list[Merge]:
+    """The merges of just these names, in every scope that has them all."""
+    wanted = list(dict.fromkeys([*names, *([into] if into is not None else [])]))
+    if len({entity_key(name) for name in wanted}) < 2:
+        raise InputError(f"a merge takes two names or more, not {wanted!r}")
+    merges = []
+    for held in graphs:
+        nodes = {entity_key(node.entity.name): node.entity.name for node in held.nodes}
+        labels = {entity_key(label): label for label in held.labels()}
+        if what != "relationships" and all(entity_key(name) in nodes for name in wanted):
+            found = [nodes[entity_key(name)] for name in wanted]
+            stays = nodes[entity_key(into)] if into is not None else _choose_survivor(held, found)
+            merges.append(_propose_merge(held, "entity", found, stays))
+        elif what != "entities" and all(entity_key(label) in labels for label in wanted):
+            counts = held.labels()
+            found = [labels[entity_key(label)] for label in wanted]
+            stays = labels[entity_key(into)] if into is not None else max(found, key=counts.__getitem__)
+            merges.append(_propose_merge(held, "relationship", found, stays))
+    if not merges:
+        raise InputError(f"no scope here has all of these: {', '.join(map(repr, wanted))}")
+    return merges
+
+
+def _choose_survivor(held: _ScopeGraph, names: Sequence[str]) -> str:
+    """The name that the others go into: the user's own, else the one with most relations, else the longest."""
+    itself, degrees = entity_key(self_name(held.scope)), held.degrees()
+    return max(names, key=lambda name: (entity_key(name) == itself, degrees[name], len(name)))
+
+
+def _propose_merge(
+    held: _ScopeGraph,
+    kind: Literal["entity", "relationship"],
+    names: Sequence[str],
+    stays: str,
+    score: float | None = None,
+    reasons: Iterable[str] = ("named by the caller",),
+) -> Merge:
+    gone = tuple(name for name in dict.fromkeys(names) if name != stays)
+    if kind == "entity":
+        moved = sum(not {one.triplet.source, one.triplet.destination}.isdisjoint(gone) for one in held.relations)
+    else:
+        moved = sum(one.triplet.relationship in gone for one in held.relations)
+    return Merge(kind, held.scope, stays, gone, score, tuple(dict.fromkeys(reasons)), moved)
+
+
+# --- candidates --------------------------------------------------------------------------------------------------
+
+_MergeCandidates = tuple[list[Merge], list[tuple[tuple[str, ...], str]]]
+
+
+def _find_entity_merges(ports: Ports, held: _ScopeGraph, floor: float) -> Flow[_MergeCandidates]:
+    if len(held.nodes) < 2:
+        return [], []
+    yield from check_embedder(ports)
+    rows = [node.row for node in held.nodes]
+    theirs, vectors = yield from do(ports.store.graph.node_vectors.vectors, rows)
+    place = {row: at for at, row in enumerate(theirs.tolist())}
+    vectors = vectors[[place[row] for row in rows]]
+    names = [EntityName(node.entity.name, node.entity.type) for node in held.nodes]
+
+    def compare(one: int, other: int) -> NameSimilarity:
+        return compare_names(names[one], names[other], float(vectors[one] @ vectors[other]))
+
+    pairs = _find_pairs([name.text for name in names], vectors)
+    links = [_Link(one, other, compare(one, other)) for one, other in sorted(pairs)]
+    texts = [name.text for name in names]
+    groups, apart = _group_links(_drop_ambiguous(links, texts, floor), texts, compare)
+    return [
+        _propose_merge(held, "entity", one, _choose_survivor(held, one), score, why) for one, score, why in groups
+    ], apart
+
+
+def _find_relationship_merges(ports: Ports, held: _ScopeGraph, floor: float) -> Flow[_MergeCandidates]:
+    counts = held.labels()
+    labels = sorted(counts)
+    if len(labels) < 2:
+        return [], []
+    vectors = yield from embed_texts(ports, [label.replace("_", " ") for label in labels])
+
+    def compare(one: int, other: int) -> NameSimilarity:
+        return compare_relationships(labels[one], labels[other], float(vectors[one] @ vectors[other]))
+
+    links = [_Link(one, other, compare(one, other)) for one, other in combinations(range(len(labels)), 2)]
+    groups, apart = _group_links([link for link in links if link.similarity.score >= floor], labels, compare)
+    merges = [
+        _propose_merge(held, "relationship", found, max(found, key=counts.__getitem__), score, reasons)
+        for found, score, reasons in groups
+    ]
+    return merges, apart
+
+
+def _find_pairs(names: Sequence[str], vectors: NDArray[np.float32]) -> set[tuple[int, int]]:
+    """The pairs worth comparing: those that share a word, letters or initials, and those near by their vectors."""
+    shared: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, name in enumerate(names):
+        keys = {
+            ("letters", fold_name(name)),
+            ("initials", get_initials(name)),
+            ("initials", name.replace(".", "").upper()),
+        }
+        keys |= {("word", word) for word in name.casefold().split()}
+        for key in keys:
+            if key[1]:
+                shared[key].append(place)
+    pairs = {
+        pair
+        for places in shared.values()
+        if len(places) <= _MAX_NAMES_PER_WORD
+        for pair in combinations(sorted(set(places)), 2)
+    }
+    for start in range(0, len(names), _BLOCK_ROWS):
+        near = vectors[start : start + _BLOCK_ROWS] @ vectors.T >= _MIN_COSINE
+        pairs |= {(one + start, other) for one, other in np.argwhere(near).tolist() if one + start < other}
+    return pairs
+
+
+def _drop_ambiguous(links: Sequence[_Link], names: Sequence[str], floor: float) -> list[_Link]:
+    """Links that score enough; not of a part of several names (Bob, beside Bob Smith and Bob Jones)."""
+    good = [link for link in links if link.similarity.score >= floor]
+    wholes: dict[int, set[int]] = defaultdict(set)
+    for link in links:
+        shorter, longer = sorted((link.one, link.other), key=lambda place: len(names[place].split()))
+        part, whole = (set(names[place].casefold().split()) for place in (shorter, longer))
+        if part < whole and not link.similarity.is_distinct:
+            wholes[shorter].add(longer)
+    return [
+        link
+        for link in good
+        if not any(len(wholes[one]) > 1 and other in wholes[one] for one, other in _both_ways(link))
+    ]
+
+
+def _both_ways(link: _Link) -> Iterator[tuple[int, int]]:
+    yield link.one, link.other
+    yield link.other, link.one
+
+
+def _group_links(
+    links: Sequence[_Link], names: Sequence[str], compare: Callable[[int, int], NameSimilarity]
+) -> tuple[list[tuple[list[str], float, list[str]]], list[tuple[tuple[str, ...], str]]]:
+    """Join what is linked, best links first, unless something in the one group is apart from something in the other."""
+    group = {place: [place] for link in links for place in (link.one, link.other)}
+    used: dict[int, list[_Link]] = defaultdict(list)
+    apart: list[tuple[tuple[str, ...], str]] = []
+    for link in sorted(links, key=lambda link: (-link.similarity.score, link.one, link.other)):
+        ours, theirs = group[link.one], group[link.other]
+        if ours is theirs:
+            continue
+        against = next(
+            (
+                ((names[one], names[other]), verdict.reason)
+                for one in ours
+                for other in theirs
+                if (verdict := compare(one, other)).is_distinct
+            ),
+            None,
+        )
+        if against is not None:
+            apart.append(against)
+            continue
+        used[id(ours)] += [*used.pop(id(theirs), []), link]
+        ours += theirs
+        for place in theirs:
+            group[place] = ours
+    distinct = {id(found): found for found in group.values()}
+    groups = [
+        (
+            [names[place] for place in sorted(found)],
+            min(link.similarity.score for link in used[key]),
+            [link.similarity.reason for link in used[key]],
+        )
+        for key, found in distinct.items()
+        if len(found) > 1
+    ]
+    return groups, apart
+
+
+# --- doing it ----------------------------------------------------------------------------------------------------
+
+
+def _apply_merge(ports: Ports, merge: Merge, at: str) -> Flow[Merge]:
+    for _ in range(_MAX_ATTEMPTS):
+        plan = yield from _build_plan(ports, merge)
+        space = (ports.embedder.name, ports.embedder.dims)
+        done = yield from do(ports.store.merges.apply, plan, at=at, embedding_space=space)
+        if done is not None:
+            return done
+    raise StoreError(f"the graph changed {_MAX_ATTEMPTS} times while {merge.name!r} was merged; try again")
+
+
+def _build_plan(ports: Ports, merge: Merge) -> Flow[MergePlan]:
+    """The rows of a merge, and the vectors of what will be said with its name."""
+    held = yield from _load_graphs(ports, merge.scope)
+    (graph,) = [one for one in held if one.scope == merge.scope] or [_ScopeGraph(merge.scope, (), ())]
+    rows = {node.entity.name: node.row for node in graph.nodes}
+    gone = set(merge.merged_names)
+    if merge.kind == "entity" and not {merge.name, *gone} <= rows.keys():
+        raise NotFoundError(merge.name)
+    sentences = dict.fromkeys(
+        triplet.sentence for one in graph.relations if (triplet := _rewrite_triplet(one.triplet, merge)) != one.triplet
+    )
+    vectors: Any = (yield from embed_texts(ports, list(sentences))) if sentences else ()
+    plan = MergePlan(merge, vectors=dict(zip(sentences, vectors, strict=True)))
+    if merge.kind == "relationship":
+        return plan
+    return dataclasses.replace(
+        plan, kept_node=rows[merge.name], merged_nodes=tuple(rows[name] for name in merge.merged_names)
+    )
+
+
+def _rewrite_triplet(triplet: Triplet, merge: Merge) -> Triplet:
+    if merge.kind == "relationship":
+        gone = triplet.relationship in merge.merged_names
+        return dataclasses.replace(triplet, relationship=merge.name) if gone else triplet
+    source, destination = (
+        merge.name if name in merge.merged_names else name for name in (triplet.source, triplet.destination)
+    )
+    return Triplet(source, triplet.relationship, destination)

@@ -1,0 +1,121 @@
+"""Fusing: facts, operations, entities and relations by one question, over the memories and relations nearest to it.
+
+The answer goes the way of the staged pipelines from there: `facts.plan_changes` and `relate.merge` make the changes. One call
+in place of five (six with both of step 4), for models that keep a long form.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from mem0_core.domain.records import MemoryItem, Relation, RelationChange, SkippedItem
+from mem0_core.flow import Flow, do
+from mem0_core.ingest.facts import build_facts, embed_changes, find_similar_memories, plan_changes
+from mem0_core.ingest.relation_plan import collect_entity_names
+from mem0_core.ingest.relations import load_neighborhood, plan_graph_changes, search_graph, self_name
+from mem0_core.ingest.request import AddRequest, IngestPlan
+from mem0_core.interfaces import GraphMemory, Ports
+from mem0_core.language import rule_extractor as rules
+from mem0_core.language.messages import format_transcript
+from mem0_core.llm.ask import ask_with_repair, collect_skipped
+from mem0_core.llm.graph_prompts import fused_messages
+from mem0_core.llm.graph_replies import Fused, FusedReply, fused_key, read_fused, split_fused
+from mem0_core.llm.prompts import NO_CONTEXT, Context
+from mem0_core.recall.aliases import load_aliases
+from mem0_core.recall.embedding import embed_texts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["plan_fused_ingest"]
+
+
+def plan_fused_ingest(ports: Ports, request: AddRequest, context: Context = NO_CONTEXT) -> Flow[IngestPlan]:
+    """What one answer makes of a conversation.
+
+    Raises:
+        ModelError: the call failed. ReplyError: with ``bad_reply="raise"``, part of the answer stayed unreadable.
+    """
+    text = format_transcript(request.messages)
+    if not text:
+        return IngestPlan()
+    vectors = yield from embed_texts(ports, [text])
+    memories = yield from find_similar_memories(ports, request, vectors)
+    relations = (yield from _find_nearest_relations(ports, ports.graph, request, text, vectors)) if ports.graph else ()
+    found, skipped = yield from _ask_fused(ports, request, context, text, memories, relations)
+    facts = build_facts(found.facts, request)
+    said = facts or build_facts([text], request)  # operations without facts still come from these messages
+    planned = plan_changes(found.operations, said, {item.id: item for item in memories}, request)
+    changes = yield from embed_changes(ports, planned, {})
+    related = (yield from _plan_relations(ports, ports.graph, request, found, relations)) if ports.graph else ()
+    return IngestPlan(facts, changes, related, skipped)
+
+
+def _find_nearest_relations(
+    ports: Ports, graph: GraphMemory, request: AddRequest, text: str, vectors: NDArray[np.float32]
+) -> Flow[tuple[Relation, ...]]:
+    """The relations around what the text names, so far as rules can tell, and those near the text itself, by turns."""
+    known = yield from load_neighborhood(
+        ports, graph, request.scope, [entity.name for entity in rules.entities(text)], ()
+    )
+    (near,) = yield from search_graph(graph, "triplets", request.scope, vectors, graph.options.existing, threshold=0.0)
+    rows = [row for row, _ in near]
+    held = yield from do(ports.store.graph.relations_by_rows, rows, scope=request.scope, with_evidence=False)
+    own = [held[row] for row in rows if row in held and held[row].scope.user_id == request.scope.user_id]
+    by_turns = (relation for pair in zip_longest(own, known.relations) for relation in pair if relation)
+    distinct = {relation.row: relation for relation in by_turns}
+    return tuple(distinct.values())[: graph.options.existing]
+
+
+def _ask_fused(
+    ports: Ports,
+    request: AddRequest,
+    context: Context,
+    text: str,
+    memories: Sequence[MemoryItem],
+    relations: Sequence[Relation],
+) -> Flow[tuple[Fused, tuple[SkippedItem, ...]]]:
+    assert ports.chat is not None
+    texts = {str(number): item.text for number, item in enumerate(memories)}
+    ids = {str(number): item.id for number, item in enumerate(memories)}
+    triplets = {f"r{number}": relation.triplet for number, relation in enumerate(relations)}
+    itself = self_name(request.scope)
+    reading = yield from ask_with_repair(
+        ports.chat,
+        fused_messages(
+            text,
+            memories=list(texts.items()),
+            relations=list(triplets.items()),
+            today=request.at[:10],
+            self_name=itself,
+            for_agent=request.is_about_agent,
+            custom_facts=request.prompts.facts,
+            custom_update=request.prompts.update,
+            custom_graph=ports.graph.options.prompt if ports.graph else None,
+            instructions=request.prompts.instructions,
+            context=context,
+        ),
+        task="fused",
+        schema=FusedReply,
+        read=lambda reply: read_fused(reply, ids=ids, texts=texts, relations=triplets, self_name=itself),
+        key=fused_key,
+    )
+    return split_fused(reading.items), collect_skipped(reading, "fused", request.bad_reply)
+
+
+def _plan_relations(
+    ports: Ports, graph: GraphMemory, request: AddRequest, found: Fused, shown: Sequence[Relation]
+) -> Flow[tuple[RelationChange, ...]]:
+    """The graph part of the answer, merged as the staged one is."""
+    stated = (yield from load_aliases(ports, request.scope)).triplets(found.relations)
+    known = yield from load_neighborhood(ports, graph, request.scope, collect_entity_names(stated), ())
+    known = dataclasses.replace(known, relations=tuple(shown))
+    return (
+        yield from plan_graph_changes(
+            ports, request.to_relation_input(), known, found.entities, stated, found.outdated, found.refined
+        )
+    )

@@ -1,0 +1,241 @@
+"""Merging what was found into the graph: step 5 of `relate`, pure (seed 000 part 2; seed 002's four branches)."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+from mem0_core.domain.mention_index import MentionIndex
+from mem0_core.domain.records import (
+    DateRange,
+    Entity,
+    Event,
+    MemoryChange,
+    MemoryItem,
+    Node,
+    Relation,
+    RelationChange,
+    Triplet,
+    entity_key,
+)
+from mem0_core.language.temporal import find_event_days
+from mem0_core.llm.graph_replies import LINK_WORDS, Refinement
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "Evidence",
+    "KnownGraph",
+    "attach_evidence",
+    "build_relation",
+    "collect_entity_names",
+    "collect_entity_types",
+    "merge_relations",
+    "split_clauses",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownGraph:
+    """What the graph holds around some entities (step 3).
+
+    Attributes:
+        nodes: entity key -> its node, where one is near enough.
+        relations: what holds around them, nearest first.
+        vectors: text -> embedding, of what was embedded to look.
+    """
+
+    nodes: Mapping[bytes, Node]
+    relations: tuple[Relation, ...]
+    vectors: Mapping[str, NDArray[np.float32]]
+
+
+def merge_relations(
+    new: Sequence[Triplet],
+    outdated: Sequence[Triplet],
+    refined: Sequence[Refinement],
+    known: KnownGraph,
+    *,
+    types: Mapping[bytes, str],
+    messages: Sequence[int],
+) -> tuple[RelationChange, ...]:
+    """Step 5: the changes that carry out what was found; pure.
+
+    What is stated again is not outdated, and what is refined is neither: its refined form takes its place, and that of
+    the new relation that said so.
+    """
+    held: dict[Any, list[Relation]] = {}  # of one triplet there may be several, in narrower scopes
+    for relation in known.relations:
+        held.setdefault(relation.triplet.key, []).append(relation)
+    sharper = {relation: refinement for refinement in refined for relation in held.get(refinement.old.key, ())}
+    joined = [build_relation(triplet, known.nodes) for triplet in new]
+    added = [change for change in joined if not any(_is_refined_form(change, *pair) for pair in sharper.items())]
+    restated = {change.triplet.key for change in added}
+    ended = [relation for triplet in outdated if triplet.key not in restated for relation in held.get(triplet.key, ())]
+    changes = [
+        *(_plan_end(relation) for relation in dict.fromkeys([*sharper, *ended])),
+        *(_plan_refinement(relation, refinement.relationship) for relation, refinement in sharper.items()),
+        *added,
+    ]
+    return tuple(
+        dataclasses.replace(
+            change,
+            types=(
+                types.get(entity_key(change.triplet.source), ""),
+                types.get(entity_key(change.triplet.destination), ""),
+            ),
+            message_indexes=tuple(messages),
+        )
+        if change.event is Event.ADD
+        else change
+        for change in changes
+    )
+
+
+def build_relation(triplet: Triplet, nodes: Mapping[bytes, Node]) -> RelationChange:
+    """A new relation between the nodes of its ends. Four cases: both are found, only one, only the other, neither.
+
+    A found node keeps its name; a relation never joins a node to itself.
+    """
+    source = nodes.get(entity_key(triplet.source))
+    destination = nodes.get(entity_key(triplet.destination))
+    if source is not None and source == destination:
+        if entity_key(source.entity.name) == entity_key(triplet.destination):
+            source = None
+        else:
+            destination = None
+    named = Triplet(
+        source.entity.name if source else triplet.source,
+        triplet.relationship,
+        destination.entity.name if destination else triplet.destination,
+    )
+    return RelationChange(
+        Event.ADD,
+        named,
+        source_node=source.row if source else None,
+        destination_node=destination.row if destination else None,
+    )
+
+
+def _plan_end(held: Relation) -> RelationChange:
+    return RelationChange(Event.DELETE, held.triplet, relation_row=held.row)
+
+
+def _plan_refinement(held: Relation, relationship: str) -> RelationChange:
+    triplet = dataclasses.replace(held.triplet, relationship=relationship)
+    return RelationChange(
+        Event.ADD, triplet, relation_row=held.row, source_node=held.source_node, destination_node=held.destination_node
+    )
+
+
+_LINKING_WORDS = LINK_WORDS | {"with"}
+
+
+def _is_refined_form(change: RelationChange, held: Relation, refinement: Refinement) -> bool:
+    """Whether a new relation is the one that refines `held`: between the same two, with a word in common."""
+    if (change.triplet.key[0], change.triplet.key[2]) != (held.triplet.key[0], held.triplet.key[2]):
+        return False
+    said, old, refined = (
+        set(re.split(r"[\W_]+", relationship)) - _LINKING_WORDS
+        for relationship in (change.triplet.relationship, held.triplet.relationship, refinement.relationship)
+    )
+    return not said.isdisjoint(old | refined)
+
+
+def collect_entity_names(triplets: Iterable[Triplet]) -> list[str]:
+    return [name for triplet in triplets for name in (triplet.source, triplet.destination)]
+
+
+def collect_entity_types(entities: Iterable[Entity]) -> dict[bytes, str]:
+    return {entity_key(entity.name): entity.type for entity in entities}
+
+
+# --- evidence ----------------------------------------------------------------------------------------------------
+
+
+def attach_evidence(relations: Sequence[RelationChange], changes: Sequence[MemoryChange]) -> tuple[RelationChange, ...]:
+    """The changes to the graph, each with the memories of the same plan that it came from.
+
+    Those learnt from the same messages come into question; of them, those that name most of its two entities.
+    """
+    evidence = Evidence(changes)
+    return tuple(
+        evidence.attach_memories(relation, evidence.find_memories(relation))
+        if relation.event is Event.ADD
+        else relation
+        for relation in relations
+    )
+
+
+class Evidence:
+    """The memories of a plan as evidence for its relations; each text is split into words only once."""
+
+    def __init__(self, changes: Sequence[MemoryChange]) -> None:
+        self._changes = changes
+        self._texts: dict[int, _MemoryText] = {}
+        self._by_message: dict[int, list[int]] = {}
+        for index, change in enumerate(changes):
+            if change.event is not Event.DELETE:
+                for message in change.message_indexes:
+                    self._by_message.setdefault(message, []).append(index)
+
+    def find_memories(self, relation: RelationChange) -> tuple[int, ...]:
+        """Return the changes that were learnt from a relation's messages and name most of its two entities."""
+        learned = sorted({index for message in relation.message_indexes for index in self._by_message.get(message, ())})
+        named = {index: self._text(index).count_mentioned(relation.triplet) for index in learned}
+        most = max(named.values(), default=0)
+        return tuple(index for index, count in named.items() if count == most)
+
+    def attach_memories(self, relation: RelationChange, memories: tuple[int, ...]) -> RelationChange:
+        """An ADD with the memories that say it, and the days they tell of where they do."""
+        days = tuple(self._text(index).find_event_days(relation.triplet.destination) for index in memories)
+        return dataclasses.replace(relation, change_indexes=memories, event_dates=days)
+
+    def _text(self, index: int) -> _MemoryText:
+        if index not in self._texts:
+            self._texts[index] = _MemoryText(self._changes[index].after)
+        return self._texts[index]
+
+
+class _MemoryText:
+    """The text of a memory: which names it mentions, and the days that its clauses tell of."""
+
+    def __init__(self, item: MemoryItem) -> None:
+        self._item = item
+        self._said = date.fromisoformat((item.updated_at or item.created_at)[:10])
+        self._words = MentionIndex([item.text])
+        self._clauses = split_clauses(item.text)
+        self._clause_words = MentionIndex(self._clauses)
+        self._days_told = lru_cache(maxsize=None)(partial(find_event_days, reference=self._said))
+        self._days_of: dict[str, DateRange | None] = {}
+
+    def count_mentioned(self, triplet: Triplet) -> int:
+        return sum(self._words.mentions_name(name) for name in (triplet.source, triplet.destination))
+
+    def find_event_days(self, destination: str) -> DateRange | None:
+        """Return the days that the memory tells of where it says a relation to a destination.
+
+        "I moved to Porto in May and visit Rome in June" tells two, each with its own days: those of the clauses that
+        name the destination; where none does (a model called it otherwise), those of the whole text.
+        """
+        if destination not in self._days_of:
+            naming = [self._clauses[number] for number in self._clause_words.segments(destination)]
+            told = [days for clause in naming or [self._item.text] if (days := self._days_told(clause))]
+            self._days_of[destination] = told[0] if len(told) == 1 else None
+        return self._days_of[destination]
+
+
+def split_clauses(text: str) -> list[str]:
+    """Split a text into clauses; long runs of white space, on which the pattern is quadratic, are collapsed first."""
+    return _CLAUSE.split(_SPACES.sub(lambda run: "\n" if "\n" in run[0] else " ", text))
+
+
+_SPACES = re.compile(r"\s{2,}")
+_CLAUSE = re.compile(r"(?<=[.!?;])\s+|\n+|,?\s+(?:and|but|while|then)\s+(?=I\b|[a-z])")

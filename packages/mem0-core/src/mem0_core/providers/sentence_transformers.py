@@ -1,0 +1,158 @@
+"""`SentenceTransformerEmbedder`: any model of the sentence-transformers library, on CPU or GPU.
+
+The library, and torch with it, is imported on the first use of an embedder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.providers.model_folder import MAX_CHARS_PER_TOKEN, name_embedding_space, read_json
+
+__all__ = ["SentenceTransformerEmbedder", "jina"]
+
+DEFAULT_MAX_TOKENS = 8192
+"""Tokens assumed of a model that names no limit, when a text is cut before it is tokenised."""
+
+
+class SentenceTransformerEmbedder:
+    """Embeds text with sentence-transformers. Safe to share between threads: one call runs at a time.
+
+    Args:
+        model: a local folder, or a name on the Hugging Face hub, which is downloaded on first use.
+        device: ``"cpu"``, ``"cuda"``, ...; default: what the library chooses.
+        query_prompt: text put before each query (``kind="query"``), for instance ``"query: "``. Default: the
+            prompt called ``query`` that the model itself brings, if any; ``""`` for none.
+        document_prompt: likewise before what is searched (``kind="document"``); by default the model's ``document``.
+        embedding_dims: how long the vectors are, as mem0's configurations say it; checked against what comes.
+        batch_size: texts per step.
+        model_kwargs: further arguments of ``SentenceTransformer`` (``trust_remote_code``, ``truncate_dim``, ...).
+
+    Raises (all on first use):
+        MissingExtra: sentence-transformers is not installed.
+        ModelError: there is no such model, or it failed.
+        ConfigError: its vectors are not as long as `embedding_dims` says.
+    """
+
+    def __init__(
+        self,
+        model: str | os.PathLike[str] = "sentence-transformers/all-MiniLM-L6-v2",
+        *,
+        device: str | None = None,
+        query_prompt: str | None = None,
+        document_prompt: str | None = None,
+        embedding_dims: int | None = None,
+        batch_size: int = 32,
+        model_kwargs: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._source = os.fspath(model)
+        self._device = device
+        self._prompts: dict[str, str | None] = {"query": query_prompt, "document": document_prompt}
+        self._dims = embedding_dims
+        self._batch_size = batch_size
+        self._model_kwargs = dict(model_kwargs or {})
+        self._lock = threading.RLock()
+        self._model: Any = None
+        self._name: str | None = None
+
+    def __repr__(self) -> str:
+        return f"SentenceTransformerEmbedder({self._source!r})"
+
+    @property
+    def name(self) -> str:
+        """The name on the hub (without ``sentence-transformers/``); a folder's name and a short hash of its weights.
+
+        `OnnxEmbedder` gives the same folder the same name: it makes the same vectors. A prompt before documents, which
+        it does not know, adds a hash of its own.
+        """
+        with self._lock:
+            if self._name is None:
+                folder = Path(self._source).expanduser()
+                if folder.is_dir():
+                    self._name = name_embedding_space(folder, folder.resolve().name)
+                    prompts = read_json(folder / "config_sentence_transformers.json").get("prompts", {})
+                else:
+                    self._name = self._source.removeprefix("sentence-transformers/")
+                    prompts = {}
+                given = self._prompts["document"]
+                if prompt := prompts.get("document") if given is None else given:  # it moves every vector
+                    self._name += f"-{hashlib.sha256(prompt.encode()).hexdigest()[:8]}"
+            return self._name
+
+    @property
+    def dims(self) -> int:
+        """The length of the vectors; loads the model where `embedding_dims` did not say it."""
+        if self._dims is None:
+            self._encode(["dimensions"], prompt=None)
+        assert self._dims is not None
+        return self._dims
+
+    def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
+        """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. The first call loads the model."""
+        if not texts:
+            return np.zeros((0, self.dims), np.float32)
+        return self._encode(texts, prompt=self._prompt_for(kind))
+
+    def _prompt_for(self, kind: str) -> str | None:
+        given = self._prompts[kind]
+        if given is not None:
+            return given or None
+        prompts: Mapping[str, str] = getattr(self._ensure_loaded(), "prompts", {})
+        return prompts.get(kind) or None
+
+    def _encode(self, texts: Sequence[str], *, prompt: str | None) -> NDArray[np.float32]:
+        model = self._ensure_loaded()
+        limit = (
+            model.max_seq_length or DEFAULT_MAX_TOKENS
+        ) * MAX_CHARS_PER_TOKEN  # all of a text is tokenised, then truncated
+        truncated = [text[:limit].encode("utf-8", "replace").decode() for text in texts]
+        with self._lock:  # the tokenizers refuse to be used by two threads while their truncation is set
+            try:
+                vectors = model.encode(
+                    truncated,
+                    prompt=prompt,
+                    batch_size=self._batch_size,
+                    normalize_embeddings=True,
+                    convert_to_numpy=True,
+                    show_progress_bar=False,
+                )
+            except Exception as error:  # torch and the models raise what they like
+                raise ModelError(f"{self!r} failed: {error}") from error
+        result: NDArray[np.float32] = np.asarray(vectors, np.float32)
+        if self._dims is None:
+            self._dims = result.shape[1]
+        if self._dims != result.shape[1]:
+            raise ConfigError(f"embedding_dims is {self._dims}, but the vectors of {self!r} have {result.shape[1]}")
+        return result
+
+    def _ensure_loaded(self) -> Any:
+        with self._lock:
+            if self._model is None:
+                self._model = self._load()
+            return self._model
+
+    def _load(self) -> Any:
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ModuleNotFoundError as error:
+            raise MissingExtra("sentence-transformers", "sentence-transformers") from error
+        folder = Path(self._source).expanduser()
+        source = str(folder) if folder.is_dir() else self._source
+        try:
+            return SentenceTransformer(source, device=self._device, **self._model_kwargs)
+        except Exception as error:  # the hub, the file formats and torch each have their own
+            raise ModelError(f"{self!r} cannot be loaded: {error}") from error
+
+
+jina = partial(SentenceTransformerEmbedder, model="jinaai/jina-embeddings-v5-text-small-retrieval")
+"""Seed 003's embedder: 1024 dimensions, no code of its own; its licence is CC BY-NC. Or a folder that holds one."""

@@ -1,0 +1,154 @@
+"""The graph in Ladybug (the living fork of Kuzu): an embedded database in one file, with Cypher and no server.
+
+One process at a time may have the file open; within it, all share one handle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import Lock
+from typing import Any, Literal, cast
+
+from mem0_core._files import make_folder
+from mem0_core.errors import MissingExtra, StoreError
+from mem0_core.interfaces import GraphStore
+from mem0_core.stores.graph.cypher import CypherGraph, ResultRows, Statement, vector_property_name
+
+__all__ = ["LadybugGraph"]
+
+_ID_COLUMNS_DDL = "user_id STRING, agent_id STRING, run_id STRING, user STRING, agent STRING, run STRING"
+
+
+class _LadybugCypher:
+    schema = (
+        "CREATE NODE TABLE IF NOT EXISTS Mem0Cursor(store STRING PRIMARY KEY, epoch STRING, seq INT64, held BOOLEAN)",
+        "CREATE NODE TABLE IF NOT EXISTS Entity(key STRING PRIMARY KEY, store STRING, row INT64, name STRING,"
+        f" type STRING, {_ID_COLUMNS_DDL})",
+        "CREATE REL TABLE IF NOT EXISTS RELATES(FROM Entity TO Entity, key STRING, store STRING, row INT64,"
+        " name STRING, weight INT64, valid_from STRING, valid_to STRING, invalidated_at STRING, memories STRING[],"
+        f" {_ID_COLUMNS_DDL})",
+        *(f"ALTER TABLE RELATES ADD IF NOT EXISTS {day} STRING" for day in ("day_first", "day_last")),  # came later
+    )
+    newest_clause = "WITH row, similarity, list_slice(list_reverse_sort(collect(DISTINCT r.row)), 1, $limit) AS newest"
+
+    def vector_schema_statements(self, dims: int) -> tuple[str, ...]:
+        # Arrays of a fixed length: lists of any are read a thousand times as slowly from a file.
+        return tuple(
+            f"ALTER TABLE {table} ADD IF NOT EXISTS {vector_property_name(dims)} FLOAT[{dims}]"
+            for table in ("Entity", "RELATES")
+        )
+
+    def store_vector_clause(self, name: Literal["n", "r"], dims: int) -> str:
+        return f"SET {name}.{vector_property_name(dims)} = CAST(new.embedding AS FLOAT[{dims}])"
+
+    def cosine_expression(self, name: Literal["n", "r"], dims: int) -> str:
+        return f"array_cosine_similarity({name}.{vector_property_name(dims)}, CAST($vector AS FLOAT[{dims}]))"
+
+
+class LadybugGraph(CypherGraph):
+    """A `GraphIndex` in a file of Ladybug's. It is opened when first used.
+
+    Args:
+        truth: what it follows.
+        store_id: tells several truths in one database apart.
+        db: the file (made with its folder if missing), or ``":memory:"``.
+
+    Safe to share between threads; one at a time is served.
+    """
+
+    name = "ladybug"
+
+    def __init__(self, primary_graph: GraphStore, *, store_id: str, db: str | Path = ":memory:") -> None:
+        try:
+            import ladybug  # noqa: F401 - said now, not in the middle of an add
+        except ModuleNotFoundError as error:
+            raise MissingExtra("ladybug", "ladybug") from error
+        super().__init__(primary_graph, store_id, _LadybugCypher())
+        self._path = str(db) if str(db) == ":memory:" else str(Path(db).expanduser().resolve())
+        self._lock = Lock()
+        self._handle: _Handle | None = None
+        self._closed = False
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            handle, self._handle = self._handle, None
+        if handle:
+            handle.release()
+
+    def _execute(self, statements: Sequence[Statement], *, is_conditional: bool = False) -> list[ResultRows]:
+        try:
+            return self._open_handle().execute(statements, is_conditional)
+        except (RuntimeError, OSError) as error:
+            reason = str(error).partition("\n")[0]
+            raise StoreError(f"the graph in {self._path} failed: {reason}") from error
+
+    def _open_handle(self) -> _Handle:
+        with self._lock:
+            if self._closed:
+                raise StoreError(f"the graph in {self._path} is closed")
+            if self._handle is None:
+                self._handle = _Handle.open_shared(self._path)
+            return self._handle
+
+
+class _Handle:
+    """An open database, shared by all in this process that name its file: its own lock keeps only others out."""
+
+    _handles_by_path: dict[str, _Handle] = {}  # noqa: RUF012 - one for all is the point
+    _open_lock = Lock()
+
+    def __init__(self, path: str) -> None:
+        import ladybug
+
+        if path != ":memory:":
+            make_folder(Path(path).parent)
+        self._path = path
+        self._database = ladybug.Database(path)
+        self._connection = ladybug.Connection(self._database)
+        self._users = 0
+        self._busy = Lock()
+
+    @classmethod
+    def open_shared(cls, path: str) -> _Handle:
+        with cls._open_lock:
+            handle = cls._handles_by_path.get(path) or cls(path)
+            if path != ":memory:":
+                cls._handles_by_path[path] = handle
+            handle._users += 1
+            return handle
+
+    def release(self) -> None:
+        with self._open_lock, self._busy:
+            self._users -= 1
+            if not self._users:
+                self._handles_by_path.pop(self._path, None)
+                self._connection.close()
+                self._database.close()
+
+    def execute(self, statements: Sequence[Statement], is_conditional: bool) -> list[ResultRows]:
+        answers: list[ResultRows] = []
+        with self._busy:
+            self._run("BEGIN TRANSACTION")
+            try:
+                for text, values in statements:
+                    answers.append(self._run(text, values))
+                    if is_conditional and not answers[0]:
+                        self._run("ROLLBACK")
+                        return []
+                self._run("COMMIT")
+            except BaseException:
+                with suppress(RuntimeError):  # an error may have rolled back by itself
+                    self._run("ROLLBACK")
+                raise
+        return answers
+
+    def _run(self, text: str, values: Any = None) -> ResultRows:
+        result = self._connection.execute(text, dict(values or {}))
+        assert not isinstance(result, list)  # one statement, one result
+        try:
+            return cast(ResultRows, result.get_all())
+        finally:
+            result.close()

@@ -1,0 +1,177 @@
+"""HNSW graphs over the vectors of one user each, for those who have very many.
+
+A graph that all users share finds the nearest of everybody, and what is left of them after the scope is filtered may be
+nothing. So a graph is a partial index, ``WHERE part = '...'``, on the partition that the user lies in. It holds vectors
+in half precision, as the FAISS graphs do.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+from typing import TYPE_CHECKING, Protocol
+
+from mem0_core.domain.records import Axis, Scope
+from mem0_core.stores.postgres.rows import partition_key
+from mem0_core.stores.postgres.session import Database, Statement, Steps, execute, execute_batch, fetch_rows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["HnswIndexes", "drop_hnsw_indexes"]
+
+_log = logging.getLogger(__name__)
+
+_SIZE_CHECK_SECONDS = 60.0  # seconds after which the size of a part is looked at again
+_MIN_EF_SEARCH = 200  # how many candidates a search keeps, at least; pgvector's most is 1000
+_MAX_EF_SEARCH = 1000
+_MAX_HALFVEC_DIMS = 4000  # that an index over halfvec takes
+
+
+class _VectorTables(Protocol):
+    @property
+    def db(self) -> Database: ...
+    @property
+    def vector_table(self) -> str: ...
+    @property
+    def live_condition(self) -> str: ...
+    def search_exact(
+        self, scope: Scope, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None
+    ) -> Steps[list[list[tuple[int, float]]]]: ...
+
+
+class HnswIndexes:
+    """The graphs over one table of vectors: which users have one, searching it, and building it where it is missing.
+
+    A role that may not make indexes goes on without; the log says so, with the statement for the tables' owner.
+    """
+
+    def __init__(self, tables: _VectorTables, exact_limit: int | None) -> None:
+        self._tables = tables
+        self._limit = exact_limit
+        self._indexes: dict[str, tuple[float, str | None]] = {}  # when a part was looked at, and its graph
+        self._lock = threading.Lock()
+        self._building: dict[str, threading.Thread] = {}
+        self._closed = False
+
+    def find_or_start(self, scope: Scope) -> Steps[bool]:
+        """Whether there is a graph for a scope; where there ought to be one, it is begun."""
+        if self._limit is None or list(scope.ids) != [Axis.USER] or self._tables.live_condition != "true":
+            return False
+        part = partition_key(scope)
+        checked_at, index = self._indexes.get(part, (-_SIZE_CHECK_SECONDS, None))
+        if time.monotonic() - checked_at < _SIZE_CHECK_SECONDS:
+            return index is not None
+        table = self._tables.vector_table
+        [(size,)] = yield from fetch_rows(
+            f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE part = %s LIMIT %s) AS counted", (part, self._limit + 1)
+        )
+        name = self._name(part)
+        index = None
+        if size > self._limit:
+            found = yield from fetch_rows(_IS_INDEX_VALID, (name,))
+            index = name if found == [(True,)] else None
+            if index is None:
+                self._start_build(part)
+        self._indexes[part] = (time.monotonic(), index)
+        return index is not None
+
+    def nearest(self, scope: Scope, queries: NDArray[np.float32], k: int) -> Steps[list[list[tuple[int, float]]]]:
+        """For each query the k nearest, as the graph finds them; compared one by one, where it finds too few."""
+        part, dims = partition_key(scope), queries.shape[1]
+        if k > _MAX_EF_SEARCH // 2:
+            return (yield from self._tables.search_exact(scope, queries, k, None))
+        column, its = f"(vector::halfvec({dims}))", _literal(part).replace("%", "%%")
+        sql = (
+            f"SELECT row, -({column} <#> %s::vector::halfvec({dims})) AS score FROM {self._tables.vector_table}"
+            f" WHERE part = {its} ORDER BY {column} <#> %s::vector::halfvec({dims}) LIMIT %s"
+        )
+        searches = [Statement(sql, (query, query, k)) for query in queries]
+        wide = Statement(f"SELECT set_config('hnsw.ef_search', '{max(_MIN_EF_SEARCH, 2 * k)}', true)")
+        if self._tables.db.is_row_security_active:  # within a transaction already
+            _, *answers = yield from execute_batch(wide, *searches)
+        else:
+            begin, end = Statement("BEGIN READ ONLY"), Statement("COMMIT")
+            _, _, *answers, _ = yield from execute_batch(begin, wide, *searches, end)
+        if any(len(answer.rows) < k for answer in answers):
+            return (yield from self._tables.search_exact(scope, queries, k, None))
+        return [sorted(answer.rows, key=lambda hit: -hit[1]) for answer in answers]
+
+    def build(self, part: str) -> bool:
+        """Make the graph of a part; False where another host is at it, or this role may not."""
+        import psycopg
+
+        with self._tables.db.connect() as db:
+            if db.execute("SELECT pg_try_advisory_lock(mem0_lock(%s))", (f"hnsw {part}",)).fetchone() != (True,):
+                return False
+            table, name = self._tables.vector_table, self._name(part)
+            row = db.execute(
+                f"SELECT tableoid::regclass::text, vector_dims(vector) FROM {table} WHERE part = %s LIMIT 1".encode(),
+                (part,),
+            ).fetchone()
+            if row is None or row[1] > _MAX_HALFVEC_DIMS:
+                return False
+            create = (
+                f"CREATE INDEX CONCURRENTLY IF NOT EXISTS {name} ON {row[0]} USING hnsw"
+                f" ((vector::halfvec({row[1]})) halfvec_ip_ops) WHERE part = {_literal(part)}"
+            )
+            try:
+                if db.execute(_IS_INDEX_VALID.encode(), (name,)).fetchone() == (False,):  # one that was cut short
+                    db.execute(f"DROP INDEX CONCURRENTLY {name}".encode())
+                db.execute(create.encode())
+            except psycopg.errors.InsufficientPrivilege:
+                _log.warning("no HNSW graph for a large user: this role may not make it; its owner may: %s", create)
+                return False
+        with self._lock:
+            self._indexes.pop(part, None)
+        return True
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            threads = list(self._building.values())
+        for thread in threads:
+            thread.join(timeout=0.1)  # a build that goes on is the server's affair
+
+    def _start_build(self, part: str) -> None:
+        with self._lock:
+            if self._closed or part in self._building:
+                return
+            thread = threading.Thread(target=self._build_logged, args=(part,), name="mem0-hnsw", daemon=True)
+            self._building[part] = thread
+        thread.start()
+
+    def _build_logged(self, part: str) -> None:
+        from mem0_core.errors import StoreError
+
+        try:
+            self.build(part)
+        except StoreError as error:
+            _log.warning("no HNSW graph for a large user: %s", error)
+
+    def _name(self, part: str) -> str:
+        return f"hnsw_{self._tables.vector_table}_{hashlib.blake2b(part.encode(), digest_size=12).hexdigest()}"
+
+
+def drop_hnsw_indexes() -> Steps[None]:
+    """Before all vectors go, or others come in their place, which may have other dims; built again where needed."""
+    found = yield from fetch_rows(
+        "SELECT c.relname FROM pg_class AS c WHERE c.relnamespace = current_schema()::regnamespace"
+        " AND c.relkind = 'i' AND starts_with(c.relname, 'hnsw_')"
+    )
+    for (name,) in found:
+        yield from execute(f'DROP INDEX "{name}"')
+
+
+_IS_INDEX_VALID = (
+    "SELECT i.indisvalid FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"
+    " WHERE c.relname = %s AND c.relnamespace = current_schema()::regnamespace"
+)
+
+
+def _literal(text: str) -> str:
+    """A text as SQL has it: the predicate of a partial index is compared with constants, not with parameters."""
+    return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

@@ -1,0 +1,176 @@
+"""The words of memories in the PostgreSQL truth: written within the store's transaction, and read for everybody else.
+
+`sketches` holds what ranking needs of a memory, and ``keys``, by which it is found: a hash of each of its words under
+each of its ids. So the index over them keeps each id's words apart, and a search never reads or counts those of others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from mem0_core.domain.records import Axis, MemoryItem, Scope
+from mem0_core.interfaces import MemoryFeatures, MemoryFeatureSet
+from mem0_core.language.terms import get_analyzer_version, read
+from mem0_core.stores.postgres.rows import partition_key, scope_from_ids, scope_ids, scope_sql, to_int_list
+from mem0_core.stores.postgres.session import (
+    Database,
+    Steps,
+    execute,
+    execute_many,
+    fetch_rows,
+    read_methods,
+    set_scope,
+)
+from mem0_core.stores.sql.rows import index_keys, narrowest_axis, session_number
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "FEATURE_COLUMNS",
+    "PostgresLexicon",
+    "feature_values",
+    "is_word_index_stale",
+    "memory_feature_values",
+    "refresh_words",
+]
+
+FEATURE_COLUMNS = "session, length, asks, terms, names, keys"
+
+
+# With the cosine of each: the index would have to be asked for it afterwards, by a statement more.
+_COSINE = "(SELECT -(v.vector <#> q.vector) FROM vectors AS v WHERE v.part = {0} AND v.row = {1}.row)"
+# In the order of one index, or a search for what stands alone would read all sketches that there are.
+_NEIGHBOR_TERMS = (
+    "SELECT o.session, o.row, o.terms, " + _COSINE.format("{0}", "o") + " AS cosine FROM sketches AS o"
+    " WHERE o.part = {0} AND (o.session, o.row) {1} (s.session, s.row)"
+    " ORDER BY o.part {2}, o.session {2}, o.row {2} LIMIT 1"
+)
+
+
+class PostgresLexicon:
+    """The reading side: a `Lexicon`."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    def _postings(
+        self, scope: Scope, words: Sequence[str], *, kind: Literal["term", "name", "speaker"], limit: int
+    ) -> Steps[dict[str, NDArray[np.int64]]]:
+        import numpy as np
+
+        yield from set_scope(scope)
+        axis = narrowest_axis(scope)
+        wanted = {_key(axis, scope.ids[axis], kind, word): word for word in words}
+        others = {other: value for other, value in scope.ids.items() if other is not axis}
+        joined = " JOIN memories AS m ON m.part = s.part AND m.row = s.row" if others else ""
+        where = "".join(f" AND m.{other.value} = %s" for other in others)
+        part = " AND s.part = %s" if scope.user_id is not None else ""
+        # Word by word, each to its limit: all in one scan would take every row's keys apart, seven times as long.
+        found = yield from fetch_rows(
+            f"SELECT k.key, array(SELECT s.row FROM sketches AS s{joined}"
+            f" WHERE s.keys @> ARRAY[k.key]{part}{where} LIMIT %s) FROM unnest(%s::bigint[]) AS k (key)",
+            (*([partition_key(scope)] if part else []), *others.values(), limit, list(wanted)),
+        )
+        return {wanted[key]: np.array(rows, dtype=np.int64) for key, rows in found if rows}
+
+    postings, apostings = read_methods(_postings)
+
+    def _memory_features(
+        self, scope: Scope, rows: Sequence[int], *, today: str, vector: NDArray[np.float32]
+    ) -> Steps[MemoryFeatureSet]:
+        yield from set_scope(scope)
+        where, values = scope_sql(scope, "m")
+        one = scope.user_id is not None  # part, told to each table that is read: so only that partition is looked at
+        where, part = (f"s.part = %s AND {where}", "%s") if one else (where, "s.part")
+        its = [partition_key(scope)] if one else []
+        both = f"{_COSINE.format(part, 's')}, b.session = s.session, b.row, b.terms, b.cosine"
+        found = yield from fetch_rows(
+            "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at,"
+            f" {both}, a.session = s.session, a.row, a.terms, a.cosine"
+            " FROM (SELECT %s::vector AS vector) AS q CROSS JOIN sketches AS s"
+            " JOIN memories AS m ON m.part = s.part AND m.row = s.row"
+            f" LEFT JOIN LATERAL ({_NEIGHBOR_TERMS.format(part, '<', 'DESC')}) AS b ON true"
+            f" LEFT JOIN LATERAL ({_NEIGHBOR_TERMS.format(part, '>', 'ASC')}) AS a ON true"
+            f" WHERE s.row = ANY (%s::bigint[]) AND {where} AND (m.expiration_date IS NULL OR m.expiration_date >= %s)",
+            (*its, vector, *its * 4, to_int_list(rows), *its, *values, today),
+        )
+        return _features_from_rows(found)
+
+    memory_features, amemory_features = read_methods(_memory_features)
+
+
+def _features_from_rows(found: Sequence[Sequence[Any]]) -> MemoryFeatureSet:
+    """Of rows as `_memory_features` asks for them: a sketch, its cosine, and what lies before and after it, with its own."""
+    sketches, beside, cosines = list[MemoryFeatures](), dict[int, str](), dict[int, float]()
+    for row in found:
+        cosines[row[0]] = row[9]
+        ends: list[int | None] = []
+        for in_session, other, terms, cosine in (row[10:14], row[14:18]):
+            ends.append(other if in_session else None)
+            if in_session:
+                beside[other], cosines[other] = terms, cosine
+        sketches.append(MemoryFeatures(*row[:9], *ends))
+    for sketch in sketches:
+        beside.pop(sketch.row, None)
+    return MemoryFeatureSet(sketches, beside, cosines)
+
+
+def memory_feature_values(item: MemoryItem, session: int) -> tuple[Any, ...]:
+    """The values of `FEATURE_COLUMNS`."""
+    return feature_values(item.text, item.actor_id, item.scope, session)
+
+
+def feature_values(text: str, speaker: str | None, scope: Scope, session: int) -> tuple[Any, ...]:
+    words = read(text, speaker)
+    keys = _keys(index_keys(words.terms, words.names, speaker), scope)
+    return session, words.length, words.asks, " ".join(words.terms), "\n".join(words.names), keys
+
+
+def _keys(said: Iterable[tuple[str, str]], scope: Scope) -> list[int]:
+    pairs = list(said)
+    return [_key(axis, value, kind, word) for axis, value in scope.ids.items() for kind, word in pairs]
+
+
+def _key(axis: Axis, value: str, kind: str, word: str) -> int:
+    # Words that collide would find one another's rows, which ranking weighs by their terms.
+    whole = "\0".join((axis, value, kind, word)).encode()
+    return int.from_bytes(hashlib.blake2b(whole, digest_size=8).digest(), signed=True)
+
+
+def refresh_words() -> Steps[None]:
+    """Read the words of all memories anew, where those that are held were read in another way; by one who holds all."""
+    if not (yield from is_word_index_stale()):
+        return
+    alone = dict((yield from fetch_rows("SELECT row, session FROM sketches WHERE session > 0")))
+    yield from execute("DELETE FROM sketches")
+    last = 0
+    while True:
+        memories = yield from fetch_rows(
+            "SELECT part, row, user_id, agent_id, run_id, seq, text, actor_id FROM memories WHERE row > %s"
+            " ORDER BY row LIMIT 1000",
+            (last,),
+        )
+        if not memories:
+            break
+        last = memories[-1][1]
+        yield from execute_many(
+            f"INSERT INTO sketches (part, row, {FEATURE_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+            [
+                (part, row, *feature_values(text, actor, scope, session_number(*scope_ids(scope), alone.get(row, seq))))
+                for part, row, *ids, seq, text, actor in memories
+                for scope in (scope_from_ids(*ids),)
+            ],
+        )
+    yield from execute(
+        "INSERT INTO meta VALUES ('words', %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        (get_analyzer_version(),),
+    )
+
+
+def is_word_index_stale() -> Steps[bool]:
+    held = yield from fetch_rows("SELECT value FROM meta WHERE key = 'words'")
+    return not held or held[0][0] != get_analyzer_version()

@@ -1,0 +1,694 @@
+"""Talking to PostgreSQL, written once and run by sync or async code.
+
+What a store does is a generator that yields statements it has not run, and is sent their results::
+
+    def _row(self, memory_id: str) -> Steps[int | None]:
+        found = yield from ask("SELECT row FROM memories WHERE id = %s", (memory_id,))
+        return found[0][0] if found else None
+
+    row, arow = reads(_row)
+
+`read_methods` and `write_methods` make of it a method and its ``a<method>`` twin: the one drives it over a pool of connections, the
+other over a pool of the running event loop. (The form is that of `flow`, and of psycopg's own generators.)
+
+A read runs statement by statement, or, where it says so, at one moment of the database. A write is one transaction, and
+is tried again by itself where that is safe: the server refused it (a deadlock), or the connection broke before COMMIT
+was sent. Where it breaks while COMMIT is under way, the server is asked what became of the transaction, so that the
+caller is told the truth: it is written, or it is not.
+
+**Order.** A writer first takes the lock of each part it changes (`lock_partitions`), so that within a part changes become visible
+in the order of their sequence numbers, and no two plans are weighed on the same texts. Across parts they do not: a
+number may become visible after a higher one. Who follows several parts reads no further than the `safe_read_seq`, below which
+nothing is under way any more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import threading
+import time
+from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+
+from mem0_core.domain.records import Scope
+from mem0_core.errors import ConfigError, InputError, MissingExtra, StoreError
+from mem0_core.flow import Call
+from mem0_core.stores.postgres.rows import partition_key
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection, Connection
+    from psycopg_pool import AsyncConnectionPool, ConnectionPool
+
+__all__ = [
+    "Batch",
+    "Database",
+    "DatabaseSnapshot",
+    "Statement",
+    "Steps",
+    "describe_server",
+    "execute",
+    "execute_batch",
+    "execute_many",
+    "fetch_rows",
+    "lock_all_partitions",
+    "lock_partitions",
+    "read_methods",
+    "reserve_seqs",
+    "safe_read_seq",
+    "set_scope",
+    "snapshot_read_methods",
+    "write_methods",
+]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_MAX_ATTEMPTS = 4  # of a transaction that a deadlock or a broken connection ended
+_COMMIT_CHECK_SECONDS = 10.0  # seconds in which the server is asked what became of a transaction
+
+
+# --- what a store asks for ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement; with `many`, once for each of `values`, and nothing comes back."""
+
+    sql: str
+    values: Sequence[Any] | None = None
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Statements that do not wait for one another's results: they cross the wire together."""
+
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _SetScope:
+    part: str
+
+
+@dataclass(frozen=True, slots=True)
+class StatementResult:
+    """What a statement came to."""
+
+    rows: list[tuple[Any, ...]]
+    count: int
+
+
+Step: TypeAlias = Statement | Batch | _SetScope
+Steps: TypeAlias = Generator[Step, Any, T]
+
+
+def fetch_rows(sql: str, values: Sequence[Any] = ()) -> Steps[list[tuple[Any, ...]]]:
+    """The rows that a statement returns."""
+    answer: StatementResult = yield Statement(sql, values)
+    return answer.rows
+
+
+def execute(sql: str, values: Sequence[Any] = ()) -> Steps[int]:
+    """How many rows a statement changed."""
+    answer: StatementResult = yield Statement(sql, values)
+    return answer.count
+
+
+def execute_many(sql: str, rows: Sequence[Sequence[Any]]) -> Steps[None]:
+    """Run a statement once for each of `rows`."""
+    if rows:
+        yield Statement(sql, rows, many=True)
+
+
+def execute_batch(*statements: Statement) -> Steps[list[StatementResult]]:
+    """Run statements that do not need one another's results, in one round trip."""
+    answers: list[StatementResult] = yield Batch(statements)
+    return answers
+
+
+def set_scope(scope: Scope | None) -> Steps[None]:
+    """From here on, only rows of `scope` are touched (None: of everybody): the second wall, where there is one."""
+    yield _SetScope("*" if scope is None else partition_key(scope))
+
+
+def lock_partitions(*parts: str) -> Steps[None]:
+    """Make other writers of these parts wait until this transaction has ended; before anything of them is read.
+
+    In one order for all, so that no two writers wait for one another.
+    """
+    shared, key = "SELECT pg_advisory_xact_lock_shared(mem0_lock('*'))", "SELECT pg_advisory_xact_lock(mem0_lock(%s))"
+    yield from execute_batch(
+        Statement(shared),
+        *(Statement(key, (part,)) for part in sorted(set(parts))),
+        Statement("SELECT pg_advisory_xact_lock_shared(mem0_mark(last_value)) FROM next_seq"),
+    )
+
+
+def lock_all_partitions() -> Steps[None]:
+    """Make all other writers wait until this transaction has ended."""
+    yield from execute_batch(
+        Statement("SELECT pg_advisory_xact_lock(mem0_lock('*'))"),
+        Statement("SELECT pg_advisory_xact_lock_shared(mem0_mark(last_value)) FROM next_seq"),
+    )
+
+
+def reserve_seqs(count: int) -> Steps[list[int]]:
+    """Reserve `count` sequence numbers, ascending; others may take some between them. Only after `lock_partitions`."""
+    if not count:
+        return []
+    rows = yield from fetch_rows("SELECT nextval('next_seq') FROM generate_series(1, %s)", (count,))
+    return [row[0] for row in rows]
+
+
+def safe_read_seq() -> Steps[int]:
+    """A sequence number up to which everything is visible that ever will be, to statements after this.
+
+    A writer locks, under its mark, the last number there was before it took its own. The first of these statements has
+    to be done before the second: a writer that takes its mark after that takes higher numbers than the first saw.
+    """
+    [(last,)] = yield from fetch_rows("SELECT last_value FROM next_seq")
+    [(under_way,)] = yield from fetch_rows("SELECT mem0_under_way()")
+    return int(last if under_way is None else min(last, under_way))
+
+
+# --- methods and their twins -------------------------------------------------------------------------------------
+
+
+class _Runner(Protocol):
+    def run(self, make_steps: Callable[[], Steps[T]], kind: _TransactionKind) -> T: ...
+    async def arun(self, make_steps: Callable[[], Steps[T]], kind: _TransactionKind) -> T: ...
+
+
+class _DatabaseOwner(Protocol):
+    @property
+    def _db(self) -> _Runner: ...
+
+
+S = TypeVar("S", bound=_DatabaseOwner)
+Method: TypeAlias = Callable[Concatenate[S, P], T]
+AsyncMethod: TypeAlias = Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
+_TransactionKind = Literal["read", "read_at_one_moment", "write"]
+
+
+def read_methods(steps: Callable[Concatenate[S, P], Steps[T]]) -> tuple[Method[S, P, T], AsyncMethod[S, P, T]]:
+    """The method that reads by these steps, and its async twin."""
+    return _make_methods(steps, "read")
+
+
+def snapshot_read_methods(steps: Callable[Concatenate[S, P], Steps[T]]) -> tuple[Method[S, P, T], AsyncMethod[S, P, T]]:
+    """`read_methods`, where all statements see one state of the database."""
+    return _make_methods(steps, "read_at_one_moment")
+
+
+def write_methods(steps: Callable[Concatenate[S, P], Steps[T]]) -> tuple[Method[S, P, T], AsyncMethod[S, P, T]]:
+    """The method that does these steps in one transaction, and its async twin."""
+    return _make_methods(steps, "write")
+
+
+def _make_methods(
+    steps: Callable[Concatenate[S, P], Steps[T]], kind: _TransactionKind
+) -> tuple[Method[S, P, T], AsyncMethod[S, P, T]]:
+    def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self._db.run(lambda: steps(self, *args, **kwargs), kind)
+
+    async def async_method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._db.arun(lambda: steps(self, *args, **kwargs), kind)
+
+    if kind == "read":
+        vars(method).update(steps=steps, together=_run_calls, atogether=_arun_calls)  # see `flow.each`
+    name = steps.__name__.removeprefix("_")
+    owner = steps.__qualname__.rpartition(".")[0]
+    for generated, method_name in ((method, name), (async_method, f"a{name}")):
+        functools.update_wrapper(generated, steps)
+        generated.__name__, generated.__qualname__ = method_name, f"{owner}.{method_name}"
+    return method, async_method
+
+
+# --- calls in one go ---------------------------------------------------------------------------------------------
+
+
+def _run_calls(calls: Sequence[Call]) -> list[Any]:
+    """Make calls of methods that `read_methods` made, which are of one scope, in as many round trips as one of them takes."""
+    return _database_of(calls).run(lambda: _interleave([_steps_of(call) for call in calls]), "read")
+
+
+async def _arun_calls(calls: Sequence[Call]) -> list[Any]:
+    return await _database_of(calls).arun(lambda: _interleave([_steps_of(call) for call in calls]), "read")
+
+
+def _database_of(calls: Sequence[Call]) -> Database:
+    (database,) = {call.method.__self__._db for call in calls}  # type: ignore[attr-defined]
+    assert isinstance(database, Database)
+    return database
+
+
+def _steps_of(call: Call) -> Steps[Any]:
+    method: Any = call.method
+    steps: Steps[Any] = method.steps(method.__self__, *call.args, **call.kwargs)
+    return steps
+
+
+def _interleave(all_steps: Sequence[Steps[Any]]) -> Steps[list[Any]]:
+    """Let several steps go on abreast: what they ask for next crosses the wire together."""
+    results: list[Any] = [None] * len(all_steps)
+    answers: dict[int, Any] = dict.fromkeys(range(len(all_steps)))
+    part: str | None = None
+    while answers:
+        asked: dict[int, Statement | Batch] = {}
+        for place, answer in answers.items():
+            try:
+                step = all_steps[place].send(answer)
+                while isinstance(step, _SetScope):
+                    assert part in (None, step.part), "calls that are made in one go have to be of one scope"
+                    part = step.part
+                    step = all_steps[place].send((yield step))
+                asked[place] = step
+            except StopIteration as stop:
+                results[place] = stop.value
+        answers = yield from _fetch_answers(asked)
+    return results
+
+
+def _fetch_answers(asked: Mapping[int, Statement | Batch]) -> Steps[dict[int, Any]]:
+    """The answers to what each has asked for."""
+    statements = [one for step in asked.values() for one in (step.statements if isinstance(step, Batch) else (step,))]
+    answers = iter((yield from execute_batch(*statements)) if statements else ())
+    return {
+        place: list(islice(answers, len(step.statements))) if isinstance(step, Batch) else next(answers)
+        for place, step in asked.items()
+    }
+
+
+# --- connections -------------------------------------------------------------------------------------------------
+
+
+class _CommitUnknown(Exception):
+    """The connection broke while COMMIT was under way."""
+
+    def __init__(self, xid: str, value: Any, cause: BaseException) -> None:
+        super().__init__(xid)
+        self.xid, self.value, self.cause = xid, value, cause
+
+
+class Database:
+    """Pools of connections to one database: one for threads, one for each event loop. Nothing is opened before use.
+
+    Args:
+        url: ``postgresql://user:password@host:port/database?...``, with any parameter of libpq.
+        schema: where the tables are.
+        pool_size: connections at most, for all threads together and for each event loop.
+        timeout: seconds that a call waits for a connection.
+        wait: whether a commit waits for the server's disk, where its settings say so.
+
+    Raises:
+        MissingExtra: psycopg, its pool or pgvector's adapter is not installed.
+        ConfigError: the URL cannot be read.
+    """
+
+    def __init__(
+        self, url: str, *, schema: str, pool_size: int = 10, timeout: float = 10.0, waits_for_disk: bool = True
+    ) -> None:
+        try:
+            import psycopg
+            import psycopg_pool
+            from pgvector.psycopg.halfvec import register_halfvec_info
+            from pgvector.psycopg.vector import register_vector_info
+            from psycopg.conninfo import conninfo_to_dict
+        except ModuleNotFoundError as error:
+            raise MissingExtra("psycopg (with its pool) or pgvector", "postgres") from error
+        except ImportError as error:  # psycopg without a libpq
+            raise MissingExtra(f"a libpq for psycopg ({error})", "postgres") from error
+        try:
+            parameters = conninfo_to_dict(url)
+        except psycopg.Error as error:
+            raise ConfigError(f"store: no URL of PostgreSQL: {str(error).replace(url, '...')}") from None
+        self.server_name = describe_server(parameters)
+        self.schema = schema
+        self._psycopg, self._pools = psycopg, psycopg_pool
+        self._registers = {"vector": register_vector_info, "halfvec": register_halfvec_info}
+        self._url, self._size, self._timeout = url, pool_size, timeout
+        self._parameters: dict[str, Any] = {"connect_timeout": max(2, int(timeout)), "client_encoding": "utf8"}
+        self._session_sql = (
+            _SESSION_SQL if waits_for_disk else f"{_SESSION_SQL}, set_config('synchronous_commit', 'off', false)"
+        )
+        self._lock = threading.Lock()
+        self._pool: ConnectionPool[Connection[Any]] | None = None
+        self._pools_by_loop: dict[asyncio.AbstractEventLoop, AsyncConnectionPool[AsyncConnection[Any]]] = {}
+        self._closed = False
+        self._types: dict[str, Any] = {}  # pgvector's, as this database numbers them
+        self.is_row_security_active = False
+        """Whether the server keeps this role within `mem0.scope`: each transaction then says what that is."""
+
+    # --- driving ---------------------------------------------------------------------------------------------------
+
+    def run(self, make_steps: Callable[[], Steps[T]], kind: _TransactionKind) -> T:
+        """Drive the steps that `make_steps` gives, over a connection of the threads' pool."""
+        with self._as_store_error(kind):
+            attempts = 0
+            while True:
+                attempts += 1
+                try:
+                    pool = self._open_pool()
+                    with pool.connection(self._timeout) as db:
+                        return _drive(db, self._with_transaction(make_steps(), kind), self)
+                except _CommitUnknown as lost:
+                    settled: T = self._resolve_commit(lost)
+                    return settled
+                except self._psycopg.OperationalError as error:
+                    self._raise_unless_retryable(error, attempts)
+                    if not _is_retryable(error):
+                        pool.check()
+
+    async def arun(self, make_steps: Callable[[], Steps[T]], kind: _TransactionKind) -> T:
+        """`run`, over a connection of the running event loop's pool."""
+        with self._as_store_error(kind):
+            attempts = 0
+            while True:
+                attempts += 1
+                try:
+                    pool = await self._aopen_pool()
+                    async with pool.connection(self._timeout) as db:
+                        return await _adrive(db, self._with_transaction(make_steps(), kind), self)
+                except _CommitUnknown as lost:
+                    asettled: T = await asyncio.to_thread(self._resolve_commit, lost)
+                    return asettled
+                except self._psycopg.OperationalError as error:
+                    self._raise_unless_retryable(error, attempts)
+                    if not _is_retryable(error):
+                        await pool.check()
+
+    def _with_transaction(self, steps: Steps[T], kind: _TransactionKind) -> Steps[T]:
+        if kind == "write":
+            return _transaction_steps(steps, self._psycopg.OperationalError)
+        if kind == "read_at_one_moment":
+            return _read_only_steps(steps, "REPEATABLE READ")
+        # not at one moment: what a `safe_read_seq` promises is of the statements after it
+        return _read_only_steps(steps, "READ COMMITTED") if self.is_row_security_active else steps
+
+    def _raise_unless_retryable(self, error: Exception, attempts: int) -> None:
+        """Raise `error`, unless to try again is safe, and may help."""
+        is_pool_exhausted = isinstance(
+            error, (self._pools.PoolTimeout, self._pools.PoolClosed, self._pools.TooManyRequests)
+        )
+        if attempts >= _MAX_ATTEMPTS or is_pool_exhausted or not (_is_retryable(error) or _is_disconnected(error)):
+            raise error
+
+    def _resolve_commit(self, lost: _CommitUnknown) -> Any:
+        """What the transaction returned, if it is written; its error, if it is not."""
+        deadline = time.monotonic() + _COMMIT_CHECK_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                with self._psycopg.connect(self._url, autocommit=True, connect_timeout=5) as db:
+                    found = db.execute("SELECT pg_xact_status(%s::text::xid8)", (lost.xid,)).fetchone()
+            except self._psycopg.OperationalError:
+                time.sleep(0.2)  # the server is being started
+                continue
+            except self._psycopg.Error:
+                break  # another server answers, which does not know that transaction
+            if found == ("committed",):
+                return lost.value
+            if found == ("aborted",):
+                raise StoreError(
+                    f"cannot write to {self.server_name}: {lost.cause}; nothing is written"
+                ) from lost.cause
+            time.sleep(0.05)
+        raise StoreError(
+            f"lost {self.server_name} while it committed, and it cannot be asked what became of it: {lost.cause}; to do the"
+            " same once more is safe"
+        ) from lost.cause
+
+    @contextmanager
+    def snapshot(self) -> Iterator[DatabaseSnapshot]:
+        """This database as it is now, for reading as long as one likes: over a connection that is not of the pools."""
+        with self._as_store_error("read"), self.connect() as db:
+            self._adapt(db)
+            db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            db.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")  # who reads may be slow
+            db.execute("SELECT set_config('mem0.scope', '*', true)")
+            yield DatabaseSnapshot(self, db)
+
+    # --- pools -----------------------------------------------------------------------------------------------------
+
+    def connect(self) -> Connection[Any]:
+        """A connection of its own, outside of the pools and transactions, for migrations."""
+        with self._as_store_error("open"):
+            db = self._psycopg.connect(self._url, autocommit=True, **self._parameters)
+            db.execute(self._session_sql, (self.schema,))
+            return db
+
+    def probe_types(self, db: Connection[Any]) -> None:
+        """Learn from a connection how this database numbers pgvector's types, and whether the second wall is up."""
+        from psycopg.types import TypeInfo
+
+        self._types = {name: TypeInfo.fetch(db, name) for name in self._registers}
+        if None in self._types.values():
+            raise StoreError(
+                f"{self.server_name} has no extension vector: CREATE EXTENSION vector (pgvector 0.7 or newer)"
+            )
+        self.is_row_security_active = bool(db.execute("SELECT row_security_active('memories')").fetchone()[0])  # type: ignore[index]
+
+    def _open_pool(self) -> ConnectionPool[Connection[Any]]:
+        if self._pool is None or self._closed:
+            with self._lock:
+                self._check_open()
+                if self._pool is None:
+                    self._pool = self._pools.ConnectionPool(
+                        self._url, configure=self._configure, name="mem0", **self._options()
+                    )
+        return self._pool
+
+    async def _aopen_pool(self) -> AsyncConnectionPool[AsyncConnection[Any]]:
+        loop = asyncio.get_running_loop()
+        with self._lock:
+            self._check_open()
+            for bygone in [each for each in self._pools_by_loop if each.is_closed()]:
+                _close_pool(self._pools_by_loop.pop(bygone))
+            pool = self._pools_by_loop.get(loop)
+            if pool is None:
+                pool = self._pools.AsyncConnectionPool(
+                    self._url, configure=self._aconfigure, name="mem0", **{**self._options(), "open": False}
+                )
+                self._pools_by_loop[loop] = pool
+        if pool.closed:
+            await pool.open()
+        return pool
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "min_size": 0,
+            "max_size": self._size,
+            "timeout": self._timeout,
+            "reconnect_timeout": self._timeout,
+            "max_idle": 300.0,
+            "open": True,
+            "kwargs": {**self._parameters, "autocommit": True, "prepare_threshold": 1},
+        }
+
+    def _configure(self, db: Connection[Any]) -> None:
+        self._adapt(db)
+        db.execute(self._session_sql, (self.schema,))
+
+    async def _aconfigure(self, db: AsyncConnection[Any]) -> None:
+        self._adapt(db)
+        await db.execute(self._session_sql, (self.schema,))
+
+    def _adapt(self, db: Any) -> None:
+        from mem0_core.stores.postgres.text import adapt_text
+
+        adapt_text(db)
+        for name, register in self._registers.items():
+            register(db, self._types[name])
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            pool, self._pool = self._pool, None
+            loop_pools, self._pools_by_loop = list(self._pools_by_loop.values()), {}
+        if pool is not None:
+            pool.close()
+        for each in loop_pools:
+            _close_pool(each)
+
+    async def aclose(self) -> None:
+        """Close the pool of the running event loop."""
+        with self._lock:
+            pool = self._pools_by_loop.pop(asyncio.get_running_loop(), None)
+        if pool is not None:
+            await pool.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self.server_name} is closed")
+
+    @contextmanager
+    def _as_store_error(self, kind: str) -> Iterator[None]:
+        try:
+            yield
+        except UnicodeEncodeError as error:
+            raise InputError(f"not valid Unicode (a lone surrogate): {error.object[:40]!r}") from error
+        except self._psycopg.Error as error:
+            doing = {"write": "write to", "open": "open"}.get(kind, "read")
+            raise StoreError(f"cannot {doing} {self.server_name}: {error}") from error
+
+
+class DatabaseSnapshot:
+    """A `Database` that stands still: what is read of it is as it was when this was made, see `snapshot`."""
+
+    def __init__(self, database: Database, db: Connection[Any]) -> None:
+        self._database = database
+        self._connection = db
+
+    def run(self, make_steps: Callable[[], Steps[T]], kind: _TransactionKind) -> T:
+        """Drive steps that read; there is no frame around them, for the moment is one transaction."""
+        if kind == "write":
+            raise StoreError("a moment that has gone by cannot be written to")
+        return _drive(self._connection, make_steps(), self._database)
+
+    async def arun(self, make_steps: Callable[[], Steps[T]], kind: _TransactionKind) -> T:
+        return await asyncio.to_thread(self.run, make_steps, kind)
+
+
+# One plan of a statement serves all its values: whose rows are asked for changes nothing in how they are found, and
+# planning over all partitions takes longer than reading from one. The costs that are guessed for such a plan would have
+# it compiled, which never pays here.
+_SESSION_SQL = (
+    "SELECT set_config('search_path', quote_ident(%s) || ', ' || current_setting('search_path'), false),"
+    " set_config('idle_in_transaction_session_timeout', '60s', false),"
+    " set_config('plan_cache_mode', 'force_generic_plan', false), set_config('jit', 'off', false)"
+)
+
+
+def describe_server(parameters: dict[str, Any]) -> str:
+    """Where that is, without user and password."""
+    host = parameters.get("host") or parameters.get("hostaddr") or "localhost"
+    port = f":{parameters['port']}" if parameters.get("port") else ""
+    return f"PostgreSQL at {host}{port}/{parameters.get('dbname') or ''}"
+
+
+def _close_pool(pool: Any) -> None:
+    """The connections of a loop that has ended, or is not ours to await."""
+    for db in list(getattr(pool, "_pool", ())):
+        db.pgconn.finish()
+
+
+def _is_retryable(error: BaseException) -> bool:
+    """Whether the server gave up a transaction that may well succeed the next time."""
+    return getattr(error, "sqlstate", None) in ("40001", "40P01")
+
+
+def _is_disconnected(error: BaseException) -> bool:
+    """Whether there is no connection any more: it was cut, or the server ends or starts."""
+    state = getattr(error, "sqlstate", None)
+    return state is None or state in ("57P01", "57P02", "57P03") or state.startswith("08")
+
+
+# --- running steps over one connection ---------------------------------------------------------------------------
+
+
+def _transaction_steps(steps: Steps[T], connection_error: type[Exception]) -> Steps[T]:
+    _, known = yield Batch((Statement("BEGIN"), Statement("SELECT pg_current_xact_id()::text")))
+    yield _SetScope("*")
+    value = yield from steps
+    try:
+        yield Statement("COMMIT")
+    except connection_error as error:
+        if _is_retryable(error):
+            raise
+        raise _CommitUnknown(known.rows[0][0], value, error) from error
+    return value
+
+
+def _read_only_steps(steps: Steps[T], isolation: str) -> Steps[T]:
+    yield Statement(f"BEGIN ISOLATION LEVEL {isolation} READ ONLY")
+    yield _SetScope("*")
+    value = yield from steps
+    yield Statement("COMMIT")
+    return value
+
+
+def _drive(db: Connection[Any], steps: Steps[T], database: Database) -> T:
+    """Run the steps to their end; a transaction they leave open is rolled back by the pool."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = _execute_step(db, step, database)
+            except Exception as error:  # noqa: BLE001 - the steps decide, it is thrown in
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    finally:
+        steps.close()
+
+
+async def _adrive(db: AsyncConnection[Any], steps: Steps[T], database: Database) -> T:
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = await _aexecute_step(db, step, database)
+            except Exception as error:  # noqa: BLE001 - the steps decide, it is thrown in
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    finally:
+        steps.close()
+
+
+def _execute_step(db: Connection[Any], step: Step, database: Database) -> Any:
+    if isinstance(step, Batch):
+        with db.pipeline():
+            cursors = [_send(db, statement) for statement in step.statements]
+        return [StatementResult(each.fetchall() if each.description else [], each.rowcount) for each in cursors]
+    statement = _to_statement(step, database)
+    if statement is None:
+        return None
+    cursor = _send(db, statement)
+    return StatementResult(cursor.fetchall() if cursor.description else [], cursor.rowcount)
+
+
+async def _aexecute_step(db: AsyncConnection[Any], step: Step, database: Database) -> Any:
+    if isinstance(step, Batch):
+        async with db.pipeline():
+            cursors = [await _asend(db, statement) for statement in step.statements]
+        return [StatementResult(await each.fetchall() if each.description else [], each.rowcount) for each in cursors]
+    statement = _to_statement(step, database)
+    if statement is None:
+        return None
+    cursor = await _asend(db, statement)
+    return StatementResult(await cursor.fetchall() if cursor.description else [], cursor.rowcount)
+
+
+def _to_statement(step: Step, database: Database) -> Statement | None:
+    if isinstance(step, _SetScope):
+        setting = "SELECT set_config('mem0.scope', %s, true)"
+        return Statement(setting, (step.part,)) if database.is_row_security_active else None
+    assert isinstance(step, Statement)
+    return step
+
+
+def _send(db: Connection[Any], statement: Statement) -> Any:
+    if not statement.many:
+        return db.execute(statement.sql, statement.values or None, binary=True)
+    cursor = db.cursor()
+    cursor.executemany(statement.sql, statement.values or ())
+    return cursor
+
+
+async def _asend(db: AsyncConnection[Any], statement: Statement) -> Any:
+    if not statement.many:
+        return await db.execute(statement.sql, statement.values or None, binary=True)
+    cursor = db.cursor()
+    await cursor.executemany(statement.sql, statement.values or ())
+    return cursor

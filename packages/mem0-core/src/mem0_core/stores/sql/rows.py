@@ -1,0 +1,267 @@
+"""What a truth kept in SQL tables does alike, whichever database it is: pure, and free of any SQL but column names."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from mem0_core.domain.records import (
+    Axis,
+    DateRange,
+    Entity,
+    Event,
+    MemoryChange,
+    MemoryItem,
+    Message,
+    Node,
+    Relation,
+    Scope,
+    Triplet,
+    expires_later,
+    new_id,
+)
+from mem0_core.errors import LimitError, StoreError
+from mem0_core.interfaces import Job
+from mem0_core.language.terms import split_words
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "CONTENT_COLUMNS",
+    "StoredMemory",
+    "batchable_jobs",
+    "check_queue_limit",
+    "chunks",
+    "content_values",
+    "first_column",
+    "history_values",
+    "index_keys",
+    "is_plan_current",
+    "memory_from_row",
+    "message_digests",
+    "narrowest_axis",
+    "node_from_row",
+    "placeholders",
+    "relation_from_row",
+    "resolve_duplicate_add",
+    "scope_from_ids",
+    "scope_ids",
+    "session_number",
+    "to_stored_vector",
+    "write_order",
+]
+
+CONTENT_COLUMNS = (
+    "id, user_id, agent_id, run_id, text, hash, metadata, actor_id, role, memory_type,"
+    " created_at, updated_at, expiration_date, seq"
+)
+"""What a memory says, and what it said in the past: the columns that `memory_from_row` reads, after a row number."""
+
+StoredMemory = tuple[int, MemoryItem]
+"""A memory, and its row."""
+
+
+@lru_cache(maxsize=4096)
+def scope_from_ids(user_id: str | None, agent_id: str | None, run_id: str | None) -> Scope:
+    return Scope(user_id, agent_id, run_id)  # cached: the rows of one search mostly share theirs
+
+
+def check_queue_limit(queued: int, most: int, scope: Scope) -> None:
+    """Refuse a job where as many of its scope wait as may (LimitError)."""
+    if queued >= most:
+        whose = ", ".join(f"{axis}={value!r}" for axis, value in scope.ids.items())
+        raise LimitError(f"max_pending: {queued} adds of {whose} wait to be learnt from, {most} allowed")
+
+
+def scope_ids(scope: Scope) -> tuple[str | None, str | None, str | None]:
+    return scope.user_id, scope.agent_id, scope.run_id
+
+
+def memory_from_row(row: Sequence[Any], read_json: Callable[[str], Any], number: int | None = None) -> MemoryItem:
+    """The memory in ``(row, *CONTENT_COLUMNS, pinned)``, of the memories, which have numbers, or of the past."""
+    return MemoryItem(
+        id=row[1],
+        scope=scope_from_ids(row[2], row[3], row[4]),
+        text=row[5],
+        hash=row[6],
+        metadata=read_json(row[7]) if row[7] != "{}" else {},
+        actor_id=row[8],
+        role=row[9],
+        memory_type=row[10],
+        created_at=row[11],
+        updated_at=row[12],
+        expiration_date=row[13],
+        seq=row[14],
+        pinned=bool(row[15]),
+        row=number,
+    )
+
+
+def content_values(item: MemoryItem, to_json: Callable[[Any], str], seq: int) -> tuple[Any, ...]:
+    """The values of `CONTENT_COLUMNS`."""
+    return (
+        item.id,
+        *scope_ids(item.scope),
+        item.text,
+        item.hash,
+        to_json(item.metadata),
+        item.actor_id,
+        item.role,
+        item.memory_type,
+        item.created_at,
+        item.updated_at,
+        item.expiration_date,
+        seq,
+    )
+
+
+def node_from_row(row: Sequence[Any]) -> Node:
+    """The node in a row: its number, its scope's ids, name, type."""
+    return Node(row[0], Entity(row[4], row[5]), scope_from_ids(row[1], row[2], row[3]))
+
+
+def relation_from_row(row: Sequence[Any], memories: Sequence[str], days: DateRange | None) -> Relation:
+    """The relation in a row: its number, its scope's ids, the triplet, weight, three times, its nodes' numbers."""
+    return Relation(
+        row=row[0],
+        scope=scope_from_ids(row[1], row[2], row[3]),
+        triplet=Triplet(row[4], row[5], row[6]),
+        weight=row[7],
+        valid_from=row[8],
+        valid_to=row[9],
+        invalidated_at=row[10],
+        source_node=row[11],
+        destination_node=row[12],
+        memories=tuple(memories),
+        event_dates=days,
+    )
+
+
+# --- a plan ------------------------------------------------------------------------------------------------------
+
+
+def is_plan_current(change: MemoryChange, found: MemoryItem | None) -> bool:
+    """Whether the memory that an UPDATE or DELETE was planned on still is what the plan saw."""
+    return found is not None and (found.text, found.seq) == (change.before, change.after.seq)
+
+
+def write_order(changes: Sequence[MemoryChange]) -> list[int]:
+    """The places of a plan in the order of writing: an UPDATE or ADD must not give way to a twin that goes too."""
+    return sorted(range(len(changes)), key=lambda place: changes[place].event is not Event.DELETE)
+
+
+def resolve_duplicate_add(change: MemoryChange, duplicate: MemoryItem, seq: int) -> MemoryChange:
+    """What becomes of an ADD of what `duplicate` says already: nothing, unless it would be remembered for longer."""
+    until = change.after.expiration_date
+    if not expires_later(until, duplicate.expiration_date):
+        return dataclasses.replace(change, event=Event.NONE, after=duplicate)
+    after = dataclasses.replace(duplicate, expiration_date=until, seq=seq)
+    return dataclasses.replace(change, event=Event.UPDATE, after=after, before=duplicate.text)
+
+
+def history_values(
+    item: MemoryItem, event: Event, old: str | None, new: str | None, updated_at: str | None
+) -> tuple[Any, ...]:
+    """The values of `schema.HISTORY_COLUMNS`."""
+    gone = int(event is Event.DELETE)
+    created_at = item.created_at
+    return new_id(), item.id, old, new, event.value, created_at, updated_at, gone, item.actor_id, item.role
+
+
+# --- messages and jobs -------------------------------------------------------------------------------------------
+
+
+def message_digests(messages: Sequence[Message], scope: Scope, to_json: Callable[[Any], str]) -> list[bytes]:
+    """What the messages of one add are known by, each of 16 bytes: of the whole add and the place in it."""
+    add = repr((scope_ids(scope), [(m.role, m.content, m.name, m.timestamp, to_json(m.metadata)) for m in messages]))
+    whole, digests = hashlib.blake2b(add.encode(), digest_size=16), []
+    for place in range(len(messages)):
+        its = whole.copy()
+        its.update(b"#%d" % place)
+        digests.append(its.digest())
+    return digests
+
+
+def batchable_jobs(jobs: Sequence[Job]) -> list[Job]:
+    """The jobs at the head that can be done as one: turns of one conversation, under one set of options, untried."""
+    first = jobs[0]
+    together = [first]
+    for job in jobs[1:]:
+        same = _batch_key(job) == _batch_key(first)
+        if first.kind != "remember" or first.attempts or job.attempts or not same:
+            break
+        together.append(job)
+    return together
+
+
+def _batch_key(job: Job) -> tuple[Any, ...]:
+    return job.kind, job.scope, job.options, job.timestamp[:10]
+
+
+# --- words -------------------------------------------------------------------------------------------------------
+
+
+def session_number(user_id: str | None, agent_id: str | None, run_id: str | None, own_session: int) -> int:
+    """The number of what a memory was said with: its run, or else `own_session`, which is above 0."""
+    if run_id is None:
+        return own_session
+    exact = "\0".join((user_id or "", agent_id or "", run_id)).encode()
+    return -1 - int.from_bytes(hashlib.blake2b(exact, digest_size=8).digest()) // 2
+
+
+def index_keys(terms: Iterable[str], names: Iterable[str], speaker: str | None) -> list[tuple[str, str]]:
+    """What a memory is found by, each with its kind: its terms and names, and the words of its speaker's name."""
+    said = [("term", term) for term in dict.fromkeys(terms)]
+    said += [("name", name) for name in names]
+    return said + [("speaker", word) for word in dict.fromkeys(split_words(speaker or ""))]
+
+
+def narrowest_axis(scope: Scope) -> Axis:
+    """The id of a scope that the fewest memories share."""
+    return Axis.RUN if scope.run_id else Axis.USER if scope.user_id else Axis.AGENT
+
+
+# --- statements --------------------------------------------------------------------------------------------------
+
+_CHUNK_VALUES = 500  # bound variables per statement; the databases' own limits are far higher
+
+
+def chunks(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    for start in range(0, len(values), _CHUNK_VALUES):
+        # NumPy's integers are unknown to sqlite3
+        yield tuple(v.item() if hasattr(v, "item") else v for v in values[start : start + _CHUNK_VALUES])
+
+
+def placeholders(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))
+
+
+# --- vectors -----------------------------------------------------------------------------------------------------
+
+
+def to_stored_vector(vector: Any, dims: int) -> NDArray[np.float32]:
+    """The vector as it is stored, (dims,) float32.
+
+    Raises:
+        StoreError: there is none, or it has another form.
+    """
+    import numpy as np
+
+    if vector is None or not dims:
+        raise StoreError("what is embedded is stored with its vector, and the commit names the embedder's space")
+    array = np.ascontiguousarray(vector, dtype="<f4")
+    if array.shape != (dims,):
+        raise StoreError(f"the embedder promised {dims} dims and gave a vector of shape {array.shape}")
+    return array
+
+
+def first_column(rows: Sequence[Sequence[Any]]) -> NDArray[np.int64]:
+    """The first column of `rows`."""
+    import numpy as np
+
+    return np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))

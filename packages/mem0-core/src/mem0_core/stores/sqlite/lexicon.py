@@ -1,0 +1,184 @@
+"""The words of memories in the SQLite truth: written within the store's transaction, and read for everybody else.
+
+`memory_features` holds what ranking needs of a memory; the FTS5 table `words` finds memories by a term. Its tokens are terms
+under the ids of their memory, ``<hash of the id><kind><term>``: FTS5 keeps each id's postings apart by that, and never
+reads, counts or ranks with those of others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Literal
+
+from mem0_core.domain.records import Axis, MemoryItem, Scope
+from mem0_core.interfaces import MemoryFeatures, MemoryFeatureSet
+from mem0_core.language.terms import get_analyzer_version, read
+from mem0_core.stores.sql.rows import index_keys, narrowest_axis, session_number
+from mem0_core.stores.sqlite.rows import scope_ids, scope_sql_unindexed
+from mem0_core.stores.sqlite.vectors import ConnectionFactory
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = [
+    "SQLiteLexicon",
+    "clear_word_index",
+    "index_memory",
+    "index_text",
+    "is_word_index_stale",
+    "purge_word_index",
+    "refresh_words",
+    "session_number",
+    "unindex_memory",
+]
+
+_KIND_PREFIXES = {"term": "t", "name": "n", "speaker": "s"}
+_HAS_MATCH_SQL = "SELECT 1 FROM words WHERE words MATCH ? LIMIT 1"
+_POSTINGS_PER_STATEMENT = 100  # postings read in one statement
+
+
+class SQLiteLexicon:
+    """The reading side: a `Lexicon`."""
+
+    inline = True  # see `flow`
+
+    def __init__(self, read: ConnectionFactory) -> None:
+        self._read = read
+
+    def postings(
+        self, scope: Scope, words: Sequence[str], *, kind: Literal["term", "name", "speaker"], limit: int
+    ) -> dict[str, NDArray[np.int64]]:
+        import numpy as np
+
+        # The narrowest id has the shortest postings; the others are checked against the memories.
+        others = dict(scope.ids)
+        axis = narrowest_axis(scope)
+        prefix = _prefix(axis, others.pop(axis)) + _KIND_PREFIXES[kind]
+        joined = " JOIN memories AS m ON m.row = words.rowid" if others else ""
+        checked = "".join(f" AND m.{other.value} = ?" for other in others)
+        having = f"SELECT words.rowid AS row FROM words{joined} WHERE words MATCH ?{checked} LIMIT ?"
+        one = f"SELECT ?, group_concat(row) FROM ({having})"
+        found: dict[str, NDArray[np.int64]] = {}
+        distinct = list(dict.fromkeys(words))
+        with self._read() as db:
+            if kind == "speaker" and not db.execute(_HAS_MATCH_SQL, (f'"{prefix}" *',)).fetchone():
+                return {}  # as of most users: what they and their assistant say carries no names
+            for start in range(0, len(distinct), _POSTINGS_PER_STATEMENT):
+                some = distinct[start : start + _POSTINGS_PER_STATEMENT]
+                values = [v for w in some for v in (w, f'"{prefix}{_token(w)}"', *others.values(), limit)]
+                for word, rows in db.execute(" UNION ALL ".join([one] * len(some)), values):
+                    if rows is not None:
+                        found[word] = np.fromstring(rows, dtype=np.int64, sep=",")
+        return found
+
+    def memory_features(
+        self, scope: Scope, rows: Sequence[int], *, today: str, vector: NDArray[np.float32]
+    ) -> MemoryFeatureSet:
+        where = scope_sql_unindexed(scope).replace("+", "+m.")
+        with self._read() as db:
+            values = (_to_json_array(rows), *scope.ids.values(), today)
+            found = [
+                MemoryFeatures(*row) for row in db.execute(f"{_FEATURES_SQL} WHERE {where} AND {_NOT_EXPIRED}", values)
+            ]
+            # Two columns of each, in one set: a step in Python for each would take as long as the statement.
+            beside = {*map(_BEFORE, found), *map(_AFTER, found)} - {None, *map(_ROW, found)}
+            return MemoryFeatureSet(
+                found, dict(db.execute(_TERMS_SQL, (_to_json_array(beside),)).fetchall()) if beside else {}, {}
+            )
+
+
+_BEFORE, _AFTER, _ROW = attrgetter("before"), attrgetter("after"), attrgetter("row")
+_FEATURES_SQL = (
+    "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at,"
+    " (SELECT max(row) FROM sketches AS b WHERE b.session = s.session AND b.row < s.row),"
+    " (SELECT min(row) FROM sketches AS a WHERE a.session = s.session AND a.row > s.row)"
+    " FROM json_each(?) AS pool CROSS JOIN sketches AS s ON s.row = pool.value JOIN memories AS m ON m.row = s.row"
+)
+_NOT_EXPIRED = "(m.expiration_date IS NULL OR m.expiration_date >= ?)"
+_TERMS_SQL = "SELECT s.row, s.terms FROM json_each(?) AS pool CROSS JOIN sketches AS s ON s.row = pool.value"
+
+
+def _to_json_array(rows: Iterable[int | None]) -> str:
+    return f"[{','.join(map(str, rows))}]"
+
+
+# --- writing -----------------------------------------------------------------------------------------------------
+
+
+def index_memory(db: sqlite3.Connection, row: int, item: MemoryItem, session: int) -> None:
+    index_text(db, row, item.text, item.actor_id, scope_ids(item.scope), session)
+
+
+def index_text(
+    db: sqlite3.Connection, row: int, text: str, speaker: str | None, ids: Sequence[str | None], session: int
+) -> None:
+    words = read(text, speaker)
+    features = (row, session, words.length, words.asks, " ".join(words.terms), "\n".join(words.names))
+    db.execute("INSERT INTO sketches VALUES (?, ?, ?, ?, ?, ?)", features)
+    keys = _keys(words.terms, words.names, speaker, ids)
+    db.execute("INSERT INTO words (rowid, keys) VALUES (?, ?)", (row, keys))
+
+
+def unindex_memory(db: sqlite3.Connection, row: int) -> int:
+    """Take a memory's words away; returns its session. Before the memory itself: its ids and speaker are needed."""
+    erased = db.execute(
+        "SELECT s.session, s.terms, s.names, m.actor_id, m.user_id, m.agent_id, m.run_id"
+        " FROM sketches AS s JOIN memories AS m USING (row) WHERE row = ?",
+        (row,),
+    ).fetchone()
+    session, terms, names, actor_id, *ids = erased
+    # A table without content has to be told what it held.
+    held = _keys(terms.split(), names.split("\n") if names else (), actor_id, ids)
+    db.execute("INSERT INTO words (words, rowid, keys) VALUES ('delete', ?, ?)", (row, held))
+    db.execute("DELETE FROM sketches WHERE row = ?", (row,))
+    return int(session)
+
+
+def purge_word_index(db: sqlite3.Connection) -> None:
+    """Write the index anew: what was deleted from it lies in its older parts until they are merged."""
+    db.execute("INSERT INTO words (words) VALUES ('optimize')")
+
+
+def clear_word_index(db: sqlite3.Connection) -> None:
+    db.execute("INSERT INTO words (words) VALUES ('delete-all')")
+
+
+def _keys(terms: Iterable[str], names: Iterable[str], speaker: str | None, ids: Sequence[str | None]) -> str:
+    """The tokens of a memory: what it is found by, under each of its ids."""
+    said = [f"{_KIND_PREFIXES[kind]}{_token(word)}" for kind, word in index_keys(terms, names, speaker)]
+    prefixes = [_prefix(axis, value) for axis, value in zip(Axis, ids, strict=True) if value is not None]
+    return " ".join(f"{prefix}{word}" for prefix in prefixes for word in said)
+
+
+@lru_cache(maxsize=4096)
+def _prefix(axis: str, value: str) -> str:
+    # Ids that collide would find one another's rows, which the scope then leaves out.
+    return hashlib.blake2b(f"{axis}\0{value}".encode(), digest_size=6).hexdigest()
+
+
+def _token(word: str) -> str:
+    return word.replace(" ", "_")
+
+
+def refresh_words(db: sqlite3.Connection) -> None:
+    """Read the words of all memories anew, where those that are held were read in another way, or not yet."""
+    if not is_word_index_stale(db):
+        return
+    alone = dict(db.execute("SELECT row, session FROM sketches WHERE session > 0").fetchall())
+    clear_word_index(db)
+    db.execute("DELETE FROM sketches")
+    memories = "SELECT row, user_id, agent_id, run_id, seq, text, actor_id FROM memories ORDER BY row"
+    for row, *ids, seq, text, actor_id in db.execute(memories).fetchall():
+        user_id, agent_id, run_id = ids
+        index_text(db, row, text, actor_id, ids, session_number(user_id, agent_id, run_id, alone.get(row, seq)))
+    db.execute("INSERT OR REPLACE INTO meta VALUES ('words', ?)", (get_analyzer_version(),))
+
+
+def is_word_index_stale(db: sqlite3.Connection) -> bool:
+    held = db.execute("SELECT value FROM meta WHERE key = 'words'").fetchone()
+    return held is None or held[0] != get_analyzer_version()

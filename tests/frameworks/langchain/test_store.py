@@ -1,0 +1,675 @@
+"""LangGraph's store: one suite, run unchanged against `InMemoryStore` and `Mem0Store`; then what only ours does."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.tools import ToolRuntime, tool
+from langchain_core.embeddings import Embeddings
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.store.base import (
+    BaseStore,
+    GetOp,
+    InvalidNamespaceError,
+    Item,
+    ListNamespacesOp,
+    MatchCondition,
+    PutOp,
+    SearchItem,
+    SearchOp,
+)
+from langgraph.store.memory import InMemoryStore
+from langgraph.store.sqlite import SqliteStore
+
+from mem0_core import ConfigError, InputError, Memory, StoreError
+from mem0_core.testing import HashEmbedder
+from mem0_langchain.langgraph import Mem0Store, decode_label, encode_label
+from tests.frameworks.langchain.fakes import Chatbot, calls
+from tests.support import open_memory
+
+DIMS = 384
+
+
+class Hashed(Embeddings):
+    """The embedder that our memory uses, for LangGraph's own store."""
+
+    def __init__(self) -> None:
+        self.inner = HashEmbedder(DIMS)
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        vectors: list[list[float]] = self.inner.embed(texts).tolist()
+        return vectors
+
+    def embed_query(self, text: str) -> list[float]:
+        return self.embed_documents([text])[0]
+
+
+MakeStore = Callable[..., BaseStore]
+
+
+@pytest.fixture(params=["InMemoryStore", "Mem0Store"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MakeStore]:
+    opened: list[Memory] = []
+
+    def make_store(fields: list[str] | None = None) -> BaseStore:
+        if request.param == "InMemoryStore":
+            return InMemoryStore(index={"dims": DIMS, "embed": Hashed(), "fields": fields or ["$"]})
+        opened.append(open_memory(tmp_path / str(len(opened)), embedder=HashEmbedder(DIMS)))
+        return Mem0Store(opened[-1], fields=fields)
+
+    yield make_store
+    for memory in opened:
+        memory.close()
+
+
+@pytest.fixture
+def store(make: MakeStore) -> BaseStore:
+    return make(["text"])
+
+
+ANA, BEN = ("memories", "ana"), ("memories", "ben")
+
+
+def keys(items: list[SearchItem]) -> list[str]:
+    return [item.key for item in items]
+
+
+def fill(store: BaseStore) -> None:
+    store.put(ANA, "tea", {"text": "Ana drinks green tea", "n": 1, "tags": ["drink"], "home": {"city": "Porto"}})
+    store.put(ANA, "dog", {"text": "Ana has a dog called Bruno", "n": 2, "tags": ["pet"]})
+    store.put(BEN, "tea", {"text": "Ben drinks black tea", "n": 3.5, "tags": ["drink", "hot"]})
+    store.put((*ANA, "trips"), "rome", {"text": "Ana went to Rome in May", "n": "4", "home": None})
+
+
+# --- the suite -------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_put_is_got_and_what_is_not_there_is_none(store: BaseStore) -> None:
+    before = datetime.now(UTC)
+    store.put(ANA, "tea", {"text": "Ana drinks tea"})
+    item = store.get(ANA, "tea")
+    assert isinstance(item, Item)
+    assert (item.namespace, item.key, item.value) == (ANA, "tea", {"text": "Ana drinks tea"})
+    assert before <= item.created_at <= item.updated_at <= datetime.now(UTC)
+    assert store.get(ANA, "coffee") is None
+    assert store.get(BEN, "tea") is None
+    assert store.get(("memories",), "tea") is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"text": ""},
+        {"a": None, "b": True, "c": False, "d": 0, "e": -1.5, "f": 1e300, "g": 2**80, "h": []},
+        {"nested": {"list": [1, [2, {"three": 3}], {}], "text": "deep"}},
+        {"text": "Müsli 寿司 🍣 مرحبا \u0000 \ud83d 'quoted' \"twice\" \\ {x} %s"},
+        {"": "empty key", "a.b": 1, "$eq": 2, "ключ": 3},
+        {"order": 1, "b": 2, "a": 3},
+    ],
+    ids=lambda value: str(list(value))[:40],
+)
+def test_values_come_back_equal(store: BaseStore, value: dict[str, Any]) -> None:
+    store.put(ANA, "x", value)
+    item = store.get(ANA, "x")
+    assert item is not None
+    assert item.value == value
+    assert list(item.value) == list(value)
+    assert [found.value for found in store.search(ANA)] == [value]
+
+
+@pytest.mark.parametrize(
+    "key", ["", " ", "a/b", "a.b", "*", "%", "🍣", "x" * 3000, "'; DROP TABLE memories; --", "\u0000"]
+)
+def test_any_text_is_a_key(store: BaseStore, key: str) -> None:
+    store.put(ANA, key, {"text": "this one"})
+    store.put(ANA, f"{key}!", {"text": "another"})
+    item = store.get(ANA, key)
+    assert item is not None
+    assert (item.key, item.value) == (key, {"text": "this one"})
+    store.delete(ANA, key)
+    assert keys(store.search(ANA)) == [f"{key}!"]
+
+
+@pytest.mark.parametrize(
+    "label", [" ", "a/b", "a%2Fb", "*", "%", "memories:ana", "ünï", "🍣", "x" * 3000, "Ana", "ana"]
+)
+def test_any_text_without_a_period_is_a_label(store: BaseStore, label: str) -> None:
+    store.put(("memories", label), "x", {"text": "mine"})
+    store.put(("memories", f"{label}/"), "x", {"text": "another's"})
+    item = store.get(("memories", label), "x")
+    assert item is not None
+    assert (item.namespace, item.value["text"]) == (("memories", label), "mine")
+    assert [found.value["text"] for found in store.search(("memories", label), query="mine")] == ["mine"]
+    assert sorted(store.list_namespaces()) == sorted([("memories", label), ("memories", f"{label}/")])
+
+
+@pytest.mark.parametrize("namespace", [(), ("a.b",), ("",), ("langgraph", "x"), ("a", 7)])
+def test_namespaces_that_cannot_be_are_refused(store: BaseStore, namespace: Any) -> None:
+    with pytest.raises(InvalidNamespaceError):
+        store.put(namespace, "x", {"text": "x"})
+
+
+def test_namespaces_that_differ_by_where_they_are_cut_are_two(store: BaseStore) -> None:
+    store.put(("a", "b"), "c", {"text": "one"})
+    store.put(("a",), "b", {"text": "two"})
+    store.put(("a/b",), "c", {"text": "three"})
+    got = [store.get(("a", "b"), "c"), store.get(("a",), "b"), store.get(("a/b",), "c")]
+    assert [item and item.value["text"] for item in got] == ["one", "two", "three"]
+
+
+def test_a_second_put_replaces_the_whole_value_and_keeps_one_item(store: BaseStore) -> None:
+    store.put(ANA, "home", {"text": "Ana lives in Lisbon", "since": 2019})
+    store.put(ANA, "home", {"text": "Ana lives in Porto"})
+    (item,) = store.search(ANA)
+    assert item.value == {"text": "Ana lives in Porto"}
+    assert item.updated_at >= item.created_at
+    assert store.search(ANA, query="Porto")[0].score == pytest.approx(
+        float(HashEmbedder(DIMS).embed(["Porto"])[0] @ HashEmbedder(DIMS).embed(["Ana lives in Porto"])[0]), abs=1e-3
+    )
+
+
+def test_the_same_value_under_two_keys_is_two_items(store: BaseStore) -> None:
+    for key in ("a", "b"):
+        store.put(ANA, key, {"text": "the same"})
+    assert keys(store.search(ANA)) == ["a", "b"]
+    assert sorted(keys(store.search(ANA, query="the same"))) == ["a", "b"]
+
+
+def test_deleting_takes_an_item_out_of_everything(store: BaseStore) -> None:
+    fill(store)
+    store.delete(ANA, "tea")
+    store.delete(ANA, "tea")
+    store.delete(("nobody",), "tea")
+    store.put(BEN, "tea", None)  # type: ignore[arg-type]
+    assert store.get(ANA, "tea") is None
+    assert keys(store.search(("memories",), query="tea")) == ["dog", "rome"] or set(
+        keys(store.search(("memories",), query="tea"))
+    ) == {"dog", "rome"}
+    store.put(ANA, "tea", {"text": "Ana drinks mint tea"})
+    assert keys(store.search(ANA)) == ["dog", "tea", "rome"]
+
+
+def test_a_search_is_of_a_namespace_and_those_below_it(store: BaseStore) -> None:
+    fill(store)
+    assert keys(store.search(ANA)) == ["tea", "dog", "rome"]
+    assert keys(store.search(BEN)) == ["tea"]
+    assert keys(store.search((*ANA, "trips"))) == ["rome"]
+    assert keys(store.search(("memories",))) == ["tea", "dog", "tea", "rome"]
+    assert keys(store.search(())) == ["tea", "dog", "tea", "rome"]
+    assert store.search(("memory",)) == store.search((*ANA, "trip")) == []
+    assert all(item.score is None for item in store.search(()))
+
+
+def test_a_query_ranks_by_likeness(store: BaseStore) -> None:
+    fill(store)
+    best, *rest = store.search(ANA, query="Which green tea does Ana drink?")
+    assert best.key == "tea"
+    assert best.score is not None
+    assert 0 < best.score <= 1
+    assert [item.score for item in rest] == sorted((item.score for item in rest if item.score), reverse=True)
+    assert store.search(("memories",), query="black tea of Ben")[0].namespace == BEN
+    assert [item.key for item in store.search((), query="Bruno the dog", limit=1)] == ["dog"]
+    assert store.search(("nobody",), query="tea") == []
+
+
+def test_a_page_of_results(store: BaseStore) -> None:
+    for number in range(25):
+        store.put(ANA, f"k{number:02}", {"text": f"word{number} and tea", "n": number})
+    assert len(store.search(ANA)) == 10
+    listed = [keys(store.search(ANA, limit=10, offset=offset)) for offset in (0, 10, 20, 30)]
+    assert listed == [[f"k{n:02}" for n in range(start, min(start + 10, 25))] for start in (0, 10, 20, 30)]
+    ranked = keys(store.search(ANA, query="tea", limit=25))
+    assert len(set(ranked)) == 25
+    assert keys(store.search(ANA, query="tea", limit=7, offset=5)) == ranked[5:12]
+    assert keys(store.search(ANA, filter={"n": {"$gte": 10}}, limit=3, offset=2)) == ["k12", "k13", "k14"]
+
+
+@pytest.mark.parametrize(
+    ("filter", "expected"),
+    [
+        ({"n": 1}, ["tea"]),
+        ({"n": 2.0}, ["dog"]),
+        ({"n": {"$eq": 2}}, ["dog"]),
+        ({"n": {"$ne": 2}}, ["tea", "tea", "rome"]),
+        ({"n": {"$gt": 2}}, ["tea", "rome"]),
+        ({"n": {"$gte": 2}}, ["dog", "tea", "rome"]),
+        ({"n": {"$lt": 2}}, ["tea"]),
+        ({"n": {"$lte": 2}}, ["tea", "dog"]),
+        ({"n": {"$gt": 1, "$lt": 4}}, ["dog", "tea"]),
+        ({"n": "4"}, ["rome"]),
+        ({"tags": ["drink"]}, ["tea"]),
+        ({"tags": ["drink", "hot"]}, ["tea"]),
+        ({"home": {"city": "Porto"}}, ["tea"]),
+        ({"home": {"city": {"$ne": "Porto"}}}, []),
+        ({"home": None}, ["dog", "tea", "rome"]),
+        ({"missing": None}, ["tea", "dog", "tea", "rome"]),
+        ({"missing": {"$ne": 1}}, ["tea", "dog", "tea", "rome"]),
+        ({"text": "Ana drinks green tea", "n": 1}, ["tea"]),
+        ({"text": "Ana drinks green tea", "n": 2}, []),
+        ({}, ["tea", "dog", "tea", "rome"]),
+    ],
+    ids=str,
+)
+def test_filters(store: BaseStore, filter: dict[str, Any], expected: list[str]) -> None:
+    fill(store)
+    assert keys(store.search(("memories",), filter=filter)) == expected
+    assert sorted(keys(store.search(("memories",), filter=filter, query="tea"))) == sorted(expected)
+
+
+HELD: list[Any] = [
+    *(0, -0.0, 0.0, 1, 1.0, -1, True, False, None, 5, 5.0, 57, 0.1, 0.5, 1e22, 10**22, 10**400),
+    *(2**53, float(2**53), 2**53 + 1, float("inf"), float("nan")),
+    *("", "0", "5", "true", "a", "A", 'a"b', "a\\b", "a\nb", "ñ", "😀", "\ud83d", '"n": 5', "%", "_"),
+    *([], [5], [5.0, "a"], {}, {"n": 5}, {"n": True}, {"m": {"n": 1}}),
+]
+
+
+@pytest.mark.parametrize("key", ["n", 'n"m', "é: 5"])
+def test_filters_find_what_is_equal_in_python_however_it_is_written(store: BaseStore, key: str) -> None:
+    store.batch([PutOp(ANA, str(number), {key: held}, index=False) for number, held in enumerate(HELD)])
+    store.batch([PutOp(BEN, str(number), {"home": {key: held}}, index=False) for number, held in enumerate(HELD)])
+    for wanted in HELD:
+        if isinstance(wanted, dict):  # which names parts of what it wants, and not all
+            continue
+        equal = [str(number) for number, held in enumerate(HELD) if held == wanted]
+        assert keys(store.search(ANA, filter={key: wanted}, limit=99)) == equal
+        assert keys(store.search(ANA, filter={key: {"$eq": wanted}}, limit=99)) == equal
+        assert keys(store.search(BEN, filter={"home": {key: wanted}}, limit=99)) == equal
+
+
+def test_an_unknown_operator_is_an_error(store: BaseStore) -> None:
+    fill(store)
+    with pytest.raises(ValueError, match=r"\$near"):
+        store.search(ANA, filter={"n": {"$near": 1}})
+    with pytest.raises(ValueError, match=r"\$near"):
+        store.search(ANA, filter={"n": {"$near": 1}, "text": "nobody said this"})
+
+
+def test_what_is_not_indexed_is_not_found_by_a_query_and_fills_places_that_are_left(store: BaseStore) -> None:
+    store.put(ANA, "secret", {"text": "green tea"}, index=False)
+    store.put(ANA, "tea", {"text": "black tea"})
+    store.put(ANA, "none", {"other": "no text at all"})
+    assert keys(store.search(ANA, query="green tea", limit=1)) == ["tea"]
+    assert [(item.key, item.score is None) for item in store.search(ANA, query="green tea")] == [
+        *(("tea", False), ("secret", True), ("none", True)),
+    ]
+    assert keys(store.search(ANA)) == ["secret", "tea", "none"]
+    item = store.get(ANA, "secret")
+    assert item is not None
+    assert item.value == {"text": "green tea"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "query", "expected"),
+    [
+        (["title"], "kayak", "title"),
+        (["meta.body"], "kayak", "body"),
+        (["chapters[*].name"], "kayak", "chapter"),
+        (["$"], "kayak", None),
+    ],
+)
+def test_fields_say_what_is_indexed(make: MakeStore, fields: list[str], query: str, expected: str | None) -> None:
+    store = make(fields)
+    store.put(ANA, "title", {"title": "kayak", "meta": {"body": "x1"}, "chapters": [{"name": "y1"}]})
+    store.put(ANA, "body", {"title": "z2", "meta": {"body": "kayak"}, "chapters": [{"name": "y2"}]})
+    store.put(ANA, "chapter", {"title": "z3", "meta": {"body": "x3"}, "chapters": [{"name": "kayak"}]})
+    best = store.search(ANA, query=query)[0]
+    assert best.score is not None
+    if expected is None:
+        assert best.score < 0.9
+    else:
+        assert best.key == expected
+        assert best.score == pytest.approx(1, abs=1e-3)
+
+
+def test_a_put_may_say_itself_what_is_indexed(store: BaseStore) -> None:
+    store.put(ANA, "x", {"text": "kayak", "title": "violin"}, index=["title"])
+    (item,) = store.search(ANA, query="violin")
+    assert item.score == pytest.approx(1, abs=1e-3)
+
+
+def test_namespaces_are_listed_sorted_matched_and_cut(store: BaseStore) -> None:
+    spaces = [("a", "b", "c"), ("a", "b", "d"), ("a", "x"), ("b", "b", "c"), ("users", "1"), ("users", "2", "a")]
+    for namespace in reversed(spaces):
+        store.put(namespace, "k", {"text": "x"})
+    assert store.list_namespaces() == spaces
+    assert store.list_namespaces(prefix=("a",)) == spaces[:3]
+    assert store.list_namespaces(prefix=("a", "*")) == spaces[:3]
+    assert store.list_namespaces(prefix=("*", "b")) == [*spaces[:2], spaces[3]]
+    assert store.list_namespaces(suffix=("c",)) == [spaces[0], spaces[3]]
+    assert store.list_namespaces(suffix=("*", "a")) == [spaces[5]]
+    assert store.list_namespaces(prefix=("a",), suffix=("d",)) == [spaces[1]]
+    assert store.list_namespaces(max_depth=1) == [("a",), ("b",), ("users",)]
+    assert store.list_namespaces(max_depth=2, prefix=("a",)) == [("a", "b"), ("a", "x")]
+    assert store.list_namespaces(limit=2, offset=1) == spaces[1:3]
+    assert store.list_namespaces(max_depth=2, limit=2, offset=2) == [("b", "b"), ("users", "1")]
+    assert store.list_namespaces(prefix=("nobody",)) == []
+
+
+def test_a_batch_reads_what_was_there_before_it_and_answers_in_order(store: BaseStore) -> None:
+    store.put(ANA, "old", {"text": "old tea"})
+    results = store.batch(
+        [
+            GetOp(ANA, "new"),
+            PutOp(ANA, "new", {"text": "first"}),
+            GetOp(ANA, "old"),
+            PutOp(ANA, "new", {"text": "second"}),
+            SearchOp(ANA, query="tea"),
+            PutOp(ANA, "old", None),
+            ListNamespacesOp(match_conditions=(MatchCondition("prefix", ("memories",)),)),
+            PutOp(BEN, "x", {"text": "bens"}),
+        ]
+    )
+    assert results[0] is None
+    assert isinstance(results[2], Item)
+    assert keys(results[4]) == ["old"]  # type: ignore[arg-type]
+    assert results[6] == [ANA]
+    assert [results[place] for place in (1, 3, 5, 7)] == [None] * 4
+    (item,) = store.search(ANA)
+    assert (item.key, item.value) == ("new", {"text": "second"})
+    assert store.list_namespaces() == [ANA, BEN]
+    assert store.batch([]) == []
+    with pytest.raises(ValueError, match="Unknown operation"):
+        store.batch(["get"])  # type: ignore[list-item]
+
+
+def test_async_code_gets_the_same(store: BaseStore) -> None:
+    async def use() -> None:
+        await store.aput(ANA, "tea", {"text": "Ana drinks green tea"})
+        await store.aput(ANA, "dog", {"text": "Ana has a dog"})
+        item = await store.aget(ANA, "tea")
+        assert item is not None
+        assert item.value == {"text": "Ana drinks green tea"}
+        assert keys(await store.asearch(ANA, query="tea", limit=1)) == ["tea"]
+        assert await store.alist_namespaces() == [ANA]
+        await store.adelete(ANA, "tea")
+        assert await store.aget(ANA, "tea") is None
+        await asyncio.gather(*(store.aput(BEN, f"k{n}", {"text": f"word{n}"}) for n in range(20)))
+        assert len(await store.asearch(BEN, limit=100)) == 20
+        results = await store.abatch([GetOp(ANA, "dog"), SearchOp(BEN, query="word7", limit=1)])
+        assert keys(results[1]) == ["k7"]  # type: ignore[arg-type]
+
+    asyncio.run(use())
+
+
+def test_threads_put_and_search_at_once(store: BaseStore) -> None:
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for step in range(10):
+                store.put(("memories", f"user{number}"), f"k{step}", {"text": f"user{number} step{step}"})
+                store.put(ANA, "shared", {"text": f"by {number} at {step}"})
+                found = store.search(("memories", f"user{number}"), query=f"step{step}", limit=1)
+                assert found[0].key == f"k{step}"
+        except BaseException as error:  # noqa: BLE001 - raised below
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert len(store.search(("memories",), limit=100)) == 41
+    assert len(store.list_namespaces()) == 5
+
+
+# --- time to live: InMemoryStore has none, so LangGraph's SqliteStore stands beside ours ------------------------------
+
+
+@pytest.fixture(params=["SqliteStore", "Mem0Store"])
+def mortal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
+    ttl: Any = {"default_ttl": None, "refresh_on_read": True, "omit_expired": True}
+    if request.param == "SqliteStore":
+        with SqliteStore.from_conn_string(":memory:", ttl=ttl) as theirs:
+            theirs.setup()
+            yield theirs
+    else:
+        with open_memory(tmp_path, embedder=HashEmbedder(DIMS)) as memory:
+            yield Mem0Store(memory, ttl=ttl)
+
+
+SECOND = 1 / 60  # times to live are in minutes
+
+
+def test_what_has_expired_is_gone_and_is_swept(mortal: Any) -> None:
+    mortal.put(ANA, "brief", {"text": "for a moment"}, ttl=SECOND)
+    mortal.put(ANA, "long", {"text": "for an hour"}, ttl=60)
+    mortal.put(ANA, "ever", {"text": "for ever"})
+    assert sorted(keys(mortal.search(ANA, refresh_ttl=False))) == ["brief", "ever", "long"]
+    time.sleep(2.1)  # SQLite's clock, by which theirs goes, counts whole seconds
+    assert mortal.sweep_ttl() == 1
+    assert mortal.sweep_ttl() == 0
+    assert mortal.get(ANA, "brief", refresh_ttl=False) is None
+    assert sorted(keys(mortal.search(ANA, refresh_ttl=False))) == ["ever", "long"]
+    assert mortal.get(ANA, "ever") is not None
+
+
+def test_reading_begins_the_time_anew_unless_it_is_told_not_to(mortal: Any) -> None:
+    for key in ("got", "found", "left"):
+        mortal.put((key,), key, {"text": key}, ttl=3 * SECOND)
+    time.sleep(2)
+    assert mortal.get(("got",), "got") is not None
+    assert keys(mortal.search(("found",))) == ["found"]
+    assert mortal.get(("left",), "left", refresh_ttl=False) is not None
+    time.sleep(2)
+    assert mortal.sweep_ttl() == 1
+    assert mortal.get(("got",), "got", refresh_ttl=False) is not None
+    assert keys(mortal.search(("found",), refresh_ttl=False)) == ["found"]
+    assert mortal.get(("left",), "left") is None
+
+
+# --- what only ours does ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with open_memory(tmp_path, embedder=HashEmbedder(DIMS)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def ours(memory: Memory) -> Mem0Store:
+    return Mem0Store(memory, fields=["text"])
+
+
+def test_what_has_expired_is_not_returned_before_it_is_swept_and_can_be_put_again(ours: Mem0Store) -> None:
+    for key, index in (("tea", None), ("plain", False)):
+        ours.put(ANA, key, {"text": "green tea"}, index=index, ttl=0.0001)  # type: ignore[arg-type]
+    time.sleep(0.05)
+    assert ours.get(ANA, "tea") is None
+    assert ours.search(ANA) == ours.search(ANA, query="tea") == ours.list_namespaces() == []
+    ours.put(ANA, "tea", {"text": "mint tea"})
+    assert [item.value for item in ours.search(ANA, query="tea")] == [{"text": "mint tea"}]
+    assert ours.sweep_ttl() == 1
+
+
+def test_a_value_that_is_missing_or_no_number_is_neither_more_nor_less(ours: Mem0Store) -> None:
+    ours.put(ANA, "none", {"text": "x"})
+    ours.put(ANA, "word", {"text": "x", "n": "many"})
+    ours.put(ANA, "five", {"text": "x", "n": 5})
+    assert keys(ours.search(ANA, filter={"n": {"$gt": 1}})) == ["five"]
+    assert keys(ours.search(ANA, filter={"n": {"$lte": 9}})) == ["five"]
+
+
+@pytest.mark.parametrize("how", ["its name alone", "everything"])
+def test_a_namespace_that_another_process_took_away_is_there_again_with_the_next_item(
+    memory: Memory, ours: Mem0Store, tmp_path: Path, how: str
+) -> None:
+    ours.put(ANA, "tea", {"text": "Ana drinks tea"})
+    ours.put(ANA, "dog", {"text": "Ana has a dog"})
+    with open_memory(tmp_path, embedder=HashEmbedder(DIMS)) as another:
+        if how == "everything":
+            another.reset()
+        else:
+            another.delete_all(agent_id="langgraph names")
+    ours.put(ANA, "home", {"text": "Ana lives in Porto"})
+    assert ours.list_namespaces() == [ANA]
+    assert keys(ours.search(ANA)) == (["home"] if how == "everything" else ["tea", "dog", "home"])
+    assert keys(ours.search((), query="Porto", limit=1)) == ["home"]
+
+
+def test_an_item_is_a_memory_with_a_history_and_its_deletion_is_the_memorys(memory: Memory, ours: Mem0Store) -> None:
+    ours.put(ANA, "home", {"text": "Ana lives in Lisbon"})
+    ours.put(ANA, "home", {"text": "Ana lives in Porto"})
+    ((id, text),) = [
+        (entry["id"], entry["memory"]) for entry in memory.get_all(user_id="langgraph:memories/ana")["results"]
+    ]
+    assert text == "Ana lives in Porto"
+    assert [row["new_memory"] for row in memory.history(id)] == ["Ana lives in Lisbon", "Ana lives in Porto"]
+    memory.delete(id, purge=True)
+    assert ours.get(ANA, "home") is None
+    assert ours.search(ANA) == ours.search(ANA, query="Porto") == ours.list_namespaces() == []
+    assert b"Porto" not in Path(memory.config.database).read_bytes()
+
+
+def test_items_and_conversations_do_not_meet(memory: Memory, ours: Mem0Store) -> None:
+    memory.add("I drink green tea.", user_id="ana")
+    ours.put(ANA, "tea", {"text": "Ana drinks black tea"})
+    assert [entry["memory"] for entry in memory.search("tea", user_id="ana")["results"]] == ["I drink green tea."]
+    assert keys(ours.search((), query="green tea")) == ["tea"]
+
+
+def test_two_stores_of_one_memory_are_apart(memory: Memory, ours: Mem0Store) -> None:
+    other = Mem0Store(memory, name="other")
+    other.put(ANA, "x", {"text": "other"})
+    assert ours.get(ANA, "x") is None
+    assert ours.search((), query="other") == ours.list_namespaces() == []
+
+
+def test_another_process_sees_what_was_put(memory: Memory, ours: Mem0Store, tmp_path: Path) -> None:
+    ours.put(ANA, "tea", {"text": "Ana drinks green tea"})
+    with open_memory(tmp_path, embedder=HashEmbedder(DIMS)) as second:
+        theirs = Mem0Store(second, fields=["text"])
+        assert keys(theirs.search(("memories",), query="tea")) == ["tea"]
+        theirs.put(BEN, "x", {"text": "Ben"})
+        theirs.put(ANA, "tea", {"text": "Ana drinks mint tea"})
+    assert ours.list_namespaces() == [ANA, BEN]
+    assert ours.search(ANA, query="mint")[0].value["text"] == "Ana drinks mint tea"
+
+
+def test_writers_in_several_memories_on_one_file_lose_nothing(tmp_path: Path) -> None:
+    memories = [open_memory(tmp_path, embedder=HashEmbedder(DIMS)) for _ in range(3)]
+    stores = [Mem0Store(memory, fields=["text"]) for memory in memories]
+    errors: list[BaseException] = []
+
+    def work(number: int) -> None:
+        try:
+            for step in range(10):
+                stores[number].put(ANA, f"k{step}", {"text": f"{number} {step}"})
+        except BaseException as error:  # noqa: BLE001 - raised below
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+    assert sorted(keys(stores[0].search(ANA, limit=50))) == sorted(f"k{step}" for step in range(10))
+    for memory in memories:
+        memory.close()
+
+
+def test_an_item_may_become_unindexed_and_indexed_again(ours: Mem0Store) -> None:
+    ours.put(ANA, "x", {"text": "green tea"})
+    ours.put(ANA, "x", {"text": "green tea"}, index=False)
+    assert [item.score for item in ours.search(ANA, query="tea")] == [None]
+    ours.put(ANA, "x", {"text": "green tea"})
+    assert [item.score is None for item in ours.search(ANA, query="tea")] == [False]
+    assert len(ours.search(ANA)) == 1
+
+
+def test_a_new_embedder_takes_items_along(memory: Memory, ours: Mem0Store, tmp_path: Path) -> None:
+    ours.put(ANA, "tea", {"text": "green tea"})
+    ours.put(ANA, "plain", {"text": "green tea"}, index=False)
+    with open_memory(tmp_path, embedder=HashEmbedder(64)) as other:
+        other.rebuild()
+        again = Mem0Store(other, fields=["text"])
+        assert [(item.key, item.score is None) for item in again.search(ANA, query="tea")] == [
+            *(("tea", False), ("plain", True)),
+        ]
+        again.put(BEN, "x", {"text": "Ben"})
+        assert again.list_namespaces() == [ANA, BEN]
+
+
+def test_many_namespaces_under_one_prefix_are_searched_together(ours: Mem0Store) -> None:
+    ours.batch([PutOp(("users", f"u{n}", "facts"), "k", {"text": f"word{n}"}) for n in range(300)])
+    ours.put(("other",), "k", {"text": "word7"})
+    assert ours.search(("users",), query="word7", limit=1)[0].namespace == ("users", "u7", "facts")
+    assert ours.search(("users", "u9"), query="word7", limit=1)[0].namespace == ("users", "u9", "facts")
+
+
+def test_what_is_no_json_is_refused_and_nothing_of_its_batch_is_written(ours: Mem0Store) -> None:
+    for value in ({"x": object()}, {"x": {1, 2}}, ["a list"]):
+        with pytest.raises(InputError, match="bad"):
+            ours.batch([PutOp(ANA, "good", {"text": "x"}), PutOp(ANA, "bad", value)])  # type: ignore[arg-type]
+    assert ours.search(ANA) == []
+
+
+def test_a_closed_memory_is_a_store_error(tmp_path: Path) -> None:
+    memory = open_memory(tmp_path)
+    store = Mem0Store(memory)
+    memory.close()
+    with pytest.raises(StoreError):
+        store.put(ANA, "x", {"text": "x"})
+
+
+def test_labels_for_texts_that_cannot_be_ones() -> None:
+    for text in ("ana@example.com", "100%", "%2E", "a.b.c", "nul\0"):
+        label = encode_label(text)
+        assert "." not in label
+        assert decode_label(label) == text
+    with pytest.raises(InputError):
+        encode_label("")
+
+
+def test_a_sweeper_sweeps_until_it_is_stopped(ours: Mem0Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    swept = threading.Event()
+    monkeypatch.setattr(ours, "sweep_ttl", swept.set)
+    ours.start_ttl_sweeper(sweep_interval_minutes=0.0001)  # type: ignore[arg-type]
+    assert swept.wait(10)
+    assert ours.stop_ttl_sweeper(10)
+
+
+def test_the_store_of_a_graph_and_of_an_agents_tools(ours: Mem0Store) -> None:
+    @tool
+    def note(text: str, runtime: ToolRuntime) -> str:
+        """Note something."""
+        assert runtime.store is not None
+        runtime.store.put(ANA, text, {"text": text})
+        return "noted"
+
+    def answer(messages: Any) -> Any:
+        return "Done." if messages[-1].type == "tool" else calls("note", text="Ana sings")
+
+    agent: Any = create_agent(Chatbot(answer=answer), tools=[note], store=ours)
+    agent.invoke({"messages": "Note that I sing."})
+    asyncio.run(agent.ainvoke({"messages": "Note that I sing."}))
+
+    def recall(state: MessagesState, *, store: BaseStore) -> dict[str, Any]:
+        return {"messages": [item.value["text"] for item in store.search(ANA, query="sing")]}
+
+    graph: Any = StateGraph(MessagesState).add_node("recall", recall).add_edge(START, "recall").compile(store=ours)
+    assert graph.invoke({"messages": "x"})["messages"][-1].text == "Ana sings"
+
+
+def test_a_recipe_says_what_a_query_is_weighed_by(memory: Memory, ours: Mem0Store) -> None:
+    ours.put(ANA, "tea", {"text": "Ana drinks green tea"})
+    hybrid = Mem0Store(memory, fields=["text"], recipe="hybrid")
+    cosine, weighed = (store.search(ANA, query="green tea of Ana")[0].score for store in (ours, hybrid))
+    assert cosine is not None
+    assert weighed is not None
+    assert cosine != pytest.approx(weighed, abs=1e-3)
+    with pytest.raises(ConfigError, match="recipe"):
+        Mem0Store(memory, recipe="none such").search(ANA, query="tea")

@@ -1,0 +1,99 @@
+"""Names that share a node of the graph, and names that keep their own: on labeled pairs and end to end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mem0_core import Memory
+from mem0_core.language.name_similarity import EntityName, compare_names, is_same_name
+from mem0_core.providers.onnx import OnnxEmbedder
+from tests.graph_model import GraphModel, relation_replies, relation_text
+
+PAIRS = [
+    json.loads(line)
+    for line in (Path(__file__).parents[2] / "data" / "one_node_or_two.jsonl").read_text(encoding="utf-8").splitlines()
+]
+
+
+@pytest.fixture(scope="module")
+def embedder() -> OnnxEmbedder:
+    return OnnxEmbedder()
+
+
+def relations_of(memory: Memory) -> set[str]:
+    return {relation_text(one) for one in memory.relations(user_id="u")}
+
+
+def test_there_are_enough_pairs_of_both_sorts() -> None:
+    assert min(sum(pair["same"] is same for pair in PAIRS) for same in (True, False)) >= 30
+
+
+def test_a_new_name_takes_the_node_of_the_same_name_only(tmp_path: Path, embedder: OnnxEmbedder) -> None:
+    """Both names of a pair are told one after the other by a model; the node of the second tells."""
+    wrong = []
+    model = GraphModel({})
+    config = {"path": str(tmp_path), "graph_store": {"provider": "sqlite"}}
+    with Memory(config, embedder=embedder, llm=model) as memory:
+        for number, pair in enumerate(PAIRS):
+            user = f"u{number}"
+            for teller, name in (("Zoe", pair["one"]), ("Kim", pair["other"])):
+                model.replies = relation_replies((teller, "mentions", name))
+                memory.add(f"{teller} mentions something.", user_id=user)
+            names = {one["destination"] for one in memory.relations(user_id=user)}
+            if (len(names) == 1) is not pair["same"]:
+                wrong.append((pair, names))
+    assert wrong == []
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair['one']}|{pair['other']}")
+def test_comparing_is_the_same_both_ways(pair: dict[str, str]) -> None:
+    for cosine in (0.7, 0.9):
+        assert is_same_name(pair["one"], pair["other"], cosine) == is_same_name(pair["other"], pair["one"], cosine)
+
+
+@pytest.mark.parametrize(
+    ("said", "held"),
+    [
+        (("I live in York.", "I moved to New York."), {"u -- lives_in -- New York"}),
+        (("I live in New London.", "I moved to London."), {"u -- lives_in -- London"}),
+        (("I live in the Netherlands.", "I moved to Netherlands."), {"u -- lives_in -- Netherlands"}),
+        (
+            ("I live in York.", "Tom lives in New York."),
+            {"u -- lives_in -- York", "Tom -- lives_in -- New York"},
+        ),
+        (
+            ("I like pizza.", "I dislike pineapple pizza."),
+            {"u -- likes -- pizza", "u -- dislikes -- pineapple pizza"},
+        ),
+        (
+            ("Anna works at John's company.", "Tom works at John's firm."),
+            {"Anna -- works_at -- John's company", "Tom -- works_at -- John's company"},
+        ),
+    ],
+)
+def test_rules_keep_names_apart_and_homes_complete(
+    tmp_path: Path, embedder: OnnxEmbedder, said: tuple[str, ...], held: set[str]
+) -> None:
+    with Memory({"path": str(tmp_path)}, embedder=embedder) as memory:
+        for text in said:
+            memory.add(text, user_id="u")
+        assert relations_of(memory) == held
+
+
+def test_a_question_under_a_short_form_finds_the_merged_name(tmp_path: Path, embedder: OnnxEmbedder) -> None:
+    with Memory({"path": str(tmp_path)}, embedder=embedder) as memory:
+        memory.add("Robert Smith lives in Rome.", user_id="u")
+        memory.add("Bob likes tea.", user_id="u")
+        memory.merge(user_id="u", names=["Bob", "Robert Smith"], into="Robert Smith", dry_run=False)
+        for question in ("Bob Smith's home", "Bob's home", "Robert Smith's home"):
+            assert [(path["start"], path["end"]) for path in memory.traverse(question, user_id="u")] == [
+                ("Robert Smith", "Rome")
+            ]
+
+
+@pytest.mark.parametrize(("one", "other"), [("Bob Smith", "Robert Smith"), ("Robert Smith", "Bob Smith")])
+def test_the_reason_names_the_short_form_first(one: str, other: str) -> None:
+    assert compare_names(EntityName(one), EntityName(other), 0.9).reason == "bob is short for robert"

