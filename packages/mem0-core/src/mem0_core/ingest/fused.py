@@ -62,7 +62,9 @@ def _find_nearest_relations(
     known = yield from load_neighborhood(
         ports, graph, request.scope, [entity.name for entity in rules.entities(text)], ()
     )
-    (near,) = yield from search_graph(graph, "triplets", request.scope, vectors, graph.options.existing, threshold=0.0)
+    (near,) = yield from search_graph(
+        graph, "nearest_relations", request.scope, vectors, graph.options.existing, threshold=0.0
+    )
     rows = [row for row, _ in near]
     held = yield from do(ports.store.graph.relations_by_rows, rows, scope=request.scope, with_evidence=False)
     own = [held[row] for row in rows if row in held and held[row].scope.user_id == request.scope.user_id]

@@ -234,7 +234,7 @@ def load_neighborhood(
     if sentences:
         wanted = _stack_vectors(vectors, sentences)
         near = yield from search_graph(
-            graph, "triplets", scope, wanted, options.existing, threshold=_MIN_RELATION_COSINE
+            graph, "nearest_relations", scope, wanted, options.existing, threshold=_MIN_RELATION_COSINE
         )
         rows |= dict.fromkeys(row for found in near for row, _ in found)
     if nodes:
@@ -244,7 +244,7 @@ def load_neighborhood(
     if unknown:
         wanted = _stack_vectors(vectors, (distinct[key] for key in unknown))
         arounds = yield from search_graph(
-            graph, "around", scope, wanted, threshold=options.threshold, limit=options.existing
+            graph, "neighborhoods", scope, wanted, threshold=options.threshold, limit=options.existing
         )
         rows |= dict.fromkeys(row for around in arounds for row, _ in around.relations)
         nodes |= yield from _match_nodes(ports, scope, distinct, dict(zip(unknown, arounds, strict=True)))
@@ -288,7 +288,9 @@ def _embed_distinct(ports: Ports, texts: Sequence[str]) -> Flow[dict[str, NDArra
     return dict(zip(distinct, (yield from embed_texts(ports, distinct)), strict=True))
 
 
-def search_graph(graph: GraphMemory, search: Literal["around", "triplets"], *args: Any, **options: Any) -> Flow[Any]:
+def search_graph(
+    graph: GraphMemory, search: Literal["neighborhoods", "nearest_relations"], *args: Any, **options: Any
+) -> Flow[Any]:
     """Search the graph's projection; where it cannot be reached, the truth's own, which knows the same."""
     try:
         return (yield from do(getattr(graph.index, search), *args, **options))

@@ -157,13 +157,13 @@ def _resolve_similar(
         vectors = yield from embed_texts(ports, [text])
         if kind == "node":
             (around,) = yield from search_graph(
-                ports.graph, "around", scope, vectors, threshold=threshold, limit=_MAX_SIMILAR, as_of=as_of
+                ports.graph, "neighborhoods", scope, vectors, threshold=threshold, limit=_MAX_SIMILAR, as_of=as_of
             )
             rows = [row for row, _ in around.nodes]
             places = (adjacency.vertex_of(row) for row in rows)
         else:
             (near,) = yield from search_graph(
-                ports.graph, "triplets", scope, vectors, _MAX_SIMILAR, threshold=threshold, as_of=as_of
+                ports.graph, "nearest_relations", scope, vectors, _MAX_SIMILAR, threshold=threshold, as_of=as_of
             )
             rows = [row for row, _ in near]
             places = (adjacency.edge_of(row) for row in rows)
@@ -289,7 +289,7 @@ def _search_near(ports: Ports, vectors: object, scope: Scope, as_of: str | None)
     assert ports.graph is not None
     threshold = ports.graph.options.threshold
     found: list[GraphNeighborhood] = yield from search_graph(
-        ports.graph, "around", scope, vectors, threshold=threshold, limit=_MAX_SEED_NODES, as_of=as_of
+        ports.graph, "neighborhoods", scope, vectors, threshold=threshold, limit=_MAX_SEED_NODES, as_of=as_of
     )
     return found
 

@@ -77,7 +77,7 @@ def recall_relations(
     options, truth = graph.options, ports.store.graph
     paths = (yield from _score_paths(ports, text, scope, as_of)) if with_paths else {}
     (near,) = yield from search_graph(
-        graph, "triplets", scope, vectors, _POOL_SIZE, threshold=options.triplet_threshold, as_of=as_of
+        graph, "nearest_relations", scope, vectors, _POOL_SIZE, threshold=options.triplet_threshold, as_of=as_of
     )
     rows = [row for row, _ in near]
     names = yield from _find_query_entities(graph, text, scope)
@@ -86,7 +86,7 @@ def recall_relations(
         names = list(dict.fromkeys(names_now.get(entity_key(name), name) for name in names))
         named = yield from embed_texts(ports, names)
         arounds: list[GraphNeighborhood] = yield from search_graph(
-            graph, "around", scope, named, threshold=options.threshold, limit=_POOL_SIZE, as_of=as_of
+            graph, "neighborhoods", scope, named, threshold=options.threshold, limit=_POOL_SIZE, as_of=as_of
         )
         rows += [row for around in arounds for row, _ in around.relations]
     if not rows:

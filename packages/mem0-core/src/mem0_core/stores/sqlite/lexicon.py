@@ -86,13 +86,13 @@ class SQLiteLexicon:
                 MemoryFeatures(*row) for row in db.execute(f"{_FEATURES_SQL} WHERE {where} AND {_NOT_EXPIRED}", values)
             ]
             # Two columns of each, in one set: a step in Python for each would take as long as the statement.
-            beside = {*map(_BEFORE, found), *map(_AFTER, found)} - {None, *map(_ROW, found)}
+            beside = {*map(_PREVIOUS_ROW, found), *map(_NEXT_ROW, found)} - {None, *map(_ROW, found)}
             return MemoryFeatureSet(
                 found, dict(db.execute(_TERMS_SQL, (_to_json_array(beside),)).fetchall()) if beside else {}, {}
             )
 
 
-_BEFORE, _AFTER, _ROW = attrgetter("before"), attrgetter("after"), attrgetter("row")
+_PREVIOUS_ROW, _NEXT_ROW, _ROW = attrgetter("previous_row"), attrgetter("next_row"), attrgetter("row")
 _FEATURES_SQL = (
     "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at,"
     " (SELECT max(row) FROM sketches AS b WHERE b.session = s.session AND b.row < s.row),"
