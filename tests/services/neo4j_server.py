@@ -88,7 +88,8 @@ class Neo4jServer:
         """Returns once Bolt answers, which Neo4j lets it do last of all; nothing happens where it runs already.
 
         Raises:
-            Neo4jUnavailable: no Java, no Maven, no jars, the port is taken, or no answer within `START_TIMEOUT_SECONDS`.
+            Neo4jUnavailable: no Java, no Maven, no jars, the port is taken, or no answer within
+            `START_TIMEOUT_SECONDS`.
         """
         if self.pid:
             return

@@ -1,5 +1,5 @@
 """Replies on the graph as models really give them: what is read of each, and what is reported."""
-
+# ruff: noqa: E501 - one case, one line
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Replies as models really give them, case by case: what is read of each, and what is reported."""
-
+# ruff: noqa: E501 - one case, one line
 
 from __future__ import annotations
 

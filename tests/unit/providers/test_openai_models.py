@@ -327,7 +327,7 @@ async def test_async_calls_run_side_by_side_and_can_be_cancelled(server: OpenAIS
 
 def test_the_library_is_imported_only_when_a_model_is_built() -> None:
     code = (
-        "import sys, mem0_core.providers.openai as m; assert 'openai' not in sys.modules; sys.modules['openai'] = None\n"
+        "import sys, mem0_core.providers.openai as m; assert 'openai' not in sys.modules; sys.modules['openai'] = None\n"  # noqa: E501
         "try: m.OpenAIChat('m', base_url='http://127.0.0.1:1/v1')\n"
         "except m.MissingExtra as error: print(error)"
     )

@@ -54,7 +54,7 @@ def resolve_component(kind: ComponentKind, method: str, *choices: Any, **wiring:
     component = build_component(kind, chosen, **wiring)
     if component is not None and not callable(getattr(component, method, None)):
         raise ConfigError(
-            f"{kind}: {component!r} has no method {method!r} (see mem0_core.interfaces); models of LangChain and LlamaIndex"
+            f"{kind}: {component!r} has no method {method!r} (see mem0_core.interfaces); models of LangChain and LlamaIndex"  # noqa: E501
             " need mem0-langchain or mem0-llamaindex beside them"
         )
     return component

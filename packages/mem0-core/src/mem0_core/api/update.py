@@ -110,7 +110,8 @@ class UpdateApi(SearchApi):
         purge: bool = False,
         dry_run: bool = False,
     ) -> Flow[ByQueryResult]:
-        """`delete_memory` for the memories that a query finds, or filters, or both: all of them in one transaction, or none.
+        """`delete_memory` for the memories that a query finds, or filters, or both: all of them in one transaction, or
+        none.
 
         Args:
             query, filters, threshold, limit, dry_run: as in `update_by_query`.

@@ -65,7 +65,8 @@ def _load_config(options: argparse.Namespace) -> MemoryConfig:
 def _select_chat_model(backend: str, config: MemoryConfig) -> Any:
     """The chat model that ``--llm-backend`` names: a configured one of OpenAI's protocol is kept with its keys.
 
-    Local ones are looked for in the configured folder, else in ``models`` beside the data, else in `default_models_folder`.
+    Local ones are looked for in the configured folder, else in ``models`` beside the data, else in
+    `default_models_folder`.
 
     Raises:
         ConfigError: there is no model for it. MissingExtra: its library is not installed.

@@ -325,8 +325,8 @@ def _split_words(rest: str) -> list[str]:
 def run_prompt(memory: Memory, parse: ParseArguments, ids: dict[str, str | None], *, history: Path) -> dict[str, int]:
     """Read lines until the user is done; returns how many ``lines`` there were.
 
-    Where no person watches (a pipe), they are read without a prompt, what asks first is refused, and ``failure_count`` says
-    how many went wrong.
+    Where no person watches (a pipe), they are read without a prompt, what asks first is refused, and ``failure_count``
+    says how many went wrong.
     """
     watched = sys.stdin.isatty()
     ask: AskUser | None = input if watched else None

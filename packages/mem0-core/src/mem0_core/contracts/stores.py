@@ -113,7 +113,8 @@ def assert_nearest(
     query: NDArray[np.float32],
     k: int,
 ) -> None:
-    """`found` are the k of `rows` that are nearest to `query`, best first, each with its cosine; up to `COSINE_TOLERANCE`."""
+    """`found` are the k of `rows` that are nearest to `query`, best first, each with its cosine; up to
+    `COSINE_TOLERANCE`."""
     exact = dict(zip(rows.tolist(), (vectors @ query).tolist() if len(rows) else (), strict=True))
     scores = [score for _, score in found]
     assert {row for row, _ in found} <= exact.keys()

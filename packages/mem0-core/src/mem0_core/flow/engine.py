@@ -4,8 +4,8 @@ A pipeline is a generator that yields calls it has not made: ``reply = yield fro
 `run` makes the calls; `arun` awaits each call's ``a<method>`` twin where its object has one, and runs it in a
 thread where it has none; those that only compute follow one another in the same thread. Errors are thrown *into* the
 flow, so ``try/except`` around a ``yield from`` works.
-Two flows run side by side with `both`, calls that need nothing of one another are made in one go with `call_all`; `observe`
-wraps a flow so that a hook sees every step.
+Two flows run side by side with `both`, calls that need nothing of one another are made in one go with `call_all`;
+`observe` wraps a flow so that a hook sees every step.
 
 The form is that of psycopg 3's generators and httpx's ``auth_flow``.
 """

@@ -1,8 +1,8 @@
 """Conversing: what was said before, for what is said now (seed 001, extraction phase).
 
 Extraction reads a rolling summary S of the whole conversation and the last m messages before the new ones. The summary
-is refreshed off the main path: `schedule_summary` puts a job off where enough was said since, a worker does it with `save_summary`. An
-add never waits for it, and does with an old one, or none.
+is refreshed off the main path: `schedule_summary` puts a job off where enough was said since, a worker does it with
+`save_summary`. An add never waits for it, and does with an old one, or none.
 """
 
 from __future__ import annotations
@@ -104,7 +104,8 @@ def assemble_context(
     exclude: Sequence[str] = (),
     as_of: str | None = None,
 ) -> Flow[PackedContext]:
-    """The summary, what is pinned, what bears on `query`, and the last messages, as far as they fit; see `pack_context`.
+    """The summary, what is pinned, what bears on `query`, and the last messages, as far as they fit; see
+    `pack_context`.
 
     Args:
         query: None where nothing is asked yet: then nothing is recalled.

@@ -1,7 +1,7 @@
 """Merging entities, and relationships, that are one under several names (seed 003, part 9).
 
-What exists -> pairs that may be one (`similarity`) -> groups, in which nothing is apart from anything -> plans, which the
-store carries out one by one (`ports.MergeLedger`). Everything stays within one scope exactly: user, agent and run.
+What exists -> pairs that may be one (`similarity`) -> groups, in which nothing is apart from anything -> plans, which
+the store carries out one by one (`ports.MergeLedger`). Everything stays within one scope exactly: user, agent and run.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Facts: what a conversation says that is worth remembering, and what it does to the memories there are.
 
-Seed 000 part 1 and seed 004: `extract_facts` facts (step 2) -> the memories `find_similar_memories` to each (3) -> `decide_operations` what happens to
-them (4) -> `plan_changes` the changes (pure). The paper's update phase (seed 001) is the same with s = 10 neighbours per fact.
+Seed 000 part 1 and seed 004: `extract_facts` facts (step 2) -> the memories `find_similar_memories` to each (3) ->
+`decide_operations` what happens to them (4) -> `plan_changes` the changes (pure). The paper's update phase (seed 001)
+is the same with s = 10 neighbours per fact.
 
 Without a chat model, or with ``infer=False``, messages are kept as they were said, and only what the scope
 already holds (up to case, spacing and punctuation) is NONE.

@@ -1,7 +1,7 @@
 """Fusing: facts, operations, entities and relations by one question, over the memories and relations nearest to it.
 
-The answer goes the way of the staged pipelines from there: `facts.plan_changes` and `relate.merge` make the changes. One call
-in place of five (six with both of step 4), for models that keep a long form.
+The answer goes the way of the staged pipelines from there: `facts.plan_changes` and `relate.merge` make the changes.
+One call in place of five (six with both of step 4), for models that keep a long form.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Relating: seed 000 part 2, step by step (seed 001: graph pipeline; seed 002: right branch).
 
-`extract_entities` (step 1) -> `relate_entities` them (2) -> what the graph holds `around` them (3) -> what of it is `outdated`
-(4A) beside what is `refined` (4B) -> `merge_relations` (5, pure), a list of changes that is committed with the memories.
+`extract_entities` (step 1) -> `relate_entities` them (2) -> what the graph holds `around` them (3) -> what of it is
+`outdated` (4A) beside what is `refined` (4B) -> `merge_relations` (5, pure), a list of changes that is committed with
+the memories.
 
 Steps 1, 2, 4A and 4B ask a model. Without one, `rules` read the messages, and what they say has ended is step 4A.
 """

@@ -1,7 +1,8 @@
 """Remembering a conversation: what it says is turned into changes, which are committed at once.
 
-`describe_images` images -> the facts branch (`facts`) beside the graph branch (`extract_relations`), as seed 002 draws it, or one question for
-both (`plan_fused_ingest`) -> one commit, history and evidence included -> the graph's projection is told.
+`describe_images` images -> the facts branch (`facts`) beside the graph branch (`extract_relations`), as seed 002 draws
+it, or one question for both (`plan_fused_ingest`) -> one commit, history and evidence included -> the graph's
+projection is told.
 """
 
 from __future__ import annotations

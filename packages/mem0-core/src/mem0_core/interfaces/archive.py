@@ -86,7 +86,7 @@ SECTIONS: tuple[Section, ...] = (
     _section(
         "graph",
         "edges",
-        f"row {_SCOPE_COLUMNS} source relationship destination weight valid_from valid_to invalidated_at seq changed vector",
+        f"row {_SCOPE_COLUMNS} source relationship destination weight valid_from valid_to invalidated_at seq changed vector",  # noqa: E501
     ),
     _section("graph", "evidence", "edge memory withdrawn day_first day_last"),
     _section("graph", "edge_messages", "edge message"),

@@ -260,7 +260,8 @@ class VectorIndex(Protocol):
         allowed_rows: NDArray[np.int64] | None = None,
         threshold: float | None = None,
     ) -> list[list[tuple[int, float]]]:
-        """For each query (n, dims) up to k (row, cosine), best first; among `allowed_rows`, and of `threshold` or more."""
+        """For each query (n, dims) up to k (row, cosine), best first; among `allowed_rows`, and of `threshold` or
+        more."""
         ...
 
     def purge_deleted(self, scope: Scope | None) -> None:
@@ -323,7 +324,8 @@ class MemoryFeatureSet(NamedTuple):
 
 
 class Lexicon(Protocol):
-    """The words of memories: what finds them by a term, and what ranking needs of them. See `mem0_core.language.terms`."""
+    """The words of memories: what finds them by a term, and what ranking needs of them. See
+    `mem0_core.language.terms`."""
 
     def postings(
         self, scope: Scope, words: Sequence[str], *, kind: Literal["term", "name", "speaker"], limit: int
@@ -929,8 +931,8 @@ class GraphMemory:
 class Ports:
     """The models and stores one memory is wired with; every pipeline takes it first.
 
-    `adjacency` keeps the graph in memory between walks; without it each walk reads the graph of its scope anew. `traversal_weights`
-    are weights of walks that differ from those of `graph.traverse.Weights`.
+    `adjacency` keeps the graph in memory between walks; without it each walk reads the graph of its scope anew.
+    `traversal_weights` are weights of walks that differ from those of `graph.traverse.Weights`.
     """
 
     store: MemoryStore

@@ -27,7 +27,8 @@ __all__ = [
 ]
 
 DEFAULT_MERGE_THRESHOLD = 0.8
-"""The score from which two are merged, unless told otherwise: see tests/unit/language/test_name_similarity.py for what it finds."""
+"""The score from which two are merged, unless told otherwise: see tests/unit/language/test_name_similarity.py for what
+it finds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +116,8 @@ def is_same_name(one: str, other: str, cosine: float) -> bool:
 
     A name that contains the other is a different name ("York" and "New York"), and so is a name in which one word has
     been exchanged, unless the words are a plural, a short form of a first name, or synonyms. Names without a common
-    word need a higher cosine, and proper names among them are never one. In doubt both names are kept, and `compare_names`
-    may still propose them for a merge.
+    word need a higher cosine, and proper names among them are never one. In doubt both names are kept, and
+    `compare_names` may still propose them for a merge.
 
     Args:
         cosine: of the vectors of both, in [-1, 1]; the caller has applied its threshold.

@@ -1,10 +1,10 @@
 """The time words of a query, read against a reference day into spans of days, and how well a day fits them.
 
 Each word becomes a part with a letter for its kind (`_KINDS` has the letters); phrases are patterns over the string of
-letters (`_PHRASE_PATTERNS`), and a phrase becomes one part. The time taken is linear in the text, whose first 2,000 characters are
-read. English is read whole; of German, French, Spanish, Italian, Portuguese and Russian the dates with month names, of
-Chinese and Japanese 2023年5月7日, and dates in digits in any language. A word that may be a name or a verb (May, June,
-march, fall) counts only where what stands beside it makes it a time.
+letters (`_PHRASE_PATTERNS`), and a phrase becomes one part. The time taken is linear in the text, whose first 2,000
+characters are read. English is read whole; of German, French, Spanish, Italian, Portuguese and Russian the dates with
+month names, of Chinese and Japanese 2023年5月7日, and dates in digits in any language. A word that may be a name or a
+verb (May, June, march, fall) counts only where what stands beside it makes it a time.
 
 Seasons are those of the northern hemisphere, in whole months; weeks run from Monday to Sunday.
 """
@@ -78,7 +78,8 @@ def score_day(spans: Iterable[TimeSpan], day: date) -> float:
 
 
 def score_days(spans: Iterable[TimeSpan], days: DateRange) -> float:
-    """How well days that something is told of fit the best of some spans, in [0, 1]; as `score_day` of the best of the days.
+    """How well days that something is told of fit the best of some spans, in [0, 1]; as `score_day` of the best of the
+    days.
 
     Neither can be more precise than the other: who asks for May and is told 2023 has half an answer.
     """

@@ -66,7 +66,8 @@ def resolve_backend(backend: str = "auto", folder: str | os.PathLike[str] | None
             ``openai`` for the server that ``$OPENAI_BASE_URL`` and ``$OPENAI_API_KEY`` name; ``none`` for no model;
             ``auto`` for the first of the local ones that is there and whose library is installed, else none. It never
             chooses a server: nothing leaves this machine unless somebody says so.
-        folder: a model (a ``.gguf`` file, a folder), or a folder of models, one level deep; default `default_models_folder`.
+        folder: a model (a ``.gguf`` file, a folder), or a folder of models, one level deep; default
+        `default_models_folder`.
 
     Raises:
         ConfigError: no such backend, no model for it, or several.

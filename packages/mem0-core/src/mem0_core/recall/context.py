@@ -1,8 +1,8 @@
 """Packing: what of all that could be shown is put into a prompt, within its budget of tokens.
 
-`find_newer_restatements` finds near-duplicates; `pack_context` chooses and writes: best first, for what stands late in a long block is
-read worse, and what is too long is left out and the next tried. Of near-duplicates the newest is shown, in the place of
-the best of them, and of relations those that no memory shown says already.
+`find_newer_restatements` finds near-duplicates; `pack_context` chooses and writes: best first, for what stands late in
+a long block is read worse, and what is too long is left out and the next tried. Of near-duplicates the newest is
+shown, in the place of the best of them, and of relations those that no memory shown says already.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Recalling: candidates from several sources, one score, and a reason for each (seeds 001, 002, and 003 part 5).
 
-`prepare_query` the query: its words, names and time words, its vector, the relations that bear on it -> memories by vectors, by
-words, and by those relations, united -> `gather.rank_candidates`: signals, their weighted sum, and a walk over shared names that
-may bring more -> the reranker -> the threshold, the gate and the limit.
+`prepare_query` the query: its words, names and time words, its vector, the relations that bear on it -> memories by
+vectors, by words, and by those relations, united -> `gather.rank_candidates`: signals, their weighted sum, and a walk
+over shared names that may bring more -> the reranker -> the threshold, the gate and the limit.
 
-What of this happens, and what counts how much, is the recipe's to say (`mem0_core.domain.recipes`). As of a day gone by,
-what memories said then and no longer say is ranked beside what they say still.
+What of this happens, and what counts how much, is the recipe's to say (`mem0_core.domain.recipes`). As of a day gone
+by, what memories said then and no longer say is ranked beside what they say still.
 """
 
 from __future__ import annotations

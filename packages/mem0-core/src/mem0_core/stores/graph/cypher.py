@@ -55,7 +55,8 @@ class Dialect(Protocol):
 
     @property
     def newest_clause(self) -> str:
-        """Clauses from ``row, similarity, r`` to ``row, similarity, newest_clause``: the `$limit` highest r.row of each."""
+        """Clauses from ``row, similarity, r`` to ``row, similarity, newest_clause``: the `$limit` highest r.row of
+        each."""
         ...
 
     def vector_schema_statements(self, dims: int) -> tuple[str, ...]:
@@ -162,7 +163,8 @@ class CypherGraph:
     def _execute(self, statements: Sequence[Statement], *, is_conditional: bool = False) -> list[ResultRows]:
         """Run statements in one transaction.
 
-        With `is_conditional` the first of them decides: where it returns nothing, nothing is written, and the result is [].
+        With `is_conditional` the first of them decides: where it returns nothing, nothing is written, and the result
+        is [].
 
         Raises:
             StoreError: it failed; nothing is written.
@@ -319,12 +321,12 @@ class CypherGraph:
         relations = [self._relation(relation, vector) for relation, vector in page.relations]
         # A node that changed again comes with a later page than its relations: until then it has no type or vector.
         ends = self._end_properties((relation for relation, _ in page.relations), {node["key"] for node in nodes})
-        merge_node = f"{_UNWIND_NEW} MERGE (n:Entity {{key: new.key}}) SET n.store = $store, {_set_clause('n', _NODE_PROPERTIES)}"
-        merge_end = f"{_UNWIND_NEW} MERGE (n:Entity {{key: new.key}}) ON CREATE SET n.store = $store, {_set_clause('n', _END_PROPERTIES)}"
+        merge_node = f"{_UNWIND_NEW} MERGE (n:Entity {{key: new.key}}) SET n.store = $store, {_set_clause('n', _NODE_PROPERTIES)}"  # noqa: E501
+        merge_end = f"{_UNWIND_NEW} MERGE (n:Entity {{key: new.key}}) ON CREATE SET n.store = $store, {_set_clause('n', _END_PROPERTIES)}"  # noqa: E501
         merge_relation = (
             f"{_UNWIND_NEW} MATCH (s:Entity {{key: new.source, store: $store}}),"
             " (d:Entity {key: new.destination, store: $store})"
-            f" MERGE (s)-[r:RELATES {{key: new.key}}]->(d) SET r.store = $store, {_set_clause('r', _RELATION_PROPERTIES)}"
+            f" MERGE (s)-[r:RELATES {{key: new.key}}]->(d) SET r.store = $store, {_set_clause('r', _RELATION_PROPERTIES)}"  # noqa: E501
         )
         delete_relation = f"{_UNWIND_NEW} MATCH ()-[r:RELATES {{key: new, store: $store}}]->() DELETE r"
         delete_node = f"{_UNWIND_NEW} MATCH (n:Entity {{key: new, store: $store}}) DETACH DELETE n"

@@ -119,7 +119,7 @@ class PostgresArchive:
         key = ("t.part", *_KEY_COLUMNS.get(section.name, ("t.row",)))
         where = f"WHERE ({', '.join(key)}) > ({', '.join(['%s'] * len(key))})" if after else ""
         found = yield from fetch_rows(
-            f"SELECT {', '.join((*_select_columns(section), *key))} FROM {_SOURCE_TABLES.get(section.name, f'{section.name} AS t')}"
+            f"SELECT {', '.join((*_select_columns(section), *key))} FROM {_SOURCE_TABLES.get(section.name, f'{section.name} AS t')}"  # noqa: E501
             f" {where} ORDER BY {', '.join(key)} LIMIT %s",
             (*after, limit),
         )
@@ -234,7 +234,7 @@ def _insert(section: Section, records: Sequence[Record]) -> Steps[None]:
     if section.name in _PARENT_TABLES:
         table, column = _PARENT_TABLES[section.name]
         yield from execute_many(
-            f"INSERT INTO {section.name} (part, {', '.join(names)}) SELECT part, {', '.join(_typed_placeholders(columns))}"
+            f"INSERT INTO {section.name} (part, {', '.join(names)}) SELECT part, {', '.join(_typed_placeholders(columns))}"  # noqa: E501
             f" FROM {table} WHERE row = %s",
             [[*of, row[column]] for of, row in zip(values, rows, strict=True)],
         )

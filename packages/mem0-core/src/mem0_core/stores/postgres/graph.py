@@ -125,7 +125,7 @@ class PostgresGraph:
             " JOIN node_vectors AS v USING (part, row) WHERE n.part = %s AND n.exact = %s AND n.key = ANY(%s)"
         )
         renamed = (
-            f"SELECT {_NODE_COLUMNS}, a.key, v.vector FROM aliases AS a JOIN merges AS m ON m.part = a.part AND m.row = a.merge"
+            f"SELECT {_NODE_COLUMNS}, a.key, v.vector FROM aliases AS a JOIN merges AS m ON m.part = a.part AND m.row = a.merge"  # noqa: E501
             " JOIN nodes AS n ON n.part = m.part AND n.row = m.node"
             " JOIN node_vectors AS v ON v.part = n.part AND v.row = n.row"
             " WHERE a.part = %s AND a.exact = %s AND a.kind = 'entity' AND a.standing AND a.key = ANY(%s)"
@@ -227,7 +227,7 @@ class PostgresGraph:
             "SELECT 0, e.row, e.user_id, e.name, e.type, e.key, NULL::bigint, NULL::bigint, NULL::bigint, NULL, NULL"
             f" FROM nodes AS e WHERE {where}{since} UNION ALL"
             " SELECT 1, e.row, e.relationship, e.valid_from, e.valid_to, NULL::bytea, e.source, e.destination,"
-            f" e.weight, t.first, t.last FROM edges AS e LEFT JOIN LATERAL {_EVENT_DAYS} AS t ON true WHERE {where}{since}"
+            f" e.weight, t.first, t.last FROM edges AS e LEFT JOIN LATERAL {_EVENT_DAYS} AS t ON true WHERE {where}{since}"  # noqa: E501
         )
         asked = [*values, *thens, *values, *thens]
         if after:
@@ -339,7 +339,8 @@ def _evidence(edges: Sequence[int]) -> Steps[tuple[dict[int, list[str]], dict[in
 
 
 def find_partitions(*, relations: Sequence[int] = (), memory_ids: Sequence[str] = ()) -> Steps[list[str]]:
-    """The parts that a writer has to `lock_partitions` to end these relations, and those that came of these memories."""
+    """The parts that a writer has to `lock_partitions` to end these relations, and those that came of these
+    memories."""
     if not relations and not memory_ids:
         return []
     sql = (
@@ -469,7 +470,8 @@ class GraphWriter:
         )
 
     def withdraw_relations(self, memory: int) -> Steps[list[int]]:
-        """Take back all that a memory says of what holds, to be said anew by `apply`; returns the rows for `close_unsupported`."""
+        """Take back all that a memory says of what holds, to be said anew by `apply`; returns the rows for
+        `close_unsupported`."""
         sql = (
             "SELECT v.edge FROM evidence AS v JOIN edges AS e ON e.part = v.part AND e.row = v.edge"
             " WHERE v.memory = %s AND NOT v.withdrawn AND e.valid_to IS NULL ORDER BY v.edge"

@@ -104,7 +104,8 @@ class PostgresLexicon:
 
 
 def _features_from_rows(found: Sequence[Sequence[Any]]) -> MemoryFeatureSet:
-    """Of rows as `_memory_features` asks for them: a sketch, its cosine, and what lies before and after it, with its own."""
+    """Of rows as `_memory_features` asks for them: a sketch, its cosine, and what lies before and after it, with its
+    own."""
     sketches, beside, cosines = list[MemoryFeatures](), dict[int, str](), dict[int, float]()
     for row in found:
         cosines[row[0]] = row[9]

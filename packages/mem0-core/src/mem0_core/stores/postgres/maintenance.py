@@ -94,7 +94,8 @@ class PostgresTableReader:
 
 
 class PostgresMaintenance(SqlMaintenance):
-    """A `StoreMaintenance`. What only reads has no ``a<method>`` twin: it is for upkeep, and async code has a thread for it."""
+    """A `StoreMaintenance`. What only reads has no ``a<method>`` twin: it is for upkeep, and async code has a thread
+    for it."""
 
     file = None
 
@@ -155,7 +156,7 @@ class PostgresMaintenance(SqlMaintenance):
         changed = "" if table == "memories" else ", changed = %s"
         for (row, vector), number in zip(vectors, first_column, strict=True):
             yield from execute(
-                f"INSERT INTO {VECTOR_TABLES[table]} (part, row, vector) SELECT part, row, %s FROM {table} WHERE row = %s"
+                f"INSERT INTO {VECTOR_TABLES[table]} (part, row, vector) SELECT part, row, %s FROM {table} WHERE row = %s"  # noqa: E501
                 " ON CONFLICT (part, row) DO UPDATE SET vector = excluded.vector",
                 (to_stored_vector(vector, dims), row),
             )

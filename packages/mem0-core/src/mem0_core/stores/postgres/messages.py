@@ -67,7 +67,7 @@ class PostgresMessageLog:
 
     def _messages_since(self, scope: Scope, row: int, *, limit: int) -> Steps[list[Message]]:
         yield from set_scope(scope)
-        sql = f"SELECT {MESSAGE_COLUMNS} FROM messages AS m WHERE {_EXACT_SCOPE_CONDITION} AND m.row > %s ORDER BY m.row LIMIT %s"
+        sql = f"SELECT {MESSAGE_COLUMNS} FROM messages AS m WHERE {_EXACT_SCOPE_CONDITION} AND m.row > %s ORDER BY m.row LIMIT %s"  # noqa: E501
         return [
             message_from_row(found) for found in (yield from fetch_rows(sql, (*_exact_scope_values(scope), row, limit)))
         ]
@@ -76,7 +76,7 @@ class PostgresMessageLog:
 
     def _count_since(self, scope: Scope, row: int, *, limit: int) -> Steps[int]:
         yield from set_scope(scope)
-        sql = f"SELECT count(*) FROM (SELECT 1 FROM messages AS m WHERE {_EXACT_SCOPE_CONDITION} AND m.row > %s LIMIT %s) AS them"
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM messages AS m WHERE {_EXACT_SCOPE_CONDITION} AND m.row > %s LIMIT %s) AS them"  # noqa: E501
         [(count,)] = yield from fetch_rows(sql, (*_exact_scope_values(scope), row, limit))
         return int(count)
 
@@ -85,7 +85,7 @@ class PostgresMessageLog:
     def _latest_summary(self, scope: Scope, *, as_of: str | None = None) -> Steps[Summary | None]:
         yield from set_scope(scope)
         then, values = ("", []) if as_of is None else (" AND m.valid_from <= %s", [as_of])
-        sql = f"SELECT text, upto, valid_from FROM summaries AS m WHERE {_EXACT_SCOPE_CONDITION}{then} ORDER BY m.row DESC LIMIT 1"
+        sql = f"SELECT text, upto, valid_from FROM summaries AS m WHERE {_EXACT_SCOPE_CONDITION}{then} ORDER BY m.row DESC LIMIT 1"  # noqa: E501
         found = yield from fetch_rows(sql, (*_exact_scope_values(scope), *values))
         return Summary(*found[0]) if found else None
 

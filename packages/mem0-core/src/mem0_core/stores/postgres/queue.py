@@ -1,8 +1,9 @@
 """The queue in the PostgreSQL truth, for workers in many processes on many hosts.
 
 A worker takes the first job of a part with FOR UPDATE SKIP LOCKED, so that none waits for another. What keeps the order
-within a part is the lock that every writer of it holds (`postgres_session.lock_partitions`): jobs become visible in the order of
-their rows, so none turns up before one that is being done. Leases run by the server's clock, which all hosts share.
+within a part is the lock that every writer of it holds (`postgres_session.lock_partitions`): jobs become visible in
+the order of their rows, so none turns up before one that is being done. Leases run by the server's clock, which all
+hosts share.
 """
 
 from __future__ import annotations
@@ -180,7 +181,7 @@ class PostgresJobs:
         yield from set_scope(scope)
         where, values = scope_sql(scope, "j")
         sql = (
-            f"SELECT {_JOB_COLUMNS}, {MESSAGE_COLUMNS} FROM jobs AS j JOIN job_messages AS h ON h.part = j.part AND h.job = j.row"
+            f"SELECT {_JOB_COLUMNS}, {MESSAGE_COLUMNS} FROM jobs AS j JOIN job_messages AS h ON h.part = j.part AND h.job = j.row"  # noqa: E501
             f" JOIN messages AS m ON m.part = h.part AND m.row = h.message WHERE {where} AND j.kind = 'remember'"
             " ORDER BY j.row DESC, h.place DESC LIMIT %s"
         )

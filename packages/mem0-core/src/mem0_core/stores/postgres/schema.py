@@ -96,7 +96,7 @@ _CONTENT_COLUMNS_DDL = f"""
 def _id_indexes(table: str, then: str) -> str:
     """Indexes for scopes that name no user: their rows lie in several parts."""
     return "".join(
-        f"CREATE INDEX {table}_{axis} ON {table} ({_HASH_KEY.format(f'{axis}_id')}, {then}) WHERE {axis}_id IS NOT NULL;\n"
+        f"CREATE INDEX {table}_{axis} ON {table} ({_HASH_KEY.format(f'{axis}_id')}, {then}) WHERE {axis}_id IS NOT NULL;\n"  # noqa: E501
         for axis in ("agent", "run")
     )
 
@@ -438,7 +438,7 @@ _MATCHES_ANY_AXIS = " OR starts_with({0}, 'agent_id=') OR starts_with({0}, 'run_
 _POLICIES = "".join(
     f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;\n"
     f"CREATE POLICY {table}_scope ON {table} USING"
-    f" ({(_POLICY + (_MATCHES_AGENT_OR_RUN if table in _TABLES_WITH_IDS else _MATCHES_ANY_AXIS)).format(_CURRENT_SCOPE)});\n"
+    f" ({(_POLICY + (_MATCHES_AGENT_OR_RUN if table in _TABLES_WITH_IDS else _MATCHES_ANY_AXIS)).format(_CURRENT_SCOPE)});\n"  # noqa: E501
     for table in TABLES
 )
 """The second wall: who is not the owner of the tables sees the rows that ``mem0.scope`` names, and without it none.

@@ -8,18 +8,19 @@ What a store does is a generator that yields statements it has not run, and is s
 
     row, arow = reads(_row)
 
-`read_methods` and `write_methods` make of it a method and its ``a<method>`` twin: the one drives it over a pool of connections, the
-other over a pool of the running event loop. (The form is that of `flow`, and of psycopg's own generators.)
+`read_methods` and `write_methods` make of it a method and its ``a<method>`` twin: the one drives it over a pool of
+connections, the other over a pool of the running event loop. (The form is that of `flow`, and of psycopg's own
+generators.)
 
 A read runs statement by statement, or, where it says so, at one moment of the database. A write is one transaction, and
 is tried again by itself where that is safe: the server refused it (a deadlock), or the connection broke before COMMIT
 was sent. Where it breaks while COMMIT is under way, the server is asked what became of the transaction, so that the
 caller is told the truth: it is written, or it is not.
 
-**Order.** A writer first takes the lock of each part it changes (`lock_partitions`), so that within a part changes become visible
-in the order of their sequence numbers, and no two plans are weighed on the same texts. Across parts they do not: a
-number may become visible after a higher one. Who follows several parts reads no further than the `safe_read_seq`, below which
-nothing is under way any more.
+**Order.** A writer first takes the lock of each part it changes (`lock_partitions`), so that within a part changes
+become visible in the order of their sequence numbers, and no two plans are weighed on the same texts. Across parts
+they do not: a number may become visible after a higher one. Who follows several parts reads no further than the
+`safe_read_seq`, below which nothing is under way any more.
 """
 
 from __future__ import annotations
@@ -233,7 +234,8 @@ def _make_methods(
 
 
 def _run_calls(calls: Sequence[Call]) -> list[Any]:
-    """Make calls of methods that `read_methods` made, which are of one scope, in as many round trips as one of them takes."""
+    """Make calls of methods that `read_methods` made, which are of one scope, in as many round trips as one of them
+    takes."""
     return _database_of(calls).run(lambda: _interleave([_steps_of(call) for call in calls]), "read")
 
 
@@ -418,7 +420,7 @@ class Database:
                 ) from lost.cause
             time.sleep(0.05)
         raise StoreError(
-            f"lost {self.server_name} while it committed, and it cannot be asked what became of it: {lost.cause}; to do the"
+            f"lost {self.server_name} while it committed, and it cannot be asked what became of it: {lost.cause}; to do the"  # noqa: E501
             " same once more is safe"
         ) from lost.cause
 

@@ -142,8 +142,8 @@ class PostgresStore:
         timeout: seconds a call waits for a connection before StoreError.
         durability: with ``"process"`` a commit does not wait for the server's disk: what was acknowledged in the last
             half second may be lost if the server, not this process, dies. ``"full"`` leaves that to its settings.
-        partitions, halfvec: of the tables, when they are made; see `postgres_schema.TableLayout` and `DEFAULT_PARTITIONS`.
-        layout: ``"citus"`` distributes the tables instead.
+        partitions, halfvec: of the tables, when they are made; see `postgres_schema.TableLayout` and
+        `DEFAULT_PARTITIONS`. layout: ``"citus"`` distributes the tables instead.
         filling: open it even where a migration into it has not come to its end.
 
     Each method has its ``a<method>`` twin. Safe to share between threads and event loops; after a fork, open a new one.
@@ -619,7 +619,8 @@ def _erase_rows(rows: Iterable[StoredMemory], at: str) -> Steps[None]:
 
 
 def _erase_past(memory_ids: Sequence[str], at: str, *, keep_ids: Set[str] = frozenset()) -> Steps[int]:
-    """Erase what memories said; those not in `keep_ids` are gone, so their traces go too. Returns how many were gone."""
+    """Erase what memories said; those not in `keep_ids` are gone, so their traces go too. Returns how many were
+    gone."""
     erased = yield from fetch_rows(
         "DELETE FROM past WHERE id = ANY (%s::text[]) RETURNING id, memory, user_id, agent_id, run_id",
         (list(memory_ids),),

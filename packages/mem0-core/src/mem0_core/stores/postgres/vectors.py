@@ -34,8 +34,8 @@ __all__ = ["PgvectorIndex", "TableVectors"]
 class TableVectors:
     """A `VectorSource` over three tables: rows with a scope and a `seq`, their vectors, their tombstones.
 
-    A row that `live_condition` is not true of has a tombstone too. A scope without a user lies in several parts, where a lower
-    number may become visible after a higher one: it is told no further than the horizon.
+    A row that `live_condition` is not true of has a tombstone too. A scope without a user lies in several parts, where
+    a lower number may become visible after a higher one: it is told no further than the horizon.
     """
 
     db: Database

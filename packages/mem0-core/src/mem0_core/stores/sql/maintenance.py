@@ -1,7 +1,7 @@
 """Looking after a truth kept in SQL tables, whichever database it is: all it holds, how much, and what is wrong.
 
-Both databases have the same tables. What is written here once is read by either; in what they differ, a `TableReader` tells.
-Putting right what is wrong is each store's own.
+Both databases have the same tables. What is written here once is read by either; in what they differ, a `TableReader`
+tells. Putting right what is wrong is each store's own.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ ORPHAN_CONDITIONS = {
     "node_vectors": _missing_condition("node_vectors.row", "nodes"),
     "sources": _missing_condition("sources.message", "messages"),
     "edge_messages": _missing_condition("edge_messages.message", "messages"),
-    "job_messages": f"({_missing_condition('job_messages.job', 'jobs')} OR {_missing_condition('job_messages.message', 'messages')})",
+    "job_messages": f"({_missing_condition('job_messages.job', 'jobs')} OR {_missing_condition('job_messages.message', 'messages')})",  # noqa: E501
 }
 """What is true of rows that refer to what is not there. (Evidence may: it outlives its memory.)"""
 
@@ -245,7 +245,7 @@ def _check_vectors(tables: TableReader) -> Iterator[StoreIssue]:
     space = _read_embedding_space(tables)
     for table, vectors in VECTOR_TABLES.items():
         sql = (
-            f"SELECT t.row FROM {table} AS t LEFT JOIN {vectors} AS v ON {tables.same_partition_condition('v', 't')} v.row = t.row"
+            f"SELECT t.row FROM {table} AS t LEFT JOIN {vectors} AS v ON {tables.same_partition_condition('v', 't')} v.row = t.row"  # noqa: E501
             f" WHERE v.vector IS NULL OR {tables.wrong_dims_condition} ORDER BY t.row"
         )
         if rows := tuple(row for (row,) in tables.fetch_rows(sql, (space[1] if space else 0,))):
@@ -349,7 +349,7 @@ def _read_deleted_history(tables: TableReader, scope: Scope | None) -> Iterator[
 
 def _read_history(tables: TableReader, memory_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     columns = ", ".join(HISTORY_COLUMNS)
-    sql = f"SELECT {columns} FROM history WHERE memory_id IN ({placeholders(memory_ids)}) ORDER BY {tables.history_order_column}"
+    sql = f"SELECT {columns} FROM history WHERE memory_id IN ({placeholders(memory_ids)}) ORDER BY {tables.history_order_column}"  # noqa: E501
     found: dict[str, list[dict[str, Any]]] = {}
     for row in tables.fetch_rows(sql, memory_ids):
         entry = _without_nulls(HISTORY_COLUMNS, row)

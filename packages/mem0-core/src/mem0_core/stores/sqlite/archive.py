@@ -100,7 +100,7 @@ class SQLiteArchive:
                 for name, table, event in _triggers():
                     # Triggers, so that processes of earlier versions are refused too.
                     db.execute(
-                        f"CREATE TRIGGER {name} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, '{FROZEN_MESSAGE}'); END"
+                        f"CREATE TRIGGER {name} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, '{FROZEN_MESSAGE}'); END"  # noqa: E501
                     )
             return seal
 

@@ -95,7 +95,7 @@ class SQLiteGraph:
         found: dict[int, Node] = {}
         with self._read() as db:
             for chunk in chunks(rows):
-                sql = f"SELECT {_NODE_COLUMNS} FROM nodes WHERE row IN ({placeholders(chunk)}) AND {scope_sql_unindexed(scope)}"
+                sql = f"SELECT {_NODE_COLUMNS} FROM nodes WHERE row IN ({placeholders(chunk)}) AND {scope_sql_unindexed(scope)}"  # noqa: E501
                 found |= {row[0]: node_from_row(row) for row in db.execute(sql, (*chunk, *scope.ids.values()))}
         return found
 
@@ -166,7 +166,7 @@ class SQLiteGraph:
                 sql = (
                     "SELECT DISTINCT v.memory, t.day_first, t.day_last"
                     " FROM evidence AS v JOIN evidence AS t USING (edge)"
-                    f" WHERE v.memory IN ({placeholders(chunk)}) AND NOT v.withdrawn AND NOT t.withdrawn AND {_HAS_DAYS}"
+                    f" WHERE v.memory IN ({placeholders(chunk)}) AND NOT v.withdrawn AND NOT t.withdrawn AND {_HAS_DAYS}"  # noqa: E501
                 )
                 for memory, *days in db.execute(sql, chunk):
                     found.setdefault(memory, []).append(DateRange(*days))
@@ -388,7 +388,8 @@ class GraphWriter:
         self.db.execute("INSERT OR REPLACE INTO edge_vectors VALUES (?, ?)", (edge, blob))
 
     def withdraw_relations(self, memory: int) -> list[int]:
-        """Take back all that a memory says of what holds, to be said anew by `apply`; returns the rows for `close_unsupported`."""
+        """Take back all that a memory says of what holds, to be said anew by `apply`; returns the rows for
+        `close_unsupported`."""
         sql = (
             "SELECT v.edge FROM evidence AS v JOIN edges AS e ON e.row = v.edge"
             " WHERE v.memory = ? AND NOT v.withdrawn AND e.valid_to IS NULL ORDER BY v.edge"
@@ -514,7 +515,7 @@ class GraphWriter:
 def resolve_node_alias(db: sqlite3.Connection, scope: Scope, key: bytes) -> int | None:
     """The node that a name was merged into."""
     sql = (
-        f"SELECT node FROM merges WHERE row = (SELECT merge FROM aliases WHERE {EXACT_SCOPE_CONDITION} AND kind = 'entity'"
+        f"SELECT node FROM merges WHERE row = (SELECT merge FROM aliases WHERE {EXACT_SCOPE_CONDITION} AND kind = 'entity'"  # noqa: E501
         " AND key = ? AND standing)"
     )
     found = db.execute(sql, (*exact_scope_values(scope), key)).fetchone()
@@ -524,7 +525,7 @@ def resolve_node_alias(db: sqlite3.Connection, scope: Scope, key: bytes) -> int 
 def resolve_relationship_alias(db: sqlite3.Connection, scope: Scope, relationship: str) -> str:
     """What a relationship is called since it was merged, and that one was, ..."""
     sql = (
-        f"SELECT name FROM merges WHERE row = (SELECT merge FROM aliases WHERE {EXACT_SCOPE_CONDITION} AND kind = 'relationship'"
+        f"SELECT name FROM merges WHERE row = (SELECT merge FROM aliases WHERE {EXACT_SCOPE_CONDITION} AND kind = 'relationship'"  # noqa: E501
         " AND key = ? AND standing)"
     )
     while found := db.execute(sql, (*exact_scope_values(scope), entity_key(relationship))).fetchone():

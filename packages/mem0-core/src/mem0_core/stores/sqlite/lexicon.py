@@ -1,8 +1,8 @@
 """The words of memories in the SQLite truth: written within the store's transaction, and read for everybody else.
 
-`memory_features` holds what ranking needs of a memory; the FTS5 table `words` finds memories by a term. Its tokens are terms
-under the ids of their memory, ``<hash of the id><kind><term>``: FTS5 keeps each id's postings apart by that, and never
-reads, counts or ranks with those of others.
+`memory_features` holds what ranking needs of a memory; the FTS5 table `words` finds memories by a term. Its tokens are
+terms under the ids of their memory, ``<hash of the id><kind><term>``: FTS5 keeps each id's postings apart by that, and
+never reads, counts or ranks with those of others.
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ class SQLiteMessageLog:
 
     def latest_summary(self, scope: Scope, *, as_of: str | None = None) -> Summary | None:
         then, values = ("", []) if as_of is None else (" AND valid_from <= ?", [as_of])
-        sql = f"SELECT text, upto, valid_from FROM summaries WHERE {EXACT_SCOPE_CONDITION}{then} ORDER BY row DESC LIMIT 1"
+        sql = f"SELECT text, upto, valid_from FROM summaries WHERE {EXACT_SCOPE_CONDITION}{then} ORDER BY row DESC LIMIT 1"  # noqa: E501
         with self._read() as db:
             found = db.execute(sql, (*exact_scope_values(scope), *values)).fetchone()
         return Summary(*found) if found else None

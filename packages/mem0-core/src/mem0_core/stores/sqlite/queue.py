@@ -233,5 +233,5 @@ def _job_from_row(row: Sequence[Any], messages: tuple[Message, ...]) -> Job:
 
 
 def _select_messages(db: sqlite3.Connection, job: int) -> list[Message]:
-    sql = f"SELECT {MESSAGE_COLUMNS} FROM job_messages JOIN messages ON messages.row = message WHERE job = ? ORDER BY place"
+    sql = f"SELECT {MESSAGE_COLUMNS} FROM job_messages JOIN messages ON messages.row = message WHERE job = ? ORDER BY place"  # noqa: E501
     return [message_from_row(row) for row in db.execute(sql, (job,))]

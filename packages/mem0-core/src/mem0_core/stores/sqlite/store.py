@@ -648,7 +648,8 @@ def _erase_rows(db: sqlite3.Connection, rows: Iterable[StoredMemory], at: str) -
 
 
 def _erase_past(db: sqlite3.Connection, memory_ids: Iterable[str], at: str, *, keep_ids: Set[str] = frozenset()) -> int:
-    """Erase what memories said; those not in `keep_ids` are gone, so their traces go too. Returns how many were gone."""
+    """Erase what memories said; those not in `keep_ids` are gone, so their traces go too. Returns how many were
+    gone."""
     bygone: set[str] = set()
     erase = "DELETE FROM past WHERE id = ? RETURNING memory, user_id, agent_id, run_id"
     for memory_id in memory_ids:

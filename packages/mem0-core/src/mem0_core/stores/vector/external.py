@@ -161,7 +161,8 @@ class ExternalIndex:
         allowed_rows: NDArray[np.int64] | None = None,
         threshold: float | None = None,
     ) -> Neighbors:
-        """For each query (n, dims) up to k (row, cosine), best first; among `allowed_rows`, and of `threshold` or more."""
+        """For each query (n, dims) up to k (row, cosine), best first; among `allowed_rows`, and of `threshold` or
+        more."""
         if self._closed:
             raise StoreError("the vector index is closed")
         address = scope.partition_scope
@@ -386,7 +387,8 @@ class ExternalIndex:
     def compare(self, address: Scope, *, sample_size: int = 20) -> IndexDifference:
         """What the vector store holds of a partition otherwise than the truth, once it has caught up.
 
-        Every row is looked up by its id. Vectors cannot be read back everywhere, so `sample_size` of them are searched for.
+        Every row is looked up by its id. Vectors cannot be read back everywhere, so `sample_size` of them are searched
+        for.
 
         Raises:
             StoreError: it cannot be reached.

@@ -3,9 +3,9 @@
 All vectors are turned by one rotation, drawn at random. So the coordinates of each, whatever it was, are spread as
 those of a random direction, normally with a variance of 1 / dims, and one ladder of 16 steps serves them all: nothing
 is learnt from the vectors, nothing goes stale as they change. A query's product with what is kept of a vector is then
-`_EXPECTED_PRODUCT` of their cosine c, but for an error that is normal, too, with `_EXPECTED_PRODUCT` sqrt(((1 - c^2) `_ORTHOGONAL_ERROR` + c^2 `_PARALLEL_ERROR`) /
-dims) as its standard deviation: by the choice of the rotation, and so for vectors of any kind (Gao and Long, RaBitQ,
-2024).
+`_EXPECTED_PRODUCT` of their cosine c, but for an error that is normal, too, with `_EXPECTED_PRODUCT` sqrt(((1 - c^2)
+`_ORTHOGONAL_ERROR` + c^2 `_PARALLEL_ERROR`) / dims) as its standard deviation: by the choice of the rotation, and so
+for vectors of any kind (Gao and Long, RaBitQ, 2024).
 
 FAISS's fast scan adds up products looked up in tables that fit in registers, and reads a quarter of the bytes that
 half precision has: a third of the time of a scan, or less where memory is what it waits for.
