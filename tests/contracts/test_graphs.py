@@ -27,7 +27,7 @@ from mem0_core.stores.graph.ladybug import LadybugGraph
 from mem0_core.stores.sqlite.store import SQLiteStore
 
 graph = LadybugGraph(SQLiteStore({store!r}).graph, store_id="theirs", db={graph!r})
-graph.follow()
+graph.catch_up()
 {then}
 """
 

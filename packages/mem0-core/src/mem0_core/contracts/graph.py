@@ -110,7 +110,7 @@ class GraphIndexContract:
         item = make_item(text, scope)
         store.commit(
             [MemoryChange(Event.ADD, item, vector=unit_vectors(1)[0], message_indexes=(0,))],
-            relations=make_relation_changes(*triplets, memories=(0,), messages=(0,)),
+            relations=make_relation_changes(*triplets, change_indexes=(0,), message_indexes=(0,)),
             messages=[Message("user", text)],
             scope=scope,
             at=AT,
@@ -368,7 +368,7 @@ class GraphIndexContract:
     def test_follows_the_days_that_memories_tell_of(self, store: MemoryStore, index: GraphIndex) -> None:
         items = [make_item("I moved to Rome in May"), make_item("I moved to Rome on 7 June, or after")]
         told = DateRange("2025-05-01", "2025-05-31"), DateRange("2025-06-07", None)
-        adds = make_relation_changes(IN_ROME, memories=(0, 1), days=told)
+        adds = make_relation_changes(IN_ROME, change_indexes=(0, 1), event_dates=told)
         store.commit(make_changes(items), relations=adds, scope=ALICE, at=AT, embedding_space=SPACE)
         self.assert_in_sync(store, index)
         (relation,) = index.relations(ALICE)

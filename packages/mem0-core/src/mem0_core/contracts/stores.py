@@ -803,7 +803,7 @@ class MemoryStoreContract:
         return store.commit((), relations=[change], scope=ALICE, at=at, **options)
 
     def test_relations_come_with_their_memories_or_not_at_all(self, store: MemoryStore) -> None:
-        (relation,) = make_relation_changes(LIKES_TEA, memories=(0,))
+        (relation,) = make_relation_changes(LIKES_TEA, change_indexes=(0,))
         item = make_item("Likes tea")
         stale = MemoryChange(Event.UPDATE, make_item("never stored"), before="never stored", vector=unit_vectors(1)[0])
         refused = store.commit(
@@ -847,7 +847,7 @@ class MemoryStoreContract:
     def test_what_ends_can_be_removed_instead(self, store: MemoryStore) -> None:
         self.add_relations(store, LIKES_TEA)
         self.end_relation(store, LIKES_TEA, on_conflict="delete")
-        assert self.current_relations(store, ended=True) == []
+        assert self.current_relations(store, include_ended=True) == []
         assert len(store.graph.node_vectors.rows(ALICE)) == 0, "nodes that nothing joins go along"
 
     def test_a_refined_relation_takes_weight_and_evidence(self, store: MemoryStore) -> None:
@@ -855,10 +855,10 @@ class MemoryStoreContract:
         works = Triplet("alice", "works_at", "Stanford")
         again = MemoryChange(Event.NONE, item, message_indexes=(0,))
         said = Message("user", "I work at Stanford")
-        added = make_relation_changes(works, memories=(0,))
+        added = make_relation_changes(works, change_indexes=(0,))
         store.commit([again], relations=added, messages=[said], scope=ALICE, at=AT, embedding_space=SPACE)
         (row,) = [one.row for one in store.graph.relations(ALICE)]
-        (sharper,) = make_relation_changes(Triplet("alice", "works_as_professor_at", "Stanford"), relation=row)
+        (sharper,) = make_relation_changes(Triplet("alice", "works_as_professor_at", "Stanford"), relation_row=row)
         over = RelationChange(Event.DELETE, works, relation_row=row)
         store.commit((), relations=[over, sharper], scope=ALICE, at=LATER, embedding_space=SPACE)
         (now,) = store.graph.relations(ALICE)
@@ -867,7 +867,7 @@ class MemoryStoreContract:
     def add_supporting_memories(self, store: MemoryStore, triplet: Triplet, *texts: str) -> list[MemoryItem]:
         """A relation that memories with these texts support."""
         items = [make_item(text) for text in texts]
-        relations = make_relation_changes(triplet, memories=tuple(range(len(items))))
+        relations = make_relation_changes(triplet, change_indexes=tuple(range(len(items))))
         store.commit(make_changes(items), relations=relations, scope=ALICE, at=AT, embedding_space=SPACE)
         found = [store.get(item.id) for item in items]
         return [item for item in found if item is not None]
@@ -878,7 +878,7 @@ class MemoryStoreContract:
         (left,) = store.graph.relations(ALICE)
         assert left.memories == (two.id,)
         store.erase([two.id], at=LATER)
-        assert self.current_relations(store, ended=True) == []
+        assert self.current_relations(store, include_ended=True) == []
         assert len(store.graph.node_vectors.rows(ALICE)) == 0
 
     def test_a_relation_ends_with_the_last_memory_that_says_it(self, store: MemoryStore) -> None:
@@ -889,7 +889,7 @@ class MemoryStoreContract:
         assert self.current_relations(store) == []
         assert self.current_relations(store, as_of=AT) == ["alice -- likes -- tea"]
         store.erase([one.id, two.id], at=LATER)
-        assert self.current_relations(store, ended=True) == [], "to erase reaches what has ended"
+        assert self.current_relations(store, include_ended=True) == [], "to erase reaches what has ended"
 
     def test_an_update_that_says_it_still_keeps_it(self, store: MemoryStore) -> None:
         (item,) = self.add_supporting_memories(store, LIKES_TEA, "Likes tea")
@@ -897,7 +897,7 @@ class MemoryStoreContract:
         assert self.current_relations(store) == ["alice -- likes -- tea"]
 
     def test_what_only_messages_support_goes_with_them(self, store: MemoryStore) -> None:
-        relations = make_relation_changes(LIKES_TEA, messages=(0,))
+        relations = make_relation_changes(LIKES_TEA, message_indexes=(0,))
         item = make_item("Drinks")
         store.commit(
             make_changes([item], sources=(0,)),
@@ -908,7 +908,7 @@ class MemoryStoreContract:
             embedding_space=SPACE,
         )
         store.erase([item.id], at=LATER)
-        assert self.current_relations(store, ended=True) == []
+        assert self.current_relations(store, include_ended=True) == []
 
     def test_nobody_reaches_the_graph_of_another(self, store: MemoryStore) -> None:
         self.add_relations(store, LIKES_TEA)
@@ -928,13 +928,13 @@ class MemoryStoreContract:
         store.erase_scope(BOB, at=LATER)
         assert len(self.current_relations(store)) == 2
         store.erase_scope(ALICE, at=LATER)
-        assert self.current_relations(store, ended=True) == []
+        assert self.current_relations(store, include_ended=True) == []
 
     def test_a_node_found_and_gone_meanwhile_is_made_anew(self, store: MemoryStore) -> None:
         self.add_relations(store, LIKES_TEA)
         (row,) = [node.row for node, _ in store.graph.nodes_by_names(ALICE, ["tea"]).values()]
         store.erase_scope(ALICE, at=LATER)
-        (change,) = make_relation_changes(Triplet("alice", "drinks", "tea"), destination=row)
+        (change,) = make_relation_changes(Triplet("alice", "drinks", "tea"), destination_node=row)
         store.commit((), relations=[change], scope=ALICE, at=LATER, embedding_space=SPACE)
         assert self.current_relations(store) == ["alice -- drinks -- tea"]
 
@@ -1109,7 +1109,7 @@ class MemoryStoreContract:
 
     def test_relations_tell_which_living_memories_say_them(self, store: MemoryStore) -> None:
         items = [make_item("Likes tea"), make_item("Tea, always")]
-        relations = make_relation_changes(LIKES_TEA, memories=(0, 1))
+        relations = make_relation_changes(LIKES_TEA, change_indexes=(0, 1))
         store.commit(make_changes(items), scope=ALICE, at=AT, embedding_space=SPACE, relations=relations)
         (relation,) = store.graph.relations(ALICE)
         assert store.graph.supporting_memory_rows([relation.row]) == {
@@ -1124,15 +1124,18 @@ class MemoryStoreContract:
     def test_an_update_takes_back_all_that_the_memory_said_if_told_so(self, store: MemoryStore) -> None:
         rome, oslo = Triplet("alice", "lives_in", "Rome"), Triplet("alice", "lives_in", "Oslo")
         items = [make_item("In Rome, with tea"), make_item("Tea")]
-        both = [*make_relation_changes(rome, memories=(0,)), *make_relation_changes(LIKES_TEA, memories=(0, 1), seed=3)]
+        both = [
+            *make_relation_changes(rome, change_indexes=(0,)),
+            *make_relation_changes(LIKES_TEA, change_indexes=(0, 1), seed=3),
+        ]
         store.commit(make_changes(items), scope=ALICE, at=AT, embedding_space=SPACE, relations=both)
         told = store.get(items[0].id)
         assert told is not None
         after = dataclasses.replace(told, text="Rome, tea; in Oslo", updated_at=LATER)
         change = MemoryChange(Event.UPDATE, after, before=told.text, vector=unit_vectors(1, seed=9)[0])
         said = [
-            *make_relation_changes(oslo, memories=(0,), seed=5),
-            *make_relation_changes(LIKES_TEA, memories=(0,), seed=3),
+            *make_relation_changes(oslo, change_indexes=(0,), seed=5),
+            *make_relation_changes(LIKES_TEA, change_indexes=(0,), seed=3),
         ]
         done = store.commit(
             [change], scope=ALICE, at=LATER, embedding_space=SPACE, relations=said, replace_relations=True
@@ -1146,7 +1149,10 @@ class MemoryStoreContract:
         ann, anna = Triplet("ann", "likes", "tea"), Triplet("anna", "likes", "tea")
         lives = Triplet("ann", "lives_in", "Rome")
         items = [make_item("Ann likes tea"), make_item("Anna likes tea")]
-        adds = [*make_relation_changes(ann, lives, memories=(0,)), *make_relation_changes(anna, memories=(1,), seed=3)]
+        adds = [
+            *make_relation_changes(ann, lives, change_indexes=(0,)),
+            *make_relation_changes(anna, change_indexes=(1,), seed=3),
+        ]
         store.commit(make_changes(items), scope=ALICE, at=AT, embedding_space=SPACE, relations=adds)
         before = store.graph.relations(ALICE, include_ended=True)
         rows = {one.triplet.source: one.source_node for one in before}
@@ -1189,7 +1195,10 @@ class MemoryStoreContract:
     def test_a_merge_loses_what_is_erased(self, store: MemoryStore) -> None:
         ann, anna = Triplet("ann", "likes", "tea"), Triplet("anna", "likes", "rice")
         items = [make_item("Ann likes tea"), make_item("Anna likes rice")]
-        adds = [*make_relation_changes(ann, memories=(0,)), *make_relation_changes(anna, memories=(1,), seed=3)]
+        adds = [
+            *make_relation_changes(ann, change_indexes=(0,)),
+            *make_relation_changes(anna, change_indexes=(1,), seed=3),
+        ]
         store.commit(make_changes(items), scope=ALICE, at=AT, embedding_space=SPACE, relations=adds)
         rows = {one.triplet.source: one.source_node for one in store.graph.relations(ALICE)}
         vectors = {"anna likes tea": unit_vectors(1)[0]}
@@ -1258,8 +1267,8 @@ class MemoryStoreContract:
     def test_all_it_holds_can_be_taken_out(self, store: MemoryStore, name: str) -> None:
         said = Message("user", name, name=name, metadata={name: name}, timestamp=LATER)
         item = make_item(name, Scope("u", "a"), metadata={"said": name}, actor_id=name)
-        relation = make_relation_changes(Triplet("a", "knows", name), memories=(0,), messages=(0,))
-        options: dict[str, Any] = {"scope": item.scope, "at": AT, "space": SPACE}
+        relation = make_relation_changes(Triplet("a", "knows", name), change_indexes=(0,), message_indexes=(0,))
+        options: dict[str, Any] = {"scope": item.scope, "at": AT, "embedding_space": SPACE}
         store.commit(make_changes([item], sources=(0,)), messages=[said], relations=relation, **options)
         self.add(store, "another's", scope=BOB)
         memory, message, *entities, knows = store.maintenance.iter_records(Scope("u"))
