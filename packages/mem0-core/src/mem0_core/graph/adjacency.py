@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
 
-__all__ = ["STILL", "Adjacency", "AdjacencyIndex", "GraphNeighborhood", "microseconds"]
+__all__ = ["STILL", "Adjacency", "AdjacencyIndex", "IncidentEdges", "microseconds"]
 
 STILL = np.iinfo(np.int64).max
 """The end of a relation that holds."""
@@ -35,7 +35,7 @@ _MOST = 2_000_000  # edges kept in memory, of all scopes
 
 
 @dataclass(frozen=True, slots=True)
-class GraphNeighborhood:
+class IncidentEdges:
     """What lies around one vertex: edges by their positions, the vertex at the other end, and if it points there."""
 
     edges: Ints
@@ -185,7 +185,7 @@ class Adjacency:
             held = (self.since <= then) & (self.until > then)
         return held & ~self.gone
 
-    def around(self, vertex: int, holding: Bools) -> GraphNeighborhood:
+    def around(self, vertex: int, holding: Bools) -> IncidentEdges:
         """The edges of a vertex that `holding` (see there) is true of; one that joins it to itself comes once."""
         leaving, entering = self._leaving.of(vertex), self._entering.of(vertex)
         if self._ordered < len(self.rows):
@@ -194,7 +194,7 @@ class Adjacency:
             entering = np.concatenate((entering, np.flatnonzero(self.destination[tail] == vertex) + self._ordered))
         leaving, entering = leaving[holding[leaving]], entering[holding[entering]]
         entering = entering[self.source[entering] != vertex]
-        return GraphNeighborhood(
+        return IncidentEdges(
             np.concatenate((leaving, entering)),
             np.concatenate((self.destination[leaving], self.source[entering])),
             np.arange(len(leaving) + len(entering)) < len(leaving),

@@ -20,7 +20,7 @@ import numpy as np
 
 from mem0_core.domain.records import Relation
 from mem0_core.errors import ConfigError
-from mem0_core.graph.adjacency import Adjacency, GraphNeighborhood, microseconds
+from mem0_core.graph.adjacency import Adjacency, IncidentEdges, microseconds
 from mem0_core.language.relation_affinity import affinity, contrasts, kind_affinity, possessive
 
 if TYPE_CHECKING:
@@ -277,7 +277,7 @@ class Walk:
             self._stuck.setdefault(place, {})[vertex] = None
         return steps[: self._wanted + behind] if last else steps[:_WIDEST]
 
-    def _fit(self, place: int, around: GraphNeighborhood) -> NDArray[np.float64]:
+    def _fit(self, place: int, around: IncidentEdges) -> NDArray[np.float64]:
         """How well each of some steps fits a term."""
         term, labels = self._terms[place], self.adjacency.label[around.edges]
         fit = np.where(around.forward, term.forward[labels], term.backward[labels])
@@ -292,7 +292,7 @@ class Walk:
         around = self.adjacency.around(vertex, self._holding)
         return self._steps(around, np.full(len(around.edges), _SPARE), goes_on=True)[:_WIDEST]
 
-    def _steps(self, around: GraphNeighborhood, fit: NDArray[np.float64], *, goes_on: bool) -> list[Move]:
+    def _steps(self, around: IncidentEdges, fit: NDArray[np.float64], *, goes_on: bool) -> list[Move]:
         """The best step to each end, the best first."""
         chosen = np.flatnonzero(fit)
         if not len(chosen):
@@ -341,7 +341,7 @@ class Walk:
         """For each place, and number of spare steps left, the best score of a way on from each vertex; 0 for none."""
         held, terms = self.adjacency, len(self._terms)
         edges = np.flatnonzero(self._holding)
-        around = GraphNeighborhood(
+        around = IncidentEdges(
             np.concatenate((edges, edges)),
             np.concatenate((held.destination[edges], held.source[edges])),
             np.arange(2 * len(edges)) < len(edges),

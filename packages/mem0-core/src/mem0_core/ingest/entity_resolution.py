@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from mem0_core.domain.records import LaggingProjection, Merge, Node, Relation, Scope, Triplet, entity_key
 from mem0_core.errors import InputError, NotFoundError, StoreError
 from mem0_core.flow import Flow, do
-from mem0_core.ingest.relations import self_name, sync_projections
+from mem0_core.graph.lookup import self_name
+from mem0_core.ingest.relations import sync_projections
 from mem0_core.interfaces import MergePlan, Ports
 from mem0_core.language.name_similarity import (
     DEFAULT_MERGE_THRESHOLD,

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 from mem0_core.domain.records import MemoryItem, Relation, RelationChange, SkippedItem
 from mem0_core.flow import Flow, do
+from mem0_core.graph.lookup import search_relations, self_name
 from mem0_core.ingest.facts import build_facts, embed_changes, find_similar_memories, plan_changes
 from mem0_core.ingest.relation_plan import collect_entity_names
-from mem0_core.ingest.relations import load_neighborhood, plan_graph_changes, search_graph, self_name
+from mem0_core.ingest.relations import load_neighborhood, plan_graph_changes
 from mem0_core.ingest.request import AddRequest, IngestPlan
 from mem0_core.interfaces import GraphMemory, Ports
 from mem0_core.language import rule_extractor as rules
@@ -62,9 +63,7 @@ def _find_nearest_relations(
     known = yield from load_neighborhood(
         ports, graph, request.scope, [entity.name for entity in rules.entities(text)], ()
     )
-    (near,) = yield from search_graph(
-        graph, "nearest_relations", request.scope, vectors, graph.options.existing, threshold=0.0
-    )
+    (near,) = yield from search_relations(graph, request.scope, vectors, graph.options.existing, threshold=0.0)
     rows = [row for row, _ in near]
     held = yield from do(ports.store.graph.relations_by_rows, rows, scope=request.scope, with_evidence=False)
     own = [held[row] for row in rows if row in held and held[row].scope.user_id == request.scope.user_id]

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING
 
 from mem0_core.domain.records import (
     Entity,
@@ -27,6 +27,7 @@ from mem0_core.domain.records import (
 )
 from mem0_core.errors import StoreError
 from mem0_core.flow import Flow, both, do
+from mem0_core.graph.lookup import extract_entities, search_neighborhoods, search_relations, self_name
 from mem0_core.ingest.relation_plan import (
     KnownGraph,
     build_relation,
@@ -41,8 +42,6 @@ from mem0_core.language.messages import SPEAKER_ROLES
 from mem0_core.language.name_similarity import is_same_name
 from mem0_core.llm.ask import ask_with_repair, collect_skipped
 from mem0_core.llm.graph_prompts import (
-    entities_messages,
-    entities_tool,
     outdated_messages,
     outdated_tool,
     refined_messages,
@@ -53,15 +52,12 @@ from mem0_core.llm.graph_prompts import (
 )
 from mem0_core.llm.graph_replies import (
     Refinement,
-    entity_of,
-    read_entities,
     read_outdated,
     read_refined,
     read_relations,
     refinement_key,
     triplet_key,
 )
-from mem0_core.llm.prompts import NO_CONTEXT, Context
 from mem0_core.llm.triplet_lines import read_triplets, spoken
 from mem0_core.recall.aliases import load_aliases
 from mem0_core.recall.embedding import embed_texts
@@ -73,13 +69,10 @@ if TYPE_CHECKING:
 __all__ = [
     "RelationPlan",
     "StatementLog",
-    "extract_entities",
     "extract_from_message",
     "extract_relations",
     "load_neighborhood",
     "plan_graph_changes",
-    "search_graph",
-    "self_name",
     "sync_projections",
 ]
 
@@ -90,11 +83,6 @@ _MIN_RELATION_COSINE = (
 
 RelationPlan = tuple[tuple[RelationChange, ...], tuple[SkippedItem, ...]]
 TripletKey = tuple[bytes, str, bytes]
-
-
-def self_name(scope: Scope) -> str:
-    """The entity that "I" stands for: the user, else the agent, else the run (seed 000: alice_123)."""
-    return scope.partition[1]
 
 
 def extract_relations(ports: Ports, graph: GraphMemory, relation_input: RelationInput) -> Flow[RelationPlan]:
@@ -171,27 +159,6 @@ def _extract_triplets(
 # --- step 1 and 2: entities, relations ---------------------------------------------------------------------------
 
 
-def extract_entities(
-    graph: GraphMemory,
-    text: str,
-    scope: Scope,
-    bad_reply: Literal["skip", "raise"] = "skip",
-    context: Context = NO_CONTEXT,
-) -> Flow[tuple[tuple[Entity, ...], tuple[SkippedItem, ...]]]:
-    """Step 1: who and what a text names; "I", "me" and "my" are `self_name`. Of a query too."""
-    assert graph.chat is not None
-    itself = self_name(scope)
-    reading = yield from ask_with_repair(
-        graph.chat,
-        entities_messages(text, self_name=itself, context=context),
-        task="entities",
-        tools=[entities_tool(strict=graph.options.strict)],
-        read=lambda reply: read_entities(reply, self_name=itself),
-        key=entity_of,
-    )
-    return reading.items, collect_skipped(reading, "entities", bad_reply)
-
-
 def relate_entities(
     graph: GraphMemory, relation_input: RelationInput, entities: Sequence[Entity]
 ) -> Flow[tuple[tuple[Triplet, ...], tuple[SkippedItem, ...]]]:
@@ -234,9 +201,7 @@ def load_neighborhood(
     rows: dict[int, None] = {}  # in order, each once
     if sentences:
         wanted = _stack_vectors(vectors, sentences)
-        near = yield from search_graph(
-            graph, "nearest_relations", scope, wanted, options.existing, threshold=_MIN_RELATION_COSINE
-        )
+        near = yield from search_relations(graph, scope, wanted, options.existing, threshold=_MIN_RELATION_COSINE)
         rows |= dict.fromkeys(row for found in near for row, _ in found)
     if nodes:
         own = [node.row for node in nodes.values()]
@@ -244,8 +209,8 @@ def load_neighborhood(
         rows |= dict.fromkeys(row for found in hop.values() for row in found)
     if unknown:
         wanted = _stack_vectors(vectors, (distinct[key] for key in unknown))
-        arounds = yield from search_graph(
-            graph, "neighborhoods", scope, wanted, threshold=options.threshold, limit=options.existing
+        arounds = yield from search_neighborhoods(
+            graph, scope, wanted, threshold=options.threshold, limit=options.existing
         )
         rows |= dict.fromkeys(row for around in arounds for row, _ in around.relations)
         nodes |= yield from _match_nodes(ports, scope, distinct, dict(zip(unknown, arounds, strict=True)))
@@ -287,18 +252,6 @@ def _embed_distinct(ports: Ports, texts: Sequence[str]) -> Flow[dict[str, NDArra
     if not distinct:
         return {}
     return dict(zip(distinct, (yield from embed_texts(ports, distinct)), strict=True))
-
-
-def search_graph(
-    graph: GraphMemory, search: Literal["neighborhoods", "nearest_relations"], *args: Any, **options: Any
-) -> Flow[Any]:
-    """Search the graph's projection; where it cannot be reached, the truth's own, which knows the same."""
-    try:
-        return (yield from do(getattr(graph.index, search), *args, **options))
-    except StoreError:
-        if graph.index is graph.embedded_index:
-            raise
-    return (yield from do(getattr(graph.embedded_index, search), *args, **options))
 
 
 def sync_projections(ports: Ports) -> Flow[tuple[LaggingProjection, ...]]:

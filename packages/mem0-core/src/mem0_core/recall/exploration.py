@@ -13,12 +13,12 @@ from mem0_core.domain.records import Entity, MemoryItem, Relation, Scope, entity
 from mem0_core.errors import InputError, QueryError
 from mem0_core.flow import Flow, do
 from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex
+from mem0_core.graph.lookup import search_neighborhoods, search_relations, self_name
 from mem0_core.graph.query_engine import LIMIT, Bounds, Edge, Plan, Vertex, check, similars_of
 from mem0_core.graph.query_language import parse
 from mem0_core.graph.traversal import Path, Step, Track, Walk, Weights, k_hop
 from mem0_core.graph.view import Drawing
-from mem0_core.ingest.relations import search_graph, self_name
-from mem0_core.interfaces import GraphNeighborhood, Ports
+from mem0_core.interfaces import Ports
 from mem0_core.language.messages import parse_timestamp
 from mem0_core.language.name_similarity import is_part_of, is_same_name
 from mem0_core.language.question import Question, read_question
@@ -156,14 +156,14 @@ def _resolve_similar(
             raise QueryError("SIMILAR compares vectors, and graph memory is off", query=text)
         vectors = yield from embed_texts(ports, [text])
         if kind == "node":
-            (around,) = yield from search_graph(
-                ports.graph, "neighborhoods", scope, vectors, threshold=threshold, limit=_MAX_SIMILAR, as_of=as_of
+            (around,) = yield from search_neighborhoods(
+                ports.graph, scope, vectors, threshold=threshold, limit=_MAX_SIMILAR, as_of=as_of
             )
             rows = [row for row, _ in around.nodes]
             places = (adjacency.vertex_of(row) for row in rows)
         else:
-            (near,) = yield from search_graph(
-                ports.graph, "nearest_relations", scope, vectors, _MAX_SIMILAR, threshold=threshold, as_of=as_of
+            (near,) = yield from search_relations(
+                ports.graph, scope, vectors, _MAX_SIMILAR, threshold=threshold, as_of=as_of
             )
             rows = [row for row, _ in near]
             places = (adjacency.edge_of(row) for row in rows)
@@ -261,7 +261,9 @@ def _find_starts(
     if asked.seed is None or ports.graph is None or not adjacency.vertices:
         return {}
     vectors = yield from embed_texts(ports, [name])
-    (around,) = yield from _search_near(ports, vectors, scope, as_of)
+    (around,) = yield from search_neighborhoods(
+        ports.graph, scope, vectors, threshold=ports.graph.options.threshold, limit=_MAX_SEED_NODES, as_of=as_of
+    )
     same: dict[int, float] = {}
     partial: dict[int, float] = {}
     for row, cosine in around.nodes:
@@ -283,15 +285,6 @@ def _find_vertices(ports: Ports, adjacency: Adjacency, name: str, scope: Scope) 
         return named
     stays = (yield from do(ports.store.merges.aliases, scope, "entity")).get(entity_key(name))
     return [] if stays is None else adjacency.named(stays)
-
-
-def _search_near(ports: Ports, vectors: object, scope: Scope, as_of: str | None) -> Flow[list[GraphNeighborhood]]:
-    assert ports.graph is not None
-    threshold = ports.graph.options.threshold
-    found: list[GraphNeighborhood] = yield from search_graph(
-        ports.graph, "neighborhoods", scope, vectors, threshold=threshold, limit=_MAX_SEED_NODES, as_of=as_of
-    )
-    return found
 
 
 def _learn_labels(ports: Ports, walk: Walk) -> Flow[bool]:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from mem0_core.domain.records import Relation, Scope, entity_key
 from mem0_core.errors import ModelError
 from mem0_core.flow import Flow, do
-from mem0_core.ingest.relations import extract_entities, search_graph, self_name
-from mem0_core.interfaces import GraphMemory, GraphNeighborhood, Ports
+from mem0_core.graph.lookup import extract_entities, search_neighborhoods, search_relations, self_name
+from mem0_core.interfaces import GraphMemory, Ports
 from mem0_core.language import rule_extractor as rules
 from mem0_core.language.messages import mentions_speaker
 from mem0_core.language.question import read_question
@@ -76,8 +76,8 @@ def recall_relations(
     """
     options, truth = graph.options, ports.store.graph
     paths = (yield from _score_paths(ports, text, scope, as_of)) if with_paths else {}
-    (near,) = yield from search_graph(
-        graph, "nearest_relations", scope, vectors, _POOL_SIZE, threshold=options.triplet_threshold, as_of=as_of
+    (near,) = yield from search_relations(
+        graph, scope, vectors, _POOL_SIZE, threshold=options.triplet_threshold, as_of=as_of
     )
     rows = [row for row, _ in near]
     names = yield from _find_query_entities(graph, text, scope)
@@ -85,8 +85,8 @@ def recall_relations(
         names_now = yield from do(ports.store.merges.aliases, scope, "entity")
         names = list(dict.fromkeys(names_now.get(entity_key(name), name) for name in names))
         named = yield from embed_texts(ports, names)
-        arounds: list[GraphNeighborhood] = yield from search_graph(
-            graph, "neighborhoods", scope, named, threshold=options.threshold, limit=_POOL_SIZE, as_of=as_of
+        arounds = yield from search_neighborhoods(
+            graph, scope, named, threshold=options.threshold, limit=_POOL_SIZE, as_of=as_of
         )
         rows += [row for around in arounds for row, _ in around.relations]
     if not rows:
