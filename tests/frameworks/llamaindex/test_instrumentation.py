@@ -91,7 +91,7 @@ def test_one_that_fails_is_a_dropped_span(counted: Counted, monkeypatch: pytest.
     def full(*args: Any, **kwargs: Any) -> None:
         raise StoreError("full")
 
-    monkeypatch.setattr(type(counted.memory._store.jobs), "put", full)
+    monkeypatch.setattr(type(counted.memory._store.jobs), "enqueue", full)
     with heard() as log, pytest.raises(StoreError):
         turn(Mem0Memory.from_defaults(counted.memory, user_id="maya"), "sync")
     (said,) = log.of(*REMEMBER)  # it never came to an end

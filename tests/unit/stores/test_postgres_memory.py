@@ -390,7 +390,7 @@ def test_an_answer_to_commit_that_is_lost_is_asked_for(
 
 def _execute_step(store: PostgresStore, mode: Mode) -> None:
     plan = make_changes([make_item("cut")], sources=(0,))
-    options: dict[str, Any] = {"scope": ALICE, "messages": [Message("user", "cut")], "at": AT, "space": SPACE}
+    options: dict[str, Any] = {"scope": ALICE, "messages": [Message("user", "cut")], "at": AT, "embedding_space": SPACE}
     if mode == "sync":
         store.commit(plan, **options)
     else:

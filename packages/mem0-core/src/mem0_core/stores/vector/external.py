@@ -367,7 +367,7 @@ class ExternalIndex:
     def _placeholder_vector(self) -> list[float]:
         """A vector where one is needed and it does not matter which."""
         if self._dims is None:
-            space = getattr(self._source, "space", None)
+            space = getattr(self._source, "embedding_space", None)
             self._dims = (space() or (None, None))[1] if space is not None else None
         if self._dims is None:
             raise _StoreUnavailable("nobody said how long its vectors are (dims)")
