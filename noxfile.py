@@ -24,7 +24,7 @@ EXTRAS = ("onnx", "openai", "postgres", "yaml", "neo4j", "ladybug", "viz", "cli"
 BASE = ("mem0-core[onnx]",)
 ADAPTERS = ("mem0-langchain[langgraph,classic]", "mem0-llamaindex")
 EVERYTHING = ("mem0-core[onnx,openai,postgres,yaml,neo4j,ladybug,viz,cli]", *ADAPTERS)
-TYPED = [*(f"packages/{name}/src" for name in PACKAGES), "tests", "examples", "noxfile.py"]
+TYPED = [*(f"packages/{name}/src" for name in PACKAGES), "tests", "examples", "tools", "noxfile.py"]
 # Its sitecustomize.py takes the keys out of the environment and refuses connections beyond this machine.
 OFFLINE = {"PYTHONPATH": str(ROOT / "tests/docs/offline")}
 

@@ -1,4 +1,4 @@
-"""Writes docs/api.md from the code: ``python -m tests.docs.api_page``. A test holds the page to it."""
+"""Write docs/api.md from the docstrings: ``python -m tests.docs.api_page``. A test fails if the page is stale."""
 
 from __future__ import annotations
 
@@ -17,39 +17,39 @@ from mem0_core import AsyncMemory, Memory, MemoryConfig, errors
 from mem0_core.config import BackgroundConfig, ComponentConfig, GraphConfig, LimitsConfig
 from mem0_core.domain import records
 
-__all__ = ["PAGE", "page", "verbs"]
+__all__ = ["PAGE", "method_names", "page"]
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 
 GROUPS: dict[str, tuple[str, ...]] = {
-    "Remembering": ("add", "add_many", "pending", "flush", "retry"),
-    "SearchApi": ("search", "explain_missing", "context", "get", "get_all", "history", "pin"),
-    "The graph": ("relations", "traverse", "query", "visualize", "merge", "unmerge", "merges"),
-    "UpdateApi": ("update", "update_by_query", "delete", "delete_by_query", "delete_all", "reset"),
-    "AdminApi": ("rebuild", "backup", "export", "doctor", "stats", "adopt"),
+    "Add": ("add", "add_many", "pending", "flush", "retry"),
+    "Search": ("search", "explain_missing", "context", "get", "get_all", "history", "pin"),
+    "Graph": ("relations", "traverse", "query", "visualize", "merge", "unmerge", "merges"),
+    "Update and delete": ("update", "update_by_query", "delete", "delete_by_query", "delete_all", "reset"),
+    "Administration": ("rebuild", "backup", "export", "doctor", "stats", "adopt"),
 }
-"""The verbs in the order a reader wants them; those that are in no group come last."""
+"""Methods by heading, in the order of use; a method of no group comes last."""
 
 HEAD = """\
 <!-- Written by `python -m tests.docs.api_page` from the docstrings: change those. -->
 
 # API
 
-Every public name of `mem0_core`, from its own documentation. What they are for is told in the
-[README](../README.md), [recall](recall.md), [conversations](conversations.md) and [the graph](graph.md);
-[operations](operations.md) has the files and their care. Everything else in the package is not part of the API.
+Every public name of `mem0_core`, generated from its docstring; all other names are private. For explanations, see the
+[README](../README.md), [recall](recall.md), [conversations](conversations.md), [the graph](graph.md) and, for files and
+maintenance, [operations](operations.md).
 
-`scope` stands for `user_id=None, agent_id=None, run_id=None`, of which at least one has to be given. What is not given
-does not restrict. Each verb has an awaited twin with an `a` before its name (`aadd`, `asearch`, ...); on `AsyncMemory`
-the verbs themselves are awaited. Any verb may raise `ScopeError` for ids that cannot be ids, `ModelError` and
+`scope` stands for `user_id=None, agent_id=None, run_id=None`; at least one is required. An omitted id matches
+everything. Each method of `Memory` has an async version with the prefix `a` (`aadd`, `asearch`, ...); on `AsyncMemory`
+the methods themselves are coroutines. Any method may raise `ScopeError` for an invalid id, `ModelError` and
 `StoreError`.
 """
 
 _SCOPE = ("user_id", "agent_id", "run_id")
 
 
-def verbs() -> list[str]:
-    """The public verbs of `Memory`: those that have an awaited twin."""
+def method_names() -> list[str]:
+    """Return the names of the methods of `Memory` that have an async version."""
     public = [name for name, value in vars(Memory).items() if callable(value) and not name.startswith("_")]
     return [name for name in public if name != "close" and f"a{name}" in public]
 
@@ -66,8 +66,8 @@ def _lines() -> Iterator[str]:
     for name in ("from_config", "close", "aclose"):
         yield from _member(Memory, name)
     yield "### `closed`, `config`, `store`, `embedder`\n"
-    yield "Whether it is closed, the configuration, and the parts it was made with.\n"
-    known = verbs()
+    yield "The state of the memory, its configuration, and its main parts.\n"
+    known = method_names()
     grouped = [name for names in GROUPS.values() for name in names]
     groups = {**GROUPS, "Further": tuple(name for name in known if name not in grouped)}
     for title, names in groups.items():
@@ -88,13 +88,13 @@ def _lines() -> Iterator[str]:
         yield f"### `{value.__name__}`\n"
         yield _prose(value)
     yield "## Results\n"
-    yield "Plain dicts, typed. A key marked with `?` is there only where there is something to say.\n"
+    yield "Typed plain dicts. A key marked with `?` may be absent.\n"
     for shape in _shapes():
         yield from _shape(shape)
     yield "## Errors\n"
     yield f"```text\n{_tree()}\n```\n"
     yield "## Configuration\n"
-    yield "Keys of `MemoryConfig`, of a mapping given to `Memory`, and of a YAML or JSON file; others are errors.\n"
+    yield "Keys of `MemoryConfig`, of a mapping passed to `Memory`, and of a YAML or JSON file.\n"
     for prefix, model in (
         ("", MemoryConfig),
         ("graph_store.", GraphConfig),
@@ -112,7 +112,7 @@ def _member(owner: type, name: str) -> Iterator[str]:
 
 
 def _signature(of: Callable[..., Any]) -> str:
-    """A signature on lines of at most 100 letters, with the three ids of a scope as one word."""
+    """Format a signature in lines of at most 100 characters, with the three ids of a scope as one word."""
     signature = inspect.signature(of)
     parameters = [one for one in signature.parameters.values() if one.name != "self"]
     ids = [one.name for one in parameters if one.name in _SCOPE and one.default is None]
@@ -141,7 +141,7 @@ _ITEM = re.compile(r"^([\w, .`*]+?):\s+(.*)$", re.DOTALL)
 
 
 def _prose(of: Any) -> str:
-    """A docstring as Markdown: its sections as lists."""
+    """Convert a docstring to Markdown, its sections to lists."""
     lines = inspect.cleandoc(of.__doc__ or "").splitlines()
     written: list[str] = []
     at = 0
@@ -163,7 +163,7 @@ def _prose(of: Any) -> str:
 
 def _section(name: str, body: str) -> list[str]:
     if name == "Returns":
-        return ["Returns " + " ".join(body.split())]
+        return ["Returns: " + " ".join(body.split())]
     entries = [" ".join(entry.split()) for entry in re.split(r"\n(?!\s)", body) if entry.strip()]
     title = [f"{name}:", ""] if name.startswith("Raises") else []
     return [*title, *(_entry(entry) for entry in entries)]
@@ -179,7 +179,7 @@ def _ticks(text: str) -> str:
 
 
 def _shapes() -> list[Any]:
-    """The TypedDicts of results, those of the public names and those within them."""
+    """Return the TypedDicts of results: the public ones and those inside them."""
     return [
         value
         for value in vars(records).values()
@@ -201,12 +201,12 @@ def _shape(shape: Any) -> Iterator[str]:
 
 
 def _tree() -> str:
-    """The error tree that the module's docstring draws."""
+    """Return the error tree in the docstring of the errors module."""
     return textwrap.dedent((errors.__doc__ or "").partition("::\n")[2]).strip()
 
 
 def _keys(prefix: str, model: type[Any]) -> Iterator[str]:
-    told = _told(model)
+    descriptions = _field_docstrings(model)
     own = vars(model).get("__annotations__", {})
     for name, field in model.model_fields.items():
         if prefix and name not in own:
@@ -215,12 +215,12 @@ def _keys(prefix: str, model: type[Any]) -> Iterator[str]:
         shown = repr(default)
         if isinstance(default, BaseModel):
             shown = repr(default.provider) if isinstance(default, ComponentConfig) else "see below"
-        yield _ticks(f"- `{prefix}{name}` ({shown}): {told[name]}")
+        yield _ticks(f"- `{prefix}{name}` ({shown}): {descriptions[name]}")
     yield ""
 
 
-def _told(model: type[Any]) -> dict[str, str]:
-    """What stands below each field of a model."""
+def _field_docstrings(model: type[Any]) -> dict[str, str]:
+    """Return the docstring below each field of a model."""
     (tree,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
     assert isinstance(tree, ast.ClassDef)
     found = {}

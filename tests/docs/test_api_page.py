@@ -1,4 +1,4 @@
-"""docs/api.md is what the code says of itself."""
+"""docs/api.md matches the docstrings."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from mem0_core import Memory
 from tests.docs import api_page
 
 
-def test_the_page_is_what_the_code_says() -> None:
+def test_the_page_is_up_to_date() -> None:
     written = api_page.PAGE.read_text(encoding="utf-8")
     assert written == api_page.page(), "docs/api.md is stale: python -m tests.docs.api_page"
 
 
-def test_every_public_name_is_on_it() -> None:
+def test_every_public_name_is_on_the_page() -> None:
     written = api_page.PAGE.read_text(encoding="utf-8")
     for name in mem0_core.__all__:
         assert name in written, name
-    for verb in api_page.verbs():
-        assert f"### `{verb}`\n\n```text\n{verb}(" in written, verb
+    for method_name in api_page.method_names():
+        assert f"### `{method_name}`\n\n```text\n{method_name}(" in written, method_name
 
 
-def test_what_a_verb_takes_and_raises_is_told_in_its_docstring() -> None:
-    """The page is no better than the docstrings: each parameter of a verb is told, but for what speaks for itself."""
+def test_each_docstring_describes_the_parameters() -> None:
+    """Only self-explanatory parameters may be missing in a docstring."""
     plain = {"self", "user_id", "agent_id", "run_id", "memory_id", "job_id", "merge_id", "query", "text", "question"}
     plain |= {
         "filters",
@@ -38,8 +38,8 @@ def test_what_a_verb_takes_and_raises_is_told_in_its_docstring() -> None:
     }
     plain |= {"metadata", "purge", "show_expired", "data", "pinned", "timeout"}
     plain |= {"path", "overwrite", "on_progress", "format"}
-    for verb in api_page.verbs():
-        method = getattr(Memory, verb)
-        assert method.__doc__, verb
+    for method_name in api_page.method_names():
+        method = getattr(Memory, method_name)
+        assert method.__doc__, method_name
         for name in inspect.signature(method).parameters:
-            assert name in plain or name in method.__doc__, f"{verb}: {name}"
+            assert name in plain or name in method.__doc__, f"{method_name}: {name}"

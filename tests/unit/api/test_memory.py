@@ -8,7 +8,7 @@ import inspect
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -636,6 +636,14 @@ def test_version_one_returns_bare_lists(tmp_path: Path) -> None:
             assert isinstance(memory.search("tea", user_id="u"), list)
         with pytest.warns(DeprecationWarning, match="bare list"):
             assert isinstance(memory.get_all(user_id="u"), list)
+        for client in (memory.aadd, AsyncMemory(memory=memory).add):
+            with pytest.warns(DeprecationWarning, match="bare list") as warned:
+                assert isinstance(asyncio.run(_await_call(client)), list)
+            assert warned[0].filename == __file__
+
+
+async def _await_call(add: Callable[..., Awaitable[Any]]) -> Any:
+    return await add("tea", user_id="u")
 
 
 def test_async_memory_has_the_same_verbs(tmp_path: Path, truth: dict[str, Any]) -> None:
@@ -662,8 +670,7 @@ def test_async_memory_has_the_same_verbs(tmp_path: Path, truth: dict[str, Any]) 
 def test_every_verb_is_documented_in_all_its_forms(verb: str) -> None:
     forms = (getattr(Memory, verb), getattr(Memory, f"a{verb}"), getattr(AsyncMemory, verb))
     assert [form.__name__ for form in forms] == [verb, f"a{verb}", verb]
-    assert len({form.__doc__ for form in forms}) == 1
-    assert forms[0].__doc__
+    assert all(form.__doc__ for form in forms)
     assert len({str(inspect.signature(form)) for form in forms}) == 1
     assert [inspect.iscoroutinefunction(form) for form in forms] == [False, True, True]
 

@@ -1,18 +1,16 @@
-"""`Memory`, the front door: mem0's verbs and shapes over the pipelines.
+"""`Memory` and `AsyncMemory`: the public methods of long-term memory.
 
-Each verb is written once, as a flow, in `mem0_core.verbs`; its sync, async (``a...``) and `AsyncMemory` forms are made
-here.
+Each sync method of `Memory` is written here, and runs a flow of `mem0_core.api`. The async methods repeat the sync
+signatures; ``python tools/generate_memory.py`` writes them between the markers, and a test fails if they are stale.
 """
 
 from __future__ import annotations
 
-import functools
-import inspect
-import warnings
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Literal, Self
 
 from mem0_core.api.add import AddApi
 from mem0_core.api.admin import AdminApi
@@ -22,166 +20,1302 @@ from mem0_core.api.search import SearchApi
 from mem0_core.api.update import UpdateApi
 from mem0_core.config import MemoryConfig, load_config
 from mem0_core.domain.policy import Policy
+from mem0_core.domain.recipes import Recipe
+from mem0_core.domain.records import (
+    AddManyResult,
+    AddResult,
+    ByQueryResult,
+    ContextDict,
+    HistoryDict,
+    JobDict,
+    MemoryDict,
+    MergeDict,
+    MergeResult,
+    Messages,
+    MissingDict,
+    PathDict,
+    QueryResult,
+    RelationDict,
+    SearchResult,
+)
 from mem0_core.errors import ConfigError
-from mem0_core.flow import Flow, StepRecord, arun, run
+from mem0_core.flow import StepRecord
 from mem0_core.interfaces import ChatModel, Embedder, GraphIndex, MemoryStore, Reranker, VectorIndex
+from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
 
 __all__ = ["AsyncMemory", "Memory"]
 
-P = ParamSpec("P")
-T = TypeVar("T")
-F = TypeVar("F", bound=Callable[..., Any])
 
+class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
+    """Long-term memory for agents, stored on this machine by default.
 
-def _sync_method(verb: Callable[Concatenate[Memory, P], Flow[T]]) -> Callable[Concatenate[Memory, P], T]:
-    """The verb as a method that returns when it is done."""
-
-    def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result = run(self._observe_steps(verb(self, *args, **kwargs)))
-        _warn_if_bare_list(result, verb)
-        return result
-
-    return _copy_signature(call, verb, "")
-
-
-def _async_method(
-    verb: Callable[Concatenate[Memory, P], Flow[T]],
-) -> Callable[Concatenate[Memory, P], Coroutine[Any, Any, T]]:
-    """The verb as a coroutine method."""
-
-    async def call(self: Memory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result = await arun(self._observe_steps(verb(self, *args, **kwargs)))
-        _warn_if_bare_list(result, verb)
-        return result
-
-    return _copy_signature(call, verb, "a")
-
-
-def _async_client_method(
-    verb: Callable[Concatenate[Memory, P], Flow[T]],
-) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]]:
-    """The verb as a coroutine method of `AsyncMemory`."""
-
-    async def call(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        result = await arun(self.memory._observe_steps(verb(self.memory, *args, **kwargs)))
-        _warn_if_bare_list(result, verb)
-        return result
-
-    return _copy_signature(call, verb, "")
-
-
-def _copy_signature(call: F, verb: Callable[..., Any], prefix: str) -> F:
-    """Give a made method the verb's signature and documentation, under its public name."""
-    functools.update_wrapper(call, verb)
-    call.__name__ = prefix + verb.__name__.removeprefix("_")
-    call.__qualname__ = f"Memory.{call.__name__}"
-    returned = str(verb.__annotations__["return"]).removeprefix("Flow[").removesuffix("]")
-    call.__annotations__ = {**verb.__annotations__, "return": returned}
-    call.__signature__ = inspect.signature(verb).replace(return_annotation=returned)  # type: ignore[attr-defined]
-    return call
-
-
-def _warn_if_bare_list(result: object, verb: Callable[..., Any]) -> None:
-    """Tell whoever called a verb that ``version: v1.0`` makes bare lists of what v1.1 returns under "results"."""
-    if isinstance(result, list) and verb.__name__ in ("_add", "_search", "_get_all"):
-        message = f'version "v1.0" makes {verb.__name__[1:]} return a bare list; "v1.1" has it under "results"'
-        warnings.warn(message, DeprecationWarning, stacklevel=3)
-
-
-class Memory(AddApi, GraphApi, UpdateApi, AdminApi):
-    """Long-term memory for agents, kept on this machine unless told otherwise.
+    Threads and tasks may share a memory. Close it, or use it as a context manager.
 
     Args:
-        config: a `MemoryConfig` or a mapping of its keys (mem0's names).
-        llm, embedder, reranker: instances, ``"provider:model"`` or ``{"provider", "config"}``; they take
-            precedence over `config`. Instances of a framework's classes serve where its adapter is installed
-            (``mem0-langchain``, ``mem0-llamaindex``). With no `llm`, messages are kept verbatim.
-        store: a `MemoryStore` in place of the one that `config` names.
-        index: a `VectorIndex` in place of the embedded FAISS projection, which must follow the same store; or a
-            vector store of a framework, as above.
-        graph: where relations are searched, as a provider's name (``"sqlite"``, ``"neo4j"``, ``"ladybug"``), a
-            ``graph_store`` mapping, or a `GraphIndex` that follows the same store; False for no graph memory.
-        policy: asked for every message and every memory, with its scope, before it is kept: returns the text as it may
-            be kept (redacted, or as it is), or None for not at all.
-        on_step: told of every call a verb makes to a model or store (name, seconds, result or error), for
-            logging and tracing.
-
-    A memory may be shared between threads and tasks. Close it, or use it as a context manager.
+        config: A `MemoryConfig` or a mapping of its keys (mem0's names).
+        llm, embedder, reranker: Instances, ``"provider:model"`` or ``{"provider", "config"}``. They take precedence
+            over `config`. Models of LangChain and LlamaIndex work if ``mem0-langchain`` or ``mem0-llamaindex`` is
+            installed. Without an `llm`, messages are stored verbatim.
+        store: A `MemoryStore` to use instead of the one that `config` names.
+        index: A `VectorIndex` to use instead of the embedded FAISS projection; it must follow the same store. A
+            framework's vector store works as described for `llm`.
+        graph: Projection for relation search: a provider's name (``"sqlite"``, ``"neo4j"``, ``"ladybug"``), a
+            ``graph_store`` mapping, or a `GraphIndex` that follows the same store. False turns graph memory off.
+        policy: Called with every message and memory, and its scope, before it is stored. Returns the text to store
+            (unchanged or redacted), or None to drop it.
+        on_step: Called after every call to a model or store (name, seconds, result or error), for logging and tracing.
 
     Raises:
-        ConfigError: a key is unknown or wrong.
-        StoreError: the store cannot be opened.
+        ConfigError: A key is unknown or has a wrong value.
+        StoreError: The store cannot be opened.
     """
 
-    add = _sync_method(AddApi._add)
-    add_many = _sync_method(AddApi._add_many)
-    search = _sync_method(SearchApi._search)
-    explain_missing = _sync_method(SearchApi._explain_missing)
-    get = _sync_method(SearchApi._get)
-    get_all = _sync_method(SearchApi._get_all)
-    relations = _sync_method(GraphApi._relations)
-    traverse = _sync_method(GraphApi._traverse)
-    query = _sync_method(GraphApi._query)
-    visualize = _sync_method(GraphApi._visualize)
-    pending = _sync_method(AddApi._pending)
-    context = _sync_method(SearchApi._context)
-    pin = _sync_method(SearchApi._pin)
-    flush = _sync_method(AddApi._flush)
-    retry = _sync_method(AddApi._retry)
-    update = _sync_method(UpdateApi._update)
-    update_by_query = _sync_method(UpdateApi._update_by_query)
-    delete_by_query = _sync_method(UpdateApi._delete_by_query)
-    merge = _sync_method(GraphApi._merge)
-    unmerge = _sync_method(GraphApi._unmerge)
-    merges = _sync_method(GraphApi._merges)
-    delete = _sync_method(UpdateApi._delete)
-    delete_all = _sync_method(UpdateApi._delete_all)
-    history = _sync_method(SearchApi._history)
-    reset = _sync_method(UpdateApi._reset)
-    rebuild = _sync_method(UpdateApi._rebuild)
-    backup = _sync_method(AdminApi._backup)
-    doctor = _sync_method(AdminApi._doctor)
-    stats = _sync_method(AdminApi._stats)
-    export = _sync_method(AdminApi._export)
-    adopt = _sync_method(AdminApi._adopt)
+    def __init__(
+        self,
+        config: MemoryConfig | Mapping[str, Any] | None = None,
+        *,
+        llm: ChatModel | Mapping[str, Any] | str | FrameworkModel | None = None,
+        embedder: Embedder | Mapping[str, Any] | str | FrameworkModel | None = None,
+        reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | None = None,
+        store: MemoryStore | None = None,
+        index: VectorIndex | FrameworkModel | None = None,
+        graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
+        policy: Policy | None = None,
+        on_step: Callable[[StepRecord], None] | None = None,
+    ) -> None:
+        super().__init__(
+            config,
+            llm=llm,
+            embedder=embedder,
+            reranker=reranker,
+            store=store,
+            index=index,
+            graph=graph,
+            policy=policy,
+            on_step=on_step,
+        )
 
-    aadd = _async_method(AddApi._add)
-    aadd_many = _async_method(AddApi._add_many)
-    asearch = _async_method(SearchApi._search)
-    aexplain_missing = _async_method(SearchApi._explain_missing)
-    aget = _async_method(SearchApi._get)
-    aget_all = _async_method(SearchApi._get_all)
-    arelations = _async_method(GraphApi._relations)
-    atraverse = _async_method(GraphApi._traverse)
-    aquery = _async_method(GraphApi._query)
-    avisualize = _async_method(GraphApi._visualize)
-    apending = _async_method(AddApi._pending)
-    acontext = _async_method(SearchApi._context)
-    apin = _async_method(SearchApi._pin)
-    aflush = _async_method(AddApi._flush)
-    aretry = _async_method(AddApi._retry)
-    aupdate = _async_method(UpdateApi._update)
-    aupdate_by_query = _async_method(UpdateApi._update_by_query)
-    adelete_by_query = _async_method(UpdateApi._delete_by_query)
-    amerge = _async_method(GraphApi._merge)
-    aunmerge = _async_method(GraphApi._unmerge)
-    amerges = _async_method(GraphApi._merges)
-    adelete = _async_method(UpdateApi._delete)
-    adelete_all = _async_method(UpdateApi._delete_all)
-    ahistory = _async_method(SearchApi._history)
-    areset = _async_method(UpdateApi._reset)
-    arebuild = _async_method(UpdateApi._rebuild)
-    abackup = _async_method(AdminApi._backup)
-    adoctor = _async_method(AdminApi._doctor)
-    astats = _async_method(AdminApi._stats)
-    aexport = _async_method(AdminApi._export)
-    aadopt = _async_method(AdminApi._adopt)
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any] | str | Path) -> Self:
+        """Create a memory from mem0's configuration dict, or from a YAML or JSON file that holds one."""
+        return cls(load_config(config))
+
+    @property
+    def store(self) -> MemoryStore:
+        """Primary store of this memory, for applications that keep more than conversations in it."""
+        return self._store
+
+    @property
+    def embedder(self) -> Embedder:
+        """Embedder of the vectors in `store`."""
+        return self._embedder
+
+    @property
+    def closed(self) -> bool:
+        """True after `close`."""
+        return self._closed
+
+    def close(self) -> None:
+        """Wait up to ``background.drain`` seconds for queued jobs, then release all resources.
+
+        Unfinished jobs run after the next start. A second call does nothing.
+        """
+        self._close()
+
+    async def aclose(self) -> None:
+        """Close the memory together with the tasks and connections of the current event loop."""
+        await self._aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    # --- Add ---------------------------------------------------------------------------------------------------------
+
+    def add(
+        self,
+        messages: Messages,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        infer: bool = True,
+        memory_type: str | None = None,
+        prompt: str | None = None,
+        timestamp: int | float | str | datetime | None = None,
+        expiration_date: str | date | None = None,
+        ttl: timedelta | float | None = None,
+        dry_run: bool = False,
+        background: bool = False,
+        max_pending: int | None = None,
+    ) -> AddResult:
+        """Learn from a conversation: add new facts, update changed ones, delete those that no longer hold.
+
+        Args:
+            messages: A text (one user message), one message, or a list of ``{"role", "content"}`` with an optional
+                ``name`` (the speaker), ``timestamp`` and ``metadata``. Messages stored verbatim keep these fields;
+                extracted facts take the time of the last message.
+            user_id, agent_id, run_id: Owner of the memories; at least one is required.
+            metadata: JSON object stored with every memory that this call adds or updates.
+            infer: False stores each user and assistant message verbatim.
+            memory_type: ``"procedural_memory"`` stores one step-by-step summary of an agent's actions.
+            prompt: Extraction instructions for this call only.
+            timestamp: Time of the conversation, as Unix seconds, ISO 8601 or datetime; prompts call that day today.
+                Default: the time of the last message that has one, else now.
+            expiration_date: Last day on which the memories are recalled.
+            ttl: Minimum time for which the memories are recalled, as a timedelta or in seconds; it ends with a day.
+            dry_run: Report the changes and write nothing.
+            background: Store the messages durably and return; a worker extracts facts later. Searches see the
+                messages at once. The result holds only ``job_id``: see `pending`, `flush` and `retry`.
+            max_pending: With `background`, maximum number of adds of the scope that may be queued already.
+
+        Returns:
+            ``results`` (each with ``event`` ADD, UPDATE, DELETE or NONE), ``relations`` (those that began and those
+            that ended, as ``source -- relationship -- destination``), ``skipped`` (unusable items with reasons),
+            ``usage``, and ``pending`` if a projection lags behind.
+
+        Raises:
+            ScopeError: No id is given, or one is invalid.
+            InputError: A message or the metadata cannot be stored.
+            LimitError: The call exceeds `limits`, or more than `max_pending` adds are queued.
+            ModelError: A model call failed. ReplyError: with ``on_bad_reply="raise"``, its reply was malformed.
+            StoreError: The commit failed. After any of these errors, nothing is written.
+        """
+        flow = self._add_flow(
+            messages,
+            ids=(user_id, agent_id, run_id),
+            metadata=metadata,
+            infer=infer,
+            memory_type=memory_type,
+            prompt=prompt,
+            timestamp=timestamp,
+            expiration_date=expiration_date,
+            ttl=ttl,
+            dry_run=dry_run,
+            background=background,
+            max_pending=max_pending,
+        )
+        return self._to_version(self._run(flow), "add")
+
+    def add_many(
+        self,
+        messages: Iterable[str | Mapping[str, Any]],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        infer: bool = False,
+        chunk: int = 256,
+        key: str | None = None,
+        on_progress: Callable[[int, int | None], None] | None = None,
+    ) -> AddManyResult:
+        """Import many messages, each as one verbatim memory, in transactions of some hundred messages.
+
+        The result equals that of as many calls of `add` (with ``infer=False`` if there is a model). The import asks no
+        model and counts as one add.
+
+        Args:
+            messages: Texts, or messages as `add` takes them. A list is validated as a whole before the import begins;
+                an iterator is validated chunk by chunk.
+            user_id, agent_id, run_id: Owner of the memories; at least one is required.
+            metadata: JSON object stored with every message, in addition to its own.
+            infer: Queue each message for the model instead, as ``add(background=True)`` does.
+            chunk: Number of messages to embed and commit at once. A chunk ends early if a message retracts a relation
+                of an earlier message in it.
+            key: Name of this import into this scope, stored with its progress. A later call with the same messages and
+                key resumes after the last commit and does nothing if the import is complete. `delete_all` and `reset`
+                forget it.
+            on_progress: Called after each chunk with the number of imported messages and the total (None for an
+                iterator).
+
+        Returns:
+            ``added``, ``known`` (same words by the same speaker), ``jobs`` (queued), ``skipped`` with reasons,
+            ``resumed`` (done by an earlier call with this key), and ``pending`` as for `add`.
+
+        Raises:
+            ConfigError: `infer` is set and there is no model.
+            InputError: A message cannot be stored (the error names it), or the key belongs to a longer import.
+            StoreError: A commit failed. After any error, earlier commits are kept.
+        """
+        flow = self._add_many_flow(
+            messages,
+            ids=(user_id, agent_id, run_id),
+            metadata=metadata,
+            infer=infer,
+            chunk=chunk,
+            key=key,
+            on_progress=on_progress,
+        )
+        return self._run(flow)
+
+    def pending(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> list[JobDict]:
+        """Return queued jobs, oldest first; without an id, those of all scopes.
+
+        A job that failed too often has the state ``parked`` and an ``error``, and waits for `retry`.
+        """
+        return self._run(self._pending_flow(ids=(user_id, agent_id, run_id)))
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """Wait until all queued jobs except parked ones are done; return False after `timeout` seconds."""
+        return self._run(self._flush_flow(timeout))
+
+    def retry(self, job_id: str) -> None:
+        """Queue a parked job again.
+
+        Raises:
+            NotFoundError: No parked job has that id.
+        """
+        return self._run(self._retry_flow(job_id))
+
+    # --- Search ------------------------------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = None,
+        top_k: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        explain: bool = False,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+        allow_no_answer: bool = False,
+    ) -> SearchResult:
+        """Return the memories of a scope that best answer `query`, best first, with the relations relevant to it.
+
+        Args:
+            user_id, agent_id, run_id: Owner of the memories; at least one is required, here or in `filters`. An omitted
+                id matches everything: ``user_id="u"`` includes all runs and agents of u.
+            limit, top_k: Maximum number of results (10); two names for the same argument.
+            filters: mem0's filters, see `mem0_core.domain.filters`.
+            threshold: Minimum score. Scores are in [0, 1] and comparable between queries.
+            rerank: False skips the configured reranker; True requires one.
+            recipe: Retrieval and ranking settings, see `mem0_core.domain.recipes`. Default: the configured recipe.
+            explain: Add the signals of each score and their weights. See `explain_missing` for memories that are not
+                among the results.
+            as_of: Search the memories and relations as they were at that time (Unix seconds, ISO 8601 or datetime).
+                Memories erased by `delete` are not found.
+            reference_date: Day that "yesterday" or "last summer" in the query refers to. Default: today, or the day of
+                `as_of`.
+            allow_no_answer: Return no results, and a ``note``, if the best score is below the recipe's gate.
+
+        Raises:
+            QueryError: The query is empty, or a filter is invalid.
+            ScopeError: No id is given, or one is invalid.
+            ConfigError: The recipe does not exist.
+        """
+        flow = self._search_flow(
+            query,
+            ids=(user_id, agent_id, run_id),
+            limit=limit,
+            top_k=top_k,
+            filters=filters,
+            threshold=threshold,
+            rerank=rerank,
+            recipe=recipe,
+            explain=explain,
+            as_of=as_of,
+            reference_date=reference_date,
+            allow_no_answer=allow_no_answer,
+        )
+        return self._to_version(self._run(flow), "search")
+
+    def explain_missing(
+        self,
+        query: str,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = None,
+        top_k: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+        allow_no_answer: bool = False,
+    ) -> MissingDict:
+        """Explain why `search` with the same arguments does not return a memory.
+
+        Returns:
+            ``reason``: found, unknown, deleted, other_scope, not_said_yet (at the time `as_of`), expired, filtered,
+            not_in_pool, below_limit, below_threshold, below_gate or lost_at_rerank; ``detail``, the reason as a
+            sentence; ``rank`` among the scored candidates, and ``ranks`` in each source; ``score`` and ``signals``.
+        """
+        flow = self._explain_missing_flow(
+            query,
+            memory_id,
+            ids=(user_id, agent_id, run_id),
+            limit=limit,
+            top_k=top_k,
+            filters=filters,
+            threshold=threshold,
+            rerank=rerank,
+            recipe=recipe,
+            as_of=as_of,
+            reference_date=reference_date,
+            allow_no_answer=allow_no_answer,
+        )
+        return self._run(flow)
+
+    def context(
+        self,
+        query: Messages | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        max_tokens: int = 2000,
+        limit: int = 20,
+        recent: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        exclude: Sequence[str] = (),
+        introduction: str = MEMORIES_INTRODUCTION,
+        count_tokens: Callable[[str], int] | None = None,
+        citations: bool = False,
+        as_of: int | float | str | datetime | None = None,
+    ) -> ContextDict:
+        """Assemble an agent's context within a token budget: summary, memories, relations and recent messages.
+
+        Args:
+            query: A text, or the conversation so far, whose last user message is the query. None recalls only pinned
+                memories.
+            max_tokens: Budget, counted by `count_tokens`, else by the chat model if it can count, else estimated high.
+            limit: Maximum number of memories.
+            recent: Maximum number of messages. Default: the configured `window`; 0 if the caller has the conversation.
+            filters, threshold: As in `search`, for memories.
+            exclude: Texts that the agent has already; memories with exactly these texts are omitted.
+            introduction: Instructions to the agent's model about the block.
+            citations: Number memories and relations, and ask the model to cite them as in [1]; `cited` returns the
+                memories that an answer cites.
+            as_of: Use the state of that time, except for the messages.
+
+        Returns:
+            ``text`` (everything but the messages, as a block for the system prompt, marked as data), and its parts
+            ``summary``, ``memories``, ``relations``, ``messages``; the number of ``tokens``; with `citations`, as
+            ``citations`` the memory ids by their numbers in the text. Memories are in order of score, after pinned
+            ones. Of near-duplicates only the newest is included, at the rank of the best.
+        """
+        flow = self._context_flow(
+            query,
+            ids=(user_id, agent_id, run_id),
+            max_tokens=max_tokens,
+            limit=limit,
+            recent=recent,
+            filters=filters,
+            threshold=threshold,
+            exclude=exclude,
+            introduction=introduction,
+            count_tokens=count_tokens,
+            citations=citations,
+            as_of=as_of,
+        )
+        return self._run(flow)
+
+    def get(self, memory_id: str) -> MemoryDict | None:
+        """Return the memory with this id, or None."""
+        return self._run(self._get_flow(memory_id))
+
+    def get_all(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        top_k: int | None = None,
+        show_expired: bool = False,
+    ) -> SearchResult:
+        """Return all memories of a scope, oldest first, up to `limit` (or `top_k`) if given."""
+        flow = self._get_all_flow(
+            ids=(user_id, agent_id, run_id), filters=filters, limit=limit, top_k=top_k, show_expired=show_expired
+        )
+        return self._to_version(self._run(flow), "get_all")
+
+    def history(self, memory_id: str) -> list[HistoryDict]:
+        """Return every change of a memory, oldest first, even if it is deleted."""
+        return self._run(self._history_flow(memory_id))
+
+    def pin(self, memory_id: str, pinned: bool = True) -> None:
+        """Include a memory in every `context` of its scope regardless of the query; False ends this.
+
+        Raises:
+            NotFoundError: No memory has that id.
+        """
+        return self._run(self._pin_flow(memory_id, pinned))
+
+    # --- Graph -------------------------------------------------------------------------------------------------------
+
+    def relations(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        include_ended: bool = False,
+        limit: int | None = None,
+    ) -> list[RelationDict]:
+        """Return the valid relations of a scope, oldest first.
+
+        Args:
+            as_of: Return those that were valid at that time (Unix seconds, ISO 8601 or datetime).
+            include_ended: Include ended relations; each has ``valid_from``, ``valid_to`` and ``invalidated_at``.
+            limit: Maximum number of relations. Default: all.
+        """
+        flow = self._relations_flow(
+            ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=include_ended, limit=limit
+        )
+        return self._run(flow)
+
+    def traverse(
+        self,
+        question: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        limit: int = 5,
+        depth: int | None = None,
+    ) -> list[PathDict]:
+        """Follow a question such as "my sister's dog" through the graph; return the paths, best first.
+
+        A path starts at a quoted or capitalized name, or at the user, and follows the terms in their logical order. For
+        a question without such a chain ("who is Anna"), return the relations of the named entity.
+
+        Args:
+            as_of: Use the relations that were valid at that time (Unix seconds, ISO 8601 or datetime).
+            limit: Maximum number of paths.
+            depth: Maximum number of relations in a path. Default: the number of terms. A larger value allows relations
+                between them that match no term, at a lower score.
+
+        Returns:
+            For each path ``start``, ``end``, ``score`` in [0, 1], and ``steps``: relations as `relations` returns them,
+            each with ``forward``, False if the path follows it backwards.
+
+        Raises:
+            QueryError: The question is empty.
+        """
+        flow = self._traverse_flow(question, ids=(user_id, agent_id, run_id), as_of=as_of, limit=limit, depth=depth)
+        return self._run(flow)
+
+    def query(
+        self,
+        text: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+    ) -> QueryResult:
+        """Query the graph of a scope by patterns, conditions and similarity; the graph page documents the language.
+
+        ``MATCH (a:person)-[r:works_at]->(b) WHERE SIMILAR(b, 'an oil company', 0.5) RETURN a.name, r LIMIT 10``
+
+        Args:
+            as_of: Query the relations of that time, unless the query itself has ``AS OF``.
+
+        Returns:
+            ``columns`` and ``rows``, one mapping per row: a node as ``name`` and ``type``, a relation as `relations`
+            returns it, a sequence of relations as a list; ``note`` if the result is incomplete. For ``EXPLAIN``, the
+            lines of the ``plan`` and no rows.
+
+        Raises:
+            QueryError: The query cannot be parsed (the error has the position and the expected input), is invalid, or
+                takes too long. A query never reads data outside the scope.
+        """
+        return self._run(self._query_flow(text, ids=(user_id, agent_id, run_id), as_of=as_of))
+
+    def visualize(
+        self,
+        path: str | Path | None = None,
+        *,
+        entities: Sequence[str] | None = None,
+        depth: int = 2,
+        limit: int = 5_000,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> str:
+        """Draw the graph of a scope as one HTML file that works offline, and return its path.
+
+        The page has a search box, a relation filter and a time slider; a click shows the source memories. The file
+        contains memories: protect it as you protect them.
+
+        Args:
+            path: File to write or replace. Default: a new file in the folder ``viz`` of the data.
+            entities: Draw only nodes within `depth` steps of these entities.
+            limit: Maximum number of nodes; those with most relations come first.
+
+        Raises:
+            MissingExtra: Run ``pip install 'mem0-core[viz]'``.
+            InputError: An entity is not in the graph, or the file cannot be written.
+        """
+        flow = self._visualize_flow(path, ids=(user_id, agent_id, run_id), entities=entities, depth=depth, limit=limit)
+        return self._run(flow)
+
+    def merge(
+        self,
+        what: Literal["all", "entities", "relationships"] = "all",
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        names: Sequence[str] | None = None,
+        into: str | None = None,
+        threshold: float | None = None,
+        dry_run: bool = True,
+    ) -> MergeResult:
+        """Merge entities or relationships that have several names; a dry run by default.
+
+        The remaining name takes over the relations of the merged names, with their weights and evidence. Later mentions
+        of a merged name refer to it. `unmerge` reverts a merge. Names of different scopes are never merged.
+
+        Args:
+            what: Kind of candidates to look for.
+            names: Merge exactly these names, of the kind in `what`, instead of looking for candidates.
+            into: The one of `names` that remains. Default: the one with most relations.
+            threshold: Minimum score, in [0, 1], of two names for one thing. Default: a measured value (see the graph
+                page).
+            dry_run: Report the merges and write nothing.
+
+        Returns:
+            ``merges``, each with ``name`` (remains), ``merged`` (replaced names), ``score`` (of the weakest link),
+            ``reasons``, the number of ``relations`` that move, and its ``id`` if it was applied; and ``apart``, similar
+            names that were not merged, with the reason.
+
+        Raises:
+            InputError: One of `names` is not in the graph, or they belong to several scopes.
+        """
+        flow = self._merge_flow(
+            what, ids=(user_id, agent_id, run_id), names=names, into=into, threshold=threshold, dry_run=dry_run
+        )
+        return self._run(flow)
+
+    def unmerge(self, merge_id: str) -> MergeDict:
+        """Revert a merge: restore the graph, except for later additions and deletions.
+
+        Raises:
+            NotFoundError: No active merge has that id.
+            InputError: A later merge builds on it; revert that one first.
+        """
+        return self._run(self._unmerge_flow(merge_id))
+
+    def merges(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> list[MergeDict]:
+        """Return the merges of a scope, including reverted ones, oldest first."""
+        return self._run(self._merges_flow(ids=(user_id, agent_id, run_id)))
+
+    # --- Update and delete -------------------------------------------------------------------------------------------
+
+    def update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Replace the text of a memory, and add `metadata` to its metadata.
+
+        Relations that only the old text supported end. With graph memory, relations are extracted from the new text, by
+        the model if there is one.
+
+        Raises:
+            NotFoundError: No memory has that id.
+            InputError: The text is empty, or another memory of the scope has the same text.
+        """
+        return self._run(self._update_flow(memory_id, data, metadata))
+
+    def update_by_query(
+        self,
+        query: str | None,
+        data: str | Callable[[MemoryDict], str | None],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float = 0.5,
+        limit: int = 20,
+        metadata: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+    ) -> ByQueryResult:
+        """Update the memories that match a query, filters, or both.
+
+        Args:
+            query: Topic of the memories; None selects all that pass `filters`.
+            data: The new text, for a query that matches one memory; else a function that takes a memory, as `get`
+                returns it, and returns its new text, or None to leave it unchanged.
+            filters: As in `search`.
+            threshold: Minimum cosine similarity, in [0, 1], of a memory and the query.
+            limit: Maximum number of matches. If more memories match, nothing is updated.
+            metadata: JSON object to add to the metadata of each match.
+            dry_run: Report the changes and write nothing.
+
+        Returns:
+            ``results``: each with ``event`` UPDATE or NONE, its new text, ``previous_memory`` and ``score``;
+            ``relations`` that began and that ended (not in a dry run); ``skipped`` items with reasons.
+
+        Raises:
+            InputError: More than `limit` memories match, a text is invalid, or two memories would get the same text.
+                Nothing is written.
+        """
+        flow = self._update_by_query_flow(
+            query,
+            data,
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            threshold=threshold,
+            limit=limit,
+            metadata=metadata,
+            dry_run=dry_run,
+        )
+        return self._run(flow)
+
+    def delete(self, memory_id: str, *, purge: bool = False) -> dict[str, Any]:
+        """Erase a memory everywhere, with its source messages and the relations that only it supported.
+
+        Its history remains until it is purged; no search finds the memory, not even with `as_of`.
+
+        Args:
+            purge: Erase the history too, also from the file's free pages and log. This rewrites the file.
+
+        Raises:
+            NotFoundError: No memory has that id.
+        """
+        return self._run(self._delete_flow(memory_id, purge=purge))
+
+    def delete_by_query(
+        self,
+        query: str | None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float = 0.5,
+        limit: int = 20,
+        purge: bool = False,
+        dry_run: bool = False,
+    ) -> ByQueryResult:
+        """Delete the memories that match a query, filters, or both, in one transaction.
+
+        Args:
+            query, filters, threshold, limit, dry_run: As in `update_by_query`.
+            purge: As in `delete`.
+
+        Raises:
+            InputError: More than `limit` memories match; nothing is deleted.
+        """
+        flow = self._delete_by_query_flow(
+            query,
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            threshold=threshold,
+            limit=limit,
+            purge=purge,
+            dry_run=dry_run,
+        )
+        return self._run(flow)
+
+    def delete_all(
+        self,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        *,
+        purge: bool = False,
+    ) -> dict[str, Any]:
+        """Delete everything in a scope, including its messages and its graph.
+
+        Args:
+            purge: As in `delete`.
+
+        Raises:
+            ScopeError: No id is given; use `reset` to empty the store.
+        """
+        return self._run(self._delete_all_flow(ids=(user_id, agent_id, run_id), purge=purge))
+
+    def reset(self) -> None:
+        """Empty the whole store: the memories and the history of all scopes."""
+        return self._run(self._reset_flow())
+
+    # --- Administration ----------------------------------------------------------------------------------------------
+
+    def rebuild(self, *, on_progress: Callable[[int, int | None], object] | None = None) -> int:
+        """Embed all texts again with the current embedder, and return the number of memories.
+
+        Use it to change the embedder of a store. The old vectors serve until the last new one is ready.
+
+        Args:
+            on_progress: Called with the number of embedded texts and the total.
+        """
+        return self._run(self._rebuild_flow(on_progress=on_progress))
+
+    def backup(
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Write a consistent copy of the store to one file while others write; `mem0-core restore` reads it.
+
+        Args:
+            path: New SQLite file, for a store in any database.
+            overwrite: Replace an existing file.
+            on_progress: Called with the number of copied pages and the total; for a store in a server, with the number
+                of records and None.
+
+        Returns:
+            ``path``, ``bytes`` and ``memories`` of the copy.
+
+        Raises:
+            InputError: The file exists, and `overwrite` is not set. StoreError: it cannot be written.
+        """
+        return self._run(self._backup_flow(path, overwrite=overwrite, on_progress=on_progress))
+
+    def doctor(
+        self,
+        *,
+        repair: bool = True,
+        torn: str | None = None,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Check the primary store and compare every projection with it; repair problems where possible.
+
+        Args:
+            repair: False only reports.
+            torn: Result of `mem0_core.admin.doctor.find_log_damage`, called before the store was opened.
+            on_progress: Called with the number of finished checks and the total.
+
+        Returns:
+            ``is_healthy``, the ``checked`` parts, and ``findings``: each ``where``, ``what``, ``mended``, ``action``.
+        """
+        return self._run(self._doctor_flow(repair=repair, torn=torn, on_progress=on_progress))
+
+    def stats(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> dict[str, Any]:
+        """Return record counts of a scope; without an id, of the whole store and with its size on disk."""
+        return self._run(self._stats_flow(ids=(user_id, agent_id, run_id)))
+
+    def export(
+        self,
+        path: str | Path,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        format: Literal["jsonl", "csv"] = "jsonl",
+        overwrite: bool = False,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Write the data of a scope to files; without an id, of all scopes. See `mem0_core.interchange.exporters`.
+
+        Args:
+            path: A JSON Lines file, or for ``"csv"`` a folder for ``nodes.csv`` and ``edges.csv``.
+            format: ``"jsonl"`` or ``"csv"``.
+            overwrite: Replace existing files.
+            on_progress: Called with the number of written lines, and None.
+
+        Returns:
+            ``files``, and ``written``: the number of records of each kind.
+
+        Raises:
+            InputError: A file exists and `overwrite` is not set, or it cannot be written.
+        """
+        flow = self._export_flow(
+            path, ids=(user_id, agent_id, run_id), format=format, overwrite=overwrite, on_progress=on_progress
+        )
+        return self._run(flow)
+
+    def adopt(
+        self,
+        memories: Iterable[Mapping[str, Any]],
+        *,
+        history: Sequence[Mapping[str, Any]] = (),
+        messages: Sequence[Mapping[str, Any]] = (),
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Import memories from another store with their ids, times and metadata; existing memories stay unchanged.
+
+        They are embedded again, and without a model, rules extract their relations. An interrupted import resumes with
+        a second call. The policy applies to each memory, its history and its messages.
+
+        Args:
+            memories: Each with ``id``, ``memory``, ``created_at``, at least one of user_id, agent_id and run_id, and
+                optionally ``updated_at``, ``metadata``, ``actor_id``, ``role``, ``expiration_date``, and the ids of its
+                source ``messages``.
+            history: Rows of mem0's history table, stored under their own ids.
+            messages: Each with ``id``, ``digest`` (identifies a repeated message), ``role``, ``content``,
+                ``created_at``, its ids, and optionally ``name`` and ``metadata``. Messages that are sources only of
+                memories deleted here are not imported.
+            on_progress: Called with the number of processed memories and the total.
+
+        Returns:
+            ``added``, ``known`` (same id or same words), ``deleted`` (deleted here after an earlier import),
+            ``history``, the number of new rows, and ``heard``, the number of imported messages.
+
+        Raises:
+            InputError, ScopeError: An item cannot be stored; the error names it, and nothing is written.
+        """
+        return self._run(self._adopt_flow(memories, history=history, messages=messages, on_progress=on_progress))
+
+    # --- Async methods, generated by tools/generate_memory.py: do not edit -------------------------------------------
+
+    async def aadd(
+        self,
+        messages: Messages,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        infer: bool = True,
+        memory_type: str | None = None,
+        prompt: str | None = None,
+        timestamp: int | float | str | datetime | None = None,
+        expiration_date: str | date | None = None,
+        ttl: timedelta | float | None = None,
+        dry_run: bool = False,
+        background: bool = False,
+        max_pending: int | None = None,
+    ) -> AddResult:
+        """Async version of `add`."""
+        flow = self._add_flow(
+            messages,
+            ids=(user_id, agent_id, run_id),
+            metadata=metadata,
+            infer=infer,
+            memory_type=memory_type,
+            prompt=prompt,
+            timestamp=timestamp,
+            expiration_date=expiration_date,
+            ttl=ttl,
+            dry_run=dry_run,
+            background=background,
+            max_pending=max_pending,
+        )
+        return self._to_version(await self._arun(flow), "add")
+
+    async def aadd_many(
+        self,
+        messages: Iterable[str | Mapping[str, Any]],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        infer: bool = False,
+        chunk: int = 256,
+        key: str | None = None,
+        on_progress: Callable[[int, int | None], None] | None = None,
+    ) -> AddManyResult:
+        """Async version of `add_many`."""
+        flow = self._add_many_flow(
+            messages,
+            ids=(user_id, agent_id, run_id),
+            metadata=metadata,
+            infer=infer,
+            chunk=chunk,
+            key=key,
+            on_progress=on_progress,
+        )
+        return await self._arun(flow)
+
+    async def apending(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> list[JobDict]:
+        """Async version of `pending`."""
+        return await self._arun(self._pending_flow(ids=(user_id, agent_id, run_id)))
+
+    async def aflush(self, timeout: float | None = None) -> bool:
+        """Async version of `flush`."""
+        return await self._arun(self._flush_flow(timeout))
+
+    async def aretry(self, job_id: str) -> None:
+        """Async version of `retry`."""
+        return await self._arun(self._retry_flow(job_id))
+
+    async def asearch(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = None,
+        top_k: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        explain: bool = False,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+        allow_no_answer: bool = False,
+    ) -> SearchResult:
+        """Async version of `search`."""
+        flow = self._search_flow(
+            query,
+            ids=(user_id, agent_id, run_id),
+            limit=limit,
+            top_k=top_k,
+            filters=filters,
+            threshold=threshold,
+            rerank=rerank,
+            recipe=recipe,
+            explain=explain,
+            as_of=as_of,
+            reference_date=reference_date,
+            allow_no_answer=allow_no_answer,
+        )
+        return self._to_version(await self._arun(flow), "search")
+
+    async def aexplain_missing(
+        self,
+        query: str,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = None,
+        top_k: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+        allow_no_answer: bool = False,
+    ) -> MissingDict:
+        """Async version of `explain_missing`."""
+        flow = self._explain_missing_flow(
+            query,
+            memory_id,
+            ids=(user_id, agent_id, run_id),
+            limit=limit,
+            top_k=top_k,
+            filters=filters,
+            threshold=threshold,
+            rerank=rerank,
+            recipe=recipe,
+            as_of=as_of,
+            reference_date=reference_date,
+            allow_no_answer=allow_no_answer,
+        )
+        return await self._arun(flow)
+
+    async def acontext(
+        self,
+        query: Messages | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        max_tokens: int = 2000,
+        limit: int = 20,
+        recent: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        exclude: Sequence[str] = (),
+        introduction: str = MEMORIES_INTRODUCTION,
+        count_tokens: Callable[[str], int] | None = None,
+        citations: bool = False,
+        as_of: int | float | str | datetime | None = None,
+    ) -> ContextDict:
+        """Async version of `context`."""
+        flow = self._context_flow(
+            query,
+            ids=(user_id, agent_id, run_id),
+            max_tokens=max_tokens,
+            limit=limit,
+            recent=recent,
+            filters=filters,
+            threshold=threshold,
+            exclude=exclude,
+            introduction=introduction,
+            count_tokens=count_tokens,
+            citations=citations,
+            as_of=as_of,
+        )
+        return await self._arun(flow)
+
+    async def aget(self, memory_id: str) -> MemoryDict | None:
+        """Async version of `get`."""
+        return await self._arun(self._get_flow(memory_id))
+
+    async def aget_all(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        top_k: int | None = None,
+        show_expired: bool = False,
+    ) -> SearchResult:
+        """Async version of `get_all`."""
+        flow = self._get_all_flow(
+            ids=(user_id, agent_id, run_id), filters=filters, limit=limit, top_k=top_k, show_expired=show_expired
+        )
+        return self._to_version(await self._arun(flow), "get_all")
+
+    async def ahistory(self, memory_id: str) -> list[HistoryDict]:
+        """Async version of `history`."""
+        return await self._arun(self._history_flow(memory_id))
+
+    async def apin(self, memory_id: str, pinned: bool = True) -> None:
+        """Async version of `pin`."""
+        return await self._arun(self._pin_flow(memory_id, pinned))
+
+    async def arelations(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        include_ended: bool = False,
+        limit: int | None = None,
+    ) -> list[RelationDict]:
+        """Async version of `relations`."""
+        flow = self._relations_flow(
+            ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=include_ended, limit=limit
+        )
+        return await self._arun(flow)
+
+    async def atraverse(
+        self,
+        question: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        limit: int = 5,
+        depth: int | None = None,
+    ) -> list[PathDict]:
+        """Async version of `traverse`."""
+        flow = self._traverse_flow(question, ids=(user_id, agent_id, run_id), as_of=as_of, limit=limit, depth=depth)
+        return await self._arun(flow)
+
+    async def aquery(
+        self,
+        text: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+    ) -> QueryResult:
+        """Async version of `query`."""
+        return await self._arun(self._query_flow(text, ids=(user_id, agent_id, run_id), as_of=as_of))
+
+    async def avisualize(
+        self,
+        path: str | Path | None = None,
+        *,
+        entities: Sequence[str] | None = None,
+        depth: int = 2,
+        limit: int = 5_000,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> str:
+        """Async version of `visualize`."""
+        flow = self._visualize_flow(path, ids=(user_id, agent_id, run_id), entities=entities, depth=depth, limit=limit)
+        return await self._arun(flow)
+
+    async def amerge(
+        self,
+        what: Literal["all", "entities", "relationships"] = "all",
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        names: Sequence[str] | None = None,
+        into: str | None = None,
+        threshold: float | None = None,
+        dry_run: bool = True,
+    ) -> MergeResult:
+        """Async version of `merge`."""
+        flow = self._merge_flow(
+            what, ids=(user_id, agent_id, run_id), names=names, into=into, threshold=threshold, dry_run=dry_run
+        )
+        return await self._arun(flow)
+
+    async def aunmerge(self, merge_id: str) -> MergeDict:
+        """Async version of `unmerge`."""
+        return await self._arun(self._unmerge_flow(merge_id))
+
+    async def amerges(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> list[MergeDict]:
+        """Async version of `merges`."""
+        return await self._arun(self._merges_flow(ids=(user_id, agent_id, run_id)))
+
+    async def aupdate(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Async version of `update`."""
+        return await self._arun(self._update_flow(memory_id, data, metadata))
+
+    async def aupdate_by_query(
+        self,
+        query: str | None,
+        data: str | Callable[[MemoryDict], str | None],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float = 0.5,
+        limit: int = 20,
+        metadata: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+    ) -> ByQueryResult:
+        """Async version of `update_by_query`."""
+        flow = self._update_by_query_flow(
+            query,
+            data,
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            threshold=threshold,
+            limit=limit,
+            metadata=metadata,
+            dry_run=dry_run,
+        )
+        return await self._arun(flow)
+
+    async def adelete(self, memory_id: str, *, purge: bool = False) -> dict[str, Any]:
+        """Async version of `delete`."""
+        return await self._arun(self._delete_flow(memory_id, purge=purge))
+
+    async def adelete_by_query(
+        self,
+        query: str | None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float = 0.5,
+        limit: int = 20,
+        purge: bool = False,
+        dry_run: bool = False,
+    ) -> ByQueryResult:
+        """Async version of `delete_by_query`."""
+        flow = self._delete_by_query_flow(
+            query,
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            threshold=threshold,
+            limit=limit,
+            purge=purge,
+            dry_run=dry_run,
+        )
+        return await self._arun(flow)
+
+    async def adelete_all(
+        self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None, *, purge: bool = False
+    ) -> dict[str, Any]:
+        """Async version of `delete_all`."""
+        return await self._arun(self._delete_all_flow(ids=(user_id, agent_id, run_id), purge=purge))
+
+    async def areset(self) -> None:
+        """Async version of `reset`."""
+        return await self._arun(self._reset_flow())
+
+    async def arebuild(self, *, on_progress: Callable[[int, int | None], object] | None = None) -> int:
+        """Async version of `rebuild`."""
+        return await self._arun(self._rebuild_flow(on_progress=on_progress))
+
+    async def abackup(
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `backup`."""
+        return await self._arun(self._backup_flow(path, overwrite=overwrite, on_progress=on_progress))
+
+    async def adoctor(
+        self,
+        *,
+        repair: bool = True,
+        torn: str | None = None,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `doctor`."""
+        return await self._arun(self._doctor_flow(repair=repair, torn=torn, on_progress=on_progress))
+
+    async def astats(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> dict[str, Any]:
+        """Async version of `stats`."""
+        return await self._arun(self._stats_flow(ids=(user_id, agent_id, run_id)))
+
+    async def aexport(
+        self,
+        path: str | Path,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        format: Literal["jsonl", "csv"] = "jsonl",
+        overwrite: bool = False,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `export`."""
+        flow = self._export_flow(
+            path, ids=(user_id, agent_id, run_id), format=format, overwrite=overwrite, on_progress=on_progress
+        )
+        return await self._arun(flow)
+
+    async def aadopt(
+        self,
+        memories: Iterable[Mapping[str, Any]],
+        *,
+        history: Sequence[Mapping[str, Any]] = (),
+        messages: Sequence[Mapping[str, Any]] = (),
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `adopt`."""
+        return await self._arun(self._adopt_flow(memories, history=history, messages=messages, on_progress=on_progress))
+
+    # --- End of the generated methods --------------------------------------------------------------------------------
 
 
 class AsyncMemory:
-    """`Memory` for asyncio: the same verbs, awaited.
+    """`Memory` for asyncio: the same methods as coroutines.
 
-    Takes what `Memory` takes, or ``memory=`` to share one.
+    Takes the arguments of `Memory`, or an open `memory` to share.
     """
 
     def __init__(
@@ -209,47 +1343,16 @@ class AsyncMemory:
             "on_step": on_step,
         }
         if memory is not None and any(part is not None for part in (config, *parts.values())):
-            raise ConfigError("memory: give a memory to share, or what to make one from, not both")
+            raise ConfigError("memory: pass an open memory or the arguments of a new one, not both")
         self.memory = memory if memory is not None else Memory(config, **parts)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any] | str | Path) -> Self:
-        """A memory from mem0's configuration dict, or from a YAML or JSON file of it."""
+        """Create a memory from mem0's configuration dict, or from a YAML or JSON file that holds one."""
         return cls(load_config(config))
 
-    add = _async_client_method(Memory._add)
-    add_many = _async_client_method(Memory._add_many)
-    search = _async_client_method(Memory._search)
-    explain_missing = _async_client_method(Memory._explain_missing)
-    get = _async_client_method(Memory._get)
-    get_all = _async_client_method(Memory._get_all)
-    relations = _async_client_method(Memory._relations)
-    traverse = _async_client_method(Memory._traverse)
-    query = _async_client_method(Memory._query)
-    visualize = _async_client_method(Memory._visualize)
-    pending = _async_client_method(Memory._pending)
-    context = _async_client_method(Memory._context)
-    pin = _async_client_method(Memory._pin)
-    flush = _async_client_method(Memory._flush)
-    retry = _async_client_method(Memory._retry)
-    update = _async_client_method(Memory._update)
-    update_by_query = _async_client_method(Memory._update_by_query)
-    delete_by_query = _async_client_method(Memory._delete_by_query)
-    merge = _async_client_method(Memory._merge)
-    unmerge = _async_client_method(Memory._unmerge)
-    merges = _async_client_method(Memory._merges)
-    delete = _async_client_method(Memory._delete)
-    delete_all = _async_client_method(Memory._delete_all)
-    history = _async_client_method(Memory._history)
-    reset = _async_client_method(Memory._reset)
-    rebuild = _async_client_method(Memory._rebuild)
-    backup = _async_client_method(Memory._backup)
-    doctor = _async_client_method(Memory._doctor)
-    stats = _async_client_method(Memory._stats)
-    export = _async_client_method(Memory._export)
-    adopt = _async_client_method(Memory._adopt)
-
     async def close(self) -> None:
+        """Async version of `Memory.close`."""
         await self.memory.aclose()
 
     async def __aenter__(self) -> Self:
@@ -259,3 +1362,434 @@ class AsyncMemory:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    # --- Async methods, generated by tools/generate_memory.py: do not edit -------------------------------------------
+
+    async def add(
+        self,
+        messages: Messages,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        infer: bool = True,
+        memory_type: str | None = None,
+        prompt: str | None = None,
+        timestamp: int | float | str | datetime | None = None,
+        expiration_date: str | date | None = None,
+        ttl: timedelta | float | None = None,
+        dry_run: bool = False,
+        background: bool = False,
+        max_pending: int | None = None,
+    ) -> AddResult:
+        """Async version of `Memory.add`."""
+        flow = self.memory._add_flow(
+            messages,
+            ids=(user_id, agent_id, run_id),
+            metadata=metadata,
+            infer=infer,
+            memory_type=memory_type,
+            prompt=prompt,
+            timestamp=timestamp,
+            expiration_date=expiration_date,
+            ttl=ttl,
+            dry_run=dry_run,
+            background=background,
+            max_pending=max_pending,
+        )
+        return self.memory._to_version(await self.memory._arun(flow), "add")
+
+    async def add_many(
+        self,
+        messages: Iterable[str | Mapping[str, Any]],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        infer: bool = False,
+        chunk: int = 256,
+        key: str | None = None,
+        on_progress: Callable[[int, int | None], None] | None = None,
+    ) -> AddManyResult:
+        """Async version of `Memory.add_many`."""
+        flow = self.memory._add_many_flow(
+            messages,
+            ids=(user_id, agent_id, run_id),
+            metadata=metadata,
+            infer=infer,
+            chunk=chunk,
+            key=key,
+            on_progress=on_progress,
+        )
+        return await self.memory._arun(flow)
+
+    async def pending(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> list[JobDict]:
+        """Async version of `Memory.pending`."""
+        return await self.memory._arun(self.memory._pending_flow(ids=(user_id, agent_id, run_id)))
+
+    async def flush(self, timeout: float | None = None) -> bool:
+        """Async version of `Memory.flush`."""
+        return await self.memory._arun(self.memory._flush_flow(timeout))
+
+    async def retry(self, job_id: str) -> None:
+        """Async version of `Memory.retry`."""
+        return await self.memory._arun(self.memory._retry_flow(job_id))
+
+    async def search(
+        self,
+        query: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = None,
+        top_k: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        explain: bool = False,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+        allow_no_answer: bool = False,
+    ) -> SearchResult:
+        """Async version of `Memory.search`."""
+        flow = self.memory._search_flow(
+            query,
+            ids=(user_id, agent_id, run_id),
+            limit=limit,
+            top_k=top_k,
+            filters=filters,
+            threshold=threshold,
+            rerank=rerank,
+            recipe=recipe,
+            explain=explain,
+            as_of=as_of,
+            reference_date=reference_date,
+            allow_no_answer=allow_no_answer,
+        )
+        return self.memory._to_version(await self.memory._arun(flow), "search")
+
+    async def explain_missing(
+        self,
+        query: str,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        limit: int | None = None,
+        top_k: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        rerank: bool | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+        allow_no_answer: bool = False,
+    ) -> MissingDict:
+        """Async version of `Memory.explain_missing`."""
+        flow = self.memory._explain_missing_flow(
+            query,
+            memory_id,
+            ids=(user_id, agent_id, run_id),
+            limit=limit,
+            top_k=top_k,
+            filters=filters,
+            threshold=threshold,
+            rerank=rerank,
+            recipe=recipe,
+            as_of=as_of,
+            reference_date=reference_date,
+            allow_no_answer=allow_no_answer,
+        )
+        return await self.memory._arun(flow)
+
+    async def context(
+        self,
+        query: Messages | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        max_tokens: int = 2000,
+        limit: int = 20,
+        recent: int | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float | None = None,
+        exclude: Sequence[str] = (),
+        introduction: str = MEMORIES_INTRODUCTION,
+        count_tokens: Callable[[str], int] | None = None,
+        citations: bool = False,
+        as_of: int | float | str | datetime | None = None,
+    ) -> ContextDict:
+        """Async version of `Memory.context`."""
+        flow = self.memory._context_flow(
+            query,
+            ids=(user_id, agent_id, run_id),
+            max_tokens=max_tokens,
+            limit=limit,
+            recent=recent,
+            filters=filters,
+            threshold=threshold,
+            exclude=exclude,
+            introduction=introduction,
+            count_tokens=count_tokens,
+            citations=citations,
+            as_of=as_of,
+        )
+        return await self.memory._arun(flow)
+
+    async def get(self, memory_id: str) -> MemoryDict | None:
+        """Async version of `Memory.get`."""
+        return await self.memory._arun(self.memory._get_flow(memory_id))
+
+    async def get_all(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        limit: int | None = None,
+        top_k: int | None = None,
+        show_expired: bool = False,
+    ) -> SearchResult:
+        """Async version of `Memory.get_all`."""
+        flow = self.memory._get_all_flow(
+            ids=(user_id, agent_id, run_id), filters=filters, limit=limit, top_k=top_k, show_expired=show_expired
+        )
+        return self.memory._to_version(await self.memory._arun(flow), "get_all")
+
+    async def history(self, memory_id: str) -> list[HistoryDict]:
+        """Async version of `Memory.history`."""
+        return await self.memory._arun(self.memory._history_flow(memory_id))
+
+    async def pin(self, memory_id: str, pinned: bool = True) -> None:
+        """Async version of `Memory.pin`."""
+        return await self.memory._arun(self.memory._pin_flow(memory_id, pinned))
+
+    async def relations(
+        self,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        include_ended: bool = False,
+        limit: int | None = None,
+    ) -> list[RelationDict]:
+        """Async version of `Memory.relations`."""
+        flow = self.memory._relations_flow(
+            ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=include_ended, limit=limit
+        )
+        return await self.memory._arun(flow)
+
+    async def traverse(
+        self,
+        question: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+        limit: int = 5,
+        depth: int | None = None,
+    ) -> list[PathDict]:
+        """Async version of `Memory.traverse`."""
+        flow = self.memory._traverse_flow(
+            question, ids=(user_id, agent_id, run_id), as_of=as_of, limit=limit, depth=depth
+        )
+        return await self.memory._arun(flow)
+
+    async def query(
+        self,
+        text: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        as_of: int | float | str | datetime | None = None,
+    ) -> QueryResult:
+        """Async version of `Memory.query`."""
+        return await self.memory._arun(self.memory._query_flow(text, ids=(user_id, agent_id, run_id), as_of=as_of))
+
+    async def visualize(
+        self,
+        path: str | Path | None = None,
+        *,
+        entities: Sequence[str] | None = None,
+        depth: int = 2,
+        limit: int = 5_000,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> str:
+        """Async version of `Memory.visualize`."""
+        flow = self.memory._visualize_flow(
+            path, ids=(user_id, agent_id, run_id), entities=entities, depth=depth, limit=limit
+        )
+        return await self.memory._arun(flow)
+
+    async def merge(
+        self,
+        what: Literal["all", "entities", "relationships"] = "all",
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        names: Sequence[str] | None = None,
+        into: str | None = None,
+        threshold: float | None = None,
+        dry_run: bool = True,
+    ) -> MergeResult:
+        """Async version of `Memory.merge`."""
+        flow = self.memory._merge_flow(
+            what, ids=(user_id, agent_id, run_id), names=names, into=into, threshold=threshold, dry_run=dry_run
+        )
+        return await self.memory._arun(flow)
+
+    async def unmerge(self, merge_id: str) -> MergeDict:
+        """Async version of `Memory.unmerge`."""
+        return await self.memory._arun(self.memory._unmerge_flow(merge_id))
+
+    async def merges(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> list[MergeDict]:
+        """Async version of `Memory.merges`."""
+        return await self.memory._arun(self.memory._merges_flow(ids=(user_id, agent_id, run_id)))
+
+    async def update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Async version of `Memory.update`."""
+        return await self.memory._arun(self.memory._update_flow(memory_id, data, metadata))
+
+    async def update_by_query(
+        self,
+        query: str | None,
+        data: str | Callable[[MemoryDict], str | None],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float = 0.5,
+        limit: int = 20,
+        metadata: Mapping[str, Any] | None = None,
+        dry_run: bool = False,
+    ) -> ByQueryResult:
+        """Async version of `Memory.update_by_query`."""
+        flow = self.memory._update_by_query_flow(
+            query,
+            data,
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            threshold=threshold,
+            limit=limit,
+            metadata=metadata,
+            dry_run=dry_run,
+        )
+        return await self.memory._arun(flow)
+
+    async def delete(self, memory_id: str, *, purge: bool = False) -> dict[str, Any]:
+        """Async version of `Memory.delete`."""
+        return await self.memory._arun(self.memory._delete_flow(memory_id, purge=purge))
+
+    async def delete_by_query(
+        self,
+        query: str | None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        threshold: float = 0.5,
+        limit: int = 20,
+        purge: bool = False,
+        dry_run: bool = False,
+    ) -> ByQueryResult:
+        """Async version of `Memory.delete_by_query`."""
+        flow = self.memory._delete_by_query_flow(
+            query,
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            threshold=threshold,
+            limit=limit,
+            purge=purge,
+            dry_run=dry_run,
+        )
+        return await self.memory._arun(flow)
+
+    async def delete_all(
+        self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None, *, purge: bool = False
+    ) -> dict[str, Any]:
+        """Async version of `Memory.delete_all`."""
+        return await self.memory._arun(self.memory._delete_all_flow(ids=(user_id, agent_id, run_id), purge=purge))
+
+    async def reset(self) -> None:
+        """Async version of `Memory.reset`."""
+        return await self.memory._arun(self.memory._reset_flow())
+
+    async def rebuild(self, *, on_progress: Callable[[int, int | None], object] | None = None) -> int:
+        """Async version of `Memory.rebuild`."""
+        return await self.memory._arun(self.memory._rebuild_flow(on_progress=on_progress))
+
+    async def backup(
+        self,
+        path: str | Path,
+        *,
+        overwrite: bool = False,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `Memory.backup`."""
+        return await self.memory._arun(self.memory._backup_flow(path, overwrite=overwrite, on_progress=on_progress))
+
+    async def doctor(
+        self,
+        *,
+        repair: bool = True,
+        torn: str | None = None,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `Memory.doctor`."""
+        return await self.memory._arun(self.memory._doctor_flow(repair=repair, torn=torn, on_progress=on_progress))
+
+    async def stats(
+        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> dict[str, Any]:
+        """Async version of `Memory.stats`."""
+        return await self.memory._arun(self.memory._stats_flow(ids=(user_id, agent_id, run_id)))
+
+    async def export(
+        self,
+        path: str | Path,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        format: Literal["jsonl", "csv"] = "jsonl",
+        overwrite: bool = False,
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `Memory.export`."""
+        flow = self.memory._export_flow(
+            path, ids=(user_id, agent_id, run_id), format=format, overwrite=overwrite, on_progress=on_progress
+        )
+        return await self.memory._arun(flow)
+
+    async def adopt(
+        self,
+        memories: Iterable[Mapping[str, Any]],
+        *,
+        history: Sequence[Mapping[str, Any]] = (),
+        messages: Sequence[Mapping[str, Any]] = (),
+        on_progress: Callable[[int, int | None], object] | None = None,
+    ) -> dict[str, Any]:
+        """Async version of `Memory.adopt`."""
+        flow = self.memory._adopt_flow(memories, history=history, messages=messages, on_progress=on_progress)
+        return await self.memory._arun(flow)
+
+    # --- End of the generated methods --------------------------------------------------------------------------------

@@ -9,9 +9,16 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
-from mem0_core.api.arguments import resolve_expiration_date, resolve_timestamp, utc_now, utc_today, validate_limit
+from mem0_core.api.arguments import (
+    ScopeIds,
+    resolve_expiration_date,
+    resolve_timestamp,
+    utc_now,
+    utc_today,
+    validate_limit,
+)
 from mem0_core.api.runtime import MemoryRuntime
 from mem0_core.domain.policy import check_sizes, filter_messages
 from mem0_core.domain.records import (
@@ -48,58 +55,25 @@ _log = logging.getLogger(__name__)
 class AddApi(MemoryRuntime):
     """What is told: remembered at once or put off, and imported."""
 
-    def _add(
+    def _add_flow(
         self,
         messages: Messages,
         *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        run_id: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        infer: bool = True,
-        memory_type: str | None = None,
-        prompt: str | None = None,
-        timestamp: int | float | str | datetime | None = None,
-        expiration_date: str | date | None = None,
-        ttl: timedelta | float | None = None,
-        dry_run: bool = False,
-        background: bool = False,
-        max_pending: int | None = None,
+        ids: ScopeIds,
+        metadata: Mapping[str, Any] | None,
+        infer: bool,
+        memory_type: str | None,
+        prompt: str | None,
+        timestamp: int | float | str | datetime | None,
+        expiration_date: str | date | None,
+        ttl: timedelta | float | None,
+        dry_run: bool,
+        background: bool,
+        max_pending: int | None,
     ) -> Flow[AddResult]:
-        """Learn from a conversation: what is new is added, what changed is updated, what no longer holds is deleted.
-
-        Args:
-            messages: a text (one user message), a message, or a list of ``{"role", "content"}``, each with
-                ``name`` (who spoke), ``timestamp`` and ``metadata`` where there are any. What is kept verbatim keeps
-                them; facts are of the time of the last message.
-            user_id, agent_id, run_id: whose memory it is; at least one.
-            metadata: JSON kept with every memory this call adds or updates.
-            infer: False keeps each user and assistant message as it was said.
-            memory_type: ``"procedural_memory"`` for one summary of what an agent did, step by step.
-            prompt: instructions for extraction, for this call only.
-            timestamp: when the conversation took place; prompts call that day today. Unix seconds, ISO 8601
-                or datetime; by default the time of the last message that has one, else now.
-            expiration_date: last day on which the memories are recalled.
-            ttl: how long from now they are recalled at least, as a timedelta or in seconds; it ends with a day.
-            dry_run: tell what would change, and change nothing.
-            background: keep the messages, durably, and return; a worker learns from them. Searches see them at once.
-                The result holds nothing but ``job_id``: see `pending`, `flush` and `retry`.
-            max_pending: with `background`, how many adds of the scope may wait when this one comes.
-
-        Returns:
-            ``results`` (each with ``event`` ADD, UPDATE, DELETE or NONE), ``relations`` (those that began to hold
-            and those that ended, as ``source -- relationship -- destination``), ``skipped`` (what could not be used,
-            and why), ``usage``, and ``pending`` where a projection could not be told yet.
-
-        Raises:
-            ScopeError: no id, or one that cannot be an id.
-            InputError: a message or metadata that cannot be stored.
-            LimitError: it is more, or longer, than `limits` allow; or more than `max_pending` wait.
-            ModelError: a model call failed. ReplyError: with ``on_bad_reply="raise"``, it made no sense.
-            StoreError: the commit failed. In every case nothing is written.
-        """
+        """Flow of `Memory.add`."""
         started, usage = time.perf_counter(), UsageCounter()
-        scope = Scope(user_id, agent_id, run_id)
+        scope = Scope(*ids)
         if memory_type not in (None, PROCEDURAL_MEMORY):
             raise InputError(f"unknown memory_type {memory_type!r}; the one there is: {PROCEDURAL_MEMORY!r}")
         parsed = parse_messages(messages)
@@ -126,7 +100,7 @@ class AddApi(MemoryRuntime):
                 usage=usage.total(time.perf_counter() - started),
                 job_id=job,
             )
-            return cast(AddResult, self._to_version_format(put))
+            return put
         ports = yield from self._ports()
         done = yield from observe(ingest(ports, request), usage.count)
         if done.summary_queued:
@@ -139,50 +113,21 @@ class AddApi(MemoryRuntime):
         )
         if done.pending:
             result["pending"] = list(done.pending)
-        return cast(AddResult, self._to_version_format(result))
+        return result
 
-    def _add_many(
+    def _add_many_flow(
         self,
         messages: Iterable[str | Mapping[str, Any]],
         *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        run_id: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        infer: bool = False,
-        chunk: int = 256,
-        key: str | None = None,
-        on_progress: Callable[[int, int | None], None] | None = None,
+        ids: ScopeIds,
+        metadata: Mapping[str, Any] | None,
+        infer: bool,
+        chunk: int,
+        key: str | None,
+        on_progress: Callable[[int, int | None], None] | None,
     ) -> Flow[AddManyResult]:
-        """Import many messages, each as a memory of its own, kept as it was said: some hundred per transaction.
-
-        What it leaves is what as many calls of `add` would leave (with ``infer=False``, where there is a model). It
-        asks no model, and counts as one add.
-
-        Args:
-            messages: texts, or messages as `add` takes them. A list is read as a whole first, so that one that cannot
-                be stored stops the import before it begins; an iterator is read a chunk at a time.
-            user_id, agent_id, run_id: whose memories they are; at least one.
-            metadata: JSON kept with every one of them, beside its own.
-            infer: put each message off instead, as ``add(background=True)`` does, for the model to learn from.
-            chunk: how many messages are embedded and committed at once. A chunk ends sooner where a message takes back
-                what another one of it says, as far as rules read relations in them.
-            key: a name for this import into this scope. What is done is kept with it: called again with the same
-                messages and key, after whatever cut it short, it goes on from there, and does nothing if all is done.
-                `delete_all` and `reset` forget it.
-            on_progress: called after each chunk with how many messages are done, and how many there are (None for an
-                iterator).
-
-        Returns:
-            ``added``, ``known`` (said before, by the same speaker in the same words), ``jobs`` (put off), ``skipped``
-            with reasons, ``resumed`` (done by an earlier call with this key), and ``pending`` as for `add`.
-
-        Raises:
-            ConfigError: `infer` without a model.
-            InputError: a message cannot be stored, and which; or the key is of a longer import.
-            StoreError: a commit failed. What was committed before is kept, whatever is raised.
-        """
-        scope = Scope(user_id, agent_id, run_id)
+        """Flow of `Memory.add_many`."""
+        scope = Scope(*ids)
         if infer and self._chat is None:
             raise ConfigError("llm: infer=True learns from messages with a chat model, and there is none")
         if key is not None and not (isinstance(key, str) and key and is_valid_text(key)):
@@ -233,29 +178,20 @@ class AddApi(MemoryRuntime):
         yield from do(self._background.start)
         return str(job)
 
-    def _pending(
-        self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
-    ) -> Flow[list[JobDict]]:
-        """What was put off and is not done yet, oldest first; of everybody, where no id is given.
-
-        A job that failed too often is ``parked``, with its ``error``: it waits for `retry`.
-        """
-        given = any(value is not None for value in (user_id, agent_id, run_id))
-        scope = Scope(user_id, agent_id, run_id) if given else None
+    def _pending_flow(self, *, ids: ScopeIds) -> Flow[list[JobDict]]:
+        """Flow of `Memory.pending`."""
+        given = any(value is not None for value in ids)
+        scope = Scope(*ids) if given else None
         return [job_dict(job) for job in (yield from do(self._store.jobs.list_jobs, scope))]
 
-    def _flush(self, timeout: float | None = None) -> Flow[bool]:
-        """Wait until nothing is left to do but what is parked; False where that took longer than `timeout` seconds."""
+    def _flush_flow(self, timeout: float | None) -> Flow[bool]:
+        """Flow of `Memory.flush`."""
         if (yield from do(self._background.has_unfinished_jobs)):
             yield from do(self._background.start)
         return (yield from do(self._background.flush, timeout))
 
-    def _retry(self, job_id: str) -> Flow[None]:
-        """Let a parked job be tried again.
-
-        Raises:
-            NotFoundError: no parked job has that id.
-        """
+    def _retry_flow(self, job_id: str) -> Flow[None]:
+        """Flow of `Memory.retry`."""
         if not (isinstance(job_id, str) and job_id.isdecimal()):
             raise InputError(f"a job's id is a string of digits, not {job_id!r}")
         if not (yield from do(self._store.jobs.retry, int(job_id))):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from mem0_core._files import replace_atomically
 from mem0_core.domain.filters import Filter, parse_filters
@@ -15,6 +15,7 @@ from mem0_core.errors import InputError, ScopeError
 from mem0_core.language.messages import parse_date, parse_messages, parse_timestamp
 
 __all__ = [
+    "ScopeIds",
     "extract_query_text",
     "filename_timestamp",
     "parse_scope_and_filter",
@@ -29,15 +30,22 @@ __all__ = [
     "write_atomically",
 ]
 
+ScopeIds: TypeAlias = tuple[str | None, str | None, str | None]
+"""The arguments user_id, agent_id and run_id of a call."""
 
-def parse_scope_and_filter(
-    filters: Mapping[str, Any] | None, user_id: str | None, agent_id: str | None, run_id: str | None
-) -> tuple[Scope, Filter | None]:
-    ids, filter = parse_filters(filters)
-    given = {Axis.USER: user_id, Axis.AGENT: agent_id, Axis.RUN: run_id}
-    for axis, value in ids.items():
+
+def parse_scope_and_filter(filters: Mapping[str, Any] | None, ids: ScopeIds) -> tuple[Scope, Filter | None]:
+    """Return the scope that `ids` and `filters` name together, and the remaining filter.
+
+    Raises:
+        ScopeError: an argument and a filter name different ids, no id is given, or one is invalid.
+        QueryError: a filter is invalid.
+    """
+    filter_ids, filter = parse_filters(filters)
+    given = dict(zip((Axis.USER, Axis.AGENT, Axis.RUN), ids, strict=True))
+    for axis, value in filter_ids.items():
         if given[axis] not in (None, value):
-            raise ScopeError(f"{axis} is given twice: {given[axis]!r} and {value!r}")
+            raise ScopeError(f"{axis} is given twice: {given[axis]!r} and {value!r}; pass it once")
         given[axis] = value
     return Scope(given[Axis.USER], given[Axis.AGENT], given[Axis.RUN]), filter
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from threading import Lock
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mem0_core.api.factory import (
     FrameworkModel,
@@ -26,7 +25,7 @@ from mem0_core.domain.policy import Limits, Policy, RateLimiter
 from mem0_core.domain.recipes import resolve_recipe
 from mem0_core.domain.records import AddResult, SearchResult
 from mem0_core.errors import StoreError
-from mem0_core.flow import Flow, StepRecord, do, observe
+from mem0_core.flow import Flow, StepRecord, arun, do, observe, run
 from mem0_core.ingest.worker import BackgroundWorkers
 from mem0_core.interfaces import (
     ChatModel,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["MemoryRuntime"]
 
 T = TypeVar("T")
+R = TypeVar("R", AddResult, SearchResult)
 
 
 class MemoryRuntime:
@@ -54,16 +54,16 @@ class MemoryRuntime:
 
     def __init__(
         self,
-        config: MemoryConfig | Mapping[str, Any] | None = None,
+        config: MemoryConfig | Mapping[str, Any] | None,
         *,
-        llm: ChatModel | Mapping[str, Any] | str | FrameworkModel | None = None,
-        embedder: Embedder | Mapping[str, Any] | str | FrameworkModel | None = None,
-        reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | None = None,
-        store: MemoryStore | None = None,
-        index: VectorIndex | FrameworkModel | None = None,
-        graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
-        policy: Policy | None = None,
-        on_step: Callable[[StepRecord], None] | None = None,
+        llm: ChatModel | Mapping[str, Any] | str | FrameworkModel | None,
+        embedder: Embedder | Mapping[str, Any] | str | FrameworkModel | None,
+        reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | None,
+        store: MemoryStore | None,
+        index: VectorIndex | FrameworkModel | None,
+        graph: GraphIndex | Mapping[str, Any] | str | bool | None,
+        policy: Policy | None,
+        on_step: Callable[[StepRecord], None] | None,
     ) -> None:
         self.config = load_config(config)
         self._on_step = on_step
@@ -92,26 +92,8 @@ class MemoryRuntime:
             self._store.jobs, self._do_jobs, build_worker_settings(self.config.background)
         )
 
-    @classmethod
-    def from_config(cls, config: Mapping[str, Any] | str | Path) -> Self:
-        """A memory from mem0's configuration dict, or from a YAML or JSON file of it."""
-        return cls(load_config(config))
-
-    @property
-    def store(self) -> MemoryStore:
-        """The truth, for who keeps more in it than conversations."""
-        return self._store
-
-    @property
-    def embedder(self) -> Embedder:
-        """What makes the vectors that `store` takes."""
-        return self._embedder
-
-    def close(self) -> None:
-        """Wait for what is put off, as long as ``background.drain`` says; then let everything go.
-
-        What is not done by then is done at the next start. Closing twice is fine.
-        """
+    def _close(self) -> None:
+        """Drain the workers, then close the projections and the store."""
         if not self._closed and self._background.is_working:
             self._background.drain(self.config.background.drain)
         self._background.stop()
@@ -128,12 +110,8 @@ class MemoryRuntime:
             self._store.close()
             self._stop_logging()
 
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    async def aclose(self) -> None:
-        """`close`, with the tasks and connections of this event loop."""
+    async def _aclose(self) -> None:
+        """Drain the workers and close the connections of this event loop, then close the rest in a thread."""
         if not self._closed and self._background.is_working:
             await self._background.adrain(self.config.background.drain)
         await self._background.astop()
@@ -141,23 +119,7 @@ class MemoryRuntime:
             await disconnect()
         if (disconnect := getattr(self._store, "aclose", None)) is not None:
             await disconnect()
-        await asyncio.to_thread(self.close)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.aclose()
+        await asyncio.to_thread(self._close)
 
     def __repr__(self) -> str:
         where = getattr(self._store, "where", self.config.database)
@@ -212,11 +174,21 @@ class MemoryRuntime:
                 self._graph = GraphMemory(index, embedded, self._graph_chat, options)
             return self._graph
 
-    def _observe_steps(self, flow: Flow[T]) -> Flow[T]:
-        return flow if self._on_step is None else observe(flow, self._on_step)
+    def _run(self, flow: Flow[T]) -> T:
+        """Run a flow to its end in this thread."""
+        return run(flow if self._on_step is None else observe(flow, self._on_step))
 
-    def _to_version_format(self, result: AddResult | SearchResult) -> Any:
-        return result["results"] if self.config.version == "v1.0" else result
+    async def _arun(self, flow: Flow[T]) -> T:
+        """Run a flow to its end in the current task."""
+        return await arun(flow if self._on_step is None else observe(flow, self._on_step))
+
+    def _to_version(self, result: R, method: str) -> R:
+        """Return `result`, or with the configuration ``version: v1.0`` its bare list and a warning to the caller."""
+        if self.config.version != "v1.0":
+            return result
+        message = f'version "v1.0" makes {method} return a bare list; "v1.1" returns it under "results"'
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
+        return cast(R, result["results"])
 
     def _do_jobs(self, jobs: list[Job], lease: Lease) -> Flow[None]:
         """What workers do with what was put off; who learns says how."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, cast
+from typing import Any
 
 from mem0_core.api.arguments import (
+    ScopeIds,
     extract_query_text,
     parse_scope_and_filter,
     utc_today,
@@ -34,7 +35,7 @@ from mem0_core.errors import InputError, NotFoundError
 from mem0_core.flow import Flow, do
 from mem0_core.ingest.conversation import assemble_context
 from mem0_core.language.messages import parse_date, parse_timestamp
-from mem0_core.llm.prompts import MEMORIES_INTRODUCTION, memory_line
+from mem0_core.llm.prompts import memory_line
 from mem0_core.llm.tokens import estimate_tokens
 from mem0_core.recall.context import PromptFormat
 from mem0_core.recall.explain import explain_missing
@@ -46,48 +47,24 @@ __all__ = ["SearchApi"]
 class SearchApi(MemoryRuntime):
     """What is remembered: searched, listed, put into a prompt."""
 
-    def _search(
+    def _search_flow(
         self,
         query: str,
         *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        run_id: str | None = None,
-        limit: int | None = None,
-        top_k: int | None = None,
-        filters: Mapping[str, Any] | None = None,
-        threshold: float | None = None,
-        rerank: bool | None = None,
-        recipe: Recipe | Mapping[str, Any] | str | None = None,
-        explain: bool = False,
-        as_of: int | float | str | datetime | None = None,
-        reference_date: int | float | str | date | None = None,
-        allow_no_answer: bool = False,
+        ids: ScopeIds,
+        limit: int | None,
+        top_k: int | None,
+        filters: Mapping[str, Any] | None,
+        threshold: float | None,
+        rerank: bool | None,
+        recipe: Recipe | Mapping[str, Any] | str | None,
+        explain: bool,
+        as_of: int | float | str | datetime | None,
+        reference_date: int | float | str | date | None,
+        allow_no_answer: bool,
     ) -> Flow[SearchResult]:
-        """The memories of a scope that answer `query` best, best first; beside them, the relations that bear on it.
-
-        Args:
-            user_id, agent_id, run_id: whose memories; at least one, here or in `filters`. An id left out does not
-                restrict: ``user_id="u"`` sees all runs and agents of u.
-            limit, top_k: how many at most (10); two names for the same.
-            filters: mem0's filters, see `mem0_core.domain.filters`.
-            threshold: leave out what scores lower. Scores lie in [0, 1] and mean the same for every query.
-            rerank: False skips the configured reranker, True insists on one.
-            recipe: how memories are found and weighed, see `mem0_core.domain.recipes`; by default the configuration's.
-            explain: give each result what its score was made of: every signal with its weight. `explain_missing` tells
-                where a memory was lost that is not among the results.
-            as_of: answer from what held then (Unix seconds, ISO 8601 or datetime): memories as they were, and the
-                relations of that time. What was deleted by `delete` stays deleted.
-            reference_date: the day from which "yesterday" or "last summer" in the query is counted; by default today,
-                or the day of `as_of`.
-            allow_no_answer: give nothing, and a ``note``, where the best hit scores below the recipe's gate.
-
-        Raises:
-            QueryError: the query is empty, or a filter cannot be read.
-            ScopeError: no id, or one that cannot be an id.
-            ConfigError: there is no such recipe.
-        """
-        scope, filter = parse_scope_and_filter(filters, user_id, agent_id, run_id)
+        """Flow of `Memory.search`."""
+        scope, filter = parse_scope_and_filter(filters, ids)
         asked = self._build_query(
             query,
             scope,
@@ -107,34 +84,26 @@ class SearchApi(MemoryRuntime):
         )
         if recalled.note is not None:
             found["note"] = recalled.note
-        return cast(SearchResult, self._to_version_format(found))
+        return found
 
-    def _explain_missing(
+    def _explain_missing_flow(
         self,
         query: str,
         memory_id: str,
         *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        run_id: str | None = None,
-        limit: int | None = None,
-        top_k: int | None = None,
-        filters: Mapping[str, Any] | None = None,
-        threshold: float | None = None,
-        rerank: bool | None = None,
-        recipe: Recipe | Mapping[str, Any] | str | None = None,
-        as_of: int | float | str | datetime | None = None,
-        reference_date: int | float | str | date | None = None,
-        allow_no_answer: bool = False,
+        ids: ScopeIds,
+        limit: int | None,
+        top_k: int | None,
+        filters: Mapping[str, Any] | None,
+        threshold: float | None,
+        rerank: bool | None,
+        recipe: Recipe | Mapping[str, Any] | str | None,
+        as_of: int | float | str | datetime | None,
+        reference_date: int | float | str | date | None,
+        allow_no_answer: bool,
     ) -> Flow[MissingDict]:
-        """Where a memory was lost that `search` with the same arguments does not find.
-
-        Returns:
-            ``reason``: found, unknown, deleted, other_scope, not_said_yet (as of that day), expired, filtered,
-            not_in_pool, below_limit, below_threshold, below_gate or lost_at_rerank; ``detail``, the same in a
-            sentence; ``rank`` among what was scored, and ``ranks`` in each source; ``score`` and ``signals``.
-        """
-        scope, filter = parse_scope_and_filter(filters, user_id, agent_id, run_id)
+        """Flow of `Memory.explain_missing`."""
+        scope, filter = parse_scope_and_filter(filters, ids)
         asked = self._build_query(
             query,
             scope,
@@ -150,48 +119,24 @@ class SearchApi(MemoryRuntime):
         missing = yield from explain_missing((yield from self._ports()), asked, validate_id(memory_id))
         return missing_dict(memory_id, missing)
 
-    def _context(
+    def _context_flow(
         self,
-        query: Messages | None = None,
+        query: Messages | None,
         *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        run_id: str | None = None,
-        max_tokens: int = 2000,
-        limit: int = 20,
-        recent: int | None = None,
-        filters: Mapping[str, Any] | None = None,
-        threshold: float | None = None,
-        exclude: Sequence[str] = (),
-        introduction: str = MEMORIES_INTRODUCTION,
-        count_tokens: Callable[[str], int] | None = None,
-        citations: bool = False,
-        as_of: int | float | str | datetime | None = None,
+        ids: ScopeIds,
+        max_tokens: int,
+        limit: int,
+        recent: int | None,
+        filters: Mapping[str, Any] | None,
+        threshold: float | None,
+        exclude: Sequence[str],
+        introduction: str,
+        count_tokens: Callable[[str], int] | None,
+        citations: bool,
+        as_of: int | float | str | datetime | None,
     ) -> Flow[ContextDict]:
-        """What an agent should see now, within a budget: the summary, memories, relations, the last messages.
-
-        Args:
-            query: what is asked: a text, or the messages so far, of which the user's last is taken. None recalls
-                nothing but what is pinned.
-            max_tokens: the budget, counted by `count_tokens`, else by the chat model's where it has one, else estimated
-                high.
-            limit: how many memories at most.
-            recent: how many messages at most, by default the `window` of the configuration; 0 where the caller has
-                the conversation anyway.
-            filters, threshold: as in `search`, for memories.
-            exclude: texts that the agent sees anyway; memories that say just the same are left out.
-            introduction: what the agent's model is told about the block.
-            citations: number memories and relations, and ask the model to cite them as in [1]; `cited` finds in its
-                answer the memories it names.
-            as_of: what it would have seen then, but for the messages.
-
-        Returns:
-            ``text`` (all but the messages, as a block for the system prompt, marked as data), and its parts:
-            ``summary``, ``memories``, ``relations``, ``messages``; ``tokens`` they take; with `citations`, as
-            ``citations`` the ids of memories by their numbers in the text. Memories are best first, what is pinned
-            before them; of near-duplicates there is the newest only, in the place of the best.
-        """
-        scope, filter = parse_scope_and_filter(filters, user_id, agent_id, run_id)
+        """Flow of `Memory.context`."""
+        scope, filter = parse_scope_and_filter(filters, ids)
         then = None if as_of is None else parse_timestamp(as_of, "as_of")
         if not isinstance(max_tokens, int) or max_tokens < 1:
             raise InputError(f"max_tokens must be a positive whole number, not {max_tokens!r}")
@@ -239,33 +184,27 @@ class SearchApi(MemoryRuntime):
             self._tokenizer_loaded = True
         return count
 
-    def _pin(self, memory_id: str, pinned: bool = True) -> Flow[None]:
-        """Make a memory part of every `context` of its scope, whatever is asked, or (False) no longer.
-
-        Raises:
-            NotFoundError: no memory has that id.
-        """
+    def _pin_flow(self, memory_id: str, pinned: bool) -> Flow[None]:
+        """Flow of `Memory.pin`."""
         if not (yield from do(self._store.pin, validate_id(memory_id), bool(pinned))):
             raise NotFoundError(memory_id)
 
-    def _get(self, memory_id: str) -> Flow[MemoryDict | None]:
-        """The memory with this id, or None."""
+    def _get_flow(self, memory_id: str) -> Flow[MemoryDict | None]:
+        """Flow of `Memory.get`."""
         item = yield from do(self._store.get, validate_id(memory_id))
         return None if item is None else memory_dict(item)
 
-    def _get_all(
+    def _get_all_flow(
         self,
         *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        run_id: str | None = None,
-        filters: Mapping[str, Any] | None = None,
-        limit: int | None = None,
-        top_k: int | None = None,
-        show_expired: bool = False,
+        ids: ScopeIds,
+        filters: Mapping[str, Any] | None,
+        limit: int | None,
+        top_k: int | None,
+        show_expired: bool,
     ) -> Flow[SearchResult]:
-        """All memories of a scope, oldest first; `limit` (or `top_k`) cuts the list, by default nothing does."""
-        scope, filter = parse_scope_and_filter(filters, user_id, agent_id, run_id)
+        """Flow of `Memory.get_all`."""
+        scope, filter = parse_scope_and_filter(filters, ids)
         most = None if limit is None and top_k is None else validate_limit(limit, top_k, default=0)
         filter = filter if show_expired else unexpired(utc_today(), filter)
         items = yield from do(self._store.list_memories, scope, filter=filter, limit=most)
@@ -273,10 +212,10 @@ class SearchApi(MemoryRuntime):
         found = SearchResult(
             results=[memory_dict(item) for item in items], relations=[relation_dict(relation) for relation in held]
         )
-        return cast(SearchResult, self._to_version_format(found))
+        return found
 
-    def _history(self, memory_id: str) -> Flow[list[HistoryDict]]:
-        """Every change of a memory, oldest first; of a deleted one too."""
+    def _history_flow(self, memory_id: str) -> Flow[list[HistoryDict]]:
+        """Flow of `Memory.history`."""
         rows = yield from do(self._store.history, validate_id(memory_id))
         return [HistoryDict(**{name: getattr(row, name) for name in row.__slots__}) for row in rows]  # type: ignore[typeddict-item]
 

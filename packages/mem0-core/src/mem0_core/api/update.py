@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mem0_core.api.arguments import (
+    ScopeIds,
     parse_scope_and_filter,
     raise_policy_refusal,
     utc_now,
@@ -17,7 +18,7 @@ from mem0_core.api.arguments import (
     validate_limit,
     validate_threshold,
 )
-from mem0_core.api.search import SearchApi
+from mem0_core.api.runtime import MemoryRuntime
 from mem0_core.domain.policy import apply_policy
 from mem0_core.domain.records import ByQueryResult, MemoryDict, Scope
 from mem0_core.domain.results import by_query_dict, memory_dict, status_dict
@@ -30,19 +31,11 @@ from mem0_core.language.messages import check_metadata
 __all__ = ["UpdateApi"]
 
 
-class UpdateApi(SearchApi):
+class UpdateApi(MemoryRuntime):
     """What becomes of memories: updated and deleted by id and by query, embedded anew."""
 
-    def _update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> Flow[dict[str, Any]]:
-        """Give a memory a new text, and add `metadata` to what it has.
-
-        Relations that only its old text supported end; with graph memory on, those of the new text are read, by the
-        model where there is one.
-
-        Raises:
-            NotFoundError: no memory has that id.
-            InputError: the text is empty, or another memory of the same scope says it already.
-        """
+    def _update_flow(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None) -> Flow[dict[str, Any]]:
+        """Flow of `Memory.update`."""
         more = check_metadata(metadata, "the update")
         if self._policy is not None and isinstance(data, str):
             item = yield from do(self._store.get, validate_id(memory_id))
@@ -52,42 +45,21 @@ class UpdateApi(SearchApi):
         updated = yield from upkeep.update_memory(ports, validate_id(memory_id), data, metadata=more, at=utc_now())
         return status_dict("Memory updated successfully!", updated.pending)
 
-    def _update_by_query(
+    def _update_by_query_flow(
         self,
         query: str | None,
         data: str | Callable[[MemoryDict], str | None],
         *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        run_id: str | None = None,
-        filters: Mapping[str, Any] | None = None,
-        threshold: float = 0.5,
-        limit: int = 20,
-        metadata: Mapping[str, Any] | None = None,
-        dry_run: bool = False,
+        ids: ScopeIds,
+        filters: Mapping[str, Any] | None,
+        threshold: float,
+        limit: int,
+        metadata: Mapping[str, Any] | None,
+        dry_run: bool,
     ) -> Flow[ByQueryResult]:
-        """`update_memory` for the memories that a query finds, or filters, or both.
-
-        Args:
-            query: what they are about; None for all that pass `filters`.
-            data: the new text, where one memory is meant; else a function that makes it of a memory as `get` gives it,
-                and returns None for one that stays as it is.
-            filters: as in `search`.
-            threshold: the cosine, in [0, 1], that a memory and the query must have.
-            limit: how many memories may be meant. If more are, nothing is done.
-            metadata: JSON added to what each of them has.
-            dry_run: tell what would change, and change nothing.
-
-        Returns:
-            ``results``: each with ``event`` UPDATE or NONE, its text since, ``previous_memory`` and ``score``;
-            ``relations`` that began to hold and that ended (not in a dry run); ``skipped``, what failed and why.
-
-        Raises:
-            InputError: more than `limit` memories match, a text cannot be one, or two of them would say the same.
-                Nothing is written then.
-        """
+        """Flow of `Memory.update_by_query`."""
         more = check_metadata(metadata, "the update")
-        ports, found = yield from self._find_matches(query, user_id, agent_id, run_id, filters, threshold, limit)
+        ports, found = yield from self._find_matches(query, ids, filters, threshold, limit)
         texts = [data if isinstance(data, str) else data(memory_dict(match.item)) for match in found]
         if self._policy is not None:
             texts = [
@@ -97,44 +69,31 @@ class UpdateApi(SearchApi):
         done = yield from update_matches(ports, found, texts, metadata=more, at=utc_now(), dry_run=dry_run)
         return by_query_dict(done, dry_run)
 
-    def _delete_by_query(
+    def _delete_by_query_flow(
         self,
         query: str | None,
         *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        run_id: str | None = None,
-        filters: Mapping[str, Any] | None = None,
-        threshold: float = 0.5,
-        limit: int = 20,
-        purge: bool = False,
-        dry_run: bool = False,
+        ids: ScopeIds,
+        filters: Mapping[str, Any] | None,
+        threshold: float,
+        limit: int,
+        purge: bool,
+        dry_run: bool,
     ) -> Flow[ByQueryResult]:
-        """`delete_memory` for the memories that a query finds, or filters, or both: all of them in one transaction, or
-        none.
-
-        Args:
-            query, filters, threshold, limit, dry_run: as in `update_by_query`.
-            purge: as in `delete_memory`.
-
-        Raises:
-            InputError: more than `limit` memories match; nothing is deleted.
-        """
-        ports, found = yield from self._find_matches(query, user_id, agent_id, run_id, filters, threshold, limit)
+        """Flow of `Memory.delete_by_query`."""
+        ports, found = yield from self._find_matches(query, ids, filters, threshold, limit)
         done = yield from delete_matches(ports, found, at=utc_now(), purge=purge, dry_run=dry_run)
         return by_query_dict(done, dry_run)
 
     def _find_matches(
         self,
         query: str | None,
-        user_id: str | None,
-        agent_id: str | None,
-        run_id: str | None,
+        ids: ScopeIds,
         filters: Mapping[str, Any] | None,
         threshold: float,
         limit: int,
     ) -> Flow[tuple[Ports, list[Match]]]:
-        scope, filter = parse_scope_and_filter(filters, user_id, agent_id, run_id)
+        scope, filter = parse_scope_and_filter(filters, ids)
         floor, most = validate_threshold(threshold) or 0.0, validate_limit(limit, None, default=0)
         ports = yield from self._ports()
         found = yield from find_matches(
@@ -142,49 +101,28 @@ class UpdateApi(SearchApi):
         )
         return ports, found
 
-    def _delete(self, memory_id: str, *, purge: bool = False) -> Flow[dict[str, Any]]:
-        """Erase a memory everywhere, with the messages it came from and the relations that only it supported.
-
-        Its history tells what it was, until purged; no search finds it, as of any day.
-
-        Args:
-            purge: erase its history as well, from the file's free pages and log too (rewrites the file).
-
-        Raises:
-            NotFoundError: no memory has that id.
-        """
+    def _delete_flow(self, memory_id: str, *, purge: bool) -> Flow[dict[str, Any]]:
+        """Flow of `Memory.delete`."""
         ports = yield from self._ports()
         pending = yield from upkeep.delete_memory(ports, validate_id(memory_id), at=utc_now(), purge=purge)
         return status_dict("Memory deleted successfully!", pending)
 
-    def _delete_all(
+    def _delete_all_flow(
         self,
         *,
-        user_id: str | None = None,
-        agent_id: str | None = None,
-        run_id: str | None = None,
-        purge: bool = False,
+        ids: ScopeIds,
+        purge: bool,
     ) -> Flow[dict[str, Any]]:
-        """`delete_memory` for everything in a scope, its messages and its graph included.
-
-        Raises:
-            ScopeError: no id is given: `reset_store` empties the store.
-        """
-        scope = Scope(user_id, agent_id, run_id)
+        """Flow of `Memory.delete_all`."""
+        scope = Scope(*ids)
         ports = yield from self._ports()
         erased, pending = yield from upkeep.delete_scope(ports, scope, at=utc_now(), purge=purge)
         return status_dict(f"{erased} memories deleted successfully!", pending)
 
-    def _reset(self) -> Flow[None]:
-        """Empty the whole store, everybody's memories and history."""
+    def _reset_flow(self) -> Flow[None]:
+        """Flow of `Memory.reset`."""
         yield from upkeep.reset_store((yield from self._ports()))
 
-    def _rebuild(self, *, on_progress: Callable[[int, int | None], object] | None = None) -> Flow[int]:
-        """Embed everything anew with the embedder of this object, and return how many memories there are.
-
-        This is how a store changes its embedder. The old vectors serve until the last new one is ready.
-
-        Args:
-            on_progress: called with how many texts are embedded, and how many there are.
-        """
+    def _rebuild_flow(self, *, on_progress: Callable[[int, int | None], object] | None) -> Flow[int]:
+        """Flow of `Memory.rebuild`."""
         return (yield from upkeep.reembed_all((yield from self._ports()), on_progress))
