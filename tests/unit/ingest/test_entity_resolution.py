@@ -44,7 +44,7 @@ def graph_of(memory: Memory) -> list[Any]:
         return [
             [tuple(getattr(one, "to_list", lambda one=one: one)() for one in row) for row in rows] for rows in found
         ]
-    with store._read() as db:
+    with store._db.read() as db:
         return [db.execute(sql).fetchall() for sql in _GRAPH]
 
 

@@ -13,9 +13,9 @@ from mem0_core.domain.records import HistoryRow, Message, RelationChange, Scope
 from mem0_core.errors import StoreError
 from mem0_core.interfaces.maintenance import OrphanedRelation, StoreIssue, VectorTable
 from mem0_core.stores.postgres.archive import MEMORY_PARTITION_SQL
+from mem0_core.stores.postgres.dialect import POSTGRES
 from mem0_core.stores.postgres.graph import GraphWriter
 from mem0_core.stores.postgres.lexicon import refresh_words
-from mem0_core.stores.postgres.messages import insert_unique_messages
 from mem0_core.stores.postgres.meta import begin_epoch, read_embedding_space
 from mem0_core.stores.postgres.rows import partition_key, scope_digest, scope_from_ids, scope_sql
 from mem0_core.stores.postgres.session import (
@@ -33,6 +33,7 @@ from mem0_core.stores.postgres.session import (
 )
 from mem0_core.stores.postgres.text import from_json
 from mem0_core.stores.sql.maintenance import LAST_SEQ_SQL, ORPHAN_CONDITIONS, VECTOR_TABLES, SqlMaintenance
+from mem0_core.stores.sql.messages import insert_unique_messages
 from mem0_core.stores.sql.rows import to_stored_vector
 from mem0_core.stores.sqlite.schema import HISTORY_COLUMNS
 
@@ -229,6 +230,6 @@ class PostgresMaintenance(SqlMaintenance):
     def _adopt_messages(self, scope: Scope, messages: Sequence[tuple[bytes, Message]]) -> Steps[list[int]]:
         yield from set_scope(scope)
         yield from lock_partitions(partition_key(scope))
-        return (yield from insert_unique_messages(messages, scope, ""))
+        return (yield from insert_unique_messages(POSTGRES, messages, scope, ""))
 
     adopt_messages, aadopt_messages = write_methods(_adopt_messages)

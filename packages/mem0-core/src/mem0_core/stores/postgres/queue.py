@@ -13,8 +13,8 @@ from typing import Any
 
 from mem0_core.domain.records import Message, Scope
 from mem0_core.interfaces import Job, JobKind, Lease, QueuedTurn
+from mem0_core.stores.postgres.dialect import POSTGRES
 from mem0_core.stores.postgres.import_checkpoint import save_import_checkpoint
-from mem0_core.stores.postgres.messages import MESSAGE_COLUMNS, insert_messages, message_from_row
 from mem0_core.stores.postgres.rows import partition_key, scope_digest, scope_from_ids, scope_ids, scope_sql
 from mem0_core.stores.postgres.session import (
     Database,
@@ -28,6 +28,7 @@ from mem0_core.stores.postgres.session import (
     write_methods,
 )
 from mem0_core.stores.postgres.text import from_json, to_json
+from mem0_core.stores.sql.messages import MESSAGE_COLUMNS, insert_messages, message_from_row
 from mem0_core.stores.sql.rows import batchable_jobs, check_queue_limit
 
 __all__ = ["PostgresJobs", "enqueue_job", "erase_jobs", "finish_jobs"]
@@ -186,7 +187,7 @@ class PostgresJobs:
             " ORDER BY j.row DESC, h.place DESC LIMIT %s"
         )
         rows = yield from fetch_rows(sql, (*values, limit))
-        return [(_job_from_row(row, ()), message_from_row(row[_JOB_COLUMN_COUNT:])) for row in reversed(rows)]
+        return [(_job_from_row(row, ()), message_from_row(row[_JOB_COLUMN_COUNT:], POSTGRES)) for row in reversed(rows)]
 
     unprocessed_messages, aunlearnt = read_methods(_unlearnt)
 
@@ -231,7 +232,7 @@ def enqueue_job(
         " VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING row",
         (part, exact, kind, *scope_ids(scope), to_json(options), at),
     )
-    heard = yield from insert_messages(messages, scope, at)
+    heard = yield from insert_messages(POSTGRES, messages, scope, at)
     yield from execute_many(
         "INSERT INTO job_messages (part, job, place, message) VALUES (%s, %s, %s, %s)",
         [(part, row, place, message) for place, message in enumerate(heard)],
@@ -271,7 +272,7 @@ def _select(where: str, values: Sequence[Any]) -> Steps[list[Job]]:
     )
     for row in (yield from fetch_rows(sql, values)):
         if row[-1] in heard:  # not of a job that came in between
-            heard[row[-1]].append(message_from_row(row))
+            heard[row[-1]].append(message_from_row(row, POSTGRES))
     return [_job_from_row(row, tuple(heard[row[0]])) for row in rows]
 
 

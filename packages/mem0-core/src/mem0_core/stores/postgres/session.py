@@ -8,41 +8,55 @@ What a store does is a generator that yields statements it has not run, and is s
 
     row, arow = reads(_row)
 
-`read_methods` and `write_methods` make of it a method and its ``a<method>`` twin: the one drives it over a pool of
-connections, the other over a pool of the running event loop. (The form is that of `flow`, and of psycopg's own
-generators.)
+`read_methods` and `write_methods` make of it a method and its ``a<method>`` twin: the one drives it over a pool of connections, the
+other over a pool of the running event loop. (The form is that of `flow`, and of psycopg's own generators.)
 
 A read runs statement by statement, or, where it says so, at one moment of the database. A write is one transaction, and
 is tried again by itself where that is safe: the server refused it (a deadlock), or the connection broke before COMMIT
 was sent. Where it breaks while COMMIT is under way, the server is asked what became of the transaction, so that the
 caller is told the truth: it is written, or it is not.
-
-**Order.** A writer first takes the lock of each part it changes (`lock_partitions`), so that within a part changes
-become visible in the order of their sequence numbers, and no two plans are weighed on the same texts. Across parts
-they do not: a number may become visible after a higher one. Who follows several parts reads no further than the
-`safe_read_seq`, below which nothing is under way any more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
+import re
 import threading
 import time
-from collections.abc import Callable, Coroutine, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from mem0_core.domain.records import Scope
 from mem0_core.errors import ConfigError, InputError, MissingExtra, StoreError
-from mem0_core.flow import Call
-from mem0_core.stores.postgres.rows import partition_key
+from mem0_core.stores.postgres.dialect import POSTGRES
+from mem0_core.stores.postgres.locks import (
+    lock_all_partitions,
+    lock_partitions,
+    reserve_seqs,
+    safe_read_seq,
+    set_scope,
+)
+from mem0_core.stores.sql.steps import (
+    Batch,
+    SetScope,
+    Statement,
+    StatementResult,
+    Step,
+    Steps,
+    TransactionKind,
+    _arun_calls,
+    _run_calls,
+    execute,
+    execute_batch,
+    execute_many,
+    fetch_rows,
+)
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
     from psycopg_pool import AsyncConnectionPool, ConnectionPool
+
 
 __all__ = [
     "Batch",
@@ -72,117 +86,12 @@ _MAX_ATTEMPTS = 4  # of a transaction that a deadlock or a broken connection end
 _COMMIT_CHECK_SECONDS = 10.0  # seconds in which the server is asked what became of a transaction
 
 
-# --- what a store asks for ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """One statement; with `many`, once for each of `values`, and nothing comes back."""
-
-    sql: str
-    values: Sequence[Any] | None = None
-    many: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Statements that do not wait for one another's results: they cross the wire together."""
-
-    statements: tuple[Statement, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _SetScope:
-    part: str
-
-
-@dataclass(frozen=True, slots=True)
-class StatementResult:
-    """What a statement came to."""
-
-    rows: list[tuple[Any, ...]]
-    count: int
-
-
-Step: TypeAlias = Statement | Batch | _SetScope
-Steps: TypeAlias = Generator[Step, Any, T]
-
-
-def fetch_rows(sql: str, values: Sequence[Any] = ()) -> Steps[list[tuple[Any, ...]]]:
-    """The rows that a statement returns."""
-    answer: StatementResult = yield Statement(sql, values)
-    return answer.rows
-
-
-def execute(sql: str, values: Sequence[Any] = ()) -> Steps[int]:
-    """How many rows a statement changed."""
-    answer: StatementResult = yield Statement(sql, values)
-    return answer.count
-
-
-def execute_many(sql: str, rows: Sequence[Sequence[Any]]) -> Steps[None]:
-    """Run a statement once for each of `rows`."""
-    if rows:
-        yield Statement(sql, rows, many=True)
-
-
-def execute_batch(*statements: Statement) -> Steps[list[StatementResult]]:
-    """Run statements that do not need one another's results, in one round trip."""
-    answers: list[StatementResult] = yield Batch(statements)
-    return answers
-
-
-def set_scope(scope: Scope | None) -> Steps[None]:
-    """From here on, only rows of `scope` are touched (None: of everybody): the second wall, where there is one."""
-    yield _SetScope("*" if scope is None else partition_key(scope))
-
-
-def lock_partitions(*parts: str) -> Steps[None]:
-    """Make other writers of these parts wait until this transaction has ended; before anything of them is read.
-
-    In one order for all, so that no two writers wait for one another.
-    """
-    shared, key = "SELECT pg_advisory_xact_lock_shared(mem0_lock('*'))", "SELECT pg_advisory_xact_lock(mem0_lock(%s))"
-    yield from execute_batch(
-        Statement(shared),
-        *(Statement(key, (part,)) for part in sorted(set(parts))),
-        Statement("SELECT pg_advisory_xact_lock_shared(mem0_mark(last_value)) FROM next_seq"),
-    )
-
-
-def lock_all_partitions() -> Steps[None]:
-    """Make all other writers wait until this transaction has ended."""
-    yield from execute_batch(
-        Statement("SELECT pg_advisory_xact_lock(mem0_lock('*'))"),
-        Statement("SELECT pg_advisory_xact_lock_shared(mem0_mark(last_value)) FROM next_seq"),
-    )
-
-
-def reserve_seqs(count: int) -> Steps[list[int]]:
-    """Reserve `count` sequence numbers, ascending; others may take some between them. Only after `lock_partitions`."""
-    if not count:
-        return []
-    rows = yield from fetch_rows("SELECT nextval('next_seq') FROM generate_series(1, %s)", (count,))
-    return [row[0] for row in rows]
-
-
-def safe_read_seq() -> Steps[int]:
-    """A sequence number up to which everything is visible that ever will be, to statements after this.
-
-    A writer locks, under its mark, the last number there was before it took its own. The first of these statements has
-    to be done before the second: a writer that takes its mark after that takes higher numbers than the first saw.
-    """
-    [(last,)] = yield from fetch_rows("SELECT last_value FROM next_seq")
-    [(under_way,)] = yield from fetch_rows("SELECT mem0_under_way()")
-    return int(last if under_way is None else min(last, under_way))
-
-
 # --- methods and their twins -------------------------------------------------------------------------------------
 
 
 class _Runner(Protocol):
-    def run(self, make_steps: Callable[[], Steps[T]], kind: _TransactionKind) -> T: ...
-    async def arun(self, make_steps: Callable[[], Steps[T]], kind: _TransactionKind) -> T: ...
+    def run(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T: ...
+    async def arun(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T: ...
 
 
 class _DatabaseOwner(Protocol):
@@ -193,7 +102,6 @@ class _DatabaseOwner(Protocol):
 S = TypeVar("S", bound=_DatabaseOwner)
 Method: TypeAlias = Callable[Concatenate[S, P], T]
 AsyncMethod: TypeAlias = Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
-_TransactionKind = Literal["read", "read_at_one_moment", "write"]
 
 
 def read_methods(steps: Callable[Concatenate[S, P], Steps[T]]) -> tuple[Method[S, P, T], AsyncMethod[S, P, T]]:
@@ -203,7 +111,7 @@ def read_methods(steps: Callable[Concatenate[S, P], Steps[T]]) -> tuple[Method[S
 
 def snapshot_read_methods(steps: Callable[Concatenate[S, P], Steps[T]]) -> tuple[Method[S, P, T], AsyncMethod[S, P, T]]:
     """`read_methods`, where all statements see one state of the database."""
-    return _make_methods(steps, "read_at_one_moment")
+    return _make_methods(steps, "snapshot")
 
 
 def write_methods(steps: Callable[Concatenate[S, P], Steps[T]]) -> tuple[Method[S, P, T], AsyncMethod[S, P, T]]:
@@ -212,7 +120,7 @@ def write_methods(steps: Callable[Concatenate[S, P], Steps[T]]) -> tuple[Method[
 
 
 def _make_methods(
-    steps: Callable[Concatenate[S, P], Steps[T]], kind: _TransactionKind
+    steps: Callable[Concatenate[S, P], Steps[T]], kind: TransactionKind
 ) -> tuple[Method[S, P, T], AsyncMethod[S, P, T]]:
     def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self._db.run(lambda: steps(self, *args, **kwargs), kind)
@@ -228,62 +136,6 @@ def _make_methods(
         functools.update_wrapper(generated, steps)
         generated.__name__, generated.__qualname__ = method_name, f"{owner}.{method_name}"
     return method, async_method
-
-
-# --- calls in one go ---------------------------------------------------------------------------------------------
-
-
-def _run_calls(calls: Sequence[Call]) -> list[Any]:
-    """Make calls of methods that `read_methods` made, which are of one scope, in as many round trips as one of them
-    takes."""
-    return _database_of(calls).run(lambda: _interleave([_steps_of(call) for call in calls]), "read")
-
-
-async def _arun_calls(calls: Sequence[Call]) -> list[Any]:
-    return await _database_of(calls).arun(lambda: _interleave([_steps_of(call) for call in calls]), "read")
-
-
-def _database_of(calls: Sequence[Call]) -> Database:
-    (database,) = {call.method.__self__._db for call in calls}  # type: ignore[attr-defined]
-    assert isinstance(database, Database)
-    return database
-
-
-def _steps_of(call: Call) -> Steps[Any]:
-    method: Any = call.method
-    steps: Steps[Any] = method.steps(method.__self__, *call.args, **call.kwargs)
-    return steps
-
-
-def _interleave(all_steps: Sequence[Steps[Any]]) -> Steps[list[Any]]:
-    """Let several steps go on abreast: what they ask for next crosses the wire together."""
-    results: list[Any] = [None] * len(all_steps)
-    answers: dict[int, Any] = dict.fromkeys(range(len(all_steps)))
-    part: str | None = None
-    while answers:
-        asked: dict[int, Statement | Batch] = {}
-        for place, answer in answers.items():
-            try:
-                step = all_steps[place].send(answer)
-                while isinstance(step, _SetScope):
-                    assert part in (None, step.part), "calls that are made in one go have to be of one scope"
-                    part = step.part
-                    step = all_steps[place].send((yield step))
-                asked[place] = step
-            except StopIteration as stop:
-                results[place] = stop.value
-        answers = yield from _fetch_answers(asked)
-    return results
-
-
-def _fetch_answers(asked: Mapping[int, Statement | Batch]) -> Steps[dict[int, Any]]:
-    """The answers to what each has asked for."""
-    statements = [one for step in asked.values() for one in (step.statements if isinstance(step, Batch) else (step,))]
-    answers = iter((yield from execute_batch(*statements)) if statements else ())
-    return {
-        place: list(islice(answers, len(step.statements))) if isinstance(step, Batch) else next(answers)
-        for place, step in asked.items()
-    }
 
 
 # --- connections -------------------------------------------------------------------------------------------------
@@ -311,6 +163,8 @@ class Database:
         MissingExtra: psycopg, its pool or pgvector's adapter is not installed.
         ConfigError: the URL cannot be read.
     """
+
+    dialect = POSTGRES
 
     def __init__(
         self, url: str, *, schema: str, pool_size: int = 10, timeout: float = 10.0, waits_for_disk: bool = True
@@ -348,7 +202,7 @@ class Database:
 
     # --- driving ---------------------------------------------------------------------------------------------------
 
-    def run(self, make_steps: Callable[[], Steps[T]], kind: _TransactionKind) -> T:
+    def run(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T:
         """Drive the steps that `make_steps` gives, over a connection of the threads' pool."""
         with self._as_store_error(kind):
             attempts = 0
@@ -366,7 +220,7 @@ class Database:
                     if not _is_retryable(error):
                         pool.check()
 
-    async def arun(self, make_steps: Callable[[], Steps[T]], kind: _TransactionKind) -> T:
+    async def arun(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T:
         """`run`, over a connection of the running event loop's pool."""
         with self._as_store_error(kind):
             attempts = 0
@@ -384,10 +238,10 @@ class Database:
                     if not _is_retryable(error):
                         await pool.check()
 
-    def _with_transaction(self, steps: Steps[T], kind: _TransactionKind) -> Steps[T]:
+    def _with_transaction(self, steps: Steps[T], kind: TransactionKind) -> Steps[T]:
         if kind == "write":
             return _transaction_steps(steps, self._psycopg.OperationalError)
-        if kind == "read_at_one_moment":
+        if kind == "snapshot":
             return _read_only_steps(steps, "REPEATABLE READ")
         # not at one moment: what a `safe_read_seq` promises is of the statements after it
         return _read_only_steps(steps, "READ COMMITTED") if self.is_row_security_active else steps
@@ -420,7 +274,7 @@ class Database:
                 ) from lost.cause
             time.sleep(0.05)
         raise StoreError(
-            f"lost {self.server_name} while it committed, and it cannot be asked what became of it: {lost.cause}; to do the"  # noqa: E501
+            f"lost {self.server_name} while it committed, and it cannot be asked what became of it: {lost.cause}; to do the"
             " same once more is safe"
         ) from lost.cause
 
@@ -541,17 +395,23 @@ class Database:
 class DatabaseSnapshot:
     """A `Database` that stands still: what is read of it is as it was when this was made, see `snapshot`."""
 
+    dialect = POSTGRES
+
     def __init__(self, database: Database, db: Connection[Any]) -> None:
         self._database = database
         self._connection = db
 
-    def run(self, make_steps: Callable[[], Steps[T]], kind: _TransactionKind) -> T:
+    @contextmanager
+    def snapshot(self) -> Iterator[DatabaseSnapshot]:
+        yield self
+
+    def run(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T:
         """Drive steps that read; there is no frame around them, for the moment is one transaction."""
         if kind == "write":
             raise StoreError("a moment that has gone by cannot be written to")
         return _drive(self._connection, make_steps(), self._database)
 
-    async def arun(self, make_steps: Callable[[], Steps[T]], kind: _TransactionKind) -> T:
+    async def arun(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T:
         return await asyncio.to_thread(self.run, make_steps, kind)
 
 
@@ -594,7 +454,7 @@ def _is_disconnected(error: BaseException) -> bool:
 
 def _transaction_steps(steps: Steps[T], connection_error: type[Exception]) -> Steps[T]:
     _, known = yield Batch((Statement("BEGIN"), Statement("SELECT pg_current_xact_id()::text")))
-    yield _SetScope("*")
+    yield SetScope("*")
     value = yield from steps
     try:
         yield Statement("COMMIT")
@@ -607,7 +467,7 @@ def _transaction_steps(steps: Steps[T], connection_error: type[Exception]) -> St
 
 def _read_only_steps(steps: Steps[T], isolation: str) -> Steps[T]:
     yield Statement(f"BEGIN ISOLATION LEVEL {isolation} READ ONLY")
-    yield _SetScope("*")
+    yield SetScope("*")
     value = yield from steps
     yield Statement("COMMIT")
     return value
@@ -673,24 +533,36 @@ async def _aexecute_step(db: AsyncConnection[Any], step: Step, database: Databas
 
 
 def _to_statement(step: Step, database: Database) -> Statement | None:
-    if isinstance(step, _SetScope):
+    if isinstance(step, SetScope):
         setting = "SELECT set_config('mem0.scope', %s, true)"
         return Statement(setting, (step.part,)) if database.is_row_security_active else None
     assert isinstance(step, Statement)
     return step
 
 
+@functools.lru_cache(maxsize=1024)
+def _to_psycopg(sql: str) -> str:
+    """Replace the question marks outside of literals by psycopg's placeholders, and double its percent signs."""
+    if "?" not in sql:
+        return sql
+    return "".join(_PSYCOPG_MARKS.get(part, part) for part in _TOKENS.split(sql.replace("%", "%%")))
+
+
+_PSYCOPG_MARKS = {"?": "%s"}
+_TOKENS = re.compile(r"('[^']*'|\?)")
+
+
 def _send(db: Connection[Any], statement: Statement) -> Any:
     if not statement.many:
-        return db.execute(statement.sql, statement.values or None, binary=True)
+        return db.execute(_to_psycopg(statement.sql), statement.values or None, binary=True)
     cursor = db.cursor()
-    cursor.executemany(statement.sql, statement.values or ())
+    cursor.executemany(_to_psycopg(statement.sql), statement.values)
     return cursor
 
 
 async def _asend(db: AsyncConnection[Any], statement: Statement) -> Any:
     if not statement.many:
-        return await db.execute(statement.sql, statement.values or None, binary=True)
+        return await db.execute(_to_psycopg(statement.sql), statement.values or None, binary=True)
     cursor = db.cursor()
-    await cursor.executemany(statement.sql, statement.values or ())
+    await cursor.executemany(_to_psycopg(statement.sql), statement.values)
     return cursor

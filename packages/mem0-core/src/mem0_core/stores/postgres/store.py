@@ -40,6 +40,7 @@ from mem0_core.interfaces import (
 from mem0_core.interfaces.archive import Archive, check_load_complete
 from mem0_core.interfaces.maintenance import StoreMaintenance
 from mem0_core.stores.postgres.archive import PostgresArchive
+from mem0_core.stores.postgres.dialect import POSTGRES
 from mem0_core.stores.postgres.filters import filter_sql
 from mem0_core.stores.postgres.graph import GraphWriter, PostgresGraph, erase_evidence, erase_graph, find_partitions
 from mem0_core.stores.postgres.hnsw import drop_hnsw_indexes
@@ -53,7 +54,6 @@ from mem0_core.stores.postgres.lexicon import (
 )
 from mem0_core.stores.postgres.maintenance import PostgresMaintenance
 from mem0_core.stores.postgres.merges import PostgresMerges, erase_from_merges, erase_merges
-from mem0_core.stores.postgres.messages import PostgresMessageLog, erase_summaries, insert_messages, write_summary
 from mem0_core.stores.postgres.meta import begin_epoch, read_embedding_space, set_meta
 from mem0_core.stores.postgres.queue import PostgresJobs, enqueue_job, erase_jobs, finish_jobs
 from mem0_core.stores.postgres.rows import partition_key, scope_digest, scope_sql, stack_vectors, to_int_list
@@ -73,6 +73,7 @@ from mem0_core.stores.postgres.session import (
 )
 from mem0_core.stores.postgres.text import from_json, to_json
 from mem0_core.stores.postgres.vectors import TableVectors
+from mem0_core.stores.sql.messages import SqlMessageLog, erase_summaries, insert_messages, insert_summary
 from mem0_core.stores.sql.rows import (
     CONTENT_COLUMNS,
     StoredMemory,
@@ -177,7 +178,7 @@ class PostgresStore:
         self.memory_vectors = TableVectors(self._db, "memories", "vectors", "tombstones")
         self.graph: GraphStore = PostgresGraph(self._db)
         self.merges: MergeLedger = PostgresMerges(self._db)
-        self.message_log: MessageLog = PostgresMessageLog(self._db)
+        self.message_log: MessageLog = SqlMessageLog(self._db)
         self.jobs: JobQueue = PostgresJobs(self._db)
         self.lexicon: Lexicon = PostgresLexicon(self._db)
         self.archive: Archive = PostgresArchive(self._db)
@@ -235,7 +236,7 @@ class PostgresStore:
             return CommitResult(lease_lost=True)
         if import_checkpoint is not None:
             yield from save_import_checkpoint(scope, *import_checkpoint)
-        heard = yield from insert_messages(messages, scope, at)
+        heard = yield from insert_messages(POSTGRES, messages, scope, at)
         numbers = yield from reserve_seqs(len(changes))
         applied, rows = list(changes), dict[int, int]()
         for place in write_order(changes):
@@ -273,7 +274,7 @@ class PostgresStore:
         yield from lock_partitions(partition_key(scope))
         if not (yield from finish_jobs(lease)):
             return False
-        yield from write_summary(scope, summary)
+        yield from insert_summary(POSTGRES, scope, summary)
         return True
 
     save_summary, asummarise = write_methods(_summarise)
@@ -635,7 +636,7 @@ def _erase_traces(row: int, scope: Scope, at: str) -> Steps[None]:
     """Erase what came of a memory: its relations, its messages; summaries of them are to be made anew."""
     yield from erase_from_merges(row, scope)
     yield from erase_evidence(row)
-    if (yield from erase_summaries(scope)):
+    if (yield from erase_summaries(POSTGRES, scope)):
         yield from enqueue_job(scope, "summary", at=at)
     yield from _erase_messages([row])
 

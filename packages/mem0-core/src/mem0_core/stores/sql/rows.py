@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mem0_core.domain.records import (
     Axis,
@@ -46,6 +46,7 @@ __all__ = [
     "message_digests",
     "narrowest_axis",
     "node_from_row",
+    "pages",
     "placeholders",
     "relation_from_row",
     "resolve_duplicate_add",
@@ -55,6 +56,8 @@ __all__ = [
     "to_stored_vector",
     "write_order",
 ]
+
+T = TypeVar("T")
 
 CONTENT_COLUMNS = (
     "id, user_id, agent_id, run_id, text, hash, metadata, actor_id, role, memory_type,"
@@ -235,6 +238,12 @@ def chunks(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
     for start in range(0, len(values), _CHUNK_VALUES):
         # NumPy's integers are unknown to sqlite3
         yield tuple(v.item() if hasattr(v, "item") else v for v in values[start : start + _CHUNK_VALUES])
+
+
+def pages(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """Yield `values` in slices that fit into one statement."""
+    for start in range(0, len(values), _CHUNK_VALUES):
+        yield values[start : start + _CHUNK_VALUES]
 
 
 def placeholders(values: Sequence[Any]) -> str:

@@ -19,9 +19,10 @@ from mem0_core.domain.records import HistoryRow, Message, RelationChange, Scope
 from mem0_core.errors import StoreError
 from mem0_core.interfaces.maintenance import OrphanedRelation, ProgressCallback, StoreIssue, VectorTable
 from mem0_core.stores.sql.maintenance import LAST_SEQ_SQL, ORPHAN_CONDITIONS, VECTOR_TABLES, SqlMaintenance
+from mem0_core.stores.sql.messages import insert_unique_messages
+from mem0_core.stores.sqlite.dialect import SQLITE
 from mem0_core.stores.sqlite.graph import GraphWriter
 from mem0_core.stores.sqlite.lexicon import refresh_words
-from mem0_core.stores.sqlite.messages import insert_unique_message
 from mem0_core.stores.sqlite.rows import (
     EXACT_SCOPE_CONDITION,
     begin_epoch,
@@ -31,11 +32,11 @@ from mem0_core.stores.sqlite.rows import (
     read_embedding_space,
     reserve_seqs,
     scope_from_ids,
-    scope_ids,
     scope_sql,
     to_blob,
 )
 from mem0_core.stores.sqlite.schema import HISTORY_COLUMNS, SCHEMA_VERSIONS
+from mem0_core.stores.sqlite.session import drive
 from mem0_core.stores.sqlite.vectors import ConnectionFactory, snapshot
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ class SQLiteMaintenance(SqlMaintenance):
 
     def adopt_messages(self, scope: Scope, messages: Sequence[tuple[bytes, Message]]) -> list[int]:
         with self._write() as db:
-            return [insert_unique_message(db, message, scope_ids(scope), "", digest) for digest, message in messages]
+            return drive(db, insert_unique_messages(SQLITE, messages, scope, ""))
 
 
 @contextmanager

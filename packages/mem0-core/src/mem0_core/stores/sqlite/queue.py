@@ -11,8 +11,9 @@ from typing import Any
 
 from mem0_core.domain.records import Message, Scope
 from mem0_core.interfaces import Job, JobKind, Lease, QueuedTurn
+from mem0_core.stores.sql.messages import MESSAGE_COLUMNS, insert_messages, message_from_row
 from mem0_core.stores.sql.rows import batchable_jobs, check_queue_limit
-from mem0_core.stores.sqlite.messages import MESSAGE_COLUMNS, insert_messages, message_from_row
+from mem0_core.stores.sqlite.dialect import SQLITE
 from mem0_core.stores.sqlite.rows import (
     EXACT_SCOPE_CONDITION,
     exact_scope_values,
@@ -23,6 +24,7 @@ from mem0_core.stores.sqlite.rows import (
     scope_sql,
     to_json,
 )
+from mem0_core.stores.sqlite.session import drive
 from mem0_core.stores.sqlite.vectors import ConnectionFactory
 
 __all__ = ["SQLiteJobs", "enqueue_job", "erase_jobs", "finish_jobs"]
@@ -129,13 +131,13 @@ class SQLiteJobs:
         columns = ", ".join(f"jobs.{column}" for column in _JOB_COLUMNS.split(", "))
         sql = (
             f"SELECT {columns}, {MESSAGE_COLUMNS} FROM jobs JOIN job_messages ON job = jobs.row"
-            f" JOIN messages ON messages.row = message WHERE {scoped} AND kind = 'remember'"
+            f" JOIN messages AS m ON m.row = message WHERE {scoped} AND kind = 'remember'"
             " ORDER BY jobs.row DESC, place DESC LIMIT ?"
         )
         with self._read() as db:
             rows = db.execute(sql, (*values, limit)).fetchall()
         width = len(_JOB_COLUMNS.split(", "))
-        return [(_job_from_row(row, ()), message_from_row(row[width:])) for row in reversed(rows)]
+        return [(_job_from_row(row, ()), message_from_row(row[width:], SQLITE)) for row in reversed(rows)]
 
     def has_ready_job(self) -> bool:
         with self._read() as db:
@@ -184,7 +186,7 @@ def enqueue_job(
         " leased_until) VALUES (?, ?, ?, ?, ?, ?, ?, 'waiting', 0, 0, 0) RETURNING row",
         (kind, f"{axis.value}={value}", *scope_ids(scope), to_json(options), at),
     ).fetchone()
-    heard = insert_messages(db, messages, scope, at)
+    heard = drive(db, insert_messages(SQLITE, messages, scope, at))
     db.executemany("INSERT INTO job_messages VALUES (?, ?, ?)", [(row, place, one) for place, one in enumerate(heard)])
     return int(row)
 
@@ -233,5 +235,7 @@ def _job_from_row(row: Sequence[Any], messages: tuple[Message, ...]) -> Job:
 
 
 def _select_messages(db: sqlite3.Connection, job: int) -> list[Message]:
-    sql = f"SELECT {MESSAGE_COLUMNS} FROM job_messages JOIN messages ON messages.row = message WHERE job = ? ORDER BY place"  # noqa: E501
-    return [message_from_row(row) for row in db.execute(sql, (job,))]
+    sql = (
+        f"SELECT {MESSAGE_COLUMNS} FROM job_messages JOIN messages AS m ON m.row = message WHERE job = ? ORDER BY place"
+    )
+    return [message_from_row(row, SQLITE) for row in db.execute(sql, (job,))]

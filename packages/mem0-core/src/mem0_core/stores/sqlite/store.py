@@ -12,12 +12,9 @@ import json
 import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence, Set
-from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import RLock
 from typing import TYPE_CHECKING, Any, Literal
 
-from mem0_core._files import make_file, make_folder
 from mem0_core.domain.filters import Filter
 from mem0_core.domain.records import (
     Event,
@@ -48,6 +45,7 @@ from mem0_core.interfaces import (
 )
 from mem0_core.interfaces.archive import Archive, check_load_complete
 from mem0_core.interfaces.maintenance import StoreMaintenance
+from mem0_core.stores.sql.messages import SqlMessageLog, erase_summaries, insert_messages, insert_summary
 from mem0_core.stores.sql.rows import (
     CONTENT_COLUMNS,
     StoredMemory,
@@ -63,8 +61,9 @@ from mem0_core.stores.sql.rows import (
     write_order,
 )
 from mem0_core.stores.sqlite.archive import SQLiteArchive
-from mem0_core.stores.sqlite.filters import casefold, filter_sql
-from mem0_core.stores.sqlite.foreign_file import refuse_foreign, refuse_foreign_file
+from mem0_core.stores.sqlite.dialect import SQLITE
+from mem0_core.stores.sqlite.filters import filter_sql
+from mem0_core.stores.sqlite.foreign_file import refuse_foreign
 from mem0_core.stores.sqlite.graph import GraphWriter, SQLiteGraph, erase_evidence, erase_graph
 from mem0_core.stores.sqlite.lexicon import (
     SQLiteLexicon,
@@ -77,7 +76,6 @@ from mem0_core.stores.sqlite.lexicon import (
 )
 from mem0_core.stores.sqlite.maintenance import SQLiteMaintenance
 from mem0_core.stores.sqlite.merges import SQLiteMerges, erase_from_merges, erase_merges
-from mem0_core.stores.sqlite.messages import SQLiteMessageLog, erase_summaries, insert_messages, write_summary
 from mem0_core.stores.sqlite.queue import SQLiteJobs, enqueue_job, erase_jobs, finish_jobs
 from mem0_core.stores.sqlite.rows import (
     EXACT_SCOPE_CONDITION,
@@ -96,6 +94,7 @@ from mem0_core.stores.sqlite.rows import (
     to_json,
 )
 from mem0_core.stores.sqlite.schema import HISTORY_COLUMNS, SCHEMA_VERSIONS
+from mem0_core.stores.sqlite.session import Database, drive
 from mem0_core.stores.sqlite.vectors import TableVectors
 
 if TYPE_CHECKING:
@@ -155,29 +154,18 @@ class SQLiteStore:
         busy_timeout: float = 30.0,
         is_loading: bool = False,
     ) -> None:
-        self.path = str(path)
-        self._durability = durability
-        self._busy_timeout = busy_timeout
-        self._in_memory = self.path == ":memory:"
-        self._lock = RLock()  # held by the one writer of this process
-        self._idle: list[sqlite3.Connection] = []
-        self._closed = False
+        self._db = Database(path, durability=durability, busy_timeout=busy_timeout)
+        self.path = self._db.path
+        self._read, self._write = self._db.read, self._db.write
         self._vectors = TableVectors(self._read, "memories", "vectors", "tombstones")
         self.graph: GraphStore = SQLiteGraph(self._read)
         self.merges: MergeLedger = SQLiteMerges(self._read, self._write)
-        self.message_log: MessageLog = SQLiteMessageLog(self._read)
+        self.message_log: MessageLog = SqlMessageLog(self._db)
         self.jobs: JobQueue = SQLiteJobs(self._read, self._write)
         self.lexicon: Lexicon = SQLiteLexicon(self._read)
         self.maintenance: StoreMaintenance = SQLiteMaintenance(self._read, self._write)
         self.archive: Archive = SQLiteArchive(self._read, self._write)
-        if not self._in_memory:
-            _make_folder(Path(self.path))
-        with _as_store_error(f"open {self.path}"):
-            if not self._in_memory:
-                refuse_foreign_file(Path(self.path))
-                _make_file(Path(self.path))  # its log and its shared memory take its permissions over
-            self._writer = self._connect()
-            self._writer.execute("PRAGMA cache_size = -32768")  # so that the inner pages of all indexes stay at hand
+        with self._db.as_store_error("open"):
             self._migrate()
             if not is_loading:
                 self._check_load_finished()
@@ -210,7 +198,7 @@ class SQLiteStore:
                 return CommitResult(lease_lost=True)
             if import_checkpoint is not None:
                 save_import_checkpoint(db, scope, *import_checkpoint)
-            heard = insert_messages(db, messages, scope, at)
+            heard = drive(db, insert_messages(SQLITE, messages, scope, at))
             seq = reserve_seqs(db, len(changes))
             applied, rows = list(changes), dict[int, int]()
             for place in write_order(changes):
@@ -249,7 +237,7 @@ class SQLiteStore:
         with self._write() as db:
             if not finish_jobs(db, lease):
                 return False
-            write_summary(db, scope, summary)
+            drive(db, insert_summary(SQLITE, scope, summary))
             return True
 
     def erase(self, memory_ids: Sequence[str], *, at: str, purge: bool = False) -> int:
@@ -403,35 +391,15 @@ class SQLiteStore:
     # --- connections ---------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        with self._lock:
-            self._closed = True
-            connections, self._idle = [*self._idle, self._writer], []
-            for connection in connections:
-                connection.close()
-
-    def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(
-            self.path,
-            timeout=self._busy_timeout,
-            isolation_level=None,  # we write BEGIN and COMMIT ourselves
-            check_same_thread=False,  # a connection serves one thread at a time, but not always the same
-            cached_statements=256,
-        )
-        db.create_function("casefold", 1, casefold, deterministic=True)
-        db.execute("PRAGMA foreign_keys = ON")
-        db.execute("PRAGMA secure_delete = ON")
-        db.execute("PRAGMA cache_size = -8192")  # KiB; the file system's cache holds the rest
-        db.execute("PRAGMA wal_autocheckpoint = 4000")  # pages (16 MB): what many commits change is copied back once
-        db.execute(f"PRAGMA synchronous = {'FULL' if self._durability == 'full' else 'NORMAL'}")
-        return db
+        self._db.close()
 
     def _migrate(self) -> None:
-        db = self._writer
+        db = self._db.writer
         refuse_foreign(db, self.path)
         if db.execute("PRAGMA user_version").fetchone()[0] == len(SCHEMA_VERSIONS) and not is_word_index_stale(db):
             return
-        if not self._in_memory:
-            _retry_while_locked(lambda: db.execute("PRAGMA journal_mode = WAL"), self._busy_timeout)
+        if not self._db.in_memory:
+            self._db.retry_while_locked("PRAGMA journal_mode = WAL")
         with self._write():
             step = db.execute("PRAGMA user_version").fetchone()[0]
             if step > len(SCHEMA_VERSIONS):
@@ -448,64 +416,23 @@ class SQLiteStore:
         try:
             check_load_complete(self.archive.load_progress())
         except StoreError as error:
-            self._writer.close()
+            self._db.close()
             raise StoreError(f"{self.path}: {error}") from error
-
-    @contextmanager
-    def _write(self) -> Iterator[sqlite3.Connection]:
-        """One transaction: committed when the block ends, rolled back when it raises."""
-        with self._lock, _as_store_error(f"write to {self.path}"):
-            self._check_open()
-            db = self._writer
-            db.execute("BEGIN IMMEDIATE")
-            try:
-                yield db
-                db.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):  # a full disk may have rolled back by itself
-                    db.execute("ROLLBACK")
-                raise
-
-    def _read(self) -> _ReadConnection:
-        """A connection of its own, so that reading never waits for a commit of this process."""
-        return _ReadConnection(self)
-
-    def _borrow_connection(self) -> sqlite3.Connection:
-        self._check_open()
-        if self._in_memory:
-            self._lock.acquire()
-            return self._writer
-        try:
-            return self._idle.pop()
-        except IndexError:
-            return self._connect()
-
-    def _return_connection(self, db: sqlite3.Connection) -> None:
-        if self._in_memory:
-            self._lock.release()
-        elif self._closed:
-            db.close()
-        else:
-            self._idle.append(db)
-
-    def _check_open(self) -> None:
-        if self._closed:
-            raise StoreError(f"{self.path} is closed")
 
     def _purge_deleted_text(self, *, rewrite_file: bool) -> None:
         """Let no deleted text outlive the call in the log; thoroughly, nor in free pages, by rewriting the file.
 
         Without `rewrite_file` a reader in the way is left in peace: the log is emptied when it is gone.
         """
-        if self._in_memory:
+        if self._db.in_memory:
             return
-        with self._lock, _as_store_error(f"scrub {self.path}"):
+        with self._db.exclusive("scrub") as writer:
             if rewrite_file:
                 with self._write() as db:
                     purge_word_index(db)
-                _retry_while_locked(lambda: self._writer.execute("VACUUM"), self._busy_timeout)
-            deadline = time.monotonic() + (self._busy_timeout if rewrite_file else 0)
-            while self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                self._db.retry_while_locked("VACUUM")
+            deadline = time.monotonic() + (self._db.busy_timeout if rewrite_file else 0)
+            while writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
                 if time.monotonic() > deadline:
                     if rewrite_file:
                         raise StoreError(f"purged, but a reader of {self.path} keeps its old log: purge again later")
@@ -664,7 +591,7 @@ def _erase_traces(db: sqlite3.Connection, row: int, scope: Scope, at: str) -> No
     """Erase what came of a memory: its relations, its messages; summaries of them are to be made anew."""
     erase_from_merges(db, row, scope)
     erase_evidence(db, row)
-    if erase_summaries(db, scope):
+    if drive(db, erase_summaries(SQLITE, scope)):
         enqueue_job(db, scope, "summary", at=at)
     db.execute("DELETE FROM messages WHERE row IN (SELECT message FROM sources WHERE memory = ?)", (row,))
 
@@ -738,69 +665,3 @@ def _statements(script: str) -> Iterator[str]:
         if sqlite3.complete_statement(buffer):
             yield buffer
             buffer = ""
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        make_folder(path.parent)
-    except OSError as error:
-        raise StoreError(f"cannot make the folder {path.parent}: {error}") from error
-
-
-def _make_file(path: Path) -> None:
-    try:
-        make_file(path)
-    except OSError as error:
-        raise StoreError(f"cannot open {path}: {error}") from error
-
-
-def _retry_while_locked(action: Any, seconds: float) -> None:
-    """Some statements (switching to WAL, VACUUM) do not wait for a lock by themselves."""
-    deadline = time.monotonic() + seconds
-    while True:
-        try:
-            action()
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > deadline:
-                raise
-            time.sleep(0.02)
-
-
-class _ReadConnection:
-    """A connection lent for a block; a class, as `contextmanager` takes as long as the shortest statements."""
-
-    __slots__ = ("_db", "_store")
-
-    def __init__(self, store: SQLiteStore) -> None:
-        self._store = store
-
-    def __enter__(self) -> sqlite3.Connection:
-        try:
-            self._db = self._store._borrow_connection()
-        except sqlite3.Error as error:
-            _raise_as_ours(error, f"read {self._store.path}")
-            raise
-        return self._db
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        self._store._return_connection(self._db)
-        if error is not None:
-            _raise_as_ours(error, f"read {self._store.path}")
-
-
-@contextmanager
-def _as_store_error(doing: str) -> Iterator[None]:
-    try:
-        yield
-    except Exception as error:
-        _raise_as_ours(error, doing)
-        raise
-
-
-def _raise_as_ours(error: BaseException, doing: str) -> None:
-    """Raise what stands for an error of SQLite's; other errors are let be."""
-    if isinstance(error, UnicodeEncodeError):
-        raise InputError(f"not valid Unicode (a lone surrogate): {error.object[:40]!r}") from error
-    if isinstance(error, sqlite3.Error | sqlite3.Warning):
-        raise StoreError(f"cannot {doing}: {error}") from error

@@ -1,0 +1,88 @@
+"""PostgreSQL's form of the shared SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mem0_core.domain.records import Scope
+from mem0_core.stores.postgres import locks, text
+from mem0_core.stores.postgres.rows import partition_key, scope_digest, scope_sql, stack_vectors, to_int_list
+from mem0_core.stores.sql.dialect import ColumnType, Condition
+from mem0_core.stores.sql.rows import to_stored_vector
+from mem0_core.stores.sql.steps import Steps
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["POSTGRES", "PostgresDialect"]
+
+
+class PostgresDialect:
+    """A `Dialect` for partitioned tables and many writers."""
+
+    part = "part, "
+    exact = "part, exact, "
+    greatest = "greatest"
+    least = "least"
+    now = "extract(epoch FROM statement_timestamp())::double precision"  # the server's clock, which all hosts share
+
+    def part_values(self, scope: Scope) -> tuple[Any, ...]:
+        return (partition_key(scope),)
+
+    def exact_values(self, scope: Scope) -> tuple[Any, ...]:
+        return partition_key(scope), scope_digest(scope)
+
+    def to_json(self, value: Mapping[str, Any] | None) -> str:
+        return text.to_json(value)
+
+    def from_json(self, text_: str) -> dict[str, Any]:
+        return text.from_json(text_)
+
+    def limit(self, limit: int | None) -> Any:
+        return limit
+
+    def vector(self, vector: Any, dims: int) -> Any:
+        return to_stored_vector(vector, dims)
+
+    def stack_vectors(self, vectors: Sequence[Any]) -> NDArray[np.float32]:
+        return stack_vectors(vectors)
+
+    def in_scope(self, scope: Scope, table: str = "", *, by_row: bool = False) -> Condition:
+        sql, values = scope_sql(scope, table)
+        return sql.replace("%s", "?"), values
+
+    def in_exact_scope(self, scope: Scope, table: str = "") -> Condition:
+        dot = f"{table}." if table else ""
+        return f"{dot}part = ? AND {dot}exact = ?", [partition_key(scope), scope_digest(scope)]
+
+    def in_part(self, scope: Scope, table: str = "") -> Condition:
+        return f"{f'{table}.' if table else ''}part = ? AND ", [partition_key(scope)]
+
+    def same_part(self, one: str, other: str) -> str:
+        return f"{one}.part = {other}.part AND "
+
+    def among(self, column: str, values: Sequence[Any], type: ColumnType = "bigint") -> Condition:
+        return f"{column} = ANY (?::{type}[])", [to_int_list(values) if type == "bigint" else list(values)]
+
+    def equals_text(self, column: str, text: str) -> Condition:
+        sql = f'hashtextextended({column}, 0) = hashtextextended(?::text COLLATE "C", 0) AND {column} = ?'
+        return sql, [text, text]
+
+    def set_scope(self, scope: Scope | None) -> Steps[None]:
+        return locks.set_scope(scope)
+
+    def lock_scope(self, scope: Scope) -> Steps[None]:
+        yield from locks.set_scope(scope)
+        yield from locks.lock_partitions(partition_key(scope))
+
+    def lock_all(self) -> Steps[None]:
+        yield from locks.set_scope(None)
+        yield from locks.lock_all_partitions()
+
+    def reserve_seqs(self, count: int) -> Steps[list[int]]:
+        return locks.reserve_seqs(count)
+
+
+POSTGRES = PostgresDialect()

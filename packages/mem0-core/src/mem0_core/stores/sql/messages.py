@@ -1,0 +1,141 @@
+"""Message log and rolling summaries of each scope."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mem0_core.domain.records import Message, Scope
+from mem0_core.interfaces import Summary
+from mem0_core.stores.sql.dialect import Condition, Dialect, Engine
+from mem0_core.stores.sql.rows import message_digests, pages, scope_ids
+from mem0_core.stores.sql.steps import (
+    Statement,
+    StepMethods,
+    Steps,
+    execute,
+    execute_batch,
+    fetch_rows,
+    insert_sql,
+    read_method,
+)
+
+__all__ = [
+    "MESSAGE_COLUMNS",
+    "SqlMessageLog",
+    "erase_summaries",
+    "insert_messages",
+    "insert_summary",
+    "insert_unique_messages",
+    "message_from_row",
+]
+
+MESSAGE_COLUMNS = "m.row, m.role, m.content, m.name, m.metadata, m.created_at"
+
+
+class SqlMessageLog(StepMethods):
+    """A `MessageLog`, for reading. Messages are written within the transactions of the store and of its queue."""
+
+    def __init__(self, db: Engine) -> None:
+        self._db = db
+        self._dialect = db.dialect
+
+    @read_method
+    def messages(self, scope: Scope, *, limit: int | None = None) -> Steps[list[Message]]:
+        yield from self._dialect.set_scope(scope)
+        return (yield from self._newest(self._dialect.in_scope(scope, "m"), limit))
+
+    @read_method
+    def messages_before(self, scope: Scope, row: int | None, *, limit: int) -> Steps[list[Message]]:
+        yield from self._dialect.set_scope(scope)
+        where, values = self._dialect.in_exact_scope(scope, "m")
+        if row is not None:
+            where, values = f"{where} AND m.row < ?", [*values, row]
+        return (yield from self._newest((where, values), limit))
+
+    @read_method
+    def messages_since(self, scope: Scope, row: int, *, limit: int) -> Steps[list[Message]]:
+        yield from self._dialect.set_scope(scope)
+        where, values = self._dialect.in_exact_scope(scope, "m")
+        sql = f"SELECT {MESSAGE_COLUMNS} FROM messages AS m WHERE {where} AND m.row > ? ORDER BY m.row LIMIT ?"
+        found = yield from fetch_rows(sql, (*values, row, limit))
+        return [message_from_row(each, self._dialect) for each in found]
+
+    @read_method
+    def count_messages_since(self, scope: Scope, row: int, *, limit: int) -> Steps[int]:
+        yield from self._dialect.set_scope(scope)
+        where, values = self._dialect.in_exact_scope(scope, "m")
+        sql = f"SELECT count(*) FROM (SELECT 1 FROM messages AS m WHERE {where} AND m.row > ? LIMIT ?) AS counted"
+        [(count,)] = yield from fetch_rows(sql, (*values, row, limit))
+        return int(count)
+
+    @read_method
+    def latest_summary(self, scope: Scope, *, as_of: str | None = None) -> Steps[Summary | None]:
+        yield from self._dialect.set_scope(scope)
+        where, values = self._dialect.in_exact_scope(scope)
+        if as_of is not None:
+            where, values = f"{where} AND valid_from <= ?", [*values, as_of]
+        sql = f"SELECT text, upto, valid_from FROM summaries WHERE {where} ORDER BY row DESC LIMIT 1"
+        found = yield from fetch_rows(sql, values)
+        return Summary(*found[0]) if found else None
+
+    def _newest(self, condition: Condition, limit: int | None) -> Steps[list[Message]]:
+        where, values = condition
+        sql = f"SELECT {MESSAGE_COLUMNS} FROM messages AS m WHERE {where} ORDER BY m.row DESC LIMIT ?"
+        found = yield from fetch_rows(sql, (*values, self._dialect.limit(limit)))
+        return [message_from_row(row, self._dialect) for row in reversed(found)]
+
+
+def message_from_row(row: Sequence[Any], dialect: Dialect) -> Message:
+    """Return the message in a row that begins with `MESSAGE_COLUMNS`."""
+    return Message(row[1], row[2], name=row[3], metadata=dialect.from_json(row[4]), timestamp=row[5], row=row[0])
+
+
+# --- steps of a write transaction that holds the scope's partition -------------------------------------------------
+
+
+def insert_messages(dialect: Dialect, messages: Sequence[Message], scope: Scope, at: str) -> Steps[list[int]]:
+    """Store the messages of one add and return their rows. Messages that are stored already keep theirs."""
+    if not messages:
+        return []
+    digests = message_digests(messages, scope, dialect.to_json)
+    new = [(digest, message) for message, digest in zip(messages, digests, strict=True) if message.row is None]
+    rows = iter((yield from insert_unique_messages(dialect, new, scope, at)))
+    return [message.row if message.row is not None else next(rows) for message in messages]
+
+
+def insert_unique_messages(
+    dialect: Dialect, messages: Sequence[tuple[bytes, Message]], scope: Scope, at: str
+) -> Steps[list[int]]:
+    """Store messages whose digests are not stored yet, and return the rows of all."""
+    known: dict[bytes, int] = {}
+    columns = f"{dialect.exact}user_id, agent_id, run_id, digest, role, content, name, metadata, created_at"
+    insert = insert_sql("messages", columns, "ON CONFLICT DO NOTHING")
+    scope_values = (*dialect.exact_values(scope), *scope_ids(scope))
+    for page in pages(messages):
+        rows = [
+            (
+                *scope_values,
+                *(digest, message.role, message.content, message.name),
+                *(dialect.to_json(message.metadata), message.timestamp or at),
+            )
+            for digest, message in page
+        ]
+        where, values = dialect.among("digest", [digest for digest, _ in page], "bytea")
+        part, part_values = dialect.in_part(scope)
+        select = f"SELECT digest, row FROM messages WHERE {part}{where}"
+        _, found = yield from execute_batch(Statement(insert, rows, many=True), Statement(select, part_values + values))
+        known.update((bytes(digest), row) for digest, row in found.rows)
+    return [known[digest] for digest, _ in messages]
+
+
+def insert_summary(dialect: Dialect, scope: Scope, summary: Summary) -> Steps[None]:
+    columns = f"{dialect.exact}user_id, agent_id, run_id, text, upto, valid_from"
+    values = (summary.text, summary.last_message_row, summary.valid_from)
+    yield from execute(insert_sql("summaries", columns), (*dialect.exact_values(scope), *scope_ids(scope), *values))
+
+
+def erase_summaries(dialect: Dialect, scope: Scope) -> Steps[int]:
+    """Erase the summaries of exactly this scope and return their number."""
+    where, values = dialect.in_exact_scope(scope)
+    return (yield from execute(f"DELETE FROM summaries WHERE {where}", values))

@@ -1,0 +1,99 @@
+"""SQLite's form of the shared SQL."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mem0_core.domain.records import Scope
+from mem0_core.stores.sql.dialect import ColumnType, Condition
+from mem0_core.stores.sql.rows import to_stored_vector
+from mem0_core.stores.sql.steps import Steps, fetch_rows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["SQLITE", "SQLiteDialect"]
+
+
+class SQLiteDialect:
+    """A `Dialect` for one file: no partitions, and one writer at a time."""
+
+    part = ""
+    exact = ""
+    greatest = "max"
+    least = "min"
+    now = "mem0_now()"  # see `sqlite.session`
+
+    def part_values(self, scope: Scope) -> tuple[Any, ...]:
+        return ()
+
+    def exact_values(self, scope: Scope) -> tuple[Any, ...]:
+        return ()
+
+    def to_json(self, value: Mapping[str, Any] | None) -> str:
+        return json.dumps(dict(value), ensure_ascii=False, separators=(",", ":")) if value else "{}"
+
+    def from_json(self, text: str) -> dict[str, Any]:
+        value: dict[str, Any] = json.loads(text) if text != "{}" else {}
+        return value
+
+    def limit(self, limit: int | None) -> Any:
+        return -1 if limit is None else limit
+
+    def vector(self, vector: Any, dims: int) -> Any:
+        return to_stored_vector(vector, dims).tobytes()
+
+    def stack_vectors(self, vectors: Sequence[Any]) -> NDArray[np.float32]:
+        import numpy as np
+
+        if not vectors:
+            return np.empty((0, 0), dtype=np.float32)
+        return np.frombuffer(b"".join(vectors), dtype="<f4").reshape(len(vectors), -1)
+
+    def in_scope(self, scope: Scope, table: str = "", *, by_row: bool = False) -> Condition:
+        prefix = f"{'+' if by_row else ''}{f'{table}.' if table else ''}"  # a plus sign keeps a column's index unused
+        return " AND ".join(f"{prefix}{axis.value} = ?" for axis in scope.ids), list(scope.ids.values())
+
+    def in_exact_scope(self, scope: Scope, table: str = "") -> Condition:
+        # The expressions of the unique indexes. Ids are never empty.
+        dot = f"{table}." if table else ""
+        sql = f"ifnull({dot}user_id, '') = ? AND ifnull({dot}agent_id, '') = ? AND ifnull({dot}run_id, '') = ?"
+        return sql, [scope.user_id or "", scope.agent_id or "", scope.run_id or ""]
+
+    def in_part(self, scope: Scope, table: str = "") -> Condition:
+        return "", []
+
+    def same_part(self, one: str, other: str) -> str:
+        return ""
+
+    def among(self, column: str, values: Sequence[Any], type: ColumnType = "bigint") -> Condition:
+        if type == "bytea" or (type == "text" and any("\0" in value for value in values)):  # not in SQLite's JSON
+            return f"{column} IN ({', '.join('?' * len(values))})", list(values)
+        # One placeholder, so that the statement is one text, prepared once, for any number of values.
+        listed = f"[{','.join(map(str, values))}]" if type == "bigint" else json.dumps(list(values), ensure_ascii=False)
+        return f"{column} IN (SELECT value FROM json_each(?))", [listed]
+
+    def equals_text(self, column: str, text: str) -> Condition:
+        return f"{column} = ?", [text]
+
+    def set_scope(self, scope: Scope | None) -> Steps[None]:
+        yield from ()
+
+    def lock_scope(self, scope: Scope) -> Steps[None]:
+        yield from ()  # a write transaction holds the file
+
+    def lock_all(self) -> Steps[None]:
+        yield from ()
+
+    def reserve_seqs(self, count: int) -> Steps[list[int]]:
+        if not count:
+            return []
+        reserve = "UPDATE meta SET value = value + ? WHERE key = 'seq' RETURNING value"
+        [(last,)] = yield from fetch_rows(reserve, (count,))
+        return list(range(last - count + 1, last + 1))
+
+
+SQLITE = SQLiteDialect()

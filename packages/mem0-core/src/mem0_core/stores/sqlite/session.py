@@ -1,0 +1,277 @@
+"""Connections to one SQLite file, and the loop that runs steps over them.
+
+Write-ahead logging lets other threads and processes read while one writes. Writers of this process wait for a lock,
+those of other processes for the file (`busy_timeout`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import RLock
+from typing import Any, Literal, TypeVar
+
+from mem0_core._files import make_file, make_folder
+from mem0_core.errors import InputError, StoreError
+from mem0_core.stores.sql.steps import Batch, Statement, StatementResult, Step, Steps, TransactionKind
+from mem0_core.stores.sqlite.dialect import SQLITE
+from mem0_core.stores.sqlite.filters import casefold
+from mem0_core.stores.sqlite.foreign_file import refuse_foreign_file
+
+__all__ = ["Database", "drive"]
+
+T = TypeVar("T")
+
+
+class Database:
+    """A pool of reading connections and one writing connection. Safe to share between threads.
+
+    Args:
+        path: the file, created with its folder if missing, or ``":memory:"``.
+        durability: with ``"full"`` a commit waits for the disk; with ``"process"`` it survives the process only.
+        busy_timeout: seconds that a write waits for another process's write.
+
+    Raises:
+        StoreError: the file cannot be opened, or belongs to another program.
+    """
+
+    dialect = SQLITE
+
+    def __init__(self, path: str | Path, *, durability: Literal["full", "process"], busy_timeout: float) -> None:
+        self.path = str(path)
+        self.in_memory = self.path == ":memory:"
+        self.busy_timeout = busy_timeout
+        self._durability = durability
+        self._lock = RLock()  # held by the one writer of this process
+        self._idle: list[sqlite3.Connection] = []
+        self._closed = False
+        if not self.in_memory:
+            _make_folder(Path(self.path))
+        with self.as_store_error("open"):
+            if not self.in_memory:
+                refuse_foreign_file(Path(self.path))
+                _make_file(Path(self.path))  # its log and its shared memory get its permissions
+            self.writer = self._connect()
+            self.writer.execute("PRAGMA cache_size = -32768")  # KiB: the inner pages of all indexes stay cached
+
+    # --- running steps -----------------------------------------------------------------------------------------------
+
+    def run(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T:
+        """Run the steps that `make_steps` returns, and return their value."""
+        if kind == "read":
+            with self.read() as db:
+                return drive(db, make_steps())
+        if kind == "snapshot":
+            with self.snapshot() as snapshot:
+                return snapshot.run(make_steps, kind)
+        with self.write() as db:
+            return drive(db, make_steps())
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """Read one state of the file, whatever is committed in the meantime."""
+        with self.read() as db:
+            db.execute("BEGIN")
+            try:
+                yield Snapshot(db)
+            finally:
+                db.execute("COMMIT")
+
+    # --- connections -------------------------------------------------------------------------------------------------
+
+    def read(self) -> _ReadConnection:
+        """Return a context with a connection of its own: reading never waits for a commit of this process."""
+        return _ReadConnection(self)
+
+    @contextmanager
+    def write(self) -> Iterator[sqlite3.Connection]:
+        """Open one transaction: committed when the block ends, rolled back when it raises."""
+        with self._lock, self.as_store_error("write to"):
+            self._check_open()
+            db = self.writer
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                with suppress(sqlite3.Error):  # a full disk may have rolled back by itself
+                    db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def exclusive(self, doing: str) -> Iterator[sqlite3.Connection]:
+        """Lend the writing connection without a transaction, for statements that cannot run in one."""
+        with self._lock, self.as_store_error(doing):
+            yield self.writer
+
+    def retry_while_locked(self, statement: str) -> None:
+        """Run a statement that does not wait for locks by itself (a switch to WAL, VACUUM)."""
+        deadline = time.monotonic() + self.busy_timeout
+        while True:
+            try:
+                self.writer.execute(statement)
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.02)
+
+    def close(self) -> None:
+        with self._lock:
+            self._closed = True
+            connections, self._idle = [*self._idle, self.writer], []
+            for connection in connections:
+                connection.close()
+
+    def as_store_error(self, doing: str) -> _StoreErrors:
+        """Return a context that raises StoreError in place of SQLite's errors."""
+        return _StoreErrors(f"{doing} {self.path}")
+
+    def borrow_connection(self) -> sqlite3.Connection:
+        self._check_open()
+        if self.in_memory:
+            self._lock.acquire()
+            return self.writer
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._connect()
+
+    def return_connection(self, db: sqlite3.Connection) -> None:
+        if self.in_memory:
+            self._lock.release()
+        elif self._closed:
+            db.close()
+        else:
+            self._idle.append(db)
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(
+            self.path,
+            timeout=self.busy_timeout,
+            isolation_level=None,  # BEGIN and COMMIT are written out
+            check_same_thread=False,  # a connection serves one thread at a time, but not always the same
+            cached_statements=256,
+        )
+        db.create_function("casefold", 1, casefold, deterministic=True)
+        db.create_function("mem0_now", 0, lambda: time.time())
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("PRAGMA secure_delete = ON")
+        db.execute("PRAGMA cache_size = -8192")  # KiB; the file system's cache holds the rest
+        db.execute("PRAGMA wal_autocheckpoint = 4000")  # pages (16 MB): pages that many commits change are copied once
+        db.execute(f"PRAGMA synchronous = {'FULL' if self._durability == 'full' else 'NORMAL'}")
+        return db
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreError(f"{self.path} is closed")
+
+
+class Snapshot:
+    """An engine over one connection whose transaction is open."""
+
+    dialect = SQLITE
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+
+    def run(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T:
+        if kind == "write":
+            raise StoreError("a snapshot is read-only")
+        return drive(self.db, make_steps())
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        yield self
+
+
+class _ReadConnection:
+    """A connection lent for a block; a class, as `contextmanager` takes as long as the shortest statements."""
+
+    __slots__ = ("_database", "_db")
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def __enter__(self) -> sqlite3.Connection:
+        try:
+            self._db = self._database.borrow_connection()
+        except sqlite3.Error as error:
+            _raise_store_error(error, f"read {self._database.path}")
+            raise
+        return self._db
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        self._database.return_connection(self._db)
+        if error is not None:
+            _raise_store_error(error, f"read {self._database.path}")
+
+
+class _StoreErrors:
+    """A context that raises StoreError in place of SQLite's errors."""
+
+    __slots__ = ("_doing",)
+
+    def __init__(self, doing: str) -> None:
+        self._doing = doing
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is not None:
+            _raise_store_error(error, self._doing)
+
+
+def drive(db: sqlite3.Connection, steps: Steps[T]) -> T:
+    """Run steps to their end over one connection, and return their value."""
+    try:
+        step = next(steps)
+        while True:
+            try:
+                result = _execute_step(db, step)
+            except Exception as error:  # noqa: BLE001 - the steps may handle it
+                step = steps.throw(error)
+            else:
+                step = steps.send(result)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    finally:
+        steps.close()
+
+
+def _execute_step(db: sqlite3.Connection, step: Step) -> Any:
+    if isinstance(step, Statement):
+        if step.many:
+            return StatementResult([], db.executemany(step.sql, step.values).rowcount)
+        cursor = db.execute(step.sql, step.values)
+        return StatementResult(cursor.fetchall(), cursor.rowcount)
+    if isinstance(step, Batch):
+        return [_execute_step(db, statement) for statement in step.statements]
+    return None
+
+
+def _raise_store_error(error: BaseException, doing: str) -> None:
+    """Raise the store's error for an error of SQLite; return for any other error."""
+    if isinstance(error, UnicodeEncodeError):
+        raise InputError(f"not valid Unicode (a lone surrogate): {error.object[:40]!r}") from error
+    if isinstance(error, sqlite3.Error | sqlite3.Warning):
+        raise StoreError(f"cannot {doing}: {error}") from error
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        make_folder(path.parent)
+    except OSError as error:
+        raise StoreError(f"cannot make the folder {path.parent}: {error}") from error
+
+
+def _make_file(path: Path) -> None:
+    try:
+        make_file(path)
+    except OSError as error:
+        raise StoreError(f"cannot open {path}: {error}") from error
