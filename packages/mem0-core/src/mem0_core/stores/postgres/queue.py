@@ -103,8 +103,8 @@ class PostgresJobs:
         # a worker that looks in vain opens no transaction
         return self._lease_once(worker, seconds=seconds, limit=limit) if self.has_ready_job() else []
 
-    async def alease(self, worker: str, *, seconds: float, most: int = 1) -> list[Job]:
-        return await self._alease_once(worker, seconds=seconds, limit=most) if await self.ahas_ready_job() else []
+    async def alease(self, worker: str, *, seconds: float, limit: int = 1) -> list[Job]:
+        return await self._alease_once(worker, seconds=seconds, limit=limit) if await self.ahas_ready_job() else []
 
     def _lease(self, worker: str, *, seconds: float, limit: int) -> Steps[list[Job]]:
         first = yield from fetch_rows(f"{_NEXT_JOB_SQL} FOR UPDATE OF j SKIP LOCKED")

@@ -1,20 +1,8 @@
-"""Talking to PostgreSQL, written once and run by sync or async code.
+"""Connections to one PostgreSQL database, and the loops that run steps over them, in sync and async code.
 
-What a store does is a generator that yields statements it has not run, and is sent their results::
-
-    def _row(self, memory_id: str) -> Steps[int | None]:
-        found = yield from ask("SELECT row FROM memories WHERE id = %s", (memory_id,))
-        return found[0][0] if found else None
-
-    row, arow = reads(_row)
-
-`read_methods` and `write_methods` make of it a method and its ``a<method>`` twin: the one drives it over a pool of connections, the
-other over a pool of the running event loop. (The form is that of `flow`, and of psycopg's own generators.)
-
-A read runs statement by statement, or, where it says so, at one moment of the database. A write is one transaction, and
-is tried again by itself where that is safe: the server refused it (a deadlock), or the connection broke before COMMIT
-was sent. Where it breaks while COMMIT is under way, the server is asked what became of the transaction, so that the
-caller is told the truth: it is written, or it is not.
+A read runs statement by statement, or over one snapshot. A write is one transaction. It is retried where that is safe:
+the server refused it (a deadlock), or the connection broke before COMMIT was sent. If the connection breaks during
+COMMIT, the server is asked for the state of the transaction, so that the caller learns if it was written.
 """
 
 from __future__ import annotations
@@ -274,8 +262,8 @@ class Database:
                 ) from lost.cause
             time.sleep(0.05)
         raise StoreError(
-            f"lost {self.server_name} while it committed, and it cannot be asked what became of it: {lost.cause}; to do the"
-            " same once more is safe"
+            f"lost {self.server_name} during a commit, and its outcome is unknown: {lost.cause}; to repeat the call is"
+            " safe"
         ) from lost.cause
 
     @contextmanager
