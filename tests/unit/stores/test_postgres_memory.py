@@ -31,6 +31,7 @@ from mem0_core.stores.postgres.session import (
 )
 from mem0_core.stores.postgres.store import PostgresStore
 from mem0_core.stores.postgres.vectors import PgvectorIndex
+from mem0_core.stores.sql.steps import SetScope
 from tests.services.postgres_server import PostgresServer, PostgresUnavailable, temporary_server
 from tests.support import MODES, MemoryDriver, Mode, result_texts
 
@@ -560,13 +561,13 @@ def test_a_search_asks_the_server_a_few_times(
 
     def recording(do: Any) -> Any:
         def record(db: Any, step: Any, database: Any) -> Any:
-            if not isinstance(step, postgres_session._SetScope):
+            if not isinstance(step, SetScope):
                 asked.append(step)
             return do(db, step, database)
 
         return record
 
-    for name in ("_do", "_ado"):
+    for name in ("_execute_step", "_aexecute_step"):
         monkeypatch.setattr(postgres_session, name, recording(getattr(postgres_session, name)))
     turns = [{"role": "user", "content": f"I had dish {number} with tea"} for number in range(20)]
     driven = MemoryDriver(Memory.from_config({**config, "recipe": recipe}), mode)
