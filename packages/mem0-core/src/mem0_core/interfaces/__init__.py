@@ -1,12 +1,16 @@
-"""Protocols that models, stores and indexes implement, by capability."""
+"""Protocols that models, stores and indexes implement, one module per capability.
 
-from mem0_core.interfaces.ports import (
-    ChangePosition,
-    ChatModel,
-    CommitResult,
+A chat model, an embedder and a reranker are one method each. A first store implements `RecordStore` (seven methods);
+`MemoryStore` is the union of all capabilities. Every method may have an ``a<method>`` counterpart with the same
+arguments (``acomplete``, ``aembed``): `flow.arun` awaits it, and uses a thread otherwise.
+May be imported by everything but `domain`; imports only `domain` and `errors`.
+"""
+
+from mem0_core.interfaces.archive import Archive
+from mem0_core.interfaces.chat import ChatModel, Reply, Task, Tool, ToolCall
+from mem0_core.interfaces.embedder import Embedder, check_embedding_space
+from mem0_core.interfaces.graph import (
     EdgeRow,
-    EmbeddedItem,
-    Embedder,
     GraphChanges,
     GraphDelta,
     GraphIndex,
@@ -14,35 +18,23 @@ from mem0_core.interfaces.ports import (
     GraphNeighborhood,
     GraphOptions,
     GraphStore,
-    Job,
-    JobKind,
-    JobQueue,
-    Lease,
-    Lexicon,
-    MemoryFeatures,
-    MemoryFeatureSet,
-    MemoryStore,
-    MergeLedger,
-    MergePlan,
-    MessageLog,
     NodeRow,
-    OnConflict,
-    Ports,
-    QueuedTurn,
-    Reply,
-    Reranker,
-    Summary,
-    Task,
-    Tool,
-    ToolCall,
-    VectorChanges,
-    VectorIndex,
-    VectorSource,
-    check_embedding_space,
-    drop_below_threshold,
 )
+from mem0_core.interfaces.history import MemoryHistory
+from mem0_core.interfaces.lexicon import Lexicon, MemoryFeatures, MemoryFeatureSet
+from mem0_core.interfaces.maintenance import StoreMaintenance
+from mem0_core.interfaces.merges import MergeLedger, MergePlan
+from mem0_core.interfaces.messages import MessageLog, Summary
+from mem0_core.interfaces.ports import AdjacencyCache, Ports
+from mem0_core.interfaces.queue import Job, JobKind, JobQueue, Lease, QueuedTurn
+from mem0_core.interfaces.records import CommitResult, EmbeddedItem, MemoryRecords, OnConflict, RecordStore
+from mem0_core.interfaces.reranker import Reranker
+from mem0_core.interfaces.store import MemoryStore
+from mem0_core.interfaces.vectors import ChangePosition, VectorChanges, VectorIndex, VectorSource, drop_below_threshold
 
 __all__ = [
+    "AdjacencyCache",
+    "Archive",
     "ChangePosition",
     "ChatModel",
     "CommitResult",
@@ -63,6 +55,8 @@ __all__ = [
     "Lexicon",
     "MemoryFeatureSet",
     "MemoryFeatures",
+    "MemoryHistory",
+    "MemoryRecords",
     "MemoryStore",
     "MergeLedger",
     "MergePlan",
@@ -71,8 +65,10 @@ __all__ = [
     "OnConflict",
     "Ports",
     "QueuedTurn",
+    "RecordStore",
     "Reply",
     "Reranker",
+    "StoreMaintenance",
     "Summary",
     "Task",
     "Tool",

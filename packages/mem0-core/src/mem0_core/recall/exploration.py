@@ -247,7 +247,8 @@ def _load_evidence(ports: Ports, relations: Sequence[Relation], scope: Scope) ->
 def load_adjacency(ports: Ports, scope: Scope) -> Flow[Adjacency]:
     """The graph of a scope as it is now."""
     index = ports.adjacency or AdjacencyIndex(ports.store.graph)
-    return (yield from do(index.of, scope))
+    adjacency: Adjacency = yield from do(index.of, scope)
+    return adjacency
 
 
 def _find_starts(

@@ -1,0 +1,32 @@
+"""The past of memories: the audit log of their changes, and their earlier texts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mem0_core.domain.filters import Filter
+    from mem0_core.domain.records import HistoryRow, MemoryItem, Scope
+
+__all__ = ["MemoryHistory"]
+
+
+class MemoryHistory(Protocol):
+    """The changes of memories, and searches as of an earlier time."""
+
+    def history(self, memory_id: str) -> list[HistoryRow]:
+        """Return every change of a memory, oldest first, including those of a deleted memory."""
+        ...
+
+    def past_memories(
+        self, scope: Scope, *, as_of: str, filter: Filter | None = None
+    ) -> tuple[list[MemoryItem], NDArray[np.float32]]:
+        """Return the texts of a scope that were valid at `as_of` and were changed or deleted since.
+
+        Returns:
+            The memories with these texts, and their vectors, (n, dims).
+        """
+        ...

@@ -1,0 +1,83 @@
+"""The word index of memories, and the features that ranking reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mem0_core.domain.records import Scope
+
+__all__ = ["Lexicon", "MemoryFeatureSet", "MemoryFeatures"]
+
+
+class MemoryFeatures(NamedTuple):
+    """The features of one memory that ranking reads.
+
+    Attributes:
+        row: the memory's row in the store; 0 for a candidate without one (an unprocessed message, a past text).
+        session: number of the run or the add the memory belongs to; None for a memory without neighbors.
+        word_count: number of words, stop words included.
+        is_question: True if the text ends with a question.
+        terms: the terms of the text (`language.terms.read`), separated by spaces.
+        names: the names in the text, separated by newlines.
+        timestamp: ISO 8601 creation time.
+        previous_row, next_row: rows of the neighbors in the session.
+    """
+
+    row: int
+    session: int | None
+    word_count: int
+    is_question: bool
+    terms: str
+    names: str
+    actor_id: str | None
+    role: str | None
+    timestamp: str
+    previous_row: int | None = None
+    next_row: int | None = None
+
+
+class MemoryFeatureSet(NamedTuple):
+    """Features of several memories.
+
+    Attributes:
+        memories: one entry for each memory.
+        neighbor_terms: row -> terms of the session neighbors that are not among `memories`.
+        cosines: row -> cosine to the query's vector, for all these rows. Empty if the store would have to read all
+            the vectors for it; the vector index then computes them.
+    """
+
+    memories: list[MemoryFeatures]
+    neighbor_terms: dict[int, str]
+    cosines: Mapping[int, float]
+
+
+class Lexicon(Protocol):
+    """The words of memories. `mem0_core.language.terms` defines terms and names."""
+
+    def postings(
+        self, scope: Scope, words: Sequence[str], *, kind: Literal["term", "name", "speaker"], limit: int
+    ) -> dict[str, NDArray[np.int64]]:
+        """Return the rows of the memories that contain each word, at most `limit` per word.
+
+        Args:
+            kind: look the words up as terms of memories, as names in them, or as words of a speaker's name.
+
+        Returns:
+            word -> int64 rows; words without a match are left out.
+        """
+        ...
+
+    def memory_features(
+        self, scope: Scope, rows: Sequence[int], *, today: str, vector: NDArray[np.float32]
+    ) -> MemoryFeatureSet:
+        """Return the features of the memories among `rows` in `scope` that have not expired before `today`.
+
+        Args:
+            vector: the query's vector, (dims,).
+        """
+        ...

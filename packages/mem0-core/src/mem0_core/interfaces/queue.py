@@ -1,0 +1,126 @@
+"""The queue of background jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    from mem0_core.domain.records import Message, Scope
+
+__all__ = ["Job", "JobKind", "JobQueue", "Lease", "QueuedTurn"]
+
+JobKind = Literal["remember", "summary"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A queued job: messages to extract memories from, or a summary to update.
+
+    Attributes:
+        options: the other arguments of the add, as JSON.
+        timestamp: ISO 8601 time of the conversation.
+        attempts: number of failed attempts; `error` is the last failure.
+        state: a parked job failed for good; `JobQueue.retry` makes it run again.
+    """
+
+    row: int
+    kind: JobKind
+    scope: Scope
+    messages: tuple[Message, ...]
+    options: Mapping[str, Any]
+    timestamp: str
+    state: Literal["waiting", "leased", "parked"] = "waiting"
+    attempts: int = 0
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedTurn:
+    """The messages and options of a job to enqueue; see `Job`."""
+
+    timestamp: str
+    messages: tuple[Message, ...]
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The exclusive right of one worker to run some jobs, until it expires."""
+
+    worker: str
+    jobs: tuple[int, ...]
+
+
+class JobQueue(Protocol):
+    """A durable queue in the primary store: each job takes effect exactly once, across worker crashes.
+
+    Jobs of one partition (the first id of a scope) run in order; jobs of different partitions run in parallel.
+    """
+
+    def enqueue(
+        self,
+        scope: Scope,
+        kind: JobKind,
+        *,
+        at: str,
+        messages: Sequence[Message] = (),
+        options: Mapping[str, Any] | None = None,
+        max_jobs: int | None = None,
+    ) -> int:
+        """Store the messages and a job in one transaction. Returns the number of the job.
+
+        Raises:
+            LimitError: the scope has `max_jobs` jobs already; nothing is stored.
+        """
+        ...
+
+    def enqueue_turns(
+        self, scope: Scope, turns: Sequence[QueuedTurn], *, import_checkpoint: tuple[str, int] | None = None
+    ) -> list[int]:
+        """Store the messages and a job of each turn, and the checkpoint of an import, in one transaction."""
+        ...
+
+    def lease(self, worker: str, *, seconds: float, limit: int = 1) -> list[Job]:
+        """Lease the oldest ready job, and up to `limit` - 1 following jobs that can run together with it."""
+        ...
+
+    def renew_lease(self, lease: Lease, *, seconds: float) -> bool:
+        """Extend a lease. Returns False if another worker holds one of the jobs."""
+        ...
+
+    def release_failed(self, lease: Lease, *, error: str, retry_in: float | None) -> None:
+        """Release failed jobs for another attempt in `retry_in` seconds, or park them if it is None."""
+        ...
+
+    def release_leases(self, worker: str) -> None:
+        """Release the leases of a dead worker."""
+        ...
+
+    def mark_done(self, lease: Lease) -> bool:
+        """Remove jobs that have nothing to commit. Returns False if another worker holds one of them."""
+        ...
+
+    def list_jobs(self, scope: Scope | None = None) -> list[Job]:
+        """Return the jobs of a scope, or of all scopes, oldest first."""
+        ...
+
+    def unprocessed_messages(self, scope: Scope, *, limit: int) -> list[tuple[Job, Message]]:
+        """Return the last `limit` messages that wait for extraction, oldest first.
+
+        Each comes with its job; the messages of these jobs are left empty.
+        """
+        ...
+
+    def has_ready_job(self) -> bool:
+        """Return True if a job can be leased now."""
+        ...
+
+    def retry(self, job: int) -> bool:
+        """Make a parked job ready again. Returns False if no parked job has that number."""
+        ...
+
+    def next_attempt_at(self) -> float | None:
+        """Return the Unix time at which the next waiting job becomes ready, or None if there is none."""
+        ...

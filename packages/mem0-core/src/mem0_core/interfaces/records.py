@@ -1,0 +1,217 @@
+"""Memory records: the smallest store (`RecordStore`), and the records of a full one (`MemoryRecords`)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mem0_core.domain.filters import Filter
+    from mem0_core.domain.records import MemoryChange, MemoryItem, Message, RelationChange, Scope
+    from mem0_core.interfaces.queue import Lease
+
+__all__ = ["CommitResult", "EmbeddedItem", "MemoryRecords", "OnConflict", "RecordStore"]
+
+OnConflict = Literal["invalidate", "delete"]
+"""Treatment of a relation that no longer holds: end it and keep it on record, or remove it."""
+
+
+class RecordStore(Protocol):
+    """The smallest store a `Memory` works with: memories and their vectors.
+
+    `stores.minimal` derives the rest of a `MemoryStore` from these seven methods, or refuses it with an error.
+    docs/how-to/write-a-store.md builds one in about 100 lines.
+
+    One process uses the store at a time. Writes come one after another; reads may come from several threads.
+    Methods raise StoreError when the underlying storage fails. A store whose methods never block sets ``inline = True``.
+    It may offer more: an attribute ``lexicon``, ``maintenance`` or ``archive`` is used as that capability.
+    """
+
+    def get(self, memory_id: str) -> MemoryItem | None:
+        """Return a memory with all its fields as they were saved, or None."""
+        ...
+
+    def list_memories(
+        self, scope: Scope | None, *, filter: Filter | None = None, limit: int | None = None
+    ) -> list[MemoryItem]:
+        """Return the memories of a scope (None: of all scopes) that pass the filter, ordered by `created_at`.
+
+        `Scope.contains` and `domain.filters.matches` define membership and filters.
+        """
+        ...
+
+    def vectors_by_id(self, memory_ids: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """Return the vectors, (dims,) float32, of the existing memories among `memory_ids`."""
+        ...
+
+    def embedding_space(self) -> tuple[str, int] | None:
+        """Return the (name, dims) given with the last write that had one, None for an empty store."""
+        ...
+
+    def write(
+        self,
+        saved: Sequence[tuple[MemoryItem, NDArray[np.float32]]],
+        deleted_ids: Sequence[str],
+        *,
+        embedding_space: tuple[str, int] | None,
+    ) -> None:
+        """Save memories (new or changed, by id) with their vectors and delete others, all or nothing.
+
+        Args:
+            embedding_space: (name, dims) to remember; None to keep the current one.
+        """
+        ...
+
+    def reset(self) -> None:
+        """Remove all memories and the embedding space."""
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """The outcome of a commit, change by change.
+
+    Attributes:
+        applied: each planned change as it took effect. An ADD of a fact the scope already holds comes back as NONE
+            with the existing memory.
+        relations: the changes to the graph, likewise. An ADD of an existing relation is NONE (its weight rose).
+            Changes that followed from changed memories are included.
+        conflicts: indexes of UPDATEs and DELETEs whose memory had changed since the plan was made. If there is one,
+            nothing of the plan was written and `applied` is empty.
+        lease_lost: True if another worker holds a job of the lease; nothing was written.
+    """
+
+    applied: tuple[MemoryChange, ...] = ()
+    relations: tuple[RelationChange, ...] = ()
+    conflicts: tuple[int, ...] = ()
+    lease_lost: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedItem:
+    """An item of a store that has a vector: a memory, a past memory, a node or a relation."""
+
+    kind: Literal["memory", "past", "node", "relation"]
+    row: int
+    seq: int
+    text: str
+
+
+class MemoryRecords(Protocol):
+    """The memories of a full store: commits, reads, deletion and re-embedding."""
+
+    def commit(
+        self,
+        changes: Sequence[MemoryChange],
+        *,
+        scope: Scope,
+        messages: Sequence[Message] = (),
+        at: str,
+        embedding_space: tuple[str, int] | None = None,
+        reject_duplicates: bool = False,
+        relations: Sequence[RelationChange] = (),
+        on_conflict: OnConflict = "invalidate",
+        lease: Lease | None = None,
+        import_checkpoint: tuple[str, int] | None = None,
+        distinct_sessions: bool = False,
+        replace_relations: bool = False,
+    ) -> CommitResult:
+        """Write a plan and its messages in one transaction.
+
+        Text replaced by an UPDATE or DELETE stays on record for searches as of an earlier time. Relations that only
+        this memory supported, and that its new text no longer names, end with it. Messages already stored by an
+        identical add are not stored again.
+
+        Args:
+            at: ISO 8601 time of the change, for rows without their own.
+            embedding_space: (name, dims) of the embedder that made the vectors. The first commit fixes it for the
+                store; a later commit with another one raises ConfigError.
+            reject_duplicates: raise InputError for an UPDATE to the text of another memory in the scope. By default
+                the updated memory is deleted, because it became a duplicate.
+            relations: changes to the graph of `scope`. A planned node that was removed since is created again. An ADD
+                of an existing relation raises its weight; a DELETE of an ended relation does nothing.
+            on_conflict: treatment of relations that end.
+            lease: jobs completed by this commit. If another worker holds one of them, nothing is written.
+            import_checkpoint: the key of an import into `scope`, and the number of its messages done with this commit.
+            distinct_sessions: the added memories do not belong to one conversation, unless they share a run.
+            replace_relations: `relations` are all relations of the updated memories. Their earlier support is
+                withdrawn first, unsupported relations end, and repeated relations keep their weight.
+        """
+        ...
+
+    def embedding_space(self) -> tuple[str, int] | None:
+        """Return (name, dims) of the embedder of the stored vectors, or None for a store without vectors."""
+        ...
+
+    def get(self, memory_id: str) -> MemoryItem | None:
+        """Return a memory, or None."""
+        ...
+
+    def row(self, memory_id: str) -> int | None:
+        """Return the row of a memory, or None."""
+        ...
+
+    def rows(self, scope: Scope, *, filter: Filter | None = None, as_of: str | None = None) -> NDArray[np.int64]:
+        """Return the rows of a scope's memories that pass the filter and have had their text since `as_of`."""
+        ...
+
+    def memories_by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, MemoryItem]:
+        """Return the memories among `rows` in `scope`, by row."""
+        ...
+
+    def find_by_fact_keys(self, scope: Scope, keys: Sequence[bytes]) -> dict[bytes, MemoryItem]:
+        """Return the memories of exactly this scope (the same ids, no more) by `records.same_fact_key`."""
+        ...
+
+    def list_memories(
+        self, scope: Scope | None, *, filter: Filter | None = None, limit: int | None = None
+    ) -> list[MemoryItem]:
+        """Return the memories of a scope (None: of all scopes, for maintenance), ordered by `created_at`."""
+        ...
+
+    def pin(self, memory_id: str, pinned: bool) -> bool:
+        """Pin or unpin a memory. Returns False if no memory has that id."""
+        ...
+
+    def pinned_memories(self, scope: Scope) -> list[MemoryItem]:
+        """Return the pinned memories of a scope, oldest first."""
+        ...
+
+    def erase(self, memory_ids: Sequence[str], *, at: str, purge: bool = False) -> int:
+        """Delete memories with all their texts and vectors, their source messages and unsupported relations.
+
+        Args:
+            purge: also delete their history, and scrub the database's remains of deleted rows (free pages, a log).
+
+        Returns:
+            The number of memories deleted.
+        """
+        ...
+
+    def erase_scope(self, scope: Scope, *, at: str, purge: bool = False) -> int:
+        """Delete everything in a scope, messages included; `purge` also reaches earlier deletions."""
+        ...
+
+    def embedded_items(self) -> list[EmbeddedItem]:
+        """Return every item that has a vector."""
+        ...
+
+    def replace_vectors(self, vectors: Sequence[tuple[EmbeddedItem, Any]], *, embedding_space: tuple[str, int]) -> None:
+        """Replace all vectors and the embedding space in one transaction.
+
+        Raises:
+            StoreError: an item was added, changed or deleted since it was read; nothing is replaced.
+        """
+        ...
+
+    def reset(self) -> None:
+        """Remove everything from the store, history included."""
+        ...
+
+    def close(self) -> None: ...
