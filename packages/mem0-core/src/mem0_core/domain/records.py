@@ -131,6 +131,14 @@ class Scope:
         """A scope for each of its ids: those of the partitions that what it holds lies in."""
         return [Scope(**{axis.value: value}) for axis, value in self.ids.items()]
 
+    def contains(self, other: Scope) -> bool:
+        """Return True if `other` has every id of this scope; it may have more."""
+        return (
+            (self.user_id is None or self.user_id == other.user_id)
+            and (self.agent_id is None or self.agent_id == other.agent_id)
+            and (self.run_id is None or self.run_id == other.run_id)
+        )
+
 
 def _check_id(axis: Axis, value: object) -> None:
     if value is None:

@@ -27,8 +27,8 @@ class RecordStore(Protocol):
     docs/how-to/write-a-store.md builds one in about 100 lines.
 
     One process uses the store at a time. Writes come one after another; reads may come from several threads.
-    Methods raise StoreError when the underlying storage fails. A store whose methods never block sets ``inline = True``.
-    It may offer more: an attribute ``lexicon``, ``maintenance`` or ``archive`` is used as that capability.
+    Methods raise StoreError when the underlying storage fails. A store whose methods never block sets
+    ``inline = True``. An attribute ``lexicon``, ``maintenance`` or ``archive`` is used as that capability.
     """
 
     def get(self, memory_id: str) -> MemoryItem | None:
