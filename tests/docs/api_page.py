@@ -1,4 +1,7 @@
-"""Write docs/api.md from the docstrings: ``python -m tests.docs.api_page``. A test fails if the page is stale."""
+"""Write docs/reference/api.md from the docstrings: ``python -m tests.docs.api_page``.
+
+A test fails if the page is stale.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from mem0_core.domain import records
 
 __all__ = ["PAGE", "method_names", "page"]
 
-PAGE = Path(__file__).parents[2] / "docs" / "api.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Add": ("add", "add_many", "pending", "flush", "retry"),
@@ -36,8 +39,8 @@ HEAD = """\
 # API
 
 Every public name of `mem0_core`, generated from its docstring; all other names are private. For explanations, see the
-[README](../README.md), [recall](recall.md), [conversations](conversations.md), [the graph](graph.md) and, for files and
-maintenance, [operations](operations.md).
+[README](../../README.md), [recall](../explanation/recall.md), [conversations](../how-to/conversations.md),
+[the graph](../how-to/graph.md) and, for files and maintenance, [operations](../how-to/operations.md).
 
 `scope` stands for `user_id=None, agent_id=None, run_id=None`; at least one is required. An omitted id matches
 everything. Each method of `Memory` has an async version with the prefix `a` (`aadd`, `asearch`, ...); on `AsyncMemory`

@@ -1,4 +1,4 @@
-"""docs/api.md matches the docstrings."""
+"""docs/reference/api.md matches the docstrings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.docs import api_page
 
 def test_the_page_is_up_to_date() -> None:
     written = api_page.PAGE.read_text(encoding="utf-8")
-    assert written == api_page.page(), "docs/api.md is stale: python -m tests.docs.api_page"
+    assert written == api_page.page(), "docs/reference/api.md is stale: python -m tests.docs.api_page"
 
 
 def test_every_public_name_is_on_the_page() -> None:

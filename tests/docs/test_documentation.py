@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 DOCUMENTS = sorted(
     file
-    for pattern in ("README.md", "CONTRIBUTING.md", "packages/*/README.md", "docs/*.md")
+    for pattern in ("README.md", "CONTRIBUTING.md", "packages/*/README.md", "docs/**/*.md")
     for file in ROOT.glob(pattern)
 )
 LANGUAGES = {"python": "python", "py": "python", "console": "shell", "bash": "shell", "sh": "shell", "shell": "shell"}

@@ -234,7 +234,7 @@ class MemoryConfig(BaseModel):
     """Where vectors are searched. By default FAISS, and pgvector where `store` is PostgreSQL; mem0's keys of pgvector
     (``host``, ``dbname``, ``connection_string``, ...) say where the store is."""
     reranker: Any = None
-    """Reads the best hits once more; see docs/reranking.md."""
+    """Reads the best hits once more; see docs/how-to/reranking.md."""
     graph_store: GraphConfig | None = None
     """Graph memory. By default it is on without a chat model, when rules read relations, and off with one; False, or
     the provider ``"none"``, for never."""

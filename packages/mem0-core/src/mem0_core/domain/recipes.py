@@ -28,7 +28,7 @@ RERANK_WEIGHT = 0.2
 
 It is more than it looks: the best twenty first scores of a search lie some 0.2 to 0.3 apart, and a text that the
 reranker is sure of (1 against 0) passes those that lead by up to 0.25. A weak model costs little so; at 0.7 it costs
-many times what it can bring (docs/reranking.md has the measurements).
+many times what it can bring (docs/how-to/reranking.md has the measurements).
 """
 
 _MIDPOINT_WORDS = 48  # words: a memory of that length is as much a short text as a long one
@@ -209,7 +209,7 @@ HYBRID = Recipe(
     sources=("dense", "lexical", "graph"),
     gate=0.4,
 )
-"""The default: everything that was measured to help (docs/recall.md)."""
+"""The default: everything that was measured to help (docs/explanation/recall.md)."""
 
 RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (HYBRID, MEM0, PAPER, OFFLINE)}
 

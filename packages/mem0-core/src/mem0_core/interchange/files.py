@@ -16,7 +16,7 @@ from mem0_core.interchange.chats import READERS, ImportedMessage, detect_format,
 __all__ = ["CHAT_FORMATS", "read_chats"]
 
 CHAT_FORMATS = (*READERS, "jsonl", "text")
-"""The formats of chats; see docs/cli.md."""
+"""The formats of chats; see docs/reference/cli.md."""
 
 
 def read_chats(path: Path, format: str | None = None) -> tuple[str, Iterator[ImportedMessage]]:

@@ -1,7 +1,7 @@
 """How many tokens a text takes: by the model's own vocabulary where it lies on this machine, else estimated.
 
 The estimate is for vocabularies nobody knows, so it is rather too high: for English, code, and text of most languages
-it is above what GPT-4, GPT-4o, Claude 2, Llama 3, Mistral, Qwen and DeepSeek count (docs/conversations.md).
+it is above what GPT-4, GPT-4o, Claude 2, Llama 3, Mistral, Qwen and DeepSeek count (docs/how-to/conversations.md).
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class TableVectors:
 
 
 _MAX_EXACT_VECTORS = 50_000
-"""Vectors of one user up to which they are compared one by one; see docs/postgres.md for what that takes."""
+"""Vectors of one user up to which they are compared one by one; see docs/how-to/postgres.md for what that takes."""
 
 
 class PgvectorIndex:
