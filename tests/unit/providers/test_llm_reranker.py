@@ -186,6 +186,13 @@ def test_what_is_no_score_is_a_problem_and_the_others_stand(item: Any, reason: s
     assert reading.problems[-1].item == 2
 
 
+def test_a_score_written_as_text_is_read_and_a_label_is_a_problem() -> None:
+    items = [{"id": 1, "score": "7.5"}, {"id": 2, "score": "id 5"}]
+    reading = read_scores(Reply(json.dumps({"scores": items})), count=2)
+    assert reading.items == ((0, 0.75),)
+    assert len(reading.problems) == 1
+
+
 def test_a_reply_of_only_the_best_or_worst_is_no_fraction() -> None:
     reading = read_scores(Reply(json.dumps(scored(1, 0))), count=2)
     assert reading.items == ((0, 0.1), (1, 0.0))

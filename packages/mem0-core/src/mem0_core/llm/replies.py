@@ -273,14 +273,14 @@ def _score(item: Any, count: int) -> tuple[int, float] | Problem:
     if short is None or not short.isdecimal() or not 1 <= int(short) <= count:
         return problem_with("an id that was not given", item)
     said = _score_in(item)
-    if isinstance(said, str) and _NUMBER.fullmatch(said.strip()):
+    if isinstance(said, str) and _SCORE_NUMBER.fullmatch(said.strip()):
         said = float(said)
     if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said <= MOST:
         return problem_with(f"no score from 0 to {MOST}", item)
     return int(short) - 1, float(said)
 
 
-_NUMBER = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,9})?")
+_SCORE_NUMBER = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,9})?")
 
 
 # --- operations ------------------------------------------------------------------------------------------------
