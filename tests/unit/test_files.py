@@ -12,6 +12,8 @@ import pytest
 from mem0_core import Memory
 from mem0_core._files import make_folder, replace_atomically
 from mem0_core.admin.backup import restore
+from mem0_core.cli._logs import log_to_files
+from mem0_core.config import load_config
 from mem0_core.testing import HashEmbedder
 
 
@@ -60,8 +62,8 @@ def _open_umask() -> Iterator[None]:
 class TestModes:
     def test_all_that_is_made_is_its_owners_alone(self, tmp_path: Path) -> None:
         folder = tmp_path / "a" / "data"
-        config = {"path": str(folder), "logging": "DEBUG"}
-        with Memory(config, embedder=HashEmbedder()) as memory:
+        config = load_config({"path": str(folder), "logging": "DEBUG"})
+        with log_to_files(config), Memory(config, embedder=HashEmbedder()) as memory:
             memory.add("My sister is Anna.", user_id="ann")
             logging.getLogger("mem0_core").error("said")
             memory.visualize(user_id="ann")
@@ -76,8 +78,8 @@ class TestModes:
         assert {mode for name, mode in found.items() if name not in folders} == {"0o600"}
 
     def test_every_part_of_a_log_is_its_owners_alone(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("mem0_core._logs._MAX_FILE_BYTES", 100)
-        with Memory({"path": str(tmp_path), "logging": "INFO"}, embedder=HashEmbedder()):
+        monkeypatch.setattr("mem0_core.cli._logs._MAX_FILE_BYTES", 100)
+        with log_to_files(load_config({"path": str(tmp_path), "logging": "INFO"})):
             for _ in range(5):
                 logging.getLogger("mem0_core").error("said " * 10)
         logs = {name: mode for name, mode in modes(tmp_path).items() if name.startswith("app.log")}

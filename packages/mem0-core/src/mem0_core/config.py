@@ -20,14 +20,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Self, TypeGuard, cast
 from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from mem0_core._files import DATABASE, home
-from mem0_core._logs import configure_logging as configure_log
-from mem0_core._logs import is_log_level
 from mem0_core.domain.recipes import resolve_recipe
 from mem0_core.errors import ConfigError, MissingExtra
 
@@ -44,9 +42,10 @@ __all__ = [
     "TraverseConfig",
     "build_component",
     "check_provider",
+    "is_log_level",
     "load_config",
     "parse_graph_config",
-    "start_logging",
+    "read_config_file",
 ]
 
 ComponentKind = Literal["llm", "embedder", "reranker", "store", "vector_store", "graph_store"]
@@ -272,8 +271,9 @@ class MemoryConfig(BaseModel):
     on_bad_reply: Literal["skip", "raise"] = "skip"
     """What is done about a reply that makes no sense even when asked for again: told in ``skipped``, or raised."""
     logging: Any = None
-    """What is logged to a file, by default nothing: a level ("INFO") for ``app.log`` in `path`; or a file, or mapping,
-    as ``logging.config.dictConfig`` takes it. A file is found from the folder of the configuration that names it."""
+    """Log file of the `mem0-core` command, by default none: a level ("INFO") for ``app.log`` in `path`; or a file, or a
+    mapping, as ``logging.config.dictConfig`` takes it. A file is relative to the configuration that names it. The
+    library opens no log file: add handlers to its logger ``mem0_core``."""
 
     @field_validator("logging")
     @classmethod
@@ -372,7 +372,7 @@ def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) ->
         return source
     file = Path(source).expanduser() if isinstance(source, (str, Path)) else None
     if file is not None:
-        source = _resolve_log_path(file, _read_file(file))
+        source = read_config_file(file)
     where = "" if file is None else f"{file}: "
     if source is not None and not isinstance(source, Mapping):
         raise ConfigError(f"{where}a configuration is a mapping of keys, not {type(source).__name__}")
@@ -382,29 +382,6 @@ def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) ->
         raise ConfigError(where + "; ".join(_validation_messages(error))) from error
     except TypeError as error:
         raise ConfigError(f"{where}a configuration has string keys: {error}") from error
-
-
-def start_logging(config: MemoryConfig) -> Callable[[], None]:
-    """Begin to log as the configuration says; returns what ends it.
-
-    Raises:
-        ConfigError: naming the file and the key that is unknown or wrong.
-    """
-    given = config.logging
-    if given is None or is_log_level(given) or isinstance(given, Mapping):
-        return configure_log(given, config.folder)
-    settings = _read_file(Path(given))
-    if not isinstance(settings, Mapping):
-        raise ConfigError(f"{given}: a configuration is a mapping of keys, not {type(settings).__name__}")
-    return configure_log(settings, config.folder, name=str(given))
-
-
-def _resolve_log_path(file: Path, keys: Any) -> Any:
-    """The keys of a file; the log's settings that it names by a relative path lie beside it."""
-    named = keys.get("logging") if isinstance(keys, Mapping) else None
-    if not isinstance(named, str) or is_log_level(named):
-        return keys
-    return {**keys, "logging": str(file.parent / Path(named).expanduser())}
 
 
 def parse_graph_config(given: Mapping[str, Any] | str | bool) -> GraphConfig:
@@ -434,7 +411,17 @@ def _lift_vision(keys: dict[str, Any]) -> dict[str, Any]:
     return keys
 
 
-def _read_file(path: Path) -> Any:
+def is_log_level(given: object) -> TypeGuard[str]:
+    return isinstance(given, str) and given.upper() in ("DEBUG", "INFO", "WARNING", "ERROR")
+
+
+def read_config_file(path: Path) -> Any:
+    """Parse a YAML or JSON file.
+
+    Raises:
+        ConfigError: the file cannot be read or parsed.
+        MissingExtra: a YAML file needs ``mem0-core[yaml]``.
+    """
     try:
         text = path.expanduser().read_text(encoding="utf-8")
     except OSError as error:

@@ -20,7 +20,7 @@ from mem0_core.api.factory import (
     resolve_graph,
     resolve_reranker,
 )
-from mem0_core.config import MemoryConfig, check_provider, load_config, start_logging
+from mem0_core.config import MemoryConfig, check_provider, load_config
 from mem0_core.domain.policy import Limits, Policy, RateLimiter
 from mem0_core.domain.recipes import resolve_recipe
 from mem0_core.domain.records import AddResult, SearchResult
@@ -79,7 +79,6 @@ class MemoryRuntime:
         self._graph_chat: ChatModel | None = self._chat
         if self._graph_config is not None and self._graph_config.llm is not None:
             self._graph_chat = resolve_component("llm", "complete", self._graph_config.llm)
-        self._stop_logging = start_logging(self.config)
         self._store = store if store is not None else open_store(self.config)
         self._index: VectorIndex | None = self._adapt_index(index)
         self._graph: GraphMemory | None = None
@@ -108,7 +107,6 @@ class MemoryRuntime:
             if self._index is not None:
                 self._index.close()
             self._store.close()
-            self._stop_logging()
 
     async def _aclose(self) -> None:
         """Drain the workers and close the connections of this event loop, then close the rest in a thread."""

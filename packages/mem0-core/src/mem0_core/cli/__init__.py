@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mem0_core.cli._logs import log_to_files
 from mem0_core.cli.arguments import build_parser
 from mem0_core.config import MemoryConfig, load_config, postgres_config
 from mem0_core.errors import Mem0Error
@@ -46,7 +47,8 @@ def _run(options: argparse.Namespace) -> Any:
     config = _load_config(options)
     if options.takes_config:
         return options.act(config, options)
-    with Memory(config) as memory:
+    folder = None if options.config is None else Path(options.config).expanduser().parent
+    with log_to_files(config, folder=folder), Memory(config) as memory:
         return options.act(memory, options)
 
 

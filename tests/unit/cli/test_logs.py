@@ -1,26 +1,30 @@
-"""Logging to files, as a configuration says: off unless it does."""
+"""Log files of the command, off by default; the library opens none."""
 
 from __future__ import annotations
 
 import logging
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mem0_core import Memory
+from mem0_core.cli import commands, main, output
+from mem0_core.cli._logs import log_to_files
+from mem0_core.config import load_config
 from mem0_core.errors import ConfigError
 from mem0_core.testing import HashEmbedder
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 log = logging.getLogger("mem0_core.somewhere")
 
 
 @pytest.fixture(autouse=True)
 def _as_before() -> Iterator[None]:
-    """dictConfig changes what all of the process logs: put that back."""
+    """Restore the loggers of the process, which dictConfig changes."""
     loggers = [logging.getLogger(), logging.getLogger("mem0_core")]
     before = [(logger, list(logger.handlers), logger.level) for logger in loggers]
     yield
@@ -31,8 +35,17 @@ def _as_before() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def opened(folder: Path, setting: Any) -> Memory:
-    return Memory({"path": str(folder), "logging": setting}, embedder=HashEmbedder())
+@contextmanager
+def opened(folder: Path, setting: Any) -> Iterator[Memory]:
+    """Open a memory as the command does, while it logs to its files."""
+    config = load_config({"path": str(folder), "logging": setting})
+    with log_to_files(config), Memory(config, embedder=HashEmbedder()) as memory:
+        yield memory
+
+
+def run_command(folder: Path, setting: Any) -> None:
+    with opened(folder, setting):
+        pass
 
 
 @pytest.mark.parametrize("setting", [None, False])
@@ -56,12 +69,31 @@ def test_a_level_logs_to_app_log_in_the_folder_of_the_data(tmp_path: Path) -> No
     assert logging.getLogger("mem0_core").level == level
 
 
-def test_two_memories_of_one_folder_log_a_line_once(tmp_path: Path) -> None:
+def test_two_commands_in_one_process_log_each_line_once(tmp_path: Path) -> None:
     with opened(tmp_path, "INFO"):
-        with opened(tmp_path, "INFO"):
-            log.info("said once")
+        log.info("said once")
+    log.info("said between them")
+    with opened(tmp_path, "INFO"):
         log.info("said later")
     assert [line.rpartition(" ")[2] for line in (tmp_path / "app.log").read_text().splitlines()] == ["once", "later"]
+
+
+def test_the_library_opens_no_log_file(tmp_path: Path) -> None:
+    with Memory({"path": str(tmp_path), "logging": "DEBUG"}, embedder=HashEmbedder()) as memory:
+        memory.add("I live in Porto.", user_id="ana")
+        log.error("it broke")
+    assert not list(tmp_path.rglob("*.log"))
+
+
+def test_the_command_logs_to_the_file_of_its_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copy(EXAMPLES / "logging.yaml", tmp_path)
+    (tmp_path / "mine.yaml").write_text(f"path: {tmp_path / 'data'}\nlogging: logging.yaml\n")
+    monkeypatch.setattr(commands, "stats", lambda memory, options: log.info("said by a command") or {})
+    monkeypatch.setattr(output, "format_stats", lambda result: [])
+    assert main(["--config", str(tmp_path / "mine.yaml"), "stats"]) == 0, capsys.readouterr().err
+    assert "said by a command" in (tmp_path / "data" / "app.log").read_text()
 
 
 def test_a_mapping_is_what_dict_config_takes(tmp_path: Path) -> None:
@@ -78,7 +110,8 @@ def test_a_file_lies_beside_the_configuration_that_names_it(tmp_path: Path, monk
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in ("offline.yaml", "logging.yaml"):
         shutil.copy(EXAMPLES / name, tmp_path)
-    with Memory.from_config(tmp_path / "offline.yaml") as memory:
+    config = load_config(tmp_path / "offline.yaml")
+    with log_to_files(config, folder=tmp_path), Memory(config) as memory:
         assert memory.config.folder == tmp_path / "mem0-core" / "offline"
         memory.add("My sister Ana lives in Porto.", user_id="ben")
         assert memory.search("Where does my sister live?", user_id="ben")["results"]
@@ -100,18 +133,18 @@ def test_a_file_lies_beside_the_configuration_that_names_it(tmp_path: Path, monk
 def test_what_is_wrong_is_told_with_file_and_key(tmp_path: Path, yaml: str, message: str) -> None:
     (tmp_path / "logging.yaml").write_text(yaml)
     with pytest.raises(ConfigError, match=message):
-        opened(tmp_path / "data", str(tmp_path / "logging.yaml"))
+        run_command(tmp_path / "data", str(tmp_path / "logging.yaml"))
     assert not (tmp_path / "data" / "memory.db").exists()
 
 
 def test_what_is_wrong_with_the_key_itself(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"logging: .*a level, a file or a mapping, not int"):
-        opened(tmp_path, 3)
+        run_command(tmp_path, 3)
     with pytest.raises(ConfigError, match=r"cannot read the configuration .*missing\.yaml"):
-        opened(tmp_path, str(tmp_path / "missing.yaml"))
+        run_command(tmp_path, str(tmp_path / "missing.yaml"))
     (tmp_path / "app.log").mkdir()
     with pytest.raises(ConfigError, match=r"logging: cannot write .*app\.log"):
-        opened(tmp_path, "INFO")
+        run_command(tmp_path, "INFO")
 
 
 @pytest.mark.parametrize(
