@@ -56,7 +56,7 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "ollama": "mem0_core.providers.openai:OpenAIChat",
         "vllm": "mem0_core.providers.openai:OpenAIChat",
         "lmstudio": "mem0_core.providers.openai:OpenAIChat",
-        "local": "mem0_core.providers.local:local_chat",
+        "local": "mem0_core.providers.local:create_local_chat",
         "llama_cpp": "mem0_core.providers.llama_cpp:LlamaCppChat",
         "openvino": "mem0_core.providers.openvino:OpenVinoChat",
         "transformers": "mem0_core.providers.transformers:TransformersChat",
