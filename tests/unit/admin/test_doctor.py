@@ -378,7 +378,7 @@ def test_the_first_memory_may_come_while_the_doctor_looks(
             memory.add("I met Ben.", user_id="ann")
             return space
 
-        monkeypatch.setattr(table_care, "_space", written_meanwhile)
+        monkeypatch.setattr(table_care, "_read_embedding_space", written_meanwhile)
         assert memory.doctor(repair=False)["findings"] == []
         monkeypatch.undo()
         assert len(memory.get_all(user_id="ann")["results"]) == 1

@@ -90,7 +90,12 @@ def test_the_command_logs_to_the_file_of_its_configuration(
 ) -> None:
     shutil.copy(EXAMPLES / "logging.yaml", tmp_path)
     (tmp_path / "mine.yaml").write_text(f"path: {tmp_path / 'data'}\nlogging: logging.yaml\n")
-    monkeypatch.setattr(commands, "stats", lambda memory, options: log.info("said by a command") or {})
+
+    def stats(memory: Memory, options: object) -> dict[str, Any]:
+        log.info("said by a command")
+        return {}
+
+    monkeypatch.setattr(commands, "stats", stats)
     monkeypatch.setattr(output, "format_stats", lambda result: [])
     assert main(["--config", str(tmp_path / "mine.yaml"), "stats"]) == 0, capsys.readouterr().err
     assert "said by a command" in (tmp_path / "data" / "app.log").read_text()
