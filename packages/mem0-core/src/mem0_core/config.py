@@ -85,6 +85,7 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "postgres": "mem0_core.stores.postgres.store:PostgresStore",
     },
     "vector_store": {
+        "exact": "mem0_core.stores.vector.exact:ExactIndex",
         "faiss": "mem0_core.stores.vector.faiss:FaissIndex",
         "pgvector": "mem0_core.stores.postgres.vectors:PgvectorIndex",
     },

@@ -13,11 +13,14 @@
       ModelError                    a call to a model failed; the cause is chained
         ReplyError                  the model answered, but not in the agreed form; carries the raw reply
       StoreError                    a call to a store failed; the cause is chained
+      CapabilityError(NotImplementedError)
+                                    the store lacks a capability; names it and the stores that have it
 """
 
 from __future__ import annotations
 
 __all__ = [
+    "CapabilityError",
     "ConfigError",
     "InputError",
     "LimitError",
@@ -98,3 +101,19 @@ class ReplyError(ModelError):
 
 class StoreError(Mem0Error):
     """A call to a store failed; what it was writing is not written."""
+
+
+class CapabilityError(Mem0Error, NotImplementedError):
+    """The store does not have the capability that a feature needs.
+
+    Attributes:
+        store: name of the store's class.
+        capability: name of the missing capability.
+    """
+
+    def __init__(self, store: str, capability: str, features: str) -> None:
+        super().__init__(
+            f"store: {store} has no {capability}, needed by {features}; use the stores 'sqlite' or 'postgres' for it"
+        )
+        self.store = store
+        self.capability = capability

@@ -40,7 +40,7 @@ from mem0_core.domain.records import (
 )
 from mem0_core.errors import ConfigError
 from mem0_core.flow import StepRecord
-from mem0_core.interfaces import ChatModel, Embedder, GraphIndex, MemoryStore, Reranker, VectorIndex
+from mem0_core.interfaces import ChatModel, Embedder, GraphIndex, MemoryStore, RecordStore, Reranker, VectorIndex
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
 
 __all__ = ["AsyncMemory", "Memory"]
@@ -56,7 +56,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         llm, embedder, reranker: Instances, ``"provider:model"`` or ``{"provider", "config"}``. They take precedence
             over `config`. Models of LangChain and LlamaIndex work if ``mem0-langchain`` or ``mem0-llamaindex`` is
             installed. Without an `llm`, messages are stored verbatim.
-        store: A `MemoryStore` to use instead of the one that `config` names.
+        store: A `MemoryStore`, or a smaller `RecordStore`, to use instead of the one that `config` names.
         index: A `VectorIndex` to use instead of the embedded FAISS projection; it must follow the same store. A
             framework's vector store works as described for `llm`.
         graph: Projection for relation search: a provider's name (``"sqlite"``, ``"neo4j"``, ``"ladybug"``), a
@@ -77,7 +77,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         llm: ChatModel | Mapping[str, Any] | str | FrameworkModel | None = None,
         embedder: Embedder | Mapping[str, Any] | str | FrameworkModel | None = None,
         reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | None = None,
-        store: MemoryStore | None = None,
+        store: MemoryStore | RecordStore | None = None,
         index: VectorIndex | FrameworkModel | None = None,
         graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
         policy: Policy | None = None,
@@ -1326,7 +1326,7 @@ class AsyncMemory:
         llm: ChatModel | Mapping[str, Any] | str | FrameworkModel | None = None,
         embedder: Embedder | Mapping[str, Any] | str | FrameworkModel | None = None,
         reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | None = None,
-        store: MemoryStore | None = None,
+        store: MemoryStore | RecordStore | None = None,
         index: VectorIndex | FrameworkModel | None = None,
         graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
         policy: Policy | None = None,

@@ -19,10 +19,20 @@ from mem0_core.config import (
     check_provider,
     parse_graph_config,
 )
-from mem0_core.errors import ConfigError
+from mem0_core.errors import CapabilityError, ConfigError
 from mem0_core.ingest.worker import WorkerSettings
-from mem0_core.interfaces import ChatModel, GraphIndex, GraphOptions, MemoryStore, Reranker, VectorIndex, VectorSource
+from mem0_core.interfaces import (
+    ChatModel,
+    GraphIndex,
+    GraphOptions,
+    MemoryStore,
+    RecordStore,
+    Reranker,
+    VectorIndex,
+    VectorSource,
+)
 from mem0_core.providers.llm_reranker import MAX_TEXT_CHARS, LLMReranker
+from mem0_core.stores.minimal import complete_store
 
 __all__ = [
     "FrameworkModel",
@@ -31,11 +41,13 @@ __all__ = [
     "build_graph_options",
     "build_vector_index",
     "build_worker_settings",
+    "check_graph_support",
     "llm_reranker",
     "open_store",
     "resolve_component",
     "resolve_graph",
     "resolve_reranker",
+    "resolve_store",
     "snapshot_folder",
 ]
 
@@ -102,11 +114,23 @@ def llm_reranker(
     return LLMReranker(resolve_component("llm", "complete", llm), custom_prompt=custom_prompt, max_chars=max_chars)
 
 
-def open_store(config: MemoryConfig, **more: Any) -> MemoryStore:
-    """The truth that `config` names: a SQLite file, unless it names another. `more` is for its provider."""
+def open_store(config: MemoryConfig, **options: Any) -> MemoryStore:
+    """Open the primary store that `config` names, by default a SQLite file.
+
+    Args:
+        options: more arguments for the store's provider.
+    """
     chosen = config.store_config or ComponentConfig(provider="sqlite", config={"path": config.database})
-    store: MemoryStore = build_component("store", chosen, durability=config.durability, **more)
-    return store
+    return complete_store(build_component("store", chosen, durability=config.durability, **options))
+
+
+def resolve_store(store: MemoryStore | RecordStore | None, config: MemoryConfig) -> MemoryStore:
+    """Return the caller's store, completed if it is a `RecordStore`, or open the one that `config` names.
+
+    Raises:
+        ConfigError: the caller's object is no store.
+    """
+    return open_store(config) if store is None else complete_store(store)
 
 
 def snapshot_folder(config: MemoryConfig) -> Path:
@@ -151,6 +175,23 @@ def resolve_graph(
         check_provider("graph_store", chosen.provider)
         return chosen, None
     return config.graph_store or GraphConfig(), graph
+
+
+def check_graph_support(store: MemoryStore, graph: GraphConfig | None, *, is_requested: bool) -> GraphConfig | None:
+    """Return the configuration of graph memory, or None for a store without a graph.
+
+    Args:
+        is_requested: True if the caller asked for graph memory, False if it is on by default.
+
+    Raises:
+        CapabilityError: graph memory was requested; the store is closed.
+    """
+    if graph is None or getattr(store, "has_graph", True):
+        return graph
+    if is_requested:
+        store.close()
+        raise CapabilityError(getattr(store, "where", "this store"), "graph", "graph memory (graph=...)")
+    return None
 
 
 def build_embedded_graph(config: MemoryConfig, store: MemoryStore) -> GraphIndex:

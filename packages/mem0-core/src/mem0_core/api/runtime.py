@@ -15,10 +15,11 @@ from mem0_core.api.factory import (
     build_graph_options,
     build_vector_index,
     build_worker_settings,
-    open_store,
+    check_graph_support,
     resolve_component,
     resolve_graph,
     resolve_reranker,
+    resolve_store,
 )
 from mem0_core.config import MemoryConfig, check_provider, load_config
 from mem0_core.domain.policy import Limits, Policy, RateLimiter
@@ -36,6 +37,7 @@ from mem0_core.interfaces import (
     Lease,
     MemoryStore,
     Ports,
+    RecordStore,
     Reranker,
     VectorIndex,
 )
@@ -59,7 +61,7 @@ class MemoryRuntime:
         llm: ChatModel | Mapping[str, Any] | str | FrameworkModel | None,
         embedder: Embedder | Mapping[str, Any] | str | FrameworkModel | None,
         reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | None,
-        store: MemoryStore | None,
+        store: MemoryStore | RecordStore | None,
         index: VectorIndex | FrameworkModel | None,
         graph: GraphIndex | Mapping[str, Any] | str | bool | None,
         policy: Policy | None,
@@ -79,7 +81,9 @@ class MemoryRuntime:
         self._graph_chat: ChatModel | None = self._chat
         if self._graph_config is not None and self._graph_config.llm is not None:
             self._graph_chat = resolve_component("llm", "complete", self._graph_config.llm)
-        self._store = store if store is not None else open_store(self.config)
+        self._store: MemoryStore = resolve_store(store, self.config)
+        is_requested = graph is not None or self.config.graph_store is not None
+        self._graph_config = check_graph_support(self._store, self._graph_config, is_requested=is_requested)
         self._index: VectorIndex | None = self._adapt_index(index)
         self._graph: GraphMemory | None = None
         self._adjacency: AdjacencyIndex | None = None

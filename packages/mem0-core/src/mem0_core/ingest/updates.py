@@ -112,7 +112,7 @@ def delete_memory(ports: Ports, memory_id: str, *, at: str, purge: bool) -> Flow
         NotFoundError: no memory has that id (and, with `purge`, no history either).
     """
     item = yield from do(ports.store.get, memory_id)
-    past = (yield from do(ports.store.history, memory_id)) if purge else []
+    past = (yield from do(ports.store.history, memory_id)) if purge and item is None else []
     erased = yield from do(ports.store.erase, [memory_id], at=at, purge=purge)
     if not erased and not past:
         raise NotFoundError(memory_id)
