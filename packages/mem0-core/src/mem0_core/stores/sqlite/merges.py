@@ -252,7 +252,8 @@ class _MergeApply:
             ),
         ).fetchone()
         self.db.executemany(
-            "INSERT INTO aliases VALUES (?, ?, ?, ?, ?, ?, ?, 1)",
+            "INSERT INTO aliases (merge, user_id, agent_id, run_id, kind, key, name, standing)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, 1)",
             [(row, *scope_ids(merge.scope), merge.kind, entity_key(name), name) for name in merge.merged_names],
         )
         return merge
