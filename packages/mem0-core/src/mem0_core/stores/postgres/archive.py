@@ -21,7 +21,6 @@ from mem0_core.interfaces.archive import (
     StoreMetadata,
 )
 from mem0_core.stores.postgres.lexicon import FEATURE_COLUMNS, feature_values
-from mem0_core.stores.postgres.meta import begin_epoch, set_meta
 from mem0_core.stores.postgres.rows import partition_key, scope_digest
 from mem0_core.stores.postgres.session import (
     Database,
@@ -36,6 +35,7 @@ from mem0_core.stores.postgres.session import (
     write_methods,
 )
 from mem0_core.stores.postgres.text import from_json, to_json
+from mem0_core.stores.sql.meta import begin_epoch, set_meta
 from mem0_core.stores.sql.rows import scope_from_ids, session_number
 
 __all__ = ["MEMORY_PARTITION_SQL", "PostgresArchive"]

@@ -27,6 +27,8 @@ class PostgresDialect:
     greatest = "greatest"
     least = "least"
     now = "extract(epoch FROM statement_timestamp())::double precision"  # the server's clock, which all hosts share
+    for_update = " FOR UPDATE"
+    skip_locked = " FOR UPDATE OF {} SKIP LOCKED"
 
     def part_values(self, scope: Scope) -> tuple[Any, ...]:
         return (partition_key(scope),)
@@ -76,6 +78,9 @@ class PostgresDialect:
     def lock_scope(self, scope: Scope) -> Steps[None]:
         yield from locks.set_scope(scope)
         yield from locks.lock_partitions(partition_key(scope))
+
+    def lock_part(self, part: str) -> Steps[None]:
+        return locks.lock_partitions(part)
 
     def lock_all(self) -> Steps[None]:
         yield from locks.set_scope(None)

@@ -16,7 +16,6 @@ from mem0_core.stores.postgres.archive import MEMORY_PARTITION_SQL
 from mem0_core.stores.postgres.dialect import POSTGRES
 from mem0_core.stores.postgres.graph import GraphWriter
 from mem0_core.stores.postgres.lexicon import refresh_words
-from mem0_core.stores.postgres.meta import begin_epoch, read_embedding_space
 from mem0_core.stores.postgres.rows import partition_key, scope_digest, scope_from_ids, scope_sql
 from mem0_core.stores.postgres.session import (
     Database,
@@ -34,6 +33,7 @@ from mem0_core.stores.postgres.session import (
 from mem0_core.stores.postgres.text import from_json
 from mem0_core.stores.sql.maintenance import LAST_SEQ_SQL, ORPHAN_CONDITIONS, VECTOR_TABLES, SqlMaintenance
 from mem0_core.stores.sql.messages import insert_unique_messages
+from mem0_core.stores.sql.meta import begin_epoch, read_embedding_space
 from mem0_core.stores.sql.rows import to_stored_vector
 from mem0_core.stores.sqlite.schema import HISTORY_COLUMNS
 

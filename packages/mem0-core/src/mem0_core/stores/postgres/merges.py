@@ -21,7 +21,6 @@ from mem0_core.stores.postgres.graph import (
     reserve_rows,
     resolve_relationship_aliases,
 )
-from mem0_core.stores.postgres.meta import read_embedding_space
 from mem0_core.stores.postgres.rows import partition_key, scope_digest, scope_from_ids, scope_ids, scope_sql
 from mem0_core.stores.postgres.session import (
     Database,
@@ -46,6 +45,7 @@ from mem0_core.stores.sql.merge_undo import (
     remove_memory,
     split_from_target,
 )
+from mem0_core.stores.sql.meta import read_embedding_space
 from mem0_core.stores.sql.rows import to_stored_vector
 
 __all__ = ["PostgresMerges", "erase_from_merges", "erase_merges"]

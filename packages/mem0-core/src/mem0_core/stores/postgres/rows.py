@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from mem0_core.domain.records import Scope
-from mem0_core.stores.sql.rows import first_column, scope_from_ids, scope_ids
+from mem0_core.stores.sql.rows import first_column, partition_key, scope_from_ids, scope_ids
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,17 +24,6 @@ __all__ = [
     "stack_vectors",
     "to_int_list",
 ]
-
-_MAX_ID_CHARS = 200  # characters of an id in the name of a part: an index entry has a limit, an id has none
-
-
-@lru_cache(maxsize=4096)
-def partition_key(scope: Scope) -> str:
-    """The part that what is of `scope` lies in: ``user_id=alice``, the first of its ids."""
-    axis, value = scope.partition
-    if len(value) > _MAX_ID_CHARS:
-        value = f"{value[:64]}#{hashlib.blake2b(value.encode(), digest_size=16).hexdigest()}"
-    return f"{axis.value}={value}"
 
 
 @lru_cache(maxsize=4096)

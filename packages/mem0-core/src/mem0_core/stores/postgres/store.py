@@ -35,7 +35,6 @@ from mem0_core.interfaces import (
     MessageLog,
     OnConflict,
     Summary,
-    check_embedding_space,
 )
 from mem0_core.interfaces.archive import Archive, check_load_complete
 from mem0_core.interfaces.maintenance import StoreMaintenance
@@ -44,7 +43,6 @@ from mem0_core.stores.postgres.dialect import POSTGRES
 from mem0_core.stores.postgres.filters import filter_sql
 from mem0_core.stores.postgres.graph import GraphWriter, PostgresGraph, erase_evidence, erase_graph, find_partitions
 from mem0_core.stores.postgres.hnsw import drop_hnsw_indexes
-from mem0_core.stores.postgres.import_checkpoint import read_import_checkpoint, save_import_checkpoint
 from mem0_core.stores.postgres.lexicon import (
     FEATURE_COLUMNS,
     PostgresLexicon,
@@ -54,8 +52,7 @@ from mem0_core.stores.postgres.lexicon import (
 )
 from mem0_core.stores.postgres.maintenance import PostgresMaintenance
 from mem0_core.stores.postgres.merges import PostgresMerges, erase_from_merges, erase_merges
-from mem0_core.stores.postgres.meta import begin_epoch, read_embedding_space, set_meta
-from mem0_core.stores.postgres.queue import PostgresJobs, enqueue_job, erase_jobs, finish_jobs
+from mem0_core.stores.postgres.queue import PostgresJobQueue
 from mem0_core.stores.postgres.rows import partition_key, scope_digest, scope_sql, stack_vectors, to_int_list
 from mem0_core.stores.postgres.schema import DEFAULT_PARTITIONS, TABLES, Layout, TableLayout, migrate
 from mem0_core.stores.postgres.session import (
@@ -74,6 +71,15 @@ from mem0_core.stores.postgres.session import (
 from mem0_core.stores.postgres.text import from_json, to_json
 from mem0_core.stores.postgres.vectors import TableVectors
 from mem0_core.stores.sql.messages import SqlMessageLog, erase_summaries, insert_messages, insert_summary
+from mem0_core.stores.sql.meta import (
+    begin_epoch,
+    claim_embedding_space,
+    read_embedding_space,
+    read_import_checkpoint,
+    save_import_checkpoint,
+    set_meta,
+)
+from mem0_core.stores.sql.queue import enqueue_job, erase_jobs, finish_jobs
 from mem0_core.stores.sql.rows import (
     CONTENT_COLUMNS,
     StoredMemory,
@@ -179,7 +185,7 @@ class PostgresStore:
         self.graph: GraphStore = PostgresGraph(self._db)
         self.merges: MergeLedger = PostgresMerges(self._db)
         self.message_log: MessageLog = SqlMessageLog(self._db)
-        self.jobs: JobQueue = PostgresJobs(self._db)
+        self.jobs: JobQueue = PostgresJobQueue(self._db)
         self.lexicon: Lexicon = PostgresLexicon(self._db)
         self.archive: Archive = PostgresArchive(self._db)
         self.maintenance: StoreMaintenance = PostgresMaintenance(self._db)
@@ -227,15 +233,15 @@ class PostgresStore:
         parts.update((yield from find_partitions(relations=over, memory_ids=changed)))
         yield from set_scope(scope if len(parts) == 1 else None)
         yield from lock_partitions(*parts)
-        dims = yield from _claim_embedding_space(embedding_space)
+        dims = yield from claim_embedding_space(embedding_space)
         targets = yield from _find_targets(changes)
         conflicts = tuple(i for i, change in enumerate(changes) if change.before is not None and not targets[i])
         if conflicts:
             return CommitResult(conflicts=conflicts)
-        if lease is not None and not (yield from finish_jobs(lease)):
+        if lease is not None and not (yield from finish_jobs(POSTGRES, lease)):
             return CommitResult(lease_lost=True)
         if import_checkpoint is not None:
-            yield from save_import_checkpoint(scope, *import_checkpoint)
+            yield from save_import_checkpoint(POSTGRES, scope, *import_checkpoint)
         heard = yield from insert_messages(POSTGRES, messages, scope, at)
         numbers = yield from reserve_seqs(len(changes))
         applied, rows = list(changes), dict[int, int]()
@@ -272,7 +278,7 @@ class PostgresStore:
     def _summarise(self, scope: Scope, summary: Summary, lease: Lease) -> Steps[bool]:
         yield from set_scope(scope)
         yield from lock_partitions(partition_key(scope))
-        if not (yield from finish_jobs(lease)):
+        if not (yield from finish_jobs(POSTGRES, lease)):
             return False
         yield from insert_summary(POSTGRES, scope, summary)
         return True
@@ -301,7 +307,7 @@ class PostgresStore:
         yield from _erase_rows(rows, at)
         yield from erase_merges(scope)
         yield from erase_graph(scope)
-        yield from erase_jobs(scope)
+        yield from erase_jobs(POSTGRES, scope)
         for table in ("summaries", "imports", "messages"):
             yield from execute(f"DELETE FROM {table} WHERE {where}", values)
         if purge:
@@ -384,7 +390,7 @@ class PostgresStore:
 
     def _import_checkpoint(self, scope: Scope, key: str) -> Steps[int]:
         yield from set_scope(scope)
-        return (yield from read_import_checkpoint(scope, key))
+        return (yield from read_import_checkpoint(POSTGRES, scope, key))
 
     import_checkpoint, aimport_checkpoint = read_methods(_import_checkpoint)
 
@@ -637,7 +643,7 @@ def _erase_traces(row: int, scope: Scope, at: str) -> Steps[None]:
     yield from erase_from_merges(row, scope)
     yield from erase_evidence(row)
     if (yield from erase_summaries(POSTGRES, scope)):
-        yield from enqueue_job(scope, "summary", at=at)
+        yield from enqueue_job(POSTGRES, scope, "summary", at=at)
     yield from _erase_messages([row])
 
 
@@ -704,21 +710,6 @@ def _lock_partitions_of(where: str, values: Sequence[Any], *parts: str) -> Steps
             return
         yield from lock_partitions(*(found - held))
         held |= found
-
-
-# --- meta --------------------------------------------------------------------------------------------------------
-
-
-def _claim_embedding_space(space: tuple[str, int] | None) -> Steps[int]:
-    """Check a commit's space against the store's, or make it the store's; returns its dims, 0 for none."""
-    if space is None:
-        return 0
-    held = yield from read_embedding_space()
-    if held is None:
-        yield from execute("INSERT INTO meta VALUES ('space', %s) ON CONFLICT DO NOTHING", (json.dumps(space),))
-        held = yield from read_embedding_space()  # another may have been faster
-    check_embedding_space(held, space)
-    return space[1]
 
 
 # --- rows and SQL ------------------------------------------------------------------------------------------------

@@ -37,6 +37,8 @@ class Dialect(Protocol):
         greatest: name of the scalar function that returns the largest argument.
         least: name of the scalar function that returns the smallest argument.
         now: SQL of the current time in Unix seconds, as a float.
+        for_update: clause that locks the rows that a SELECT returns.
+        skip_locked: the same for one alias, to be inserted with `str.format`; it skips rows that others have locked.
     """
 
     part: str
@@ -44,6 +46,8 @@ class Dialect(Protocol):
     greatest: str
     least: str
     now: str
+    for_update: str
+    skip_locked: str
 
     # --- values ------------------------------------------------------------------------------------------------------
 
@@ -115,6 +119,10 @@ class Dialect(Protocol):
 
     def lock_scope(self, scope: Scope) -> Steps[None]:
         """Set the scope, and make other writers of its partition wait until this transaction has ended."""
+        ...
+
+    def lock_part(self, part: str) -> Steps[None]:
+        """Make other writers of a partition wait until this transaction has ended."""
         ...
 
     def lock_all(self) -> Steps[None]:

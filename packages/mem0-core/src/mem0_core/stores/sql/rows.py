@@ -47,6 +47,7 @@ __all__ = [
     "narrowest_axis",
     "node_from_row",
     "pages",
+    "partition_key",
     "placeholders",
     "relation_from_row",
     "resolve_duplicate_add",
@@ -67,6 +68,18 @@ CONTENT_COLUMNS = (
 
 StoredMemory = tuple[int, MemoryItem]
 """A memory, and its row."""
+
+
+_MAX_ID_CHARS = 200  # characters of an id in a partition key: an index entry has a limit, an id has none
+
+
+@lru_cache(maxsize=4096)
+def partition_key(scope: Scope) -> str:
+    """Return the name of a scope's partition, its first id: ``user_id=alice``."""
+    axis, value = scope.partition
+    if len(value) > _MAX_ID_CHARS:
+        value = f"{value[:64]}#{hashlib.blake2b(value.encode(), digest_size=16).hexdigest()}"
+    return f"{axis.value}={value}"
 
 
 @lru_cache(maxsize=4096)

@@ -17,8 +17,10 @@ from mem0_core.interfaces.archive import (
     SectionCursor,
     StoreMetadata,
 )
+from mem0_core.stores.sql.meta import begin_epoch
 from mem0_core.stores.sqlite.lexicon import index_text, session_number
-from mem0_core.stores.sqlite.rows import begin_epoch, placeholders
+from mem0_core.stores.sqlite.rows import placeholders
+from mem0_core.stores.sqlite.session import drive
 from mem0_core.stores.sqlite.vectors import ConnectionFactory, snapshot
 
 __all__ = ["SQLiteArchive"]
@@ -130,7 +132,7 @@ class SQLiteArchive:
                 if not held.rowcount:
                     db.execute("INSERT INTO sqlite_sequence VALUES (?, ?)", (name, last))
             db.execute("UPDATE meta SET value = max(value, ?) WHERE key = 'seq'", (label.seq,))
-            begin_epoch(db)
+            drive(db, begin_epoch())
             if label.space is not None:
                 db.execute("INSERT OR REPLACE INTO meta VALUES ('space', ?)", (json.dumps(label.space),))
             _set_progress(db, progress)
@@ -143,7 +145,7 @@ def _insert(db: sqlite3.Connection, section: Section, records: Sequence[Record])
     values: list[Record] = [tuple(record[place] for place in places) for record in records]
     names = [_COLUMNS.get((section.name, column), column) for column in columns]
     if section.name == "jobs":
-        names += ["partition", "leased_until"]
+        names += ["part", "leased_until"]
         values = [(*of, _partition(section, record), 0) for of, record in zip(values, records, strict=True)]
     db.executemany(f"INSERT INTO {section.name} ({', '.join(names)}) VALUES ({placeholders(names)})", values)
     if apart is not None:

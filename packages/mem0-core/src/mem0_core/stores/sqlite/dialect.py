@@ -26,6 +26,8 @@ class SQLiteDialect:
     greatest = "max"
     least = "min"
     now = "mem0_now()"  # see `sqlite.session`
+    for_update = ""
+    skip_locked = ""
 
     def part_values(self, scope: Scope) -> tuple[Any, ...]:
         return ()
@@ -84,6 +86,9 @@ class SQLiteDialect:
 
     def lock_scope(self, scope: Scope) -> Steps[None]:
         yield from ()  # a write transaction holds the file
+
+    def lock_part(self, part: str) -> Steps[None]:
+        yield from ()
 
     def lock_all(self) -> Steps[None]:
         yield from ()

@@ -20,16 +20,15 @@ from mem0_core.errors import StoreError
 from mem0_core.interfaces.maintenance import OrphanedRelation, ProgressCallback, StoreIssue, VectorTable
 from mem0_core.stores.sql.maintenance import LAST_SEQ_SQL, ORPHAN_CONDITIONS, VECTOR_TABLES, SqlMaintenance
 from mem0_core.stores.sql.messages import insert_unique_messages
+from mem0_core.stores.sql.meta import begin_epoch, read_embedding_space
 from mem0_core.stores.sqlite.dialect import SQLITE
 from mem0_core.stores.sqlite.graph import GraphWriter
 from mem0_core.stores.sqlite.lexicon import refresh_words
 from mem0_core.stores.sqlite.rows import (
     EXACT_SCOPE_CONDITION,
-    begin_epoch,
     exact_scope_values,
     from_blob,
     placeholders,
-    read_embedding_space,
     reserve_seqs,
     scope_from_ids,
     scope_sql,
@@ -134,7 +133,7 @@ class SQLiteMaintenance(SqlMaintenance):
 
     def set_vectors(self, table: VectorTable, vectors: Sequence[tuple[int, Any]]) -> None:
         with self._write() as db:
-            _, dims = read_embedding_space(db) or ("", 0)
+            _, dims = drive(db, read_embedding_space()) or ("", 0)
             for row, vector in vectors:
                 put = f"INSERT OR REPLACE INTO {VECTOR_TABLES[table]} VALUES (?, ?)"
                 db.execute(put, (row, to_blob(vector, dims)))
@@ -145,7 +144,7 @@ class SQLiteMaintenance(SqlMaintenance):
 
     def begin_new_epoch(self) -> None:
         with self._write() as db:
-            begin_epoch(db)
+            drive(db, begin_epoch())
 
     # --- relations removed by hand -----------------------------------------------------------------------------------
 
@@ -163,7 +162,7 @@ class SQLiteMaintenance(SqlMaintenance):
         with self._write() as db:
             memory = "SELECT row, user_id, agent_id, run_id, created_at FROM memories WHERE id = ?"
             row, *ids, created_at = db.execute(memory, (memory_id,)).fetchone()
-            _, dims = read_embedding_space(db) or ("", 0)
+            _, dims = drive(db, read_embedding_space()) or ("", 0)
             writer = GraphWriter(db, scope_from_ids(*ids), relation.effective_at or created_at, dims, "invalidate")
             if lost is None:
                 writer.apply([relation], dict.fromkeys(relation.change_indexes, row), ())
@@ -175,7 +174,7 @@ class SQLiteMaintenance(SqlMaintenance):
             db.execute("DELETE FROM edges WHERE row = ?", (lost.row,))
             for table, column in (("edge_vectors", "row"), ("evidence", "edge"), ("edge_messages", "edge")):
                 db.execute(f"DELETE FROM {table} WHERE {column} = ?", (lost.row,))
-            begin_epoch(db)  # projections may have it, and no tombstone tells them
+            drive(db, begin_epoch())  # projections may have it, and no tombstone tells them
 
     # --- taking in ---------------------------------------------------------------------------------------------------
 
@@ -387,7 +386,7 @@ def restore_file(source: Path, database: Path, *, on_progress: ProgressCallback 
                 copy.backup(target, pages=_BACKUP_STEP_PAGES, progress=_backup_progress(on_progress))
                 target.execute("PRAGMA journal_mode = WAL")
                 with target:
-                    begin_epoch(target)
+                    drive(target, begin_epoch())
     except (sqlite3.Error, OSError) as error:
         raise StoreError(f"cannot restore {database}: {error}") from error
 

@@ -27,18 +27,19 @@ from mem0_core.stores.sql.merge_undo import (
     remove_memory,
     split_from_target,
 )
+from mem0_core.stores.sql.meta import read_embedding_space
 from mem0_core.stores.sqlite.graph import GraphWriter, delete_with_tombstones, resolve_relationship_alias
 from mem0_core.stores.sqlite.rows import (
     EXACT_SCOPE_CONDITION,
     exact_scope_values,
     placeholders,
-    read_embedding_space,
     reserve_seqs,
     scope_from_ids,
     scope_ids,
     scope_sql,
     to_blob,
 )
+from mem0_core.stores.sqlite.session import drive
 from mem0_core.stores.sqlite.vectors import ConnectionFactory
 
 __all__ = ["SQLiteMerges", "erase_from_merges", "erase_merges"]
@@ -62,7 +63,7 @@ class SQLiteMerges:
 
     def apply(self, plan: MergePlan, *, at: str, embedding_space: tuple[str, int]) -> Merge | None:
         with self._write() as db:
-            check_embedding_space(read_embedding_space(db), embedding_space)
+            check_embedding_space(drive(db, read_embedding_space()), embedding_space)
             going = _MergeApply(db, plan, embedding_space[1])
             if not going.is_plan_current():
                 return None
@@ -78,7 +79,7 @@ class SQLiteMerges:
         self, merge_id: str, vectors: Mapping[str, Any], *, at: str, embedding_space: tuple[str, int]
     ) -> Merge | None:
         with self._write() as db:
-            check_embedding_space(read_embedding_space(db), embedding_space)
+            check_embedding_space(drive(db, read_embedding_space()), embedding_space)
             row, merge, undo, later = _load_merge(db, merge_id)
             check_no_later_merge(row, merge, undo, later)
             coming = _MergeRevert(db, row, undo)

@@ -16,16 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "EXACT_SCOPE_CONDITION",
-    "begin_epoch",
     "chunks",
     "exact_scope_values",
     "first_column",
     "from_blob",
     "limit_sql",
     "placeholders",
-    "read_embedding_space",
     "reserve_seqs",
-    "save_import_checkpoint",
     "scope_from_ids",
     "scope_ids",
     "scope_sql",
@@ -79,25 +76,6 @@ def stack_vectors(blobs: Sequence[bytes]) -> NDArray[np.float32]:
     if not blobs:
         return np.empty((0, 0), dtype=np.float32)
     return np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), -1)
-
-
-def save_import_checkpoint(db: sqlite3.Connection, scope: Scope, key: str, done: int) -> None:
-    """Keep how many messages of an import into exactly this scope are done; of two that run at once, the further."""
-    db.execute(
-        "INSERT INTO imports VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET done = max(done, excluded.done)",
-        (*scope_ids(scope), key, done),
-    )
-
-
-def read_embedding_space(db: sqlite3.Connection) -> tuple[str, int] | None:
-    """The vector space of the store: the embedder's name, and its dims."""
-    found = db.execute("SELECT value FROM meta WHERE key = 'space'").fetchone()
-    return tuple(json.loads(found[0])) if found else None
-
-
-def begin_epoch(db: sqlite3.Connection) -> None:
-    """Let every projection start anew."""
-    db.execute("UPDATE meta SET value = lower(hex(randomblob(8))) WHERE key = 'epoch'")
 
 
 def reserve_seqs(db: sqlite3.Connection, count: int) -> int:

@@ -32,7 +32,7 @@ _DDL = Ddl(
     hashed=lambda column: column,
     row_index=lambda table: "",
     id_indexes=_id_indexes,
-    job_partition="partition TEXT NOT NULL,",
+    job_partition="part TEXT NOT NULL,",
 )
 
 _SQLITE_TABLES = """
@@ -62,7 +62,7 @@ CREATE VIRTUAL TABLE words USING fts5 (keys, content = '', detail = none, tokeni
 
 _INDEXES = """
 CREATE INDEX memories_pinned ON memories (user_id, agent_id, run_id) WHERE pinned;
-CREATE INDEX jobs_waiting ON jobs (partition, row) WHERE state = 'waiting';
+CREATE INDEX jobs_waiting ON jobs (part, row) WHERE state = 'waiting';
 """
 
 

@@ -41,11 +41,18 @@ from mem0_core.interfaces import (
     OnConflict,
     Summary,
     VectorChanges,
-    check_embedding_space,
 )
 from mem0_core.interfaces.archive import Archive, check_load_complete
 from mem0_core.interfaces.maintenance import StoreMaintenance
 from mem0_core.stores.sql.messages import SqlMessageLog, erase_summaries, insert_messages, insert_summary
+from mem0_core.stores.sql.meta import (
+    begin_epoch,
+    claim_embedding_space,
+    read_embedding_space,
+    read_import_checkpoint,
+    save_import_checkpoint,
+)
+from mem0_core.stores.sql.queue import SqlJobQueue, enqueue_job, erase_jobs, finish_jobs
 from mem0_core.stores.sql.rows import (
     CONTENT_COLUMNS,
     StoredMemory,
@@ -76,17 +83,13 @@ from mem0_core.stores.sqlite.lexicon import (
 )
 from mem0_core.stores.sqlite.maintenance import SQLiteMaintenance
 from mem0_core.stores.sqlite.merges import SQLiteMerges, erase_from_merges, erase_merges
-from mem0_core.stores.sqlite.queue import SQLiteJobs, enqueue_job, erase_jobs, finish_jobs
 from mem0_core.stores.sqlite.rows import (
     EXACT_SCOPE_CONDITION,
-    begin_epoch,
     chunks,
     exact_scope_values,
     limit_sql,
     placeholders,
-    read_embedding_space,
     reserve_seqs,
-    save_import_checkpoint,
     scope_sql,
     scope_sql_unindexed,
     stack_vectors,
@@ -161,7 +164,7 @@ class SQLiteStore:
         self.graph: GraphStore = SQLiteGraph(self._read)
         self.merges: MergeLedger = SQLiteMerges(self._read, self._write)
         self.message_log: MessageLog = SqlMessageLog(self._db)
-        self.jobs: JobQueue = SQLiteJobs(self._read, self._write)
+        self.jobs: JobQueue = SqlJobQueue(self._db)
         self.lexicon: Lexicon = SQLiteLexicon(self._read)
         self.maintenance: StoreMaintenance = SQLiteMaintenance(self._read, self._write)
         self.archive: Archive = SQLiteArchive(self._read, self._write)
@@ -189,15 +192,15 @@ class SQLiteStore:
         replace_relations: bool = False,
     ) -> CommitResult:
         with self._write() as db:
-            dims = _claim_embedding_space(db, embedding_space)
+            dims = drive(db, claim_embedding_space(embedding_space))
             targets = [_find_target(db, change) for change in changes]
             conflicts = tuple(i for i, change in enumerate(changes) if change.before is not None and not targets[i])
             if conflicts:
                 return CommitResult(conflicts=conflicts)
-            if lease is not None and not finish_jobs(db, lease):
+            if lease is not None and not drive(db, finish_jobs(SQLITE, lease)):
                 return CommitResult(lease_lost=True)
             if import_checkpoint is not None:
-                save_import_checkpoint(db, scope, *import_checkpoint)
+                drive(db, save_import_checkpoint(SQLITE, scope, *import_checkpoint))
             heard = drive(db, insert_messages(SQLITE, messages, scope, at))
             seq = reserve_seqs(db, len(changes))
             applied, rows = list(changes), dict[int, int]()
@@ -235,7 +238,7 @@ class SQLiteStore:
 
     def save_summary(self, scope: Scope, summary: Summary, lease: Lease) -> bool:
         with self._write() as db:
-            if not finish_jobs(db, lease):
+            if not drive(db, finish_jobs(SQLITE, lease)):
                 return False
             drive(db, insert_summary(SQLITE, scope, summary))
             return True
@@ -259,7 +262,7 @@ class SQLiteStore:
             _erase_rows(db, rows, at)
             erase_merges(db, scope)
             erase_graph(db, scope)
-            erase_jobs(db, scope)
+            drive(db, erase_jobs(SQLITE, scope))
             db.execute(f"DELETE FROM summaries WHERE {where}", values)
             db.execute(f"DELETE FROM imports WHERE {where}", values)
             db.execute(f"DELETE FROM messages WHERE {where}", values)
@@ -268,7 +271,7 @@ class SQLiteStore:
                 _purge(db, [memory_id for (memory_id,) in gone])
                 for tombstones in ("tombstones", "node_tombstones", "edge_tombstones"):
                     db.execute(f"DELETE FROM {tombstones} WHERE {where}", values)
-                begin_epoch(db)  # with the tombstones gone, projections cannot follow: they start anew
+                drive(db, begin_epoch())  # with the tombstones gone, projections cannot follow: they start anew
         self._purge_deleted_text(rewrite_file=purge)
         return len(rows)
 
@@ -300,7 +303,7 @@ class SQLiteStore:
             if not held == replaced == len(vectors):
                 raise StoreError("memories changed while they were embedded anew; nothing is replaced, try again")
             db.execute("INSERT OR REPLACE INTO meta VALUES ('space', ?)", (json.dumps(embedding_space),))
-            begin_epoch(db)
+            drive(db, begin_epoch())
 
     def reset(self) -> None:
         with self._write() as db:
@@ -308,21 +311,17 @@ class SQLiteStore:
             for table in _TABLES:
                 db.execute(f"DELETE FROM {table}")
             db.execute("DELETE FROM meta WHERE key = 'space'")
-            begin_epoch(db)
+            drive(db, begin_epoch())
         self._purge_deleted_text(rewrite_file=True)
 
     # --- reading -------------------------------------------------------------------------------------------------
 
     def import_checkpoint(self, scope: Scope, key: str) -> int:
-        with self._read() as db:
-            found = db.execute(
-                f"SELECT done FROM imports WHERE {EXACT_SCOPE_CONDITION} AND key = ?", (*exact_scope_values(scope), key)
-            )
-            return int((found.fetchone() or (0,))[0])
+        return self._db.run(lambda: read_import_checkpoint(SQLITE, scope, key), "read")
 
     def embedding_space(self) -> tuple[str, int] | None:
         with self._read() as db:
-            return read_embedding_space(db)
+            return drive(db, read_embedding_space())
 
     def get(self, memory_id: str) -> MemoryItem | None:
         with self._read() as db:
@@ -592,7 +591,7 @@ def _erase_traces(db: sqlite3.Connection, row: int, scope: Scope, at: str) -> No
     erase_from_merges(db, row, scope)
     erase_evidence(db, row)
     if drive(db, erase_summaries(SQLITE, scope)):
-        enqueue_job(db, scope, "summary", at=at)
+        drive(db, enqueue_job(SQLITE, scope, "summary", at=at))
     db.execute("DELETE FROM messages WHERE row IN (SELECT message FROM sources WHERE memory = ?)", (row,))
 
 
@@ -625,20 +624,6 @@ def _insert_history(
 
 def _insert_sources(db: sqlite3.Connection, memory: int, messages: Iterable[int]) -> None:
     db.executemany("INSERT OR IGNORE INTO sources VALUES (?, ?)", [(memory, message) for message in messages])
-
-
-# --- meta --------------------------------------------------------------------------------------------------------
-
-
-def _claim_embedding_space(db: sqlite3.Connection, space: tuple[str, int] | None) -> int:
-    """Check a commit's space against the store's, or make it the store's; returns its dims, 0 for none."""
-    if space is None:
-        return 0
-    held = read_embedding_space(db)
-    check_embedding_space(held, space)
-    if held is None:
-        db.execute("INSERT INTO meta VALUES ('space', ?)", (json.dumps(space),))
-    return space[1]
 
 
 # --- rows and SQL ------------------------------------------------------------------------------------------------
