@@ -5,20 +5,21 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mem0_core.contracts.graph import IN_OSLO, IN_ROME, LIKES_TEA, GraphIndexContract
-from mem0_core.contracts.stores import ALICE
+from mem0_core.contracts import ALICE
+from mem0_core.contracts.graph_index import IN_OSLO, IN_ROME, LIKES_TEA, GraphIndexContract
 from mem0_core.domain.records import new_id
 from mem0_core.errors import MissingExtra, StoreError
 from mem0_core.interfaces import GraphIndex, MemoryStore
 from mem0_core.stores.graph.embedded import EmbeddedGraph
 from mem0_core.stores.graph.ladybug import LadybugGraph
 from mem0_core.stores.graph.neo4j import Neo4jGraph
+from mem0_core.stores.sqlite.store import SQLiteStore
 from mem0_core.stores.vector.faiss import FaissIndex
 
 MakeIndex = Callable[[MemoryStore], GraphIndex]
@@ -30,6 +31,20 @@ graph = LadybugGraph(SQLiteStore({store!r}).graph, store_id="theirs", db={graph!
 graph.catch_up()
 {then}
 """
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[MemoryStore]:
+    store = SQLiteStore(tmp_path / "store.db", durability="process")
+    yield store
+    store.close()
+
+
+@pytest.fixture
+def other_store(tmp_path: Path) -> Iterator[MemoryStore]:
+    store = SQLiteStore(tmp_path / "other.db", durability="process")
+    yield store
+    store.close()
 
 
 class StoreIds(dict[MemoryStore, str]):

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from mem0_core.contracts.graph import GraphIndexContract
-from mem0_core.contracts.stores import (
+from mem0_core.contracts import (
     AT,
     BOB,
     SPACE,
@@ -23,6 +22,7 @@ from mem0_core.contracts.stores import (
     make_item,
     unit_vectors,
 )
+from mem0_core.contracts.graph_index import GraphIndexContract
 from mem0_core.domain.records import Scope
 from mem0_core.interfaces import GraphIndex, MemoryStore, VectorIndex
 from mem0_core.stores.graph.embedded import EmbeddedGraph

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mem0_core.contracts.stores import MemoryStoreContract, VectorIndexContract
+from mem0_core.contracts import MemoryStoreContract, VectorIndexContract
 from mem0_core.interfaces import MemoryStore, VectorIndex
 from mem0_core.stores.sqlite.store import SQLiteStore
 from mem0_core.stores.vector.faiss import FaissIndex

@@ -19,7 +19,7 @@ from langchain_qdrant import QdrantVectorStore
 from qdrant_client import QdrantClient, models
 
 from mem0_core import ConfigError, Scope, StoreError
-from mem0_core.contracts.stores import ALICE, BOB, DIMS, LATER, VectorIndexContract, unit_vectors
+from mem0_core.contracts import ALICE, BOB, DIMS, LATER, VectorIndexContract, unit_vectors
 from mem0_core.interfaces import MemoryStore, VectorIndex
 from mem0_core.stores.sqlite.store import SQLiteStore
 from mem0_core.testing import HashEmbedder

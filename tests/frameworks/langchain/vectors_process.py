@@ -15,7 +15,7 @@ from typing import Any
 from langchain_qdrant import QdrantVectorStore
 from qdrant_client import QdrantClient, models
 
-from mem0_core.contracts.stores import ALICE, DIMS, unit_vectors
+from mem0_core.contracts import ALICE, DIMS, unit_vectors
 from mem0_core.stores.sqlite.store import SQLiteStore
 from mem0_core.stores.vector import external
 from mem0_langchain import MemoryVectors, VectorStoreIndex

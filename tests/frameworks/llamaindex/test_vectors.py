@@ -14,7 +14,7 @@ from llama_index.vector_stores.qdrant import QdrantVectorStore
 from qdrant_client import QdrantClient, models
 
 from mem0_core import ConfigError, Scope
-from mem0_core.contracts.stores import ALICE, BOB, COSINE_TOLERANCE, DIMS, LATER, VectorIndexContract, unit_vectors
+from mem0_core.contracts import ALICE, BOB, COSINE_TOLERANCE, DIMS, LATER, VectorIndexContract, unit_vectors
 from mem0_core.interfaces import MemoryStore, VectorIndex
 from mem0_core.stores.sqlite.store import SQLiteStore
 from mem0_core.testing import HashEmbedder

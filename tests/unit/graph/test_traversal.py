@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mem0_core import InputError, Memory, QueryError, Scope
-from mem0_core.contracts.stores import in_threads, unit_vectors
+from mem0_core.contracts import in_threads, unit_vectors
 from mem0_core.domain.records import Event, RelationChange, Triplet, entity_key
 from mem0_core.flow import run
 from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex, microseconds

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mem0_core import InputError, Memory, NotFoundError
-from mem0_core.contracts.stores import AT, make_relation_changes
+from mem0_core.contracts import AT, make_relation_changes
 from mem0_core.domain.records import Scope, Triplet
 from mem0_core.graph.adjacency import AdjacencyIndex
 from mem0_core.stores.sqlite.store import SQLiteStore

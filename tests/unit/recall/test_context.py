@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mem0_core import cited
-from mem0_core.contracts.stores import make_item
+from mem0_core.contracts import make_item
 from mem0_core.domain.records import Hit, Message, Relation, Scope, Triplet
 from mem0_core.domain.results import hit_dict
 from mem0_core.language.messages import format_transcript, strip_recalled

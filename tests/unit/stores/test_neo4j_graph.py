@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from mem0_core.contracts.stores import ALICE, AT, BOB, LATER, SPACE, make_relation_changes, unit_vectors
+from mem0_core.contracts import ALICE, AT, BOB, LATER, SPACE, make_relation_changes, unit_vectors
 from mem0_core.domain.records import Event, RelationChange, Triplet, new_id
 from mem0_core.errors import ConfigError, MissingExtra, StoreError
 from mem0_core.interfaces import ChangePosition, GraphChanges, GraphStore

@@ -15,7 +15,7 @@ import pytest
 from mem0_core import Memory
 from mem0_core.admin.transfer import compute_digests
 from mem0_core.cli import main
-from mem0_core.contracts.stores import AT, SPACE, in_threads, make_changes, make_item, unit_vectors
+from mem0_core.contracts import AT, SPACE, in_threads, make_changes, make_item, unit_vectors
 from mem0_core.domain.records import Message, Scope
 from mem0_core.errors import ConfigError, StoreError
 from mem0_core.flow import call_all, defer, run

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mem0_core.contracts.stores import AT, COSINE_TOLERANCE, SPACE, assert_nearest, make_changes, unit_vectors
-from mem0_core.contracts.stores import make_item as memory_from_row
+from mem0_core.contracts import AT, COSINE_TOLERANCE, SPACE, assert_nearest, make_changes, unit_vectors
+from mem0_core.contracts import make_item as memory_from_row
 from mem0_core.domain.records import Scope
 from mem0_core.errors import StoreError
 from mem0_core.stores.sqlite.store import SQLiteStore

@@ -1,10 +1,35 @@
-"""Contract suites: pytest classes that every backend subclasses."""
+"""Contract suites, one per capability: pytest classes that every store and index subclasses.
 
-from mem0_core.contracts.graph import GraphIndexContract
-from mem0_core.contracts.stores import (
+::
+
+    class TestMyStore(RecordsContract, VectorsContract):
+        @pytest.fixture
+        def store(self, tmp_path):
+            store = complete_store(MyStore(tmp_path))
+            yield store
+            store.close()
+
+`MemoryStoreContract` is the union for a store with every capability. Needs pytest; nothing else in the package does.
+May import `domain`, `interfaces` and `language`; imported by tests only.
+"""
+
+from mem0_core.contracts.graph_index import GraphIndexContract
+from mem0_core.contracts.graph_store import GraphStoreContract, MergesContract
+from mem0_core.contracts.history import HistoryContract
+from mem0_core.contracts.lexicon import LexiconContract
+from mem0_core.contracts.maintenance import MaintenanceContract
+from mem0_core.contracts.messages import MessagesContract
+from mem0_core.contracts.queue import ImportsContract, QueueContract
+from mem0_core.contracts.records import RecordsContract
+from mem0_core.contracts.samples import (
+    ALICE,
+    AT,
+    BEFORE,
+    BOB,
     COSINE_TOLERANCE,
-    MemoryStoreContract,
-    VectorIndexContract,
+    DIMS,
+    LATER,
+    SPACE,
     assert_nearest,
     in_threads,
     make_changes,
@@ -12,12 +37,31 @@ from mem0_core.contracts.stores import (
     make_relation_changes,
     unit_vectors,
 )
+from mem0_core.contracts.store import MemoryStoreContract
+from mem0_core.contracts.vectors import VectorIndexContract, VectorsContract
 
 __all__ = [
+    "ALICE",
+    "AT",
+    "BEFORE",
+    "BOB",
     "COSINE_TOLERANCE",
+    "DIMS",
+    "LATER",
+    "SPACE",
     "GraphIndexContract",
+    "GraphStoreContract",
+    "HistoryContract",
+    "ImportsContract",
+    "LexiconContract",
+    "MaintenanceContract",
     "MemoryStoreContract",
+    "MergesContract",
+    "MessagesContract",
+    "QueueContract",
+    "RecordsContract",
     "VectorIndexContract",
+    "VectorsContract",
     "assert_nearest",
     "in_threads",
     "make_changes",

@@ -1,8 +1,11 @@
-"""What every graph index must do, as a pytest class to subclass.
+"""Contract of graph indexes.
 
 ::
 
     class TestMyGraph(GraphIndexContract):
+        @pytest.fixture
+        def store(self, tmp_path): ...  # and other_store, another one
+
         @pytest.fixture
         def make_index(self):
             database = f"graph-{new_id()}"
@@ -13,14 +16,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mem0_core.contracts.stores import (
+from mem0_core.contracts.samples import (
     ALICE,
     AT,
     BOB,
@@ -37,7 +39,6 @@ from mem0_core.contracts.stores import (
 )
 from mem0_core.domain.records import DateRange, Event, MemoryChange, Message, Relation, RelationChange, Scope, Triplet
 from mem0_core.interfaces import CommitResult, GraphIndex, GraphNeighborhood, MemoryStore
-from mem0_core.stores.sqlite.store import SQLiteStore
 
 __all__ = ["GraphIndexContract"]
 
@@ -66,22 +67,12 @@ HOSTILE = [
 
 
 class GraphIndexContract:
-    """What a `GraphIndex` must do. Subclasses give `make_index`: of a store, a new index on its graph.
+    """Suite for `GraphIndex`.
 
-    All indexes a test makes share one database, in which those of one store hold one projection.
+    Subclasses provide the fixtures `store` and `other_store` (empty stores) and `make_index`, which returns a function
+    of a store that makes an index on its graph. All indexes of a test share one database; those of one store share one
+    projection in it.
     """
-
-    @pytest.fixture
-    def store(self, tmp_path: Path) -> Iterator[MemoryStore]:
-        store = SQLiteStore(tmp_path / "store.db", durability="process")
-        yield store
-        store.close()
-
-    @pytest.fixture
-    def other_store(self, tmp_path: Path) -> Iterator[MemoryStore]:
-        store = SQLiteStore(tmp_path / "other.db", durability="process")
-        yield store
-        store.close()
 
     @pytest.fixture
     def index(self, store: MemoryStore, make_index: Callable[[MemoryStore], GraphIndex]) -> Iterator[GraphIndex]:
