@@ -16,7 +16,7 @@ import pytest
 from mem0_core.admin.backup import restore, restore_into
 from mem0_core.domain.records import Scope
 from mem0_core.errors import InputError, StoreError
-from mem0_core.interchange.importers import import_export
+from mem0_core.interchange import import_export
 from mem0_core.stores.postgres.store import PostgresStore
 from mem0_core.stores.sqlite.maintenance import verify_file
 from tests.support import MODES, MemoryDriver, Mode, open_memory
@@ -302,7 +302,7 @@ def test_a_broken_export_names_its_line(tmp_path: Path) -> None:
         memory.export(tmp_path / "all.jsonl")
         with (tmp_path / "all.jsonl").open("a") as file:
             file.write('{"kind": \n')
-        with pytest.raises(InputError, match=r"all.jsonl: line \d+ is no JSON"):
+        with pytest.raises(InputError, match=r"all.jsonl: line \d+ is not valid JSON"):
             import_export(memory, tmp_path / "all.jsonl")
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from mem0_core import Memory
-from mem0_core.cli import commands, main, output
+from mem0_core.cli import _commands, _output, main
 from mem0_core.cli._logs import log_to_files
 from mem0_core.config import load_config
 from mem0_core.errors import ConfigError
@@ -95,8 +95,8 @@ def test_the_command_logs_to_the_file_of_its_configuration(
         log.info("said by a command")
         return {}
 
-    monkeypatch.setattr(commands, "stats", stats)
-    monkeypatch.setattr(output, "format_stats", lambda result: [])
+    monkeypatch.setattr(_commands, "stats", stats)
+    monkeypatch.setattr(_output, "format_stats", lambda result: [])
     assert main(["--config", str(tmp_path / "mine.yaml"), "stats"]) == 0, capsys.readouterr().err
     assert "said by a command" in (tmp_path / "data" / "app.log").read_text()
 

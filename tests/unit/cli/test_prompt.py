@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from mem0_core.cli.arguments import build_parser
-from mem0_core.cli.prompt import PROMPT_COMMANDS, PromptState
+from mem0_core.cli._arguments import build_parser
+from mem0_core.cli._prompt import PROMPT_COMMANDS, PromptState
 from tests.support import open_memory, restore_interrupts
 
 fcntl = pytest.importorskip("fcntl", reason="terminals of this kind are POSIX's")

@@ -21,9 +21,9 @@ import pytest
 from benchmarks import locomo
 from mem0_core.cli import main
 from mem0_core.errors import InputError
-from mem0_core.interchange.files import read_chats
-from mem0_core.interchange.importers import import_chats
-from mem0_core.interchange.mem0_v1 import read_installation
+from mem0_core.interchange import import_chats
+from mem0_core.interchange._files import read_chats
+from mem0_core.interchange._mem0_v1 import read_installation
 from tests.support import MODES, MemoryDriver, Mode, open_memory, restore_interrupts
 
 Run = Callable[..., Any]
@@ -211,7 +211,7 @@ def test_the_archives_that_are_sent_are_read_as_they_are(tmp_path: Path, run: Ru
     assert (result["format"], result["messages"], result["conversations"]) == ("chatgpt", 4, 2)
     with zipfile.ZipFile(tmp_path / "other.zip", "w") as archive:
         archive.writestr("user.json", "{}")
-    assert "holds no conversations.json" in run("import", tmp_path / "other.zip", "--user", "ann", code=1)
+    assert "contains no conversations.json" in run("import", tmp_path / "other.zip", "--user", "ann", code=1)
 
 
 def test_a_newer_export_brings_what_is_new(tmp_path: Path, run: Run) -> None:
@@ -226,18 +226,18 @@ def test_a_newer_export_brings_what_is_new(tmp_path: Path, run: Run) -> None:
 
 
 BAD: dict[str, tuple[str, str]] = {
-    "broken JSON": ('[{"role": "user", "content": "x"},', "bad is no JSON"),
-    "a broken line": ('{"text": "fine"}\n{"text": \n', "bad: line 2 is no JSON"),
+    "broken JSON": ('[{"role": "user", "content": "x"},', "bad is not valid JSON"),
+    "a broken line": ('{"text": "fine"}\n{"text": \n', "bad: line 2 is not valid JSON"),
     "a line that says nothing": ('{"text": "fine"}\n{"colour": "red"}\n', "bad: line 2 is neither a text"),
     "an unknown role": ('{"text": "fine"}\n{"role": "king", "content": "x"}', "bad: line 2 has the role 'king'"),
     "a time that is none": ('{"text": "a"}\n{"text": "b", "timestamp": "noon"}', "bad: line 2.timestamp 'noon'"),
     "a surrogate": ('["fine", "\\ud800"]', "bad: message 2 is not valid Unicode"),
-    "an unknown form": ('{"colour": "red"}', "bad is JSON of no form we know"),
+    "an unknown form": ('{"colour": "red"}', "bad: unrecognized JSON format"),
     "nothing": ("  \n", "bad is empty"),
     "a sender": ('[{"chat_messages": [{"sender": "cat"}]}]', "conversation 1 (untitled), message 1 has the sender"),
     "a loop": (
         '[{"mapping": {"a": {"parent": "a", "message": null}}, "current_node": "a", "title": "T"}]',
-        "conversation 1 (T): its messages are no tree",
+        "conversation 1 (T): its messages do not form a tree",
     ),
     "a date": (
         '[{"conversation": {"speaker_a": "A", "session_1_date_time": "soon", "session_1": []}, "qa": []}]',
@@ -261,7 +261,7 @@ def test_bad_input_names_file_place_and_reason_and_writes_nothing(tmp_path: Path
 def test_bytes_that_are_no_text_are_named(tmp_path: Path, run: Run) -> None:
     file = tmp_path / "bad"
     file.write_bytes(b"fine\n\xff\xfe")
-    assert "line 2 is no UTF-8" in run("import", file, "--user", "ann", code=1)
+    assert "line 2 is not valid UTF-8" in run("import", file, "--user", "ann", code=1)
     assert "cannot be read" in run("import", tmp_path / "nowhere", "--user", "ann", code=1)
 
 
@@ -475,7 +475,7 @@ def test_a_memory_of_nobody_needs_an_id(tmp_path: Path, run: Run) -> None:
     (folder / "mem0.faiss").write_bytes(b"")
     held = {"m1": {"data": "Likes tea", "created_at": "2024-01-01"}}
     (folder / "mem0.pkl").write_bytes(pickle.dumps((held, {0: "m1"})))
-    assert "memory m1 names no user" in run("import", tmp_path / "old", code=1)
+    assert "memory m1 has no user" in run("import", tmp_path / "old", code=1)
     assert run("import", tmp_path / "old", "--user", "ann")["added"] == 1
     assert memories(run)[0]["id"] == "m1"
 
@@ -500,7 +500,7 @@ def test_a_pickle_that_would_run_something_is_refused(tmp_path: Path, protocol: 
 
 
 def test_a_folder_with_nothing_of_mem0_is_refused(tmp_path: Path, run: Run) -> None:
-    assert "holds no collection" in run("import", tmp_path, "--format", "mem0-v1", code=1)
+    assert "contains no collection" in run("import", tmp_path, "--format", "mem0-v1", code=1)
     assert "cannot be read" in run("import", tmp_path / "nowhere", code=1)
 
 

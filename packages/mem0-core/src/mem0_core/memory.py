@@ -813,7 +813,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             on_progress: Called with the number of finished checks and the total.
 
         Returns:
-            ``is_healthy``, the ``checked`` parts, and ``findings``: each ``where``, ``what``, ``mended``, ``action``.
+            ``healthy``, the ``checked`` parts, and ``findings``: each ``where``, ``what``, ``mended``, ``action``.
         """
         return self._run(self._doctor_flow(repair=repair, torn=torn, on_progress=on_progress))
 
@@ -834,7 +834,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         overwrite: bool = False,
         on_progress: Callable[[int, int | None], object] | None = None,
     ) -> dict[str, Any]:
-        """Write the data of a scope to files; without an id, of all scopes. See `mem0_core.interchange.exporters`.
+        """Write the data of a scope to files; without an id, of all scopes. See `mem0_core.interchange.export_jsonl`.
 
         Args:
             path: A JSON Lines file, or for ``"csv"`` a folder for ``nodes.csv`` and ``edges.csv``.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
 
-from mem0_core.api.arguments import (
+from mem0_core.api._arguments import (
     ScopeIds,
     resolve_expiration_date,
     resolve_timestamp,
@@ -19,7 +19,7 @@ from mem0_core.api.arguments import (
     utc_today,
     validate_limit,
 )
-from mem0_core.api.runtime import MemoryRuntime
+from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.policy import check_sizes, filter_messages
 from mem0_core.domain.records import (
     AddManyResult,

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from mem0_core.api.arguments import ScopeIds
+from mem0_core.api._arguments import ScopeIds
+from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.api.factory import snapshot_folder
-from mem0_core.api.runtime import MemoryRuntime
 from mem0_core.domain.records import Scope
 from mem0_core.errors import InputError
 from mem0_core.flow import Flow, do
@@ -65,7 +65,7 @@ class AdminApi(MemoryRuntime):
         on_progress: Callable[[int, int | None], object] | None,
     ) -> Flow[dict[str, Any]]:
         """Flow of `Memory.export`."""
-        from mem0_core.interchange.exporters import export_csv, export_jsonl
+        from mem0_core.interchange import export_csv, export_jsonl
 
         scope = _scope_or_all(ids)
         care = self._store.maintenance

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
-from mem0_core.api.arguments import (
+from mem0_core.api._arguments import (
     ScopeIds,
     filename_timestamp,
     utc_now,
@@ -19,7 +19,7 @@ from mem0_core.api.arguments import (
     validate_threshold,
     write_atomically,
 )
-from mem0_core.api.runtime import MemoryRuntime
+from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.records import MergeDict, MergeResult, PathDict, QueryResult, RelationDict, Scope
 from mem0_core.domain.results import merge_dict, merge_result, path_dict, query_dict, relation_dict
 from mem0_core.errors import InputError

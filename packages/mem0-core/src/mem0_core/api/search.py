@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
 from typing import Any
 
-from mem0_core.api.arguments import (
+from mem0_core.api._arguments import (
     ScopeIds,
     extract_query_text,
     parse_scope_and_filter,
@@ -18,7 +18,7 @@ from mem0_core.api.arguments import (
     validate_limit,
     validate_threshold,
 )
-from mem0_core.api.runtime import MemoryRuntime
+from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.filters import Filter, unexpired
 from mem0_core.domain.recipes import Recipe, resolve_recipe
 from mem0_core.domain.records import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mem0_core.api.arguments import (
+from mem0_core.api._arguments import (
     ScopeIds,
     parse_scope_and_filter,
     raise_policy_refusal,
@@ -18,7 +18,7 @@ from mem0_core.api.arguments import (
     validate_limit,
     validate_threshold,
 )
-from mem0_core.api.runtime import MemoryRuntime
+from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.policy import apply_policy
 from mem0_core.domain.records import ByQueryResult, MemoryDict, Scope
 from mem0_core.domain.results import by_query_dict, memory_dict, status_dict

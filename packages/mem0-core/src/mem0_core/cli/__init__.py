@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mem0_core.cli._arguments import build_parser
 from mem0_core.cli._logs import log_to_files
-from mem0_core.cli.arguments import build_parser
 from mem0_core.config import MemoryConfig, load_config, postgres_config
 from mem0_core.errors import Mem0Error
 from mem0_core.memory import Memory

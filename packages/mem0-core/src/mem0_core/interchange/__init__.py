@@ -1,5 +1,25 @@
-"""What others keep, read; what we keep, written: chats and memories in files.
+"""Import and export: chats of other programs, installations of mem0 1.x, and files of this package's own export.
 
-`files` opens a file and tells its format, `chats` has a reader for each format of chats, `mem0_v1` reads an
-installation of mem0 1.x, `importing` brings both into a memory, `exporting` writes a store out.
+Importers read and check a file as a whole, then write through the methods of a memory, which callers pass in
+(`ImportTarget`). Exporters read a store's maintenance interface. Used by `api` and `cli`; may import everything below
+`api`, but neither `api` nor `memory`.
 """
+
+from mem0_core.interchange._exporters import EXPORT_FORMAT, export_csv, export_jsonl, is_export_file
+from mem0_core.interchange._files import CHAT_FORMATS
+from mem0_core.interchange._importers import ImportTarget, import_chats, import_export, import_mem0_v1
+from mem0_core.interchange._mem0_v1 import MEM0_V1_FORMAT, is_mem0_v1_folder
+
+__all__ = [
+    "CHAT_FORMATS",
+    "EXPORT_FORMAT",
+    "MEM0_V1_FORMAT",
+    "ImportTarget",
+    "export_csv",
+    "export_jsonl",
+    "import_chats",
+    "import_export",
+    "import_mem0_v1",
+    "is_export_file",
+    "is_mem0_v1_folder",
+]

@@ -14,13 +14,19 @@ from mem0_core.admin import backup as copies
 from mem0_core.admin import doctor as diagnosis
 from mem0_core.admin import transfer as migration
 from mem0_core.api.factory import open_store
-from mem0_core.cli.progress import ProgressBar
-from mem0_core.cli.prompt import run_prompt
+from mem0_core.cli._progress import ProgressBar
+from mem0_core.cli._prompt import run_prompt
 from mem0_core.config import MemoryConfig
 from mem0_core.errors import InputError, StoreError
-from mem0_core.interchange import exporters as exporting
-from mem0_core.interchange import mem0_v1
-from mem0_core.interchange.importers import import_chats, import_export, import_mem0_v1
+from mem0_core.interchange import (
+    EXPORT_FORMAT,
+    MEM0_V1_FORMAT,
+    import_chats,
+    import_export,
+    import_mem0_v1,
+    is_export_file,
+    is_mem0_v1_folder,
+)
 from mem0_core.memory import Memory
 
 __all__ = [
@@ -161,10 +167,10 @@ def rebuild(memory: Memory, options: Options) -> Any:
 def import_file(memory: Memory, options: Options) -> Any:
     file = Path(options.file)
     with _build_progress_bar("import", options) as bar:
-        if options.format == mem0_v1.MEM0_V1_FORMAT or (options.format is None and mem0_v1.is_mem0_v1_folder(file)):
+        if options.format == MEM0_V1_FORMAT or (options.format is None and is_mem0_v1_folder(file)):
             named = {"history": options.history, "collection": options.collection}
             return import_mem0_v1(memory, file, **named, **_scope_ids(options), on_progress=bar)
-        if options.format == exporting.EXPORT_FORMAT or (options.format is None and exporting.is_export_file(file)):
+        if options.format == EXPORT_FORMAT or (options.format is None and is_export_file(file)):
             return import_export(memory, file, on_progress=bar)
         return import_chats(
             memory,
@@ -251,7 +257,7 @@ def doctor(config: MemoryConfig, options: Options) -> Any:
 
 def prompt(memory: Memory, options: Options) -> Any:
     """Converse. Whose memory it is, if nobody says so: that of who is logged in."""
-    from mem0_core.cli.arguments import build_parser
+    from mem0_core.cli._arguments import build_parser
 
     ids = {"user": options.user, "agent": options.agent, "run": options.run}
     if not any(ids.values()):

@@ -9,7 +9,7 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 if TYPE_CHECKING:
-    from mem0_core.cli.prompt import PromptState
+    from mem0_core.cli._prompt import PromptState
 
 __all__ = ["SessionCompleter"]
 

@@ -1,4 +1,4 @@
-"""Opening a file of chats, packed or not, and telling its format by what is in it."""
+"""Open a file of chats, compressed or not, and detect its format from its content."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core.errors import InputError
-from mem0_core.interchange.chats import READERS, ImportedMessage, detect_format, read_lines, read_text
+from mem0_core.interchange._chats import READERS, ImportedMessage, detect_format, read_lines, read_text
 
 __all__ = ["CHAT_FORMATS", "read_chats"]
 
 CHAT_FORMATS = (*READERS, "jsonl", "text")
-"""The formats of chats; see docs/reference/cli.md."""
+"""Names of the chat formats; see docs/reference/cli.md."""
 
 
 def read_chats(path: Path, format: str | None = None) -> tuple[str, Iterator[ImportedMessage]]:
-    """The format of a file of chats, and its messages in their order, read as they are asked for.
+    """Return the format of a file of chats, and an iterator over its messages in their order.
 
-    Takes plain files, ``.gz``, and the ``.zip`` that ChatGPT and Claude send (its ``conversations*.json``).
+    Accepts plain files, ``.gz``, and the ``.zip`` of an account export (its ``conversations*.json``).
 
     Raises:
-        InputError: the file cannot be read, or is of no format we know (or not of `format`). The generator raises it
-            too; it names the file and the place in it.
+        InputError: The file cannot be read, or its format is unknown or not `format`. The iterator raises it too, with
+            the file and the location in it.
     """
     parts = _read_texts(path)
     detected = format if format is not None else _detect_text_format(parts[0][1], parts[0][0])
     if detected not in CHAT_FORMATS:
-        raise InputError(f"{path}: unknown format {detected!r}; known: {', '.join(CHAT_FORMATS)}")
+        raise InputError(f"{path}: unknown format {detected!r}; supported: {', '.join(CHAT_FORMATS)}")
     return detected, _read_parts(parts, detected)
 
 
@@ -56,10 +56,10 @@ def _read_part(text: str, format: str, name: str) -> Iterator[ImportedMessage]:
 
 
 def _detect_text_format(text: str, name: str) -> str:
-    """What a text is, by its content.
+    """Return the format of a text, from its content.
 
     Raises:
-        InputError: it is JSON, of a form we do not know, or it begins like JSON and is broken.
+        InputError: The text is JSON in no known format, or malformed JSON.
     """
     begin = text.lstrip()
     if not begin:
@@ -75,12 +75,12 @@ def _detect_text_format(text: str, name: str) -> str:
         except ValueError:
             if begin[0] != "{" and not _looks_like_json(first):
                 return "text"
-            _parse_document(text, name)  # raises, and says where
+            _parse_document(text, name)  # raises with the location of the error
         return "jsonl"
     format = detect_format(document)
     if format is None:
         known = ", ".join(CHAT_FORMATS)
-        raise InputError(f"{name} is JSON of no form we know; name its format, one of: {known}")
+        raise InputError(f"{name}: unrecognized JSON format; specify one of: {known}")
     return "jsonl" if isinstance(document, dict) and format == "openai" and "messages" not in document else format
 
 
@@ -92,20 +92,20 @@ def _parse_document(text: str, name: str) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise InputError(f"{name} is no JSON: {error}") from error
+        raise InputError(f"{name} is not valid JSON: {error}") from error
 
 
 def _parse_rows(text: str, name: str) -> Iterator[tuple[int, Any]]:
-    for number, line in enumerate(text.split("\n"), 1):  # not splitlines: JSON may hold U+2028
+    for number, line in enumerate(text.split("\n"), 1):  # not splitlines: JSON strings may contain U+2028
         if line.strip():
             try:
                 yield number, json.loads(line)
             except ValueError as error:
-                raise InputError(f"{name}: line {number} is no JSON: {error}") from error
+                raise InputError(f"{name}: line {number} is not valid JSON: {error}") from error
 
 
 def _read_texts(path: Path) -> list[tuple[str, str]]:
-    """Each text of a file, with the name it goes by."""
+    """Return the name and text of each part of a file."""
     try:
         data = path.read_bytes()
         if data[:2] == b"\x1f\x8b":
@@ -121,7 +121,7 @@ def _unzip(path: Path) -> list[tuple[str, str]]:
     with zipfile.ZipFile(path) as archive:
         names = sorted(name for name in archive.namelist() if Path(name).match("conversations*.json"))
         if not names:
-            raise InputError(f"{path} holds no conversations.json")
+            raise InputError(f"{path} contains no conversations.json")
         return [(f"{path}/{name}", _decode(archive.read(name), f"{path}/{name}")) for name in names]
 
 
@@ -130,4 +130,4 @@ def _decode(data: bytes, name: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"{name}: line {line} is no UTF-8: {error.reason} at byte {error.start}") from error
+        raise InputError(f"{name}: line {line} is not valid UTF-8: {error.reason} at byte {error.start}") from error

@@ -1,7 +1,6 @@
-"""Reading an installation of mem0 1.x: its ``history.db``, and its memories in a local Qdrant or FAISS folder.
+"""Read an installation of mem0 1.x: its ``history.db``, and its memories in a local Qdrant or FAISS folder.
 
-Both folders hold pickles. They are read by an unpickler that makes plain data and nothing else: whatever names another
-class or function is refused, not loaded.
+Both folders contain pickles. A restricted unpickler loads plain data only, and refuses any other class or function.
 """
 
 from __future__ import annotations
@@ -50,13 +49,13 @@ _HISTORY_COLUMNS = tuple(column.name for column in dataclasses.fields(HistoryRow
 
 @dataclass(slots=True)
 class Installation:
-    """What was found.
+    """Contents of an installation.
 
     Attributes:
-        memories: as `Memory.adopt` takes them.
-        history: rows of the history table, in their order.
-        collections: where the memories came from, and how many there were.
-        skipped: entries of the vector store that are no memories.
+        memories: Arguments of `Memory.adopt`.
+        history: Rows of the history table, in their order.
+        collections: Number of memories by collection.
+        skipped: Number of vector store entries that are not memories.
     """
 
     memories: list[dict[str, Any]] = field(default_factory=list)
@@ -66,7 +65,7 @@ class Installation:
 
 
 def is_mem0_v1_folder(path: Path) -> bool:
-    """Whether a folder holds what mem0 1.x leaves."""
+    """Return True if a folder contains data of mem0 1.x."""
     return path.is_dir() and (
         bool(_find_files(path, _QDRANT_PATTERNS + _FAISS_PATTERNS)) or (path / "history.db").is_file()
     )
@@ -75,22 +74,22 @@ def is_mem0_v1_folder(path: Path) -> bool:
 def read_installation(
     path: Path, *, history: Path | None = None, collection: str | None = None, ids: Mapping[str, str] | None = None
 ) -> Installation:
-    """Read all memories below a folder, and their history.
+    """Read all memories in a folder, and their history.
 
     Args:
-        history: the history file, where it is not ``history.db`` in the folder.
-        collection: read this collection only.
-        ids: user_id, agent_id, run_id of memories that name none.
+        history: History file, if it is not ``history.db`` in the folder.
+        collection: Read only this collection.
+        ids: user_id, agent_id and run_id of the memories that have no id.
 
     Raises:
-        InputError: there is nothing of mem0's, or something in it cannot be read: the file, the entry and the reason.
+        InputError: There is no data of mem0, or an entry cannot be read; names the file, the entry and the reason.
     """
     found = Installation()
     for name, location, entry_id, payload in _read_entries(path):
         if collection is not None and name != collection:
             continue
         if not isinstance(payload, Mapping) or not isinstance(payload.get("data"), str):
-            found.skipped += 1  # mem0's own bookkeeping
+            found.skipped += 1  # mem0 also keeps settings in its collections
             continue
         found.memories.append(_convert_memory(entry_id, payload, location, ids or {}))
         found.collections[name] = found.collections.get(name, 0) + 1
@@ -99,17 +98,17 @@ def read_installation(
         found.history = list(_read_history(file))
     if not found.memories and not found.history:
         of = f" {collection!r}" if collection else ""
-        raise InputError(f"{path} holds no collection{of} of mem0 1.x: no Qdrant or FAISS folder with memories in it")
+        raise InputError(f"{path} contains no collection{of} of mem0 1.x: no Qdrant or FAISS folder with memories")
     return found
 
 
 def _convert_memory(
     entry_id: object, payload: Mapping[str, Any], location: str, ids: Mapping[str, str]
 ) -> dict[str, Any]:
-    """An entry's payload is flat: mem0's own keys beside the caller's metadata."""
+    """Convert a flat payload, which mixes mem0's keys and the caller's metadata, to an argument of `Memory.adopt`."""
     own = {axis: payload[axis] for axis in ("user_id", "agent_id", "run_id") if payload.get(axis)}
     if not own and not ids:
-        raise InputError(f"{location}: memory {entry_id} names no user, agent or run; say whose it is")
+        raise InputError(f"{location}: memory {entry_id} has no user, agent or run; pass an id for it")
     at = payload.get("created_at") or payload.get("updated_at")
     if not isinstance(at, str):
         raise InputError(f"{location}: memory {entry_id} has no created_at")
@@ -127,12 +126,12 @@ def _convert_memory(
 # --- the two kinds of folder -------------------------------------------------------------------------------------
 
 VectorEntry = tuple[str, str, object, Any]
-"""Collection, file, id and payload."""
+"""Collection, file, id and payload of an entry."""
 
 
 def _read_entries(path: Path) -> Iterator[VectorEntry]:
     if not path.is_dir():
-        raise InputError(f"{path} is no folder")
+        raise InputError(f"{path} is not a folder")
     for file in _find_files(path, _QDRANT_PATTERNS):
         yield from _read_qdrant(file)
     for file in _find_files(path, _FAISS_PATTERNS):
@@ -144,21 +143,21 @@ def _find_files(path: Path, patterns: tuple[str, ...]) -> list[Path]:
 
 
 def _read_qdrant(file: Path) -> Iterator[VectorEntry]:
-    """A collection of qdrant-client's local mode: one pickled point a row."""
+    """Yield the entries of a collection in qdrant-client's local mode, which stores one pickled point per row."""
     rows = list(_query_rows(file, "SELECT point FROM points ORDER BY rowid DESC"))
     seen: set[str] = set()
     for (blob,) in rows:
         point = _load_plain(blob, str(file))
         values = getattr(point, "state", None)
         if not isinstance(values, Mapping) or "id" not in values:
-            raise InputError(f"{file}: a row holds no point of Qdrant's")
-        if str(values["id"]) not in seen:  # of several rows for one point the latest holds
+            raise InputError(f"{file}: a row contains no Qdrant point")
+        if str(values["id"]) not in seen:  # the latest of several rows of a point is valid
             seen.add(str(values["id"]))
             yield file.parent.name, str(file), values["id"], values.get("payload")
 
 
 def _read_faiss(file: Path) -> Iterator[VectorEntry]:
-    """mem0's FAISS store: beside the index a pickle of payloads by id, and of ids by their place in the index."""
+    """Yield the entries of mem0's FAISS store: a pickle of payloads by id, and of ids by index position."""
     pickled = file.with_suffix(".pkl")
     try:
         data = pickled.read_bytes()
@@ -166,8 +165,8 @@ def _read_faiss(file: Path) -> Iterator[VectorEntry]:
         raise InputError(f"{pickled} cannot be read: {error}") from error
     stored = _load_plain(data, str(pickled))
     if not (isinstance(stored, tuple) and len(stored) == 2 and all(isinstance(part, dict) for part in stored)):
-        raise InputError(f"{pickled} is not what mem0 writes beside its index")
-    payloads, _ = stored  # places in the index are given twice after a delete, so they do not tell what lives
+        raise InputError(f"{pickled} is not a payload file of mem0's FAISS store")
+    payloads, _ = stored  # positions are reused after a delete, so they do not identify existing entries
     for entry_id, payload in payloads.items():
         yield file.stem, str(pickled), entry_id, payload
 
@@ -175,7 +174,7 @@ def _read_faiss(file: Path) -> Iterator[VectorEntry]:
 def _read_history(file: Path) -> Iterator[dict[str, Any]]:
     stored = {str(row[1]) for row in _query_rows(file, "PRAGMA table_info(history)")}
     if not {"id", "memory_id", "event"} <= stored:
-        raise InputError(f"{file} has no history of mem0's")
+        raise InputError(f"{file} has no history table of mem0")
     # Older versions lack some columns.
     columns = ", ".join(column if column in stored else f"NULL AS {column}" for column in _HISTORY_COLUMNS)
     for row in _query_rows(file, f"SELECT {columns} FROM history ORDER BY rowid"):
@@ -194,7 +193,7 @@ def _query_rows(file: Path, sql: str) -> Iterator[tuple[Any, ...]]:
 
 
 class _InertObject:
-    """Stands for a class of Qdrant's: keeps what was pickled of an object, and does nothing."""
+    """Placeholder for a class of Qdrant: keeps the pickled state and does nothing."""
 
     state: Mapping[str, Any] | None = None
 
@@ -217,14 +216,14 @@ _PLAIN_TYPES = {
 
 
 class _Unpickler(pickle.Unpickler):
-    """Makes containers, numbers, texts, and stand-ins for Qdrant's classes; imports nothing and calls nothing else."""
+    """Loads containers, numbers, texts, and placeholders for Qdrant's classes; imports and calls nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in _PLAIN_TYPES:
             return _PLAIN_TYPES[module, name]
         if module.partition(".")[0] == "qdrant_client" and name.isidentifier():
             return _InertObject
-        raise pickle.UnpicklingError(f"it names {module}.{name}, which is no plain data")
+        raise pickle.UnpicklingError(f"it refers to {module}.{name}, which is not plain data")
 
 
 def _load_plain(data: bytes, location: str) -> Any:

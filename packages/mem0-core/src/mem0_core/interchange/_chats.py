@@ -1,7 +1,6 @@
-"""A reader for each format of chats: pure generators from a parsed document to messages as `Memory.add` takes them.
+"""Readers of chat formats: pure generators that convert a parsed document to messages for `Memory.add`.
 
-Formats are told apart by content (`detect_format`), not by a file's name: both ChatGPT and Claude call theirs
-``conversations.json``.
+`detect_format` looks at the content, because both ChatGPT and Claude name their export ``conversations.json``.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ class ImportedMessage:
     """One message of a chat.
 
     Attributes:
-        place: where it stands, for errors: "line 7", "conversation 2 (Trip), message 5".
-        message: as `Memory.add` takes it.
-        conversation: the name of the conversation it belongs to, by which it becomes a run of its own.
-        ids: user_id, agent_id and run_id, as far as the file names them.
+        location: Location in the file, for errors: "line 7", "conversation 2 (Trip), message 5".
+        message: An argument of `Memory.add`.
+        conversation: Name of its conversation, which may become its run_id.
+        ids: user_id, agent_id and run_id that the file contains.
     """
 
     location: str
@@ -38,7 +37,7 @@ class ImportedMessage:
 
 
 def detect_format(document: object) -> str | None:
-    """The format of a parsed JSON document, None where it is none we know."""
+    """Return the format of a parsed JSON document, or None if it is unknown."""
     first = next(iter(document), None) if isinstance(document, list) else document
     if isinstance(first, str):
         return "openai" if isinstance(document, list) else None
@@ -69,7 +68,7 @@ _FORMAT_CHECKS: tuple[tuple[str, Callable[[Mapping[str, Any]], bool]], ...] = (
 
 
 def read_chatgpt(document: object) -> Iterator[ImportedMessage]:
-    """ChatGPT's export: a tree of messages for each conversation, of which the branch shown last is read."""
+    """Read ChatGPT's export: a tree of messages per conversation, of which the current branch is imported."""
     for number, one in _enumerate_entries(document, "conversation"):
         location = f"conversation {number} ({one.get('title') or 'untitled'})"
         name = _text_or_none(one.get("conversation_id") or one.get("id")) or f"conversation-{number}"
@@ -80,7 +79,7 @@ def read_chatgpt(document: object) -> Iterator[ImportedMessage]:
 
 
 def _read_branch(one: Mapping[str, Any], location: str) -> list[Mapping[str, Any]]:
-    """The messages from the root to the node shown last."""
+    """Return the messages from the root to the current node."""
     nodes = one.get("mapping")
     if not isinstance(nodes, Mapping):
         raise InputError(f"{location} has no mapping of messages")
@@ -91,7 +90,7 @@ def _read_branch(one: Mapping[str, Any], location: str) -> list[Mapping[str, Any
     seen: set[str] = set()
     while here is not None:
         if here in seen or here not in nodes:
-            raise InputError(f"{location}: its messages are no tree, at the node {here!r}")
+            raise InputError(f"{location}: its messages do not form a tree at the node {here!r}")
         seen.add(here)
         message = nodes[here].get("message")
         if isinstance(message, Mapping):
@@ -101,19 +100,19 @@ def _read_branch(one: Mapping[str, Any], location: str) -> list[Mapping[str, Any
 
 
 def _convert_chatgpt(message: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What was said by the user or by the model; None for what is hidden, and for tools and their output."""
+    """Convert a message of the user or the model; return None for hidden messages, tool calls and tool output."""
     author, content = message.get("author") or {}, message.get("content") or {}
     hidden = (message.get("metadata") or {}).get("is_visually_hidden_from_conversation")
     if author.get("role") not in ("user", "assistant") or hidden or message.get("recipient", "all") != "all":
         return None
     if content.get("content_type", "text") not in ("text", "multimodal_text"):
-        return None  # code, thoughts, quotes of web pages
+        return None  # code, reasoning, quotes of web pages
     parts = [part if isinstance(part, str) else _text_or_none(part.get("text")) for part in content.get("parts") or ()]
     return _build_message(author["role"], "\n".join(filter(None, parts)), at=message.get("create_time"))
 
 
 def read_claude(document: object) -> Iterator[ImportedMessage]:
-    """Claude's export: ``chat_messages`` with a ``sender``, and text in blocks."""
+    """Read Claude's export: ``chat_messages`` with a ``sender``, and text in blocks."""
     roles = {"human": "user", "assistant": "assistant"}
     for number, one in _enumerate_entries(document, "conversation"):
         location = f"conversation {number} ({one.get('name') or 'untitled'})"
@@ -131,7 +130,7 @@ def read_claude(document: object) -> Iterator[ImportedMessage]:
 
 
 def read_locomo(document: object) -> Iterator[ImportedMessage]:
-    """LoCoMo: two people talk in dated sessions. Each conversation is a user, each session a run of it."""
+    """Read LoCoMo: dated sessions of two speakers. Each conversation becomes a user, each session a run."""
     for number, one in _enumerate_entries(document, "sample"):
         location = f"sample {number} ({one.get('sample_id')})"
         talk = _require_mapping(one.get("conversation"), location)
@@ -156,7 +155,7 @@ def _convert_locomo(turn: Mapping[str, Any], talk: Mapping[str, Any], at: str) -
 
 
 def _parse_locomo_date(text: object, location: str) -> str:
-    """``1:56 pm on 8 May, 2023``; LoCoMo names no zone."""
+    """Parse a date such as ``1:56 pm on 8 May, 2023`` as UTC; LoCoMo has no time zones."""
     try:
         return datetime.strptime(str(text), "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC).isoformat()
     except ValueError as error:
@@ -167,17 +166,17 @@ def _parse_locomo_date(text: object, location: str) -> str:
 
 
 def read_openai(document: object) -> Iterator[ImportedMessage]:
-    """Messages with role and content, as the OpenAI API takes them; also ``{"messages": [...]}``, and lists of it."""
+    """Read messages in the format of the OpenAI API; also ``{"messages": [...]}``, and lists of such objects."""
     yield from _read_list(document, _convert_openai)
 
 
 def read_langchain(document: object) -> Iterator[ImportedMessage]:
-    """LangChain's messages: ``messages_to_dict``, ``dumpd``, or ``model_dump`` of each."""
+    """Read LangChain's messages: ``messages_to_dict``, ``dumpd``, or ``model_dump`` of each."""
     yield from _read_list(document, _convert_langchain)
 
 
 def read_llamaindex(document: object) -> Iterator[ImportedMessage]:
-    """LlamaIndex's ``ChatMessage``, with blocks or content, also as ``SimpleChatStore`` persists them by key."""
+    """Read LlamaIndex's ``ChatMessage``, with blocks or content, also in the file format of ``SimpleChatStore``."""
     if isinstance(document, Mapping) and isinstance(document.get("store"), Mapping):
         for key, messages in document["store"].items():
             for said in _read_list(messages, _convert_llamaindex):
@@ -190,7 +189,7 @@ ConvertMessage = Callable[[Mapping[str, Any], str], "dict[str, Any] | None"]
 
 
 def _read_list(document: object, read: ConvertMessage) -> Iterator[ImportedMessage]:
-    """A list of messages, of texts, or of conversations under ``messages``."""
+    """Read a list of messages, of texts, or of conversations under ``messages``."""
     entries = document if isinstance(document, list) else [document]
     for number, entry in enumerate(entries, 1):
         location = f"message {number}"
@@ -264,7 +263,7 @@ def _convert_llamaindex(entry: Mapping[str, Any], location: str) -> dict[str, An
 
 
 def _join_blocks(content: Any) -> str | None:
-    """The text of content that is a text or a list of blocks, of which those without text are left out."""
+    """Return the text of `content`, a text or a list of blocks; blocks without text are skipped."""
     if content is None or isinstance(content, str):
         return content
     blocks = content if isinstance(content, list) else [content]
@@ -276,7 +275,7 @@ def _join_blocks(content: Any) -> str | None:
 
 
 def read_lines(rows: Iterable[tuple[int, Any]]) -> Iterator[ImportedMessage]:
-    """JSON Lines, parsed: each row a text, a message of any of the formats above, or a conversation."""
+    """Read parsed JSON Lines: each row is a text, a message in any of these formats, or a conversation."""
     for number, row in rows:
         location = f"line {number}"
         if isinstance(row, str):
@@ -309,8 +308,10 @@ _ASSISTANT_SPEAKERS = {"assistant", "ai", "bot", "chatgpt", "claude", "model"}
 
 
 def read_text(text: str) -> Iterator[ImportedMessage]:
-    """Plain text. Where each line begins with ``Name:`` it is a transcript; else each paragraph is a message, or each
-    line, where no empty lines part paragraphs."""
+    """Read plain text: a transcript if each line begins with ``Name:``, else one message per paragraph.
+
+    Without empty lines, each line is a message.
+    """
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), 1)]
     written = [(number, line) for number, line in lines if line]
     spoken = [_SPEAKER_LINE.fullmatch(line) for _, line in written]
@@ -354,7 +355,7 @@ def _build_transcript_message(name: str, said: str) -> dict[str, Any]:
 def _build_message(
     role: object, said: object, *, name: object = None, at: object = None, metadata: object = None
 ) -> dict[str, Any] | None:
-    """A message with what there is of it; None where nothing was said."""
+    """Build a message from the given fields; return None if it has no content."""
     if said is None or (isinstance(said, str) and not said.strip()):
         return None
     more = {"name": name, "timestamp": at, "metadata": metadata}
@@ -372,7 +373,7 @@ def _read_ids(entry: Mapping[str, Any]) -> dict[str, str]:
 
 def _require_mapping(value: object, location: str) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
-        raise InputError(f"{location} is no JSON object: {_shorten(value)}")
+        raise InputError(f"{location} is not a JSON object: {_shorten(value)}")
     return value
 
 
@@ -400,4 +401,4 @@ READERS: dict[str, Callable[[object], Iterator[ImportedMessage]]] = {
     "llamaindex": read_llamaindex,
     "locomo": read_locomo,
 }
-"""The formats that are one JSON document."""
+"""Readers of the formats that consist of one JSON document."""

@@ -7,11 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mem0_core import __version__
-from mem0_core.cli import commands as verbs
-from mem0_core.cli import output as show
-from mem0_core.interchange import exporters as exporting
-from mem0_core.interchange import mem0_v1
-from mem0_core.interchange.files import CHAT_FORMATS
+from mem0_core.cli import _commands as verbs
+from mem0_core.cli import _output as show
+from mem0_core.interchange import CHAT_FORMATS, EXPORT_FORMAT, MEM0_V1_FORMAT
 from mem0_core.providers.local import BACKENDS
 
 __all__ = ["EXIT_UNHEALTHY", "build_parser"]
@@ -177,7 +175,7 @@ def _add_transfer_commands(add_command: AddCommand) -> None:
     importing.add_argument("file")
     importing.add_argument(
         "--format",
-        choices=(*CHAT_FORMATS, mem0_v1.MEM0_V1_FORMAT, exporting.EXPORT_FORMAT),
+        choices=(*CHAT_FORMATS, MEM0_V1_FORMAT, EXPORT_FORMAT),
         help="by default told by what is in the file",
     )
     importing.add_argument("--no-runs", action="store_true", help="do not make each conversation a run of its own")

@@ -1,16 +1,4 @@
-"""Writing a store out: everything as JSON Lines, or its graph as two CSV files (seed 003, part 11).
-
-Each line of the JSON Lines is an object with a ``kind``:
-
-- ``header``: ``format``, ``version``, ``scope``;
-- ``memory``: as `Memory.get` shows it, with its ``history`` and the ids of the ``messages`` it came from;
-- ``message``: ``id``, ``role``, ``content``, ``name``, ``metadata``, ``created_at``, its scope and its ``digest``, by
-  which it is known where it is imported again;
-- ``entity``: ``id``, ``name``, ``type`` and its scope;
-- ``relation``: ends, ``weight``, the time it held, the memories that say it (``evidence``), those that once did
-  (``withdrawn``), and its ``messages``;
-- ``history``: a row of a memory that is gone.
-"""
+"""Export a store: all records as JSON Lines, or its graph as two CSV files."""
 
 from __future__ import annotations
 
@@ -29,12 +17,9 @@ from mem0_core.interfaces.maintenance import StoreMaintenance
 
 __all__ = [
     "EXPORT_FORMAT",
-    "EXPORT_VERSION",
-    "ExportContents",
     "export_csv",
     "export_jsonl",
     "is_export_file",
-    "iter_export_lines",
     "read_export",
 ]
 
@@ -49,30 +34,41 @@ EDGE_COLUMNS = (
 ProgressCallback = Callable[[int, int | None], object]
 
 
-def iter_export_lines(care: StoreMaintenance, scope: Scope | None) -> Iterator[str]:
-    """The lines of an export, without their ends."""
+def _export_lines(maintenance: StoreMaintenance, scope: Scope | None) -> Iterator[str]:
+    """Yield the lines of an export without line ends."""
     ids = {axis.value: value for axis, value in scope.ids.items()} if scope else {}
     yield _to_json({"kind": "header", "format": EXPORT_FORMAT, "version": EXPORT_VERSION, "scope": ids})
-    for record in care.iter_records(scope):
+    for record in maintenance.iter_records(scope):
         yield _to_json(record)
 
 
 def export_jsonl(
-    care: StoreMaintenance,
+    maintenance: StoreMaintenance,
     path: Path,
     scope: Scope | None,
     *,
     overwrite: bool = False,
     on_progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
-    """Write everything of a scope (None: of everybody), as of one moment; the file is whole or not there.
+    """Write a consistent snapshot of a scope (None: of all scopes) to a file, atomically.
+
+    Each line is a JSON object with a ``kind``:
+
+    - ``header``: ``format``, ``version``, ``scope``;
+    - ``memory``: the keys of `Memory.get`, its ``history`` and the ids of its source ``messages``;
+    - ``message``: ``id``, ``role``, ``content``, ``name``, ``metadata``, ``created_at``, its ids, and the ``digest``
+      that identifies it in a later import;
+    - ``entity``: ``id``, ``name``, ``type`` and its ids;
+    - ``relation``: both ends, ``weight``, its validity, its supporting memories (``evidence``), earlier ones
+      (``withdrawn``), and its ``messages``;
+    - ``history``: a row of a deleted memory.
 
     Raises:
-        InputError: the file cannot be written, or exists and `overwrite` is not set.
+        InputError: The file cannot be written, or it exists and `overwrite` is not set.
     """
     counts: dict[str, int] = {}
     with _open_for_writing(path, overwrite) as file:
-        for number, line in enumerate(iter_export_lines(care, scope)):
+        for number, line in enumerate(_export_lines(maintenance, scope)):
             file.write(line + "\n")
             kind = line.split('"', 4)[3]
             counts[kind] = counts.get(kind, 0) + 1
@@ -83,19 +79,19 @@ def export_jsonl(
 
 
 def is_export_file(path: Path) -> bool:
-    """Whether a file is what `export_jsonl` wrote."""
+    """Return True if `export_jsonl` wrote this file."""
     try:
         with path.open("rb") as file:
             head = file.readline(10_000)
-        held = json.loads(head)
+        header = json.loads(head)
     except (OSError, ValueError):
         return False
-    return isinstance(held, dict) and held.get("kind") == "header" and held.get("format") == EXPORT_FORMAT
+    return isinstance(header, dict) and header.get("kind") == "header" and header.get("format") == EXPORT_FORMAT
 
 
 @dataclass(slots=True)
 class ExportContents:
-    """The records of an export that another store takes in: memories, messages, and all rows of history."""
+    """Records of an export that can be imported: memories, messages, and all history rows."""
 
     memories: list[dict[str, Any]] = field(default_factory=list)
     messages: list[dict[str, Any]] = field(default_factory=list)
@@ -103,10 +99,10 @@ class ExportContents:
 
 
 def read_export(path: Path) -> ExportContents:
-    """What is in an export.
+    """Return the records of an export.
 
     Raises:
-        InputError: a line is no JSON, or the file is of a later version; it names the line.
+        InputError: A line is not valid (the error has its number), or the file has an unknown version.
     """
     found = ExportContents()
     try:
@@ -114,7 +110,9 @@ def read_export(path: Path) -> ExportContents:
             for number, line in enumerate(file, 1):
                 record = _parse_record(line, f"{path}: line {number}")
                 if record["kind"] == "header" and record.get("version") != EXPORT_VERSION:
-                    raise InputError(f"{path} is of the version {record.get('version')!r}; known: {EXPORT_VERSION}")
+                    raise InputError(
+                        f"{path} has the export version {record.get('version')!r}; supported: {EXPORT_VERSION}"
+                    )
                 if record["kind"] == "memory":
                     found.history += record.pop("history", [])
                     found.memories.append(record)
@@ -131,17 +129,19 @@ def _parse_record(line: str, location: str) -> dict[str, Any]:
     try:
         record = json.loads(line)
     except ValueError as error:
-        raise InputError(f"{location} is no JSON: {error}") from error
+        raise InputError(f"{location} is not valid JSON: {error}") from error
     if not isinstance(record, dict) or not isinstance(record.get("kind"), str):
-        raise InputError(f"{location} has no kind")
+        raise InputError(f"{location} has no 'kind'; expected a line of an export")
     return record
 
 
-def export_csv(care: StoreMaintenance, folder: Path, scope: Scope | None, *, overwrite: bool = False) -> dict[str, Any]:
-    """Write ``nodes.csv`` and ``edges.csv`` into a folder; several memory ids in one cell have spaces between them.
+def export_csv(
+    maintenance: StoreMaintenance, folder: Path, scope: Scope | None, *, overwrite: bool = False
+) -> dict[str, Any]:
+    """Write ``nodes.csv`` and ``edges.csv`` to a folder; spaces separate several memory ids in a cell.
 
     Raises:
-        InputError: a file cannot be written, or exists and `overwrite` is not set.
+        InputError: A file cannot be written, or exists and `overwrite` is not set.
     """
     nodes, edges = folder / "nodes.csv", folder / "edges.csv"
     counts = {"entity": 0, "relation": 0}
@@ -152,7 +152,7 @@ def export_csv(care: StoreMaintenance, folder: Path, scope: Scope | None, *, ove
         }
         for table in tables.values():
             table.writeheader()
-        for record in care.iter_records(scope):
+        for record in maintenance.iter_records(scope):
             if record["kind"] in tables:
                 tables[record["kind"]].writerow(_to_csv_row(record))
                 counts[record["kind"]] += 1
@@ -169,7 +169,7 @@ def _to_json(record: Mapping[str, Any]) -> str:
 
 @contextmanager
 def _open_for_writing(path: Path, overwrite: bool) -> Iterator[TextIO]:
-    """A file that takes its place when all of it is written."""
+    """Open a temporary file that replaces `path` once it is complete."""
     refuse_existing(path, overwrite)
     try:
         with replace_atomically(path) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as file:

@@ -370,7 +370,7 @@ def _build_reader(session: PromptState, history: Path) -> AskUser:
         from prompt_toolkit.history import FileHistory
     except ImportError:
         return _build_readline_reader(session, history)
-    from mem0_core.cli.completion import SessionCompleter
+    from mem0_core.cli._completion import SessionCompleter
 
     prompt: Any = PromptSession(
         history=FileHistory(str(history)),

@@ -1,0 +1,241 @@
+"""Import files into a memory: read and check everything first, then add it, one scope at a time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from mem0_core.domain.records import AddManyResult, MemoryDict, Scope
+from mem0_core.errors import InputError
+from mem0_core.interchange._chats import ImportedMessage
+from mem0_core.interchange._exporters import EXPORT_FORMAT, read_export
+from mem0_core.interchange._files import read_chats
+from mem0_core.interchange._mem0_v1 import MEM0_V1_FORMAT, read_installation
+from mem0_core.language.messages import parse_message
+
+__all__ = ["ImportTarget", "import_chats", "import_export", "import_mem0_v1"]
+
+ProgressCallback = Callable[[int, int | None], object]
+
+
+class ImportTarget(Protocol):
+    """Methods of `Memory` that importers call."""
+
+    def add_many(
+        self,
+        messages: Iterable[Mapping[str, Any]],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        infer: bool = False,
+        chunk: int = 256,
+        key: str | None = None,
+        on_progress: Callable[[int, int | None], None] | None = None,
+    ) -> AddManyResult: ...
+
+    def adopt(
+        self,
+        memories: Iterable[Mapping[str, Any]],
+        *,
+        history: Sequence[Mapping[str, Any]] = (),
+        messages: Sequence[Mapping[str, Any]] = (),
+        on_progress: ProgressCallback | None = None,
+    ) -> dict[str, Any]: ...
+
+    def get(self, memory_id: str) -> MemoryDict | None: ...
+
+    def pin(self, memory_id: str) -> None: ...
+
+
+@dataclass(slots=True)
+class ScopeBatch:
+    """Messages of one scope, in their order.
+
+    Attributes:
+        key: Key of `Memory.add_many` for the progress of this batch; equal messages give an equal key.
+    """
+
+    scope: Scope
+    key: str = ""
+    messages: list[Mapping[str, Any]] = field(default_factory=list)
+
+
+def import_chats(
+    memory: ImportTarget,
+    path: str | Path,
+    *,
+    format: str | None = None,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    run_id: str | None = None,
+    run_per_conversation: bool = True,
+    metadata: Mapping[str, Any] | None = None,
+    infer: bool = False,
+    key: str | None = None,
+    chunk: int = 256,
+    on_progress: ProgressCallback | None = None,
+) -> dict[str, Any]:
+    """Import a file of chats, in one of `CHAT_FORMATS`, through `Memory.add_many`.
+
+    The whole file is checked before anything is written. A second call with the same file resumes an interrupted
+    import; a newer export of the same account adds only the new messages.
+
+    Args:
+        user_id, agent_id, run_id: Owner of the memories; they override the ids in the file.
+        run_per_conversation: Import each conversation as its own run. A search then relates its messages, and its
+            relations do not end those of another conversation.
+        key: Name of the import, for resuming it. Default: a digest of the messages.
+        on_progress: Called with the number of imported messages and the total.
+
+    Returns:
+        ``format``, ``messages``, ``conversations``, and the sums of the results of `add_many`: ``added``, ``known``,
+        ``resumed``, ``jobs``, ``skipped``.
+
+    Raises:
+        InputError: The file cannot be imported; names the file, the location and the reason. Nothing is written.
+        ScopeError: Neither the call nor the file has an id.
+    """
+    file = Path(path)
+    detected_format, messages = read_chats(file, format)
+    ids = _given_ids(user_id, agent_id, run_id)
+    batches = _group_by_scope(messages, ids, run_per_conversation=run_per_conversation, key=key, name=str(file))
+    result = {"format": detected_format, "messages": 0, "conversations": len(batches)}
+    return result | _add_batches(memory, batches, on_progress, metadata=metadata, infer=infer, chunk=chunk)
+
+
+def _add_batches(
+    memory: ImportTarget, batches: Sequence[ScopeBatch], on_progress: ProgressCallback | None, **options: Any
+) -> dict[str, Any]:
+    """Add each batch with `Memory.add_many`, and return the sums of the results."""
+    total = sum(len(batch.messages) for batch in batches)
+    sums: dict[str, Any] = {"messages": total, "added": 0, "known": 0, "resumed": 0, "jobs": 0, "skipped": []}
+    before = 0
+
+    def report_progress(done: int, _: int | None = None) -> None:
+        if on_progress is not None:
+            on_progress(before + done, total)
+
+    for batch in batches:
+        result = memory.add_many(
+            batch.messages, **batch.scope.ids, key=batch.key, on_progress=report_progress, **options
+        )
+        for count in ("added", "known", "resumed", "jobs"):
+            sums[count] += result[count]
+        sums["skipped"] += result["skipped"]
+        if "pending" in result:
+            sums["pending"] = result["pending"]
+        before += len(batch.messages)
+        report_progress(0)
+    return sums
+
+
+def import_mem0_v1(
+    memory: ImportTarget,
+    path: str | Path,
+    *,
+    history: str | Path | None = None,
+    collection: str | None = None,
+    user_id: str | None = None,
+    agent_id: str | None = None,
+    run_id: str | None = None,
+    on_progress: ProgressCallback | None = None,
+) -> dict[str, Any]:
+    """Import the memories of a mem0 1.x installation with their ids, times, metadata and history.
+
+    Args:
+        path: Folder that contains the Qdrant or FAISS folder of the installation.
+        history: History file, if it is not ``history.db`` in the folder.
+        collection: Import only this collection.
+        user_id, agent_id, run_id: Owner of the memories that have no id.
+
+    Returns:
+        ``format``, ``messages`` (number of memories), ``conversations`` (number of collections), the result of
+        `Memory.adopt`, and as ``skipped`` the vector store entries that are not memories.
+
+    Raises:
+        InputError, ScopeError: A memory cannot be imported; names the file, the memory and the reason. Nothing is
+            written.
+    """
+    file = None if history is None else Path(history)
+    ids = _given_ids(user_id, agent_id, run_id)
+    installation = read_installation(Path(path), history=file, collection=collection, ids=ids)
+    adopted = memory.adopt(installation.memories, history=installation.history, on_progress=on_progress)
+    skipped = [{"reason": "is no memory", "item": installation.skipped}] * min(1, installation.skipped)
+    result = _adoption_result(MEM0_V1_FORMAT, len(installation.memories), len(installation.collections), adopted)
+    return {**result, "skipped": skipped}
+
+
+def import_export(
+    memory: ImportTarget, path: str | Path, *, on_progress: ProgressCallback | None = None
+) -> dict[str, Any]:
+    """Import a file of `Memory.export`: memories with their ids, times, metadata, history and pins, and messages.
+
+    They are embedded again, and rules extract their relations if there is no model.
+
+    Returns:
+        The keys of `import_mem0_v1`.
+    """
+    found = read_export(Path(path))
+    adopted = memory.adopt(found.memories, history=found.history, messages=found.messages, on_progress=on_progress)
+    for one in found.memories:
+        if one.get("pinned") and memory.get(one["id"]) is not None:
+            memory.pin(one["id"])
+    return _adoption_result(EXPORT_FORMAT, len(found.memories), 1, adopted)
+
+
+def _adoption_result(format: str, memories: int, collections: int, adopted: Mapping[str, Any]) -> dict[str, Any]:
+    counts = {"format": format, "messages": memories, "conversations": collections, "resumed": 0, "jobs": 0}
+    return {**counts, **adopted, "skipped": []}
+
+
+def _given_ids(user_id: str | None, agent_id: str | None, run_id: str | None) -> dict[str, str]:
+    ids = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
+    return {axis: value for axis, value in ids.items() if value is not None}
+
+
+def _group_by_scope(
+    messages: Iterable[ImportedMessage],
+    ids: Mapping[str, str],
+    *,
+    run_per_conversation: bool,
+    key: str | None,
+    name: str,
+) -> list[ScopeBatch]:
+    """Check the messages, and group them by their target scope.
+
+    Raises:
+        InputError: A message cannot be stored (the error has its location), or there is none.
+        ScopeError: A message has no id.
+    """
+    batches: dict[Scope, ScopeBatch] = {}
+    for one in messages:
+        parse_message(one.message, f"{name}: {one.location}")
+        scope = _resolve_scope(one, ids, run_per_conversation)
+        batches.setdefault(scope, ScopeBatch(scope)).messages.append(one.message)
+    if not batches:
+        raise InputError(f"{name} contains no messages")
+    for batch in batches.values():
+        batch.key = key if key is not None else f"import {_digest_messages(batch.messages)}"
+    return list(batches.values())
+
+
+def _resolve_scope(one: ImportedMessage, given: Mapping[str, str], run_per_conversation: bool) -> Scope:
+    """Return the target scope: the caller's ids override the file's; a conversation is a run if neither has one."""
+    ids = {**one.ids, **given}
+    scope = Scope(**ids)
+    if run_per_conversation and "run_id" not in ids and one.conversation is not None:
+        return Scope(**ids, run_id=one.conversation)
+    return scope
+
+
+def _digest_messages(messages: list[Mapping[str, Any]]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for message in messages:
+        digest.update(json.dumps(message, sort_keys=True, default=str).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
