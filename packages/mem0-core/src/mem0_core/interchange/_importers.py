@@ -79,7 +79,7 @@ def import_chats(
     infer: bool = False,
     key: str | None = None,
     chunk: int = 256,
-    on_progress: ProgressCallback | None = None,
+    on_progress: Callable[[int, int], object] | None = None,
 ) -> dict[str, Any]:
     """Import a file of chats, in one of `CHAT_FORMATS`, through `Memory.add_many`.
 
@@ -110,7 +110,10 @@ def import_chats(
 
 
 def _add_batches(
-    memory: ImportTarget, batches: Sequence[ScopeBatch], on_progress: ProgressCallback | None, **options: Any
+    memory: ImportTarget,
+    batches: Sequence[ScopeBatch],
+    on_progress: Callable[[int, int], object] | None,
+    **options: Any,
 ) -> dict[str, Any]:
     """Add each batch with `Memory.add_many`, and return the sums of the results."""
     total = sum(len(batch.messages) for batch in batches)
@@ -123,7 +126,13 @@ def _add_batches(
 
     for batch in batches:
         result = memory.add_many(
-            batch.messages, **batch.scope.ids, key=batch.key, on_progress=report_progress, **options
+            batch.messages,
+            user_id=batch.scope.user_id,
+            agent_id=batch.scope.agent_id,
+            run_id=batch.scope.run_id,
+            key=batch.key,
+            on_progress=report_progress,
+            **options,
         )
         for count in ("added", "known", "resumed", "jobs"):
             sums[count] += result[count]
