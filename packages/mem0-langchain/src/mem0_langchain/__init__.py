@@ -48,7 +48,7 @@ __all__ = [
     "memory_tools",
 ]
 
-# Loaded when first asked for: a chain with a retriever needs nothing of LangChain's agents.
+# Loaded on first use: a chain with a retriever does not need LangChain's agents.
 _MODULES_BY_NAME = {
     "memory_tools": "mem0_langchain.tools",
     "UpdateMemoryTool": "mem0_langchain.tools",

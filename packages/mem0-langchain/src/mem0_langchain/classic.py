@@ -1,4 +1,4 @@
-"""`Mem0Memory`: the memory of LangChain 0.x chains and agents, as `langchain_classic` keeps them."""
+"""`Mem0Memory`: long-term memory for LangChain 0.x chains and agents (`langchain_classic`)."""
 
 from __future__ import annotations
 
@@ -23,27 +23,27 @@ __all__ = ["Mem0Memory"]
 
 
 class Mem0Memory(BaseMemory):
-    """A drop-in for `ConversationBufferMemory` and its kin: what is remembered, and the last messages.
+    """Drop-in replacement for `ConversationBufferMemory` that adds long-term memories to the recent messages.
 
     >>> ConversationChain(llm=model, memory=Mem0Memory(memory=Memory(), user_id="maya"))
 
-    A chain sees, under `memory_key`, what bears on its input (memories, relations, a summary, marked as data) and then
-    the last messages of the conversation, within a budget; what it answers is learnt from.
+    Under `memory_key` a chain sees the memories, relations and summary relevant to its input, marked as data, followed
+    by the last messages of the conversation, all within a token budget. Its inputs and outputs are learned from.
 
     Args:
         memory: a `mem0_core.Memory`.
-        user_id, agent_id, run_id: whose memory; at least one.
-        memory_key: the variable of the prompt.
-        input_key: which of the chain's inputs the user said; several are joined, line by line. By default the only one
-            there is besides the memory and ``stop``.
-        output_key: which of the outputs was answered; by default the only one.
-        return_messages: messages in place of one text.
-        recent: how many of the last messages at most; 0 for memories only.
-        k: how many memories at most.
+        user_id, agent_id, run_id: owner of the memories; give at least one.
+        memory_key: the prompt variable.
+        input_key: the chain input, or inputs, written by the user; several are joined line by line. By default the
+            only input besides the memory and ``stop``.
+        output_key: the chain output to remember; by default the only one.
+        return_messages: return messages in place of one text.
+        recent: maximum number of recent messages; 0 for memories only.
+        k: maximum number of memories.
         threshold, filters: as in `Memory.search`.
-        max_tokens: how long all of it may be.
-        introduction: what the model is told about the memories.
-        human_prefix, ai_prefix: who speaks, where it is one text.
+        max_tokens: token budget for the whole text.
+        introduction: text that introduces the memories to the model.
+        human_prefix, ai_prefix: speaker labels when the result is one text.
         infer, background: as for `mem0_langchain.Mem0ChatMessageHistory`.
     """
 
@@ -73,37 +73,37 @@ class Mem0Memory(BaseMemory):
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
-        self._scope_ids()  # ids that cannot be ones are refused here
+        self._scope_ids()  # reject invalid ids early
 
     @property
     def memory_variables(self) -> list[str]:
-        """The variable that `load_memory_variables` sets."""
+        """Return the variable that `load_memory_variables` sets."""
         return [self.memory_key]
 
     def load_memory_variables(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """What the chain should see now."""
+        """Return the memory context for the chain's inputs."""
         return {self.memory_key: self._render_context(self.memory.context(**self._build_request(inputs)))}
 
     async def aload_memory_variables(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """`load_memory_variables`, awaited."""
+        """Async version of `load_memory_variables`."""
         return {self.memory_key: self._render_context(await self.memory.acontext(**self._build_request(inputs)))}
 
     def save_context(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
-        """Keep what was asked and answered, and learn from it."""
+        """Store a question and its answer, and learn from them."""
         if turn := self._turn_messages(inputs, outputs):
             self.memory.add(turn, **self._scope_ids(), infer=self.infer, background=self.background)
 
     async def asave_context(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
-        """`save_context`, awaited."""
+        """Async version of `save_context`."""
         if turn := self._turn_messages(inputs, outputs):
             await self.memory.aadd(turn, **self._scope_ids(), infer=self.infer, background=self.background)
 
     def clear(self) -> None:
-        """Erase all that is remembered under these ids, the conversation included."""
+        """Delete all memories of these ids, including the conversation."""
         self.memory.delete_all(**self._scope_ids())
 
     async def aclear(self) -> None:
-        """`clear`, awaited."""
+        """Async version of `clear`."""
         await self.memory.adelete_all(**self._scope_ids())
 
     def _scope_ids(self) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class Mem0Memory(BaseMemory):
 
 
 def _select_values(offered: Mapping[str, Any], key: str | Sequence[str] | None, what: str) -> list[Any]:
-    """The values that count: those under the key or keys, else the only one."""
+    """Return the values under the given key or keys, or else the only value."""
     if key is None:
         if len(offered) > 1:
             raise InputError(f"{what}_key: which of {sorted(offered)} is the {what}? Name it, or several of them")
@@ -152,7 +152,7 @@ def _select_values(offered: Mapping[str, Any], key: str | Sequence[str] | None, 
 
 
 def _to_messages(values: Sequence[Any], kind: type[BaseMessage]) -> list[BaseMessage]:
-    """Texts as one message of a kind; messages as they are."""
+    """Wrap texts in one message class and pass messages through."""
     texts = [value for value in values if isinstance(value, str)]
     messages = [message for value in values if not isinstance(value, str) for message in read_messages(value)]
     joined = "\n".join(text for text in texts if text.strip())

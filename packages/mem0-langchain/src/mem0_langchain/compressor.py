@@ -1,4 +1,4 @@
-"""`Mem0Compressor`: the rerank stage, BM25 and a cross encoder, for the documents of any retriever."""
+"""`Mem0Compressor`: the rerank stage (BM25 and a cross-encoder) for the documents of any retriever."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ __all__ = ["Mem0Compressor"]
 
 
 class Mem0Compressor(BaseDocumentCompressor):
-    """Puts documents in the order of what they say about a query, and keeps the best.
+    """Rerank documents by their relevance to a query and keep the best.
 
-    First scores are BM25 among the documents; a reranker reads the best `top_n` of them, and both are blended. Without
-    a reranker BM25 decides alone. Each document that is kept has its score, in [0, 1], as ``relevance_score`` in its
-    metadata. Callbacks see a run ``mem0.rerank``.
+    First scores are BM25 among the documents. A reranker reads the best `top_n` of them, and both scores are blended.
+    Without a reranker, BM25 decides alone. Each returned document has its score, in [0, 1], as ``relevance_score`` in
+    its metadata. Callbacks see a run ``mem0.rerank``.
 
     >>> ContextualCompressionRetriever(base_retriever=any_retriever, base_compressor=Mem0Compressor(k=4))
 
     Args:
-        reranker: what `mem0_core.rerank` takes: an instance (LangChain's cross encoders and compressors too),
+        reranker: as for `mem0_core.rerank`: an instance (LangChain's cross-encoders and compressors too),
             ``"provider:model"`` or ``{"provider", "config"}``.
-        k: how many documents to keep; by default all.
-        top_n: how many documents the reranker reads; by default all.
-        weight: the reranker's part of a score, in [0, 1]; by default mem0_core's.
+        k: number of documents to return; by default all.
+        top_n: number of documents that the reranker reads; by default all.
+        weight: weight of the reranker in the final score, in [0, 1]; by default mem0_core's.
 
     Raises (by `compress_documents`):
         QueryError: the query is empty.
@@ -46,7 +46,7 @@ class Mem0Compressor(BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """The documents, best first."""
+        """Return the documents, best first."""
         if not documents:
             return []
 
@@ -59,7 +59,7 @@ class Mem0Compressor(BaseDocumentCompressor):
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """The documents, best first."""
+        """Return the documents, best first."""
         if not documents:
             return []
 

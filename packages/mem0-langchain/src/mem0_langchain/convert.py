@@ -1,4 +1,4 @@
-"""Between LangChain's shapes and mem0's: messages, documents, and what a prompt shows of memories."""
+"""Conversion between LangChain's types and mem0's: messages, documents, and memories in prompts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _IGNORED_BLOCK_TYPES = frozenset({"reasoning", "tool_call", "tool_call_chunk", "
 
 
 def unwrap_memory(memory: Memory | AsyncMemory) -> Memory:
-    """The memory itself, of which `AsyncMemory` is a form.
+    """Return the `Memory` behind a `Memory` or `AsyncMemory`.
 
     Raises:
         TypeError: it is neither.
@@ -44,20 +44,20 @@ def unwrap_memory(memory: Memory | AsyncMemory) -> Memory:
 
 
 def read_messages(value: Any) -> list[BaseMessage]:
-    """Messages from whatever a graph's state holds: LangChain's, mappings, pairs, or one text.
+    """Read messages from a graph's state: LangChain messages, mappings, pairs, or one text.
 
     Raises:
-        NotImplementedError, ValueError: something in it is no message.
+        NotImplementedError, ValueError: an item is not a message.
     """
     return convert_to_messages([value] if isinstance(value, (str, BaseMessage)) else value)
 
 
 def to_mem0_messages(messages: Iterable[BaseMessage]) -> list[dict[str, Any]]:
-    """What the user and the assistant said, as `Memory.add` takes it.
+    """Convert the user's and the assistant's messages to the form that `Memory.add` takes.
 
-    System messages, tool calls and tool results are left out, as is what a framework wrote in the user's name (a
-    summary of the conversation). Images stay, as URLs or data URLs; of other kinds of content only the kind stays,
-    so that `add` reports it as skipped.
+    System messages, tool calls and tool results are left out, and so is text that a framework wrote in the user's name
+    (a summary of the conversation). Images are kept as URLs or data URLs. Of other kinds of content only the kind is
+    kept, so that `add` reports it as skipped.
     """
     return [
         {"role": role, "content": content} | ({"name": message.name} if message.name else {})
@@ -67,9 +67,9 @@ def to_mem0_messages(messages: Iterable[BaseMessage]) -> list[dict[str, Any]]:
 
 
 def find_last_turn(messages: Sequence[BaseMessage]) -> int:
-    """Where the last turn starts: at the last message of the user that does not follow another one of the user.
+    """Return the index where the last turn starts.
 
-    With no message of the user there is no turn to tell from the rest: 0.
+    A turn starts at a user message that does not follow another user message. Without user messages, it is 0.
     """
     start = len(messages)
     while start > 0 and _mem0_role(messages[start - 1]) != "user":
@@ -80,14 +80,14 @@ def find_last_turn(messages: Sequence[BaseMessage]) -> int:
 
 
 def extract_question(messages: Sequence[BaseMessage]) -> str:
-    """The text of the user in the last turn of `messages`: what is to be looked up. May be empty."""
+    """Return the user's text in the last turn of `messages`, the query for recall; may be empty."""
     texts = [message.text for message in messages[find_last_turn(messages) :] if _mem0_role(message) == "user"]
     return "\n".join(text for text in texts if text.strip())
 
 
 def _mem0_role(message: BaseMessage) -> str | None:
-    """``"user"``, ``"assistant"``, or None for what neither of the two said."""
-    if "lc_source" in message.additional_kwargs:  # LangChain's mark of messages that nobody typed
+    """Return ``"user"`` or ``"assistant"``, or None for messages that neither of them wrote."""
+    if "lc_source" in message.additional_kwargs:  # LangChain marks generated messages with it
         return None
     if isinstance(message, HumanMessage):
         return "user"
@@ -97,7 +97,7 @@ def _mem0_role(message: BaseMessage) -> str | None:
 
 
 def _convert_content(message: BaseMessage) -> str | list[dict[str, Any]]:
-    """The text, or the list of parts where there is more than text; empty where there is nothing."""
+    """Return the text, or the list of parts if there are other parts than text; empty if there is no content."""
     text = str(message.text)
     others = [] if isinstance(message.content, str) else [_convert_part(block) for block in message.content_blocks]
     parts = [part for part in others if part is not None]
@@ -107,7 +107,7 @@ def _convert_content(message: BaseMessage) -> str | list[dict[str, Any]]:
 
 
 def _convert_part(block: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A content part that is no text, as mem0 takes it; None for text, thoughts and tool calls."""
+    """Convert a non-text content part to mem0's form; return None for text, reasoning and tool calls."""
     kind = block["type"]
     if kind == "text" or kind in _IGNORED_BLOCK_TYPES or kind.endswith("_result"):
         return None
@@ -127,30 +127,30 @@ def _convert_part(block: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def extract_memories(result: SearchResult | list[MemoryDict]) -> list[MemoryDict]:
-    """The memories of a search; a memory configured with version "v1.0" returns them bare."""
+    """Return the memories of a search result; version "v1.0" returns them as a bare list."""
     return result["results"] if isinstance(result, Mapping) else result
 
 
 def memory_to_document(memory: MemoryDict) -> Document:
-    """A memory as a document: its text and id, and all the rest (score, times, ids, who said it) as metadata.
+    """Convert a memory to a document: its text and id, and everything else (score, times, ids, speaker) as metadata.
 
-    The caller's own metadata lies under the key ``metadata``, where it cannot pass for an id or a score.
+    The caller's own metadata is nested under the key ``metadata``, so that it cannot be mistaken for an id or a score.
     """
     rest = {key: value for key, value in memory.items() if key not in ("id", "memory")}
     return Document(id=memory["id"], page_content=memory["memory"], metadata=rest)
 
 
 def relation_to_document(relation: RelationDict) -> Document:
-    """A relation as a document: its sentence, and all there is to know of it as metadata."""
+    """Convert a relation to a document: its sentence, with all other fields as metadata."""
     triplet = Triplet(relation["source"], relation["relationship"], relation["destination"])
     return Document(page_content=triplet.sentence, metadata={**relation, "type": "relation"})
 
 
 def format_memory_prompt(memories: Sequence[Mapping[str, Any]], *, introduction: str = MEMORIES_INTRODUCTION) -> str:
-    """A block for a system prompt that shows memories to a model as data; empty where there are none.
+    """Format memories as a block of data for a system prompt; empty if there are none.
 
     Args:
         memories: as `Memory.search` or `RecallNode` returns them.
-        introduction: what the model is told about them.
+        introduction: text that introduces the memories to the model.
     """
     return memories_block([memory_line(memory) for memory in memories], introduction=introduction)

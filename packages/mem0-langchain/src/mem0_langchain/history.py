@@ -1,4 +1,4 @@
-"""`Mem0ChatMessageHistory`: a conversation kept in a memory, where LangChain wants a chat message history."""
+"""`Mem0ChatMessageHistory`: a conversation stored in a memory, as a LangChain chat message history."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ from mem0_langchain.runs import to_ids
 
 __all__ = ["Mem0ChatMessageHistory", "stamp_messages", "to_langchain_messages"]
 
-_UNLIMITED_TOKENS = 10_000_000  # tokens: the number of messages is the limit here
+_UNLIMITED_TOKENS = 10_000_000  # tokens; the number of messages is the effective limit
 
 
 class Mem0ChatMessageHistory(BaseChatMessageHistory):
-    """What the user and the assistant said in one conversation. What is added is learnt from, too.
+    """Chat message history of one conversation that also learns from its messages.
 
     >>> history = Mem0ChatMessageHistory(memory, user_id="maya", run_id="monday")
 
-    Texts are kept, and who said them. Tool calls, tool results and system messages are not: they belong to an agent's
-    state, and to a checkpointer.
+    It stores texts and their speakers. Tool calls, tool results and system messages are not stored: they belong to an
+    agent's state and its checkpointer.
 
     Args:
         memory: a `mem0_core.Memory`.
-        user_id, agent_id, run_id: whose conversation; at least one. A ``run_id`` makes it one of several of a user.
-        limit: how many messages at most, the last ones.
-        infer: False keeps messages as they were said, instead of the facts a model finds in them.
-        background: keep them durably and go on; a worker of the memory learns from them.
+        user_id, agent_id, run_id: owner of the conversation; give at least one. A ``run_id`` separates several
+            conversations of a user.
+        limit: maximum number of messages returned, the latest ones.
+        infer: False stores messages verbatim, without extracting facts.
+        background: store messages durably and return; a worker of the memory learns from them.
     """
 
     def __init__(
@@ -51,42 +52,42 @@ class Mem0ChatMessageHistory(BaseChatMessageHistory):
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]
-        """The last messages, oldest first."""
+        """Return the latest messages, oldest first."""
         seen = self._memory.context(None, **self._ids, recent=self._limit, max_tokens=_UNLIMITED_TOKENS)
         return to_langchain_messages(seen["messages"])
 
     async def aget_messages(self) -> list[BaseMessage]:
-        """`messages`, awaited."""
+        """Async version of `messages`."""
         seen = await self._memory.acontext(None, **self._ids, recent=self._limit, max_tokens=_UNLIMITED_TOKENS)
         return to_langchain_messages(seen["messages"])
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """Keep messages, and learn from them."""
+        """Store messages and learn from them."""
         if spoken := stamp_messages(messages):
             self._memory.add(spoken, **self._ids, infer=self._infer, background=self._background)
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """`add_messages`, awaited."""
+        """Async version of `add_messages`."""
         if spoken := stamp_messages(messages):
             await self._memory.aadd(spoken, **self._ids, infer=self._infer, background=self._background)
 
     def clear(self) -> None:
-        """Erase the conversation, and what was learnt in it."""
+        """Delete the conversation and everything learned from it."""
         self._memory.delete_all(**self._ids)
 
     async def aclear(self) -> None:
-        """`clear`, awaited."""
+        """Async version of `clear`."""
         await self._memory.adelete_all(**self._ids)
 
 
 def stamp_messages(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
-    """What was said, and when: with the time, the same words said twice are two messages."""
+    """Convert messages and add the current time, so that repeated words are separate messages."""
     now = datetime.now(UTC).isoformat()
     return [{**message, "timestamp": now} for message in to_mem0_messages(messages)]
 
 
 def to_langchain_messages(messages: Sequence[Any]) -> list[BaseMessage]:
-    """The messages of `Memory.context` as LangChain's."""
+    """Convert the messages of `Memory.context` to LangChain's."""
     kinds: dict[str, type[BaseMessage]] = {"user": HumanMessage, "assistant": AIMessage}
     return [
         kinds[message["role"]](content=message["content"], name=message.get("name"))

@@ -1,4 +1,4 @@
-"""`MemoryMiddleware`: an agent made with `create_agent` that remembers."""
+"""`MemoryMiddleware`: long-term memory for agents made with `create_agent`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ NAME = "Mem0Middleware"
 
 logger = logging.getLogger("mem0_langchain")
 
-# What can go wrong with a memory while its caller did nothing wrong. Other errors are always raised.
+# Failures of the memory itself. Errors of the caller are always raised.
 _MEMORY_ERRORS = (ModelError, StoreError, InputError, LimitError)
 
 
@@ -55,49 +55,49 @@ def _merge_turns(left: dict[str, TurnState], right: dict[str, TurnState]) -> dic
 
 
 class MemoryState(AgentState[Any]):
-    """An agent's state with the turns of its memory middlewares, by their names; neither input nor output."""
+    """State of an agent with the turns of its memory middlewares by name; neither input nor output."""
 
     mem0_turns: NotRequired[Annotated[dict[str, TurnState], PrivateStateAttr, _merge_turns]]
 
 
 class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
-    """Long-term memory for an agent: it recalls when a turn begins, and remembers the turn when it ends.
+    """Recall memories when a turn of an agent begins, and remember the turn when it ends.
 
-    - **Recall**: once per turn, by what the user says. What is found stands in the system message of every model
-      call of the turn, delimited and marked as data; it never enters the agent's messages.
-    - **Remember**: what the user and the assistant said in this turn, once. Tool calls and tool results, system
-      messages and recalled memories are left out. When the agent ends its turn it is kept, durably; a worker of the
-      memory learns from it while the agent goes on (`flush` waits for that). A crash in between loses nothing.
-    - A turn that breaks off (an error in the model, say) is remembered with the next one of its thread, where the
+    - **Recall**: once per turn, with the user's message as the query. The memories are added to the system message of
+      every model call of the turn, delimited and marked as data. They never enter the agent's messages.
+    - **Remember**: the user's and the assistant's messages of the turn, once. Tool calls, tool results, system messages
+      and recalled memories are left out. When the turn ends it is stored durably, and a worker of the memory learns
+      from it while the agent goes on (`flush` waits for that). A crash in between loses nothing.
+    - A turn that fails midway (on a model error, for example) is remembered with the next turn of its thread, if the
       agent has a checkpointer.
 
-    Whose memory it is: see `mem0_langchain.scope`. In short, ``context`` or ``configurable`` names a ``user_id``
-    (``agent_id``, ``run_id``), and ids given here are fixed. It is settled when a turn begins, and holds to its end,
-    whoever resumes it after an interrupt.
+    The owner of the memories is resolved by `mem0_langchain.scope`. In short, ``context`` or ``configurable`` names a
+    ``user_id`` (``agent_id``, ``run_id``), and ids given here are fixed. The owner is resolved when a turn begins and
+    stays the same to its end, even if another caller resumes it after an interrupt.
 
     Args:
         memory: a `mem0_core.Memory`.
-        k: how many memories to recall at most.
-        threshold: leave out what scores lower (0 to 1).
+        k: maximum number of memories to recall.
+        threshold: minimum score (0 to 1).
         filters: mem0's filters on metadata, for recall.
-        recipe: of the memory, for recall.
+        recipe: the memory's recipe for recall.
         remember: False only recalls.
-        infer: False keeps messages as they were said, instead of the facts a model finds in them.
+        infer: False stores messages verbatim, without extracting facts.
         background: False learns from a turn before it ends.
-        max_pending: how many turns of one scope may wait to be learnt from. Beyond it something is wrong with the
-            model, and the next turn fails to be remembered, with LimitError; see `on_error`.
-        user_id, agent_id, run_id, scope, thread_as_run: whose memory, as far as it is the same in every run.
-        on_error: what becomes of a turn when the memory fails (its store, a model it calls, a message it cannot
-            hold). ``"raise"`` ends the turn with the error. ``"log"`` logs it and goes on: without memories if it
-            happens on recall, and if it happens on remembering the turn is remembered with the next one of its
-            thread, where the agent has a checkpointer. Errors of the caller, such as `ScopeError`, are always raised.
-        max_tokens: how long what the model is shown may be, summary and relations included.
-        introduction: what the model is told about the memories it is shown.
-        name: of this middleware, and so of its nodes; needed when an agent has two. By default ``"Mem0Middleware"``
-            (of a subclass, its class's name): deepagents has a ``MemoryMiddleware``, and replaces by name.
+        max_pending: maximum number of queued turns of one scope. Beyond it the next turn is not remembered and fails
+            with LimitError; see `on_error`.
+        user_id, agent_id, run_id, scope, thread_as_run: owner of the memories, as far as it is the same in every run.
+        on_error: the action when the memory fails (its store, a model it calls, or a message it cannot store).
+            ``"raise"`` ends the turn with the error. ``"log"`` logs it and goes on: a failed recall shows no memories,
+            and a turn that could not be remembered is remembered with the next one of its thread, if the agent has a
+            checkpointer. Errors of the caller, such as `ScopeError`, are always raised.
+        max_tokens: token budget for the recalled text, summary and relations included.
+        introduction: text that introduces the memories to the model.
+        name: name of this middleware and of its nodes; required if an agent has two. By default ``"Mem0Middleware"``
+            (for a subclass, the name of the class): deepagents has a ``MemoryMiddleware`` and replaces by name.
 
     Raises (when the agent runs):
-        ScopeError: neither the run nor the constructor says whose memory it is, or they contradict each other.
+        ScopeError: neither the run nor the constructor names an owner, or they contradict each other.
         ModelError, StoreError, InputError: the memory failed; with ``on_error="raise"``.
     """
 
@@ -147,17 +147,17 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         return self._name
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all turns are learnt from; False where that took longer than `timeout` seconds."""
+        """Wait until the worker has learned from all turns; return False after `timeout` seconds."""
         return self._memory.flush(timeout)
 
     async def aflush(self, timeout: float | None = None) -> bool:
-        """`flush`, awaited."""
+        """Async version of `flush`."""
         return await self._memory.aflush(timeout)
 
     # --- recall --------------------------------------------------------------------------------------------------
 
     def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any]:
-        """Recall for this turn."""
+        """Recall memories for this turn."""
         turn, request = self._begin_turn(state, runtime)
         if request is not None:
             try:
@@ -167,7 +167,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         return self._state_update(turn)
 
     async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any]:
-        """Recall for this turn."""
+        """Recall memories for this turn."""
         turn, request = self._begin_turn(state, runtime)
         if request is not None:
             try:
@@ -177,7 +177,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         return self._state_update(turn)
 
     def _begin_turn(self, state: AgentState[Any], runtime: Runtime[Any]) -> tuple[TurnState, dict[str, Any] | None]:
-        """A new turn, and what to search for, if the user said anything."""
+        """Return a new turn, and the recall request if the user said anything."""
         messages = state["messages"]
         scope = self._address.resolve(ensure_config(), runtime.context)
         turn = begin_turn(messages, self._current_turn(state), scope)
@@ -188,23 +188,23 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         arguments = build_recall_request(query, scope, k=self._k, **options)
         return turn, {**arguments, "recent": 0, "max_tokens": self._max_tokens, "introduction": self._introduction}
 
-    # --- the model sees it -----------------------------------------------------------------------------------------
+    # --- model calls -----------------------------------------------------------------------------------------------
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
-        """Show the model what was recalled."""
+        """Add the recalled memories to the system message."""
         return handler(self._show_memories(request))
 
-    # A plain function, for there is nothing to await before the model is asked. LangChain hands what is a coroutine
-    # function to LangSmith's `traceable`, which hops to a thread before it and again after it, whether anybody traces
-    # or not: 0.4 ms of each call of the model. So in a trace this span ends where the model's run begins.
+    # A plain function, since nothing is awaited before the model call. LangChain wraps coroutine functions in
+    # LangSmith's `traceable`, which switches threads before and after the call even when tracing is off: 0.4 ms
+    # per model call. In a trace this span therefore ends where the model's run begins.
     def awrap_model_call(  # type: ignore[override]
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> Awaitable[ModelResponse[Any]]:
-        """Show the model what was recalled."""
+        """Add the recalled memories to the system message."""
         return handler(self._show_memories(request))
 
     def _show_memories(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
@@ -236,28 +236,28 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         return self._state_update(finish_turn(state["messages"]))
 
     def _build_remember_request(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
-        """What to add to the memory, if anything was said."""
+        """Return the arguments of `Memory.add`, or None if there is nothing to add."""
         if not self._remember:
             return None
         turn = self._current_turn(state)
         messages = to_mem0_messages(unremembered_messages(state["messages"], turn))
         if not messages:
             return None
-        # A turn that another middleware ended before it began for us has no scope yet.
+        # A turn that another middleware ended before this one saw it has no scope yet.
         scope = turn_scope(turn) or self._address.resolve(ensure_config(), runtime.context)
         arguments = build_remember_request(messages, scope, infer=self._infer, background=self._background)
         return {**arguments, "max_pending": self._max_pending} if self._background else arguments
 
     def _handle_remember_failure(self, state: AgentState[Any], error: Exception) -> dict[str, Any] | None:
-        """After a failure the turn stays open, and the next one of its thread takes it along."""
+        """Leave the turn open after a failure, so that the next turn of its thread includes it."""
         turn = self._current_turn(state)
-        if isinstance(error, InputError):  # it would fail again, and take every later turn with it
+        if isinstance(error, InputError):  # a retry would fail again, and block every later turn
             self._report_failure("remember", turn, error, "this turn is lost")
             return self._state_update(finish_turn(state["messages"]))
         self._report_failure("remember", turn, error, "it is tried again with the next turn of this thread")
         return None
 
-    # --- both ------------------------------------------------------------------------------------------------------
+    # --- shared ----------------------------------------------------------------------------------------------------
 
     def _current_turn(self, state: Mapping[str, Any]) -> TurnState | None:
         turns: dict[str, TurnState] = state.get("mem0_turns") or {}
@@ -267,7 +267,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         return {"mem0_turns": {self._name: turn}}
 
     def _report_failure(self, what: str, turn: TurnState | None, error: Exception, then: str) -> None:
-        """Log a failure, or raise it where that is the policy. Called where the error is being handled."""
+        """Log the error that is being handled, or raise it, as `on_error` demands."""
         if self._on_error == "raise":
             raise error
         logger.error("%s could not %s for %s; %s", self._name, what, turn and turn["scope"], then, exc_info=error)
@@ -279,7 +279,7 @@ def _set_recalled(turn: TurnState, seen: ContextDict) -> None:
 
 
 def _append_to_system(system: SystemMessage | None, block: str) -> SystemMessage:
-    """The system message with a block after it: what does not change stays in front, where providers cache it."""
+    """Append a block to the system message; the constant part stays in front, where providers cache it."""
     if system is None:
         return SystemMessage(block)
     if isinstance(system.content, str):

@@ -1,7 +1,7 @@
-"""LangChain's models as mem0's: chat models, embeddings, document compressors and cross encoders.
+"""LangChain's models as mem0's: chat models, embeddings, document compressors and cross-encoders.
 
-`Memory(llm=ChatOpenAI(...), embedder=OpenAIEmbeddings(...))` finds its way here by the entry point `adapt`. The
-classes are for those who want to say more than the objects do.
+`Memory(llm=ChatOpenAI(...), embedder=OpenAIEmbeddings(...))` finds these classes by the entry point `adapt`. Use the
+classes directly to set more options than the LangChain objects carry.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _POSITION_KEY = "mem0_position"
 
 
 def adapt(kind: ComponentKind, instance: Any, **wiring: Any) -> Any:
-    """What a `Memory` makes of an object of LangChain's: one that fulfils the port of this kind.
+    """Wrap a LangChain object in the class that implements the interface of this kind.
 
     Raises:
-        ConfigError: it is nothing of that kind.
+        ConfigError: the object is not of this kind.
     """
     if kind == "llm" and isinstance(instance, Runnable):
         return LangChainChat(instance)
@@ -62,17 +62,17 @@ def adapt(kind: ComponentKind, instance: Any, **wiring: Any) -> Any:
 
         if isinstance(instance, VectorStore):
             return VectorStoreIndex(instance, **wiring)
-    raise ConfigError(f"{kind}: {type(instance).__name__} is none of LangChain's that can serve as one")
+    raise ConfigError(f"{kind}: {type(instance).__name__} is not a LangChain object of this kind")
 
 
 # --- by name ------------------------------------------------------------------------------------------------------
 
 
 def chat(model: Any, *, provider: str | None = None, **config: Any) -> LangChainChat:
-    """A chat model as `langchain.chat_models.init_chat_model` makes it: ``"provider:model"``, or an instance.
+    """Build a chat model from ``"provider:model"`` with `langchain.chat_models.init_chat_model`, or wrap an instance.
 
     Raises:
-        ConfigError: LangChain does not know it, its package is missing, or it is refused an argument.
+        ConfigError: LangChain does not know the model, its package is missing, or an argument is rejected.
     """
     if isinstance(model, str):
         from langchain.chat_models import init_chat_model
@@ -82,7 +82,7 @@ def chat(model: Any, *, provider: str | None = None, **config: Any) -> LangChain
 
 
 def embedder(model: Any, *, provider: str | None = None, embedding_dims: int | None = None, **config: Any) -> Any:
-    """Embeddings as `langchain.embeddings.init_embeddings` makes them: ``"provider:model"``, or an instance.
+    """Build embeddings from ``"provider:model"`` with `langchain.embeddings.init_embeddings`, or wrap an instance.
 
     Raises:
         ConfigError: as for `chat`.
@@ -96,7 +96,7 @@ def embedder(model: Any, *, provider: str | None = None, embedding_dims: int | N
 
 
 def reranker(model: Any) -> LangChainReranker:
-    """A document compressor or a cross encoder, for ``{"provider": "langchain", "config": {"model": ...}}``."""
+    """Wrap a document compressor or cross-encoder, for ``{"provider": "langchain", "config": {"model": ...}}``."""
     return _cast_adapter(LangChainReranker, adapt("reranker", model))
 
 
@@ -108,7 +108,7 @@ def _cast_adapter(kind: type[T], adapted: Any) -> T:
 def _build_component(kind: ComponentKind, make: Callable[..., Any], *args: Any, **options: Any) -> Any:
     try:
         return make(*args, **options)
-    except (ImportError, ValueError, TypeError) as error:  # no package, no such provider, a wrong or missing argument
+    except (ImportError, ValueError, TypeError) as error:  # missing package, unknown provider, wrong argument
         raise ConfigError(f"{kind}: LangChain cannot make {args[0]!r}: {error}") from error
 
 
@@ -116,13 +116,14 @@ def _build_component(kind: ComponentKind, make: Callable[..., Any], *args: Any, 
 
 
 class LangChainChat:
-    """A chat model of LangChain, or a runnable made of one (``with_retry``, ``with_fallbacks``, ``bind``).
+    """A LangChain chat model, or a runnable made of one (``with_retry``, ``with_fallbacks``, ``bind``).
 
-    A `schema` goes through ``with_structured_output``, `tools` through ``bind_tools``. A model that has none, or whose
-    server refuses them, is told in words, and its text is read. What worked is remembered, so a refusal is met once.
+    A `schema` is sent with ``with_structured_output`` and `tools` with ``bind_tools``. If the model has neither, or its
+    server rejects them, the form is described in the prompt and the text of the reply is parsed. The first form that
+    works is reused, so a rejection costs one request.
 
-    Each call is a LangChain run of its own, below that of the memory where there is one, and tagged ``nostream``: what
-    a memory asks of a model is no part of an agent's reply.
+    Each call is a LangChain run of its own, nested below the memory's run if there is one and tagged ``nostream``: the
+    model calls of a memory are not part of an agent's reply.
     """
 
     def __init__(self, model: Runnable[Any, Any]) -> None:
@@ -135,7 +136,7 @@ class LangChainChat:
 
     @property
     def supports(self) -> frozenset[str]:
-        """How it is asked best; see `mem0_core.interfaces.ChatModel`."""
+        """Return the supported request features; see `mem0_core.interfaces.ChatModel`."""
         theirs = getattr(type(self.model), "bind_tools", None) or getattr(self.model, "bind_tools", None)
         has_tools = theirs is not None and theirs is not BaseChatModel.bind_tools
         return frozenset({"schema", "tools"}) if has_tools else frozenset()
@@ -148,10 +149,10 @@ class LangChainChat:
         schema: type[BaseModel] | None = None,
         tools: Sequence[Tool] = (),
     ) -> Reply:
-        """Answer `messages`; see `mem0_core.interfaces.ChatModel`. Where `tools` are given, `schema` is not sent.
+        """Answer `messages`; see `mem0_core.interfaces.ChatModel`. If `tools` are given, `schema` is not sent.
 
         Raises:
-            ModelError: the model failed; what it raised is chained.
+            ModelError: the model failed; the original error is chained.
         """
         return run(self._exchange(messages, task, schema, tools))
 
@@ -163,7 +164,7 @@ class LangChainChat:
         schema: type[BaseModel] | None = None,
         tools: Sequence[Tool] = (),
     ) -> Reply:
-        """`complete`, awaited."""
+        """Async version of `complete`."""
         return await arun(self._exchange(messages, task, schema, tools))
 
     def _exchange(
@@ -193,14 +194,14 @@ class LangChainChat:
         return _to_reply((yield from self._request_plain(payload, task)))
 
     def _bind_or_none(self, bind: Callable[[Any], Runnable[Any, Any]]) -> Runnable[Any, Any] | None:
-        """The model with tools or a schema; None where it has no such thing."""
+        """Return the model with tools or a schema bound; None if it supports neither."""
         try:
             return bind(self.model)
         except (NotImplementedError, AttributeError, NameError):
-            return None  # a NameError: `with_fallbacks` evaluates type hints that are not always there to be evaluated
+            return None  # a NameError: `with_fallbacks` evaluates type hints that are not always importable
 
     def _try_request(self, model: Runnable[Any, Any] | None, messages: list[dict[str, Any]], task: str) -> Flow[Any]:
-        """What the model answers; None where this form of request is not for it."""
+        """Return the model's answer; None if the model does not support this form of request."""
         if model is None:
             return None
         try:
@@ -231,7 +232,7 @@ def _tool_dict(tool: Tool) -> dict[str, Any]:
 
 
 def _to_reply(answer: Any) -> Reply:
-    if not isinstance(answer, AIMessage):  # a completion model, or a runnable that ends in a parser
+    if not isinstance(answer, AIMessage):  # a completion model, or a runnable that ends with a parser
         return Reply(answer if isinstance(answer, str) else json.dumps(answer, default=str, ensure_ascii=False))
     calls = [ToolCall(call["name"], call["args"]) for call in answer.tool_calls]
     calls += [ToolCall(call["name"] or "", call["args"] or "") for call in answer.invalid_tool_calls]
@@ -243,7 +244,7 @@ def _to_structured_reply(answer: Any) -> Reply:
     if not (isinstance(answer, Mapping) and "raw" in answer):
         return _to_reply(answer)
     raw = _to_reply(answer["raw"])
-    if raw.tool_calls:  # how most models are made to keep to a schema
+    if raw.tool_calls:  # the method that most models use to follow a schema
         arguments = raw.tool_calls[0].arguments
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
         return Reply(text, usage=raw.usage)
@@ -261,18 +262,18 @@ def _read_usage(message: AIMessage) -> Usage | None:
 
 
 class LangChainEmbedder:
-    """Embeddings of LangChain. As safe to share between threads as they are.
+    """LangChain embeddings as an embedder. Thread safety is that of the wrapped object.
 
     Args:
-        embeddings: `Embeddings` of any kind.
-        name: of the vector space: stores refuse vectors of another one. By default the model that the object names,
-            else its class; give one where several models of a class without names are in use.
-        dims: how long the vectors are; by default the first call tells.
+        embeddings: any `Embeddings`.
+        name: name of the embedding space; stores reject vectors of another space. By default the model that the object
+            names, else its class. Set it if several unnamed models of one class are in use.
+        dims: length of the vectors; by default known from the first call.
     """
 
     def __init__(self, embeddings: Embeddings, *, name: str | None = None, dims: int | None = None) -> None:
         self.embeddings = embeddings
-        inner = getattr(embeddings, "underlying_embeddings", embeddings)  # a cache is of the space of what it caches
+        inner = getattr(embeddings, "underlying_embeddings", embeddings)  # a cache has its model's space
         self._name = name or _find_model_name(inner) or type(inner).__name__
         dims_declared = dims or getattr(inner, "dimensions", None)
         self._declared_dims: int | None = dims_declared if isinstance(dims_declared, int) else None
@@ -287,25 +288,25 @@ class LangChainEmbedder:
 
     @property
     def dims(self) -> int:
-        """The length of the vectors. Raises ModelError where the model has to be asked and fails."""
+        """Length of the vectors. Raises ModelError if the model has to be called and fails."""
         if self._dims is None:
             self.embed(["dimensions"])
         assert self._dims is not None
         return self._dims
 
     def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
-        """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1.
+        """Embed `texts` in order: (n, dims) float32, rows of L2 norm 1.
 
         Raises:
-            ModelError: the model failed, or gave no usable vectors.
-            ConfigError: they are not as long as was said.
+            ModelError: the model failed, or returned unusable vectors.
+            ConfigError: the vectors do not have the configured length.
         """
         return run(self._embed_texts(texts, kind))
 
     async def aembed(
         self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
     ) -> NDArray[np.float32]:
-        """`embed`, awaited."""
+        """Async version of `embed`."""
         return await arun(self._embed_texts(texts, kind))
 
     def _embed_texts(self, texts: Sequence[str], kind: Literal["document", "query"]) -> Flow[NDArray[np.float32]]:
@@ -313,7 +314,7 @@ class LangChainEmbedder:
         if not wanted:
             return np.zeros((0, self._dims or 0), np.float32)
         try:
-            if kind == "query":  # one by one: there is no call for several, and documents are embedded otherwise
+            if kind == "query":  # one by one: queries have no batch call, and documents are embedded differently
                 rows = []
                 for text in wanted:
                     rows.append((yield from do(self.embeddings.embed_query, text)))  # noqa: PERF401 - no yield in one
@@ -330,7 +331,7 @@ class LangChainEmbedder:
 
 
 def _find_model_name(model: Any) -> str | None:
-    """Which model an object of LangChain's stands for, as far as it says."""
+    """Return the model name of a LangChain object, if it has one."""
     inner = getattr(model, "bound", model)  # of ``bind`` and ``with_retry``
     values = (getattr(inner, field, None) for field in _MODEL_NAME_FIELDS)
     return next((value for value in values if isinstance(value, str) and value), None)
@@ -340,15 +341,15 @@ def _find_model_name(model: Any) -> str | None:
 
 
 class LangChainReranker:
-    """A document compressor or a cross encoder of LangChain as a reranker.
+    """A LangChain document compressor or cross-encoder as a reranker.
 
-    Scores of a compressor are the ``relevance_score`` it writes into metadata; where it writes none, the order it
-    returns counts, as 1, (n - 1) / n, ... of n texts. What it leaves out has 0.
+    The scores of a compressor are the ``relevance_score`` values that it writes into metadata. If it writes none, the
+    returned order counts, as 1, (n - 1) / n, ... for n texts. Omitted texts score 0.
 
     Args:
         model: a `BaseDocumentCompressor` or a `BaseCrossEncoder`.
-        logits: whether its scores are logits, of which a sigmoid makes numbers in [0, 1]. By default it is told from
-            the scores: as soon as one lies outside [0, 1], they are taken for logits from then on.
+        logits: True if the scores are logits, which a sigmoid maps to [0, 1]. By default detected: once a score is
+            outside [0, 1], all later scores are treated as logits.
     """
 
     def __init__(self, model: Any, *, logits: bool | None = None) -> None:
@@ -359,15 +360,15 @@ class LangChainReranker:
         return f"LangChainReranker({type(self.model).__name__}, model={_find_model_name(self.model)!r})"
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Relevance in [0, 1] of each text to the query, in the order given.
+        """Return the relevance in [0, 1] of each text to the query, in the given order.
 
         Raises:
-            ModelError: the model failed, or gave something that is no score for each text.
+            ModelError: the model failed, or did not return one score per text.
         """
         return run(self._score_texts(query, texts))
 
     async def ascore(self, query: str, texts: Sequence[str]) -> list[float]:
-        """`score`, awaited."""
+        """Async version of `score`."""
         return await arun(self._score_texts(query, texts))
 
     def _score_texts(self, query: str, texts: Sequence[str]) -> Flow[list[float]]:
@@ -407,5 +408,5 @@ class LangChainReranker:
 
 
 def _is_cross_encoder(instance: Any) -> bool:
-    # Its class has moved from package to package: in releases before 1.2 it is not in langchain_core.
+    # The class moved between packages: before 1.2 it is not in langchain_core.
     return any(base.__name__ == "BaseCrossEncoder" for base in type(instance).__mro__)

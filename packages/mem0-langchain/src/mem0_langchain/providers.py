@@ -1,8 +1,8 @@
-"""LangChain's chat models and embeddings under their providers' names: ``Memory(llm="anthropic:claude-sonnet-4-5")``.
+"""LangChain's chat models and embeddings by provider name: ``Memory(llm="anthropic:claude-sonnet-4-5")``.
 
-Entry points of the package name what is here; mem0's names (``gemini``, ``aws_bedrock``) stand beside LangChain's.
-Providers that mem0-core has itself (``openai``, ``ollama``, ...) stay its own: ``"langchain:openai:gpt-4o-mini"`` goes
-through LangChain.
+The entry points of the package list the providers here; mem0's names (``gemini``, ``aws_bedrock``) are accepted next to
+LangChain's. Providers that mem0-core implements itself (``openai``, ``ollama``, ...) take precedence;
+``"langchain:openai:gpt-4o-mini"`` selects LangChain's.
 """
 
 from __future__ import annotations

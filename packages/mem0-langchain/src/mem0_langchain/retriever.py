@@ -20,26 +20,26 @@ __all__ = ["Mem0Retriever"]
 
 
 class Mem0Retriever(BaseRetriever):
-    """The memories of a user (an agent, a run) that are nearest to a query, as documents.
+    """Retrieve the memories of a user (an agent, a run) that are nearest to a query, as documents.
 
-    Whose memories: ids given here are fixed; ``configurable`` of the config, or the context of the graph it runs in,
-    names the others. See `mem0_langchain.scope`. It works called directly, in chains, and in graphs and their tools.
+    Ids given here are fixed; ``configurable`` of the config, or the context of the enclosing graph, names the others.
+    See `mem0_langchain.scope`. It works called directly, in chains, and in graphs and their tools.
 
     >>> retriever = Mem0Retriever(memory=memory, k=4)
     >>> retriever.invoke("Where does she live?", {"configurable": {"user_id": "maya"}})
 
     Args:
         memory: a `mem0_core.Memory`.
-        k: how many documents at most. `k`, `filters` and `threshold` may be given to `invoke` too.
+        k: maximum number of documents. `k`, `filters` and `threshold` may be given to `invoke` too.
         filters: mem0's filters on metadata.
-        threshold: leave out what scores lower (0 to 1).
-        recipe: of the memory, for its searches. It may be given to `invoke` too.
-        relations: what becomes of the relations that bear on the query. ``"documents"`` puts them after the memories,
-            as sentences, beyond `k`; ``"metadata"`` gives every document the list of them, under that key.
-        user_id, agent_id, run_id, scope, thread_as_run: whose memories, as far as it is the same in every call.
+        threshold: minimum score (0 to 1).
+        recipe: the memory's recipe for these searches. It may be given to `invoke` too.
+        relations: ``"documents"`` appends relevant relations after the memories, as sentences, beyond `k`;
+            ``"metadata"`` adds the list of them to every document, under that key.
+        user_id, agent_id, run_id, scope, thread_as_run: owner of the memories, as far as it is the same in every call.
 
     Raises:
-        pydantic.ValidationError: an id that cannot be one, or arguments that exclude each other.
+        pydantic.ValidationError: an id is invalid, or arguments exclude each other.
 
     Raises (by `invoke` and `ainvoke`):
         ScopeError: no id is named, or the run contradicts the constructor.
@@ -65,15 +65,15 @@ class Mem0Retriever(BaseRetriever):
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
-        self._build_address()  # ids that cannot be ones are refused here
+        self._build_address()  # reject invalid ids early
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
-        """The documents for a query, best first."""
-        # BaseRetriever does not pass its config on, and it says whose memories are meant.
+        """Return the documents for a query, best first."""
+        # BaseRetriever does not pass on its config, which names the owner of the memories.
         return super().invoke(input, config, config_=config, **kwargs)
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
-        """The documents for a query, best first."""
+        """Return the documents for a query, best first."""
         return await super().ainvoke(input, config, config_=config, **kwargs)
 
     def _get_relevant_documents(
@@ -88,7 +88,7 @@ class Mem0Retriever(BaseRetriever):
 
     def _to_documents(self, result: SearchResult | list[MemoryDict]) -> list[Document]:
         documents = [memory_to_document(memory) for memory in extract_memories(result)]
-        relations = result["relations"] if isinstance(result, Mapping) else []  # version "v1.0" has none of them
+        relations = result["relations"] if isinstance(result, Mapping) else []  # version "v1.0" returns no relations
         if self.relations == "documents":
             return [*documents, *map(relation_to_document, relations)]
         if self.relations == "metadata":

@@ -1,4 +1,4 @@
-"""A memory's `search` and `add` as LangChain runs: callbacks and tracing see them, message streams do not."""
+"""A memory's `search` and `add` as LangChain runs: visible to callbacks and tracing, but not in message streams."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ logger = logging.getLogger("mem0_langchain")
 
 
 class MemoryRuns:
-    """The calls that a turn of a conversation makes to a memory.
+    """The memory calls of one turn of a conversation.
 
     Attributes:
-        recall: from the arguments of `Memory.search` to its memories.
-        context: from the arguments of `Memory.context` to what the agent should see.
-        remember: from the arguments of `Memory.add` to its result; what the memory could not use is logged.
+        recall: takes the arguments of `Memory.search` and returns its memories.
+        context: takes the arguments of `Memory.context` and returns the packed context.
+        remember: takes the arguments of `Memory.add` and returns its result; skipped items are logged.
     """
 
     def __init__(self, memory: Memory | AsyncMemory) -> None:
@@ -55,13 +55,13 @@ class MemoryRuns:
 
 
 class _TracedCall(Generic[T]):
-    """A call to a memory, a run where there is somebody to see it: to be one takes up to half a millisecond."""
+    """A memory call that becomes a LangChain run only if a handler would see it: a run costs up to 0.5 ms."""
 
     def __init__(
         self, name: str, call: Callable[[dict[str, Any]], T], acall: Callable[[dict[str, Any]], Awaitable[T]]
     ) -> None:
         self._call, self._acall = call, acall
-        # The tag reaches the models the memory calls, should they be LangChain's: what they write is not the reply.
+        # The tag reaches LangChain models that the memory calls: their output is not part of the reply.
         self._run: Runnable[dict[str, Any], T] = RunnableLambda(call, acall, name=name).with_config(tags=[TAG_NOSTREAM])
 
     def invoke(self, request: dict[str, Any], config: RunnableConfig | None = None) -> T:
@@ -72,14 +72,14 @@ class _TracedCall(Generic[T]):
 
 
 def _is_traced(config: RunnableConfig | None) -> bool:
-    """Whether a run would be told to anybody: to handlers of the run around it, or of the context, as tracers are."""
+    """Return True if a handler of the enclosing run or of the context (such as a tracer) would see a run."""
     callbacks = ensure_config(config)["callbacks"]
     handlers = (
         (callbacks.handlers or callbacks.inheritable_handlers)
         if isinstance(callbacks, BaseCallbackManager)
         else callbacks
     )
-    # The context is asked as well: its handlers need not be inherited, and then no run around has them to pass on.
+    # Handlers of the context need not be inherited, and are then missing from the enclosing run.
     return bool(handlers or CallbackManager.configure().handlers)
 
 
@@ -92,7 +92,7 @@ def build_recall_request(
     filters: Mapping[str, Any] | None,
     recipe: Any = None,
 ) -> dict[str, Any]:
-    """The arguments of `Memory.search`; a recipe is only named where there is one."""
+    """Return the arguments of `Memory.search`, with the recipe only if one is set."""
     arguments = {"query": query, **to_ids(scope), "limit": k, "threshold": threshold, "filters": filters}
     return arguments if recipe is None else {**arguments, "recipe": recipe}
 
@@ -100,17 +100,17 @@ def build_recall_request(
 def build_remember_request(
     messages: Sequence[Mapping[str, Any]], scope: Scope, *, infer: bool, background: bool
 ) -> dict[str, Any]:
-    """The arguments of `Memory.add`."""
+    """Return the arguments of `Memory.add`."""
     return {"messages": list(messages), **to_ids(scope), "infer": infer, "background": background}
 
 
 def to_ids(scope: Scope) -> dict[str, Any]:
-    """The ids of a scope as `Memory`'s verbs take them."""
+    """Return the ids of a scope as keyword arguments of `Memory`'s methods."""
     return {str(axis): value for axis, value in scope.ids.items()}
 
 
 def _log_skipped(result: AddResult) -> AddResult:
-    """Nothing is lost in silence: what was not remembered is at least in the log."""
+    """Log the items that could not be remembered."""
     skipped = result["skipped"] if isinstance(result, Mapping) else []  # version "v1.0" returns a bare list
     for entry in skipped:
         logger.warning("not remembered: %s: %r", entry["reason"], entry["item"])

@@ -1,19 +1,19 @@
-"""Whose memory a run means: the one place where the constructor's ids and the run's meet.
+"""Resolution of the owner of memories from the constructor's ids and the run's.
 
-The rule, for the retriever, the middleware and the nodes alike:
+The rules, for the retriever, the middleware and the nodes alike:
 
-1. ``scope=Scope(...)`` in the constructor is the whole address, whatever the run says.
-2. Ids in the constructor are fixed. The run completes them: its runtime context first (an attribute or a key
-   ``user_id``, ``agent_id``, ``run_id``), else the ``configurable`` of its config. So a run can narrow what the
-   constructor says, and never widen it.
-3. A run that names another id than the constructor is refused: a user's talk must not end up with somebody else
-   because a constructor still says ``user_id="test"``.
-4. ``agent_id`` in the constructor is half an address. On its own it would read the memories of all users of that
-   agent, so the run has to name a user or a run; ``scope=Scope(agent_id=...)`` says that all of them are meant.
-5. When no id is found, `ScopeError`.
+1. ``scope=Scope(...)`` in the constructor is the complete scope; the run's ids are ignored.
+2. Ids in the constructor are fixed. The run adds the missing ones: first from its runtime context (an attribute or a
+   key ``user_id``, ``agent_id``, ``run_id``), else from the ``configurable`` of its config. A run can narrow the
+   constructor's scope, and never widen it.
+3. A run that names a different id than the constructor is rejected: one user's messages must not be stored for
+   another because a constructor still has ``user_id="test"``.
+4. ``agent_id`` alone in the constructor is incomplete. It would read the memories of all users of that agent, so the
+   run has to name a user or a run; ``scope=Scope(agent_id=...)`` states that all of them are meant.
+5. If no id is found, `ScopeError`.
 
-``thread_id`` is not an id of ours, unless ``thread_as_run=True`` makes it the ``run_id``: memories are then kept,
-and recalled, thread by thread.
+``thread_id`` is not used as an id unless ``thread_as_run=True`` makes it the ``run_id``: memories are then stored and
+recalled per thread.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from mem0_core.domain.records import Axis
 
 __all__ = ["ScopeAddress", "get_run_context"]
 
-# LangGraph's servers put the id of each single execution into `configurable` as `run_id`, next to these. A memory
-# kept under it would be out of reach in the next turn.
+# LangGraph's servers put the id of each execution into `configurable` as `run_id`, next to these keys. A memory
+# stored under it would be unreachable in the next turn.
 _SERVER_KEYS = frozenset({"assistant_id", "graph_id", "langgraph_auth_user", "langgraph_auth_user_id"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopeAddress:
-    """What a constructor says about whose memory is meant; `resolve` completes it from a run.
+    """The owner that a constructor names; `resolve` completes it from a run.
 
     Raises:
-        ScopeError: an id that cannot be one, or arguments that exclude each other.
+        ScopeError: an id is invalid, or arguments exclude each other.
     """
 
     user_id: str | None = None
@@ -49,21 +49,21 @@ class ScopeAddress:
     def __post_init__(self) -> None:
         configured = {axis: value for axis in Axis if (value := getattr(self, axis)) is not None}
         if self.scope is not None and (configured or self.thread_as_run):
-            raise ScopeError("scope= is the whole address: give it, or single ids and thread_as_run, not both")
+            raise ScopeError("scope= is complete: pass it, or single ids and thread_as_run, not both")
         if self.run_id is not None and self.thread_as_run:
-            raise ScopeError("run_id and thread_as_run exclude each other: both name the run")
+            raise ScopeError("pass run_id or thread_as_run, not both: both set the run")
         if configured:
-            Scope(**configured)  # an id that cannot be one is refused here, not in the first turn
+            Scope(**configured)  # reject an invalid id here, not in the first turn
 
     def resolve(self, config: Mapping[str, Any], context: object = None) -> Scope:
-        """The scope of one run.
+        """Return the scope of one run.
 
         Args:
             config: the run's config, for its ``configurable``.
             context: the run's context (LangGraph's ``runtime.context``): an object, a mapping or None.
 
         Raises:
-            ScopeError: no id is found, the run contradicts the constructor, or an id cannot be one.
+            ScopeError: no id is found, the run contradicts the constructor, or an id is invalid.
         """
         if self.scope is not None:
             return self.scope
@@ -74,7 +74,7 @@ class ScopeAddress:
         ids = {axis: self._merge_id(axis, value) for axis, value in named.items()}
         if not any(value is not None for value in ids.values()):
             raise ScopeError(
-                "no user_id, agent_id or run_id: whose memory is meant? Name it in the call, with"
+                "no user_id, agent_id or run_id is given. Name one in the call, with"
                 ' context={"user_id": ...} or config={"configurable": {"user_id": ...}}, or in the constructor'
             )
         if ids[Axis.USER] is None and ids[Axis.RUN] is None and self.agent_id is not None:
@@ -90,12 +90,12 @@ class ScopeAddress:
             return named if configured is None else configured
         raise ScopeError(
             f"the constructor says {axis}={configured!r} and the run {axis}={named!r}; construct with scope=Scope(...)"
-            " if the run's ids are not to count"
+            " to ignore the run's ids"
         )
 
 
 def get_run_context() -> object:
-    """The context of the graph run this code is part of; None outside of a graph, or where none was given."""
+    """Return the context of the enclosing graph run; None outside of a graph or without a context."""
     from langgraph.runtime import get_runtime
 
     try:

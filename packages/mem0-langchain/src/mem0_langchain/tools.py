@@ -1,7 +1,7 @@
-"""Tools by which an agent keeps a memory itself: search, save, update, delete, and look what a memory said before.
+"""Tools that let an agent manage its own memory: search, save, update, delete, and history.
 
-Whose memory it is comes from the run, or from the constructor, and never from the model: no argument of a tool names a
-user, and an id that belongs to somebody else is an id that does not exist.
+The owner of the memories comes from the run or from the constructor, never from the model. No argument of a tool names
+a user, and an id of another owner's memory is treated as unknown.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class _UpdateArguments(_MemoryIdArguments):
 
 
 class _MemoryTool(BaseTool):
-    """What the tools share: a memory, and whose it is; see `mem0_langchain.scope`."""
+    """Base of the tools: a memory and its owner; see `mem0_langchain.scope`."""
 
     memory: Memory
     user_id: str | None = None
@@ -70,7 +70,7 @@ class _MemoryTool(BaseTool):
 
     def model_post_init(self, context: Any, /) -> None:
         super().model_post_init(context)
-        self._build_address()  # ids that cannot be ones are refused here
+        self._build_address()  # reject invalid ids early
 
     def _run(self, config: RunnableConfig, **arguments: Any) -> ToolResult:
         return run(self._execute(self._resolve_scope(config), **arguments))
@@ -94,7 +94,7 @@ class _MemoryTool(BaseTool):
         )
 
     def _get_own_memory(self, scope: Scope, memory_id: str) -> Flow[MemoryDict | None]:
-        """The memory with this id, if it lies in the scope."""
+        """Return the memory with this id if it belongs to the scope, else None."""
         if not memory_id:
             return None
         memory = yield from do(self.memory.get, memory_id)
@@ -104,13 +104,13 @@ class _MemoryTool(BaseTool):
 
 
 class SearchMemoryTool(_MemoryTool):
-    """`search_memory`: the memories nearest to a query.
+    """`search_memory`: return the memories nearest to a query.
 
     Args:
-        k: how many at most.
-        threshold: leave out what scores lower (0 to 1).
+        k: maximum number of memories.
+        threshold: minimum score (0 to 1).
         filters: mem0's filters on metadata.
-        recipe: of the memory, for this search.
+        recipe: the memory's recipe for this search.
     """
 
     name: str = "search_memory"
@@ -135,10 +135,10 @@ class SearchMemoryTool(_MemoryTool):
 
 
 class SaveMemoryTool(_MemoryTool):
-    """`save_memory`: a fact, word for word.
+    """`save_memory`: store a fact verbatim.
 
     Args:
-        memory_metadata: kept with every memory it saves.
+        memory_metadata: stored with every memory that it saves.
     """
 
     name: str = "save_memory"
@@ -162,7 +162,7 @@ class SaveMemoryTool(_MemoryTool):
 
 
 class UpdateMemoryTool(_MemoryTool):
-    """`update_memory`: gives a memory another text."""
+    """`update_memory`: replace the text of a memory."""
 
     name: str = "update_memory"
     description: str = "Correct a memory that is no longer true, or not quite: it then says something else."
@@ -175,16 +175,16 @@ class UpdateMemoryTool(_MemoryTool):
             yield from do(self.memory.update, memory_id, text)
         except InputError as error:
             return f"Not updated: {error}", None
-        except NotFoundError:  # deleted at this moment
+        except NotFoundError:  # deleted concurrently
             return _NOT_FOUND_TEMPLATE.format(memory_id), None
         return f"Updated: {memory_id} now says {text!r}.", {"id": memory_id, "memory": text}
 
 
 class DeleteMemoryTool(_MemoryTool):
-    """`delete_memory`: erases a memory with the messages it came from.
+    """`delete_memory`: delete a memory and the messages it came from.
 
     Args:
-        purge: erase its history as well.
+        purge: delete its history as well.
     """
 
     name: str = "delete_memory"
@@ -203,7 +203,7 @@ class DeleteMemoryTool(_MemoryTool):
 
 
 class MemoryHistoryTool(_MemoryTool):
-    """`memory_history`: what a memory said before, and when it changed; of memories that are there."""
+    """`memory_history`: list the changes of a memory that still exists."""
 
     name: str = "memory_history"
     description: str = "Show how a memory came to say what it says: every change of it, oldest first, with its date."
@@ -232,11 +232,11 @@ def memory_tools(
     scope: Scope | None = None,
     thread_as_run: bool = False,
 ) -> list[BaseTool]:
-    """All five, for ``create_agent(model, tools=memory_tools(memory))``.
+    """Return all five tools, for ``create_agent(model, tools=memory_tools(memory))``.
 
     Args:
-        user_id, agent_id, run_id, scope, thread_as_run: whose memory, as far as it is the same in every run; the run's
-            context or ``configurable`` names the rest.
+        user_id, agent_id, run_id, scope, thread_as_run: owner of the memories, if the same in every run; the
+            run's context or ``configurable`` names the rest.
     """
     ids: dict[str, Any] = {
         "user_id": user_id,

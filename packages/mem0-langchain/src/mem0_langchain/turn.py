@@ -1,7 +1,7 @@
-"""What a turn of an agent is, and which of its messages still have to be remembered.
+"""Turns of an agent, and the messages of a turn that still have to be remembered.
 
-A turn's state lives in the agent's own state, under a private key, so that it survives interrupts, and two users of
-one agent never meet. It is plain JSON: checkpointers keep it.
+A turn's state is kept in the agent's own state, under a private key, so that it survives interrupts and the users of
+one agent stay separate. It is plain JSON, which every checkpointer can store.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 
 
 class RecalledMemory(TypedDict, total=False):
-    """As much of a recalled memory as a prompt shows, or a reader of the state wants."""
+    """The fields of a recalled memory that a prompt or a reader of the state needs."""
 
     id: str
     memory: str
@@ -41,12 +41,12 @@ class TurnState(TypedDict):
     """One middleware's part of an agent's state.
 
     Attributes:
-        scope: whose turn it is, as ids; None once the turn is over.
-        recalled: the memories that were recalled for it.
-        block: what of them, of the summary and of relations the model is shown.
-        first: id of the first message that has to be remembered; "" while there is none.
-        after: id of the message before that, "" at the start. `first` is looked for first: a middleware that cuts
-            the history keeps the user's last message, if any.
+        scope: owner of the turn, as ids; None once the turn is over.
+        recalled: the memories recalled for it.
+        block: the text that the model is shown: memories, relations and summary.
+        first: id of the first message to remember; "" if there is none.
+        after: id of the message before that, "" at the start. `first` has precedence: a middleware that cuts the
+            history keeps the user's last message, if any.
         heard: id of the last message when the turn began.
     """
 
@@ -59,9 +59,9 @@ class TurnState(TypedDict):
 
 
 def begin_turn(messages: Sequence[BaseMessage], previous: TurnState | None, scope: Scope) -> TurnState:
-    """The turn that starts with `messages`, the history included; nothing is recalled yet.
+    """Return the turn that starts with `messages`, history included; nothing is recalled yet.
 
-    A turn that never reached its end (the model failed, or the memory did) is remembered along with this one.
+    A turn that never ended (the model or the memory failed) is remembered along with this one.
     """
     ids = {str(axis): value for axis, value in scope.ids.items()}
     start = _start_index(messages, previous, ids)
@@ -77,17 +77,17 @@ def begin_turn(messages: Sequence[BaseMessage], previous: TurnState | None, scop
 
 
 def unremembered_messages(messages: Sequence[BaseMessage], turn: TurnState | None) -> Sequence[BaseMessage]:
-    """The messages of `turn`, up to the present."""
+    """Return the messages of `turn` so far."""
     return messages[_first_unremembered(messages, turn) :]
 
 
 def finish_turn(messages: Sequence[BaseMessage]) -> TurnState:
-    """A turn that is over: it keeps nothing but how far it came."""
+    """Return a finished turn, which keeps only its position in the history."""
     return TurnState(scope=None, recalled=[], block="", first="", after=_id_before(messages, len(messages)), heard="")
 
 
 def turn_scope(turn: TurnState | None) -> Scope | None:
-    """Whose turn it is; None where none is under way."""
+    """Return the owner of the current turn; None if no turn is active."""
     return None if turn is None or turn["scope"] is None else Scope(**turn["scope"])
 
 
@@ -97,14 +97,14 @@ def to_recalled_memory(memory: MemoryDict) -> RecalledMemory:
 
 def _start_index(messages: Sequence[BaseMessage], previous: TurnState | None, ids: Mapping[str, Any]) -> int:
     if previous is not None and previous["scope"] not in (None, ids):
-        # Somebody else's turn broke off in this thread: what they said is not remembered as this user's.
+        # Another user's turn failed in this thread: their messages are not remembered as this user's.
         heard = _index_after(messages, previous["heard"]) or 0
         return heard + find_last_turn(messages[heard:])
     return _first_unremembered(messages, previous)
 
 
 def _first_unremembered(messages: Sequence[BaseMessage], turn: TurnState | None) -> int:
-    """Where what `turn` has to remember starts; where the history no longer tells, the last turn does."""
+    """Return the index of the first message to remember; the last turn if the history no longer shows it."""
     if turn is not None and turn["first"] and (past := _index_after(messages, turn["first"])) is not None:
         return past - 1
     known = None if turn is None else _index_after(messages, turn["after"])
@@ -112,12 +112,12 @@ def _first_unremembered(messages: Sequence[BaseMessage], turn: TurnState | None)
 
 
 def _index_after(messages: Sequence[BaseMessage], message_id: str) -> int | None:
-    """The place after the message with this id, None where it is not there (any more)."""
+    """Return the index after the message with this id, or None if it is missing."""
     if message_id == "":
         return 0
     return next((index + 1 for index in reversed(range(len(messages))) if messages[index].id == message_id), None)
 
 
 def _id_before(messages: Sequence[BaseMessage], index: int) -> str:
-    """The id of the message before `index`, "" at the start. Messages in an agent's state always have one."""
+    """Return the id of the message before `index`, "" at the start. Messages in an agent's state always have one."""
     return (messages[index - 1].id or "") if index > 0 else ""

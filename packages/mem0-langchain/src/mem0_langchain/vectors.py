@@ -1,7 +1,8 @@
-"""A vector store of LangChain's as a memory's vector projection: Qdrant, Milvus, Elasticsearch, pgvector, Chroma, ...
+"""LangChain vector stores as a memory's vector index: Qdrant, Milvus, Elasticsearch, pgvector, Chroma, ...
 
-The vectors are the truth's. A vector store of LangChain's embeds what it is given, so it is built with `MemoryVectors`,
-embeddings that answer with the vector meant. How it follows the truth is told in `mem0_core.stores.vector.external`.
+The vectors are copies of those in the primary store. A LangChain vector store embeds the texts it is given, so it is
+built with `MemoryVectors`, embeddings that return the vector bound to a text. `mem0_core.stores.vector.external`
+describes how the index follows the primary store.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ __all__ = ["MemoryVectors", "VectorStoreIndex", "vector_store"]
 
 FilterFactory = Callable[[Mapping[str, str]], Any]
 
-_VECTOR_PREFIX = "mem0:"  # what begins the texts that stand for vectors
+_VECTOR_PREFIX = "mem0:"  # prefix of the texts bound to vectors
 
 
 class MemoryVectors(Embeddings):
-    """The embeddings to build a vector store with that is to serve a memory.
+    """Embeddings to build a vector store with that serves a memory.
 
     >>> vectors = QdrantVectorStore(client, "memories", embedding=MemoryVectors(384))
     >>> Memory(index=vectors)
 
-    It embeds nothing: the memory's own embedder does.
+    They embed nothing: the memory's own embedder does.
 
     Args:
-        dims: how long the vectors of the memory's embedder are.
+        dims: length of the vectors of the memory's embedder.
     """
 
     def __init__(self, dims: int) -> None:
@@ -47,20 +48,20 @@ class MemoryVectors(Embeddings):
         self._vectors_by_text: dict[str, list[float]] = {}
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """The vectors that `texts` stand for."""
+        """Return the vectors bound to `texts`."""
         return [self.embed_query(text) for text in texts]
 
     def embed_query(self, text: str) -> list[float]:
-        """The vector that `text` stands for; of a text of somebody else's (stores try one, for its length) any."""
+        """Return the vector bound to `text`; any vector for an unbound text (stores probe the length with one)."""
         if text in self._vectors_by_text:
             return self._vectors_by_text[text]
         if text.startswith(_VECTOR_PREFIX):
-            raise StoreError(f"{text!r} stands for no vector (any more): the call it was part of has been given up")
+            raise StoreError(f"{text!r} has no vector: the call that it belonged to was abandoned")
         return [1.0, *([0.0] * (self.dims - 1))]
 
     @contextmanager
     def bind_vectors(self, vectors: Mapping[str, list[float]]) -> Iterator[None]:
-        """Let texts stand for vectors, for a while. The texts are the caller's alone."""
+        """Bind texts to vectors within a context. The texts must not be used by other callers."""
         self._vectors_by_text.update(vectors)
         try:
             yield
@@ -77,10 +78,11 @@ def vector_store(
     dims: int | None = None,
     **options: Any,
 ) -> VectorStoreIndex:
-    """For ``vector_store: {"provider": "langchain", "config": {"client": ...}}``; `options` are `VectorStoreIndex`'s.
+    """Build the index for ``vector_store: {"provider": "langchain", "config": {"client": ...}}``.
 
     Args:
         client: a vector store built with `MemoryVectors`, or, with `dims`, a function that builds one from them.
+        options: options of `VectorStoreIndex`.
     """
     if not isinstance(client, VectorStore):
         if dims is None:
@@ -93,14 +95,14 @@ class VectorStoreIndex(ExternalIndex):
     """A `mem0_core.interfaces.VectorIndex` over a LangChain vector store, which must have ``delete`` and keep ids.
 
     Args:
-        store: built with `MemoryVectors`; other documents in it do no harm.
-        source: the truth.
-        namespace: keeps several memories in one store apart.
-        as_filter: from wanted metadata, text by text, to what the store's ``similarity_search`` takes as ``filter``.
-            By default it is that mapping itself (Chroma, pgvector, Pinecone, ...), or what Qdrant and
-            `InMemoryVectorStore` take.
+        store: built with `MemoryVectors`; other documents in it are ignored.
+        source: the primary store.
+        namespace: separates several memories in one vector store.
+        as_filter: converts wanted metadata (a mapping of texts) to the ``filter`` of the store's ``similarity_search``.
+            By default the mapping itself (Chroma, pgvector, Pinecone, ...), or the form of Qdrant and
+            `InMemoryVectorStore`.
         timeout: seconds that one call to the store may take.
-        retry_after: seconds after a failure in which the store is not asked; the truth is scanned meanwhile.
+        retry_after: seconds after a failure during which the primary store is scanned instead.
 
     Raises:
         ConfigError: the store was built with other embeddings.
@@ -120,7 +122,7 @@ class VectorStoreIndex(ExternalIndex):
         if not isinstance(vectors, MemoryVectors):
             raise ConfigError(
                 f"vector_store: {type(store).__name__} was built with {type(vectors).__name__}; build it with"
-                " mem0_langchain.MemoryVectors(dims), for the vectors are those of the memory's embedder"
+                " mem0_langchain.MemoryVectors(dims), since the memory's embedder makes the vectors"
             )
         super().__init__(
             _DocumentStore(store, vectors, as_filter or _choose_filter_factory(store)),
@@ -133,7 +135,7 @@ class VectorStoreIndex(ExternalIndex):
 
 
 class _DocumentStore:
-    """A LangChain vector store as `mem0_core.stores.vector.external` asks for one."""
+    """A LangChain vector store behind the interface that `mem0_core.stores.vector.external` needs."""
 
     filter_advice = "give VectorStoreIndex an as_filter= that makes what it understands"
 

@@ -33,7 +33,7 @@ __all__ = [
 ]
 __version__ = "0.1.0"
 
-# Loaded when first asked for: a retriever needs nothing of the vector stores.
+# Loaded on first use: a retriever does not need the vector stores.
 _MODULES_BY_NAME = {
     "LlamaIndexChat": "mem0_llamaindex.models",
     "LlamaIndexEmbedder": "mem0_llamaindex.models",

@@ -23,43 +23,45 @@ _UNLIMITED_TOKENS = 1_000_000_000  # tokens
 
 
 class Mem0MemoryBlock(BaseMemoryBlock[str]):
-    """What is remembered of a user (an agent, a run) and bears on the question, as a block of a `Memory`.
+    """Memory block that adds the relevant memories of a user (an agent, a run) to LlamaIndex's `Memory`.
 
     >>> block = Mem0MemoryBlock(core, user_id="maya")
     >>> memory = Memory.from_defaults(session_id="monday", memory_blocks=[block])
 
-    It searches once per turn. A turn is written once, as soon as the block sees its end: when the `Memory` is read
-    next, which agents do at the end of a turn, or when the `Memory` flushes it. In `WriteThroughMemory` that is when
-    the answer is put, so that chat engines, too, leave nothing behind when they stop.
+    It searches once per turn. A turn is written once, as soon as the block sees its end: when the `Memory` is next
+    read, which agents do at the end of a turn, or when the `Memory` flushes it. With `WriteThroughMemory` that is when
+    the answer is put, so that chat engines leave nothing unwritten when they stop.
 
     Args:
-        memory: the long-term memory; or `config`, a configuration of mem0 (mapping, YAML or JSON file) to open it from.
-        user_id, agent_id, run_id: whose memory it is; at least one.
+        memory: the long-term memory; or `config`, a mem0 configuration (mapping, YAML or JSON file) to open it from.
+        user_id, agent_id, run_id: owner of the memories; give at least one.
         options: the fields below, and those of `BaseMemoryBlock`.
 
     Raises:
-        ScopeError: no id, or one that cannot be an id.
+        ScopeError: no id is given, or an id is invalid.
         ConfigError: there is no memory, `config` is wrong, or an option is unknown.
     """
 
     name: str = Field(default="mem0", description="The name of the block.")
-    description: str | None = Field(default="What is remembered from earlier conversations.")
-    priority: int = Field(default=1, description="Blocks of the highest number are cut first, those of 0 never.")
+    description: str | None = Field(default="Memories of earlier conversations.")
+    priority: int = Field(
+        default=1, description="Blocks with the highest number are truncated first, blocks with 0 never."
+    )
     user_id: str | None = Field(default=None, frozen=True)
     agent_id: str | None = Field(default=None, frozen=True)
     run_id: str | None = Field(default=None, frozen=True)
-    k: int = Field(default=5, ge=1, description="How many memories are recalled at most.")
+    k: int = Field(default=5, ge=1, description="Maximum number of recalled memories.")
     threshold: float | None = Field(default=None, description="Memories with a lower score are not recalled.")
-    max_tokens: int = Field(default=2000, ge=1, description="How long the block may be.")
+    max_tokens: int = Field(default=2000, ge=1, description="Token budget of the block.")
     background: bool = Field(
-        default=True, description="Whether a turn is kept durably and learnt from by a worker, or learnt from at once."
+        default=True, description="Store a turn durably and let a worker learn from it; False learns at once."
     )
     tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default=default_tokenizer, exclude=True)
 
     _long_term: ScopedMemory = PrivateAttr()
     _written_fingerprints: dict[str | None, list[str]] = PrivateAttr(
         default_factory=dict
-    )  # session -> marks of what is written
+    )  # session -> fingerprints of written messages
     _last_recall: dict[str | None, tuple[str, str]] = PrivateAttr(
         default_factory=dict
     )  # session -> the turn, its block
@@ -79,14 +81,14 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         if unknown:
             raise ConfigError(f"unknown option {sorted(unknown)[0]!r}; known: {', '.join(type(self).model_fields)}")
         if memory is None and config is None:
-            raise ConfigError("a Mem0MemoryBlock needs a memory, or the config of one")
+            raise ConfigError("a Mem0MemoryBlock needs memory= or config=")
         ids: dict[str, Any] = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         super().__init__(**ids, **options)
         self._long_term = ScopedMemory(scope, memory=memory, config=config)
 
     @property
     def long_term(self) -> LongTermMemory:
-        """The long-term memory, opened from `config` where it has to be."""
+        """Return the long-term memory, opened from `config` if needed."""
         return self._long_term.open()
 
     # --- reading -------------------------------------------------------------------------------------------------
@@ -104,7 +106,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         before = self._last_recall.get(session)
         if before is not None and before[0] == turn:
             return before[1]
-        await asyncio.to_thread(self._count_text_tokens, "")  # which may have to load its tokenizer first
+        await asyncio.to_thread(self._count_text_tokens, "")  # it may have to load its tokenizer first
         seen = await self._long_term.arecall(
             message_text(said[question_index]),
             limit=self.k,
@@ -117,11 +119,11 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         return seen["text"]
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """The block without its last lines, which bear least on the question; None where nothing would be left."""
+        """Drop the last lines of the block, the least relevant; return None if nothing would be left."""
         lines = content.splitlines()
         *kept, end = lines
         max_tokens_left = self._count_text_tokens(content) - tokens_to_truncate
-        head = len(lines) - sum(line.startswith("{") for line in lines) - 1  # the opening, and what is said of it
+        head = len(lines) - sum(line.startswith("{") for line in lines) - 1  # the opening tag and its introduction
         while len(kept) > head and self._count_text_tokens("\n".join([*kept, end])) > max_tokens_left:
             kept.pop()
         return "\n".join([*kept, end]) if len(kept) > head else None
@@ -132,7 +134,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
     # --- writing -------------------------------------------------------------------------------------------------
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        """Write what the `Memory` lets go of, as far as it is not written yet."""
+        """Write the messages that the `Memory` drops, unless they are already written."""
         session = messages[0].additional_kwargs.get("session_id") if messages else None
         fingerprints, written = (
             [_fingerprint(message) for message in messages],
@@ -144,14 +146,14 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         self._written_fingerprints[session] = written[known:]
 
     async def write_finished_turns(self, messages: Sequence[ChatMessage], session_id: str | None = None) -> None:
-        """Write the turns of a conversation that are over and not written yet.
+        """Write the finished turns of a conversation that are not written yet.
 
         Args:
-            messages: all that the `Memory` holds of it.
-            session_id: which conversation it is.
+            messages: all messages of the conversation that the `Memory` holds.
+            session_id: id of the conversation.
 
         Raises:
-            ModelError, StoreError: they could not be written; the next call will bring them again.
+            ModelError, StoreError: they could not be written; the next call retries them.
         """
         end = max((index for index, message in enumerate(messages) if ends_turn(message)), default=-1) + 1
         if not end:
@@ -159,7 +161,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         fingerprints = [_fingerprint(message) for message in messages[:end]]
         if session_id in self._written_fingerprints:
             known = _count_overlap(self._written_fingerprints[session_id], fingerprints)
-        else:  # new here, or new to this process: the memory may know it already
+        else:  # new to this process: the memory may know it already
             known = await self._count_known(messages[:end])
         self._written_fingerprints[session_id] = fingerprints
         try:
@@ -169,7 +171,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
             raise
 
     async def _count_known(self, messages: Sequence[ChatMessage]) -> int:
-        """How many of the messages the memory has already, from the first."""
+        """Return the number of leading messages that the memory already has."""
         core = await asyncio.to_thread(self._long_term.open)
         ids: dict[str, Any] = self._long_term.ids
         held = await core.acontext(None, **ids, recent=2 * len(messages), max_tokens=_UNLIMITED_TOKENS)
@@ -184,12 +186,12 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         core = await asyncio.to_thread(self._long_term.open)
         said = to_mem0_messages(messages, images=core.config.enable_vision)
         if said:
-            # In a thread, whose workers stay: the sync methods of `Memory` run each in an event loop of its own.
+            # In a thread: each sync method of `Memory` runs in an event loop of its own, and workers must outlive it.
             await asyncio.to_thread(self._long_term.remember, said, background=self.background)
 
 
 class WriteThroughMemory(Memory):
-    """LlamaIndex's `Memory`, whose `Mem0MemoryBlock`s write a turn when its answer is put, not when it is read next."""
+    """LlamaIndex's `Memory`, but each `Mem0MemoryBlock` writes a turn when its answer is put, not on the next read."""
 
     async def aput(self, message: ChatMessage) -> None:
         await super().aput(message)
@@ -207,7 +209,7 @@ class WriteThroughMemory(Memory):
 
 
 def _drop_repeated_question(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """The messages without the question that `Memory.aget(input=...)` adds though it was put before."""
+    """Drop the question that `Memory.aget(input=...)` adds although it was put before."""
     said = list(messages)
     if (
         len(said) > 1
@@ -219,7 +221,7 @@ def _drop_repeated_question(messages: Sequence[ChatMessage]) -> list[ChatMessage
 
 
 def _fingerprint(*messages: ChatMessage) -> str:
-    """A short name for what was said, by whom."""
+    """Return a short digest of a message's text and speaker."""
     said = hashlib.blake2b(digest_size=12)
     for message in messages:
         said.update(f"{message.role}\0{message_text(message)}\0".encode())
@@ -227,7 +229,7 @@ def _fingerprint(*messages: ChatMessage) -> str:
 
 
 def _count_overlap(written: Sequence[str], fingerprints: Sequence[str]) -> int:
-    """How many of `fingerprints` are the end of `written`, whose beginning the `Memory` may have let go of."""
+    """Return the number of `fingerprints` that end `written`, the start of which the `Memory` may have dropped."""
     for gone in range(len(written)):
         left = written[gone:]
         if left == fingerprints[: len(left)]:

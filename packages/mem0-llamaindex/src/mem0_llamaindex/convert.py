@@ -1,4 +1,4 @@
-"""Between LlamaIndex's shapes and mem0's: messages as text, tokens and ``{"role", "content"}``; memories as nodes."""
+"""Conversion between LlamaIndex's types and mem0's: messages, token counts, and memories as nodes."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ _MEDIA_TOKENS = {ImageBlock: 256, AudioBlock: 256, VideoBlock: 256, DocumentBloc
 """LlamaIndex's own estimates (`llama_index.core.memory.Memory`)."""
 
 _REASONING = re.compile(r"\A\s*Thought:.*\n\s*Answer:\s*", re.DOTALL)
-"""What a ReActAgent writes to memory before its answer."""
+"""Text that a ReActAgent writes to memory before its answer."""
 
 
 def to_mem0_messages(messages: Iterable[ChatMessage], *, images: bool = False) -> list[dict[str, Any]]:
-    """What user and assistant said, as mem0 takes it.
+    """Convert the user's and the assistant's messages to the form that `Memory.add` takes.
 
-    Left out: system messages, tool calls and their results, a model's thoughts, and messages with nothing left.
+    System messages, tool calls and their results, a model's reasoning, and empty messages are left out.
 
     Args:
         images: keep images, as URLs or data URLs, for a memory that describes them (``enable_vision``).
@@ -80,22 +80,22 @@ def _to_mem0_message(message: ChatMessage, images: bool) -> dict[str, Any] | Non
 
 
 def message_text(message: ChatMessage) -> str:
-    """All that a message says in words, storable; of plain text blocks the same as its `content`."""
+    """Return all text of a message, in storable form; for plain text blocks the same as its `content`."""
     return replace_lone_surrogates("\n".join(_block_texts(message.blocks)))
 
 
 def replace_lone_surrogates(text: str) -> str:
-    """`text` with a question mark for each half of an emoji that a stream cut in two."""
+    """Return `text` with a question mark for each lone surrogate, as left by a stream that cut an emoji in two."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def ends_turn(message: ChatMessage) -> bool:
-    """Whether a turn is over with this message: the assistant answers, and calls no tool."""
+    """Return True if this message ends a turn: an assistant's answer without tool calls."""
     return _MEM0_ROLES.get(message.role) == "assistant" and not calls_tools(message)
 
 
 def calls_tools(message: ChatMessage) -> bool:
-    """Whether the message asks for tools, in its blocks or the way older LLM classes say so."""
+    """Return True if the message calls tools, in its blocks or in the form of older LLM classes."""
     if any(isinstance(block, ToolCallBlock) for block in message.blocks):
         return True
     return any(message.additional_kwargs.get(key) for key in ("tool_calls", "function_call"))
@@ -106,13 +106,13 @@ def is_tool_result(message: ChatMessage) -> bool:
 
 
 def copy_message(message: ChatMessage) -> ChatMessage:
-    """A copy down to its blocks: agents write their state into the text of the messages they are given."""
+    """Return a copy down to the blocks: agents write their state into the text of the messages they are given."""
     blocks = [block.model_copy() for block in message.blocks]
     return message.model_copy(update={"blocks": blocks, "additional_kwargs": dict(message.additional_kwargs)})
 
 
 def count_tokens(message: ChatMessage, tokenizer: Callable[[str], Sequence[Any]]) -> int:
-    """Tokens of everything a model reads of the message; images and other media at a flat estimate."""
+    """Return the tokens that a model reads of the message; images and other media at a flat estimate."""
     texts = [message_text(message)]
     texts += [block.content or "" for block in message.blocks if isinstance(block, ThinkingBlock)]
     texts += [
@@ -126,7 +126,7 @@ def count_tokens(message: ChatMessage, tokenizer: Callable[[str], Sequence[Any]]
 
 
 def _strip_reasoning(message: ChatMessage) -> str:
-    """The assistant's answer without the reasoning that a ReActAgent puts before it."""
+    """Return the assistant's answer without the reasoning that a ReActAgent puts before it."""
     return _REASONING.sub("", message_text(message), count=1)
 
 
@@ -143,7 +143,7 @@ def _block_texts(blocks: Iterable[Any]) -> list[str]:
 
 
 def _image_urls(message: ChatMessage) -> list[str]:
-    """Each image's URL where it has one, so that nothing is fetched; else its bytes as a data URL."""
+    """Return each image's URL if it has one, so that nothing is fetched; else its bytes as a data URL."""
     urls: list[str] = []
     for block in message.blocks:
         if isinstance(block, ImageBlock):
@@ -166,10 +166,11 @@ _LLM_METADATA_KEYS = ("created_at", "updated_at")
 
 
 def to_nodes(found: SearchResult | list[MemoryDict], *, relations: bool = True) -> list[NodeWithScore]:
-    """What a search found as nodes, best first: memories, then relations that none of these memories says.
+    """Convert a search result to nodes, best first: memories, then relations that none of these memories states.
 
-    A node has the id, text and score of its memory, and everything else as metadata. The caller's own lies under the
-    key ``metadata``, where it cannot pass for an id; relations that the memory says, as sentences, under ``relations``.
+    A node has the id, text and score of its memory, and everything else as metadata. The caller's own metadata is
+    nested under the key ``metadata``, so that it cannot be mistaken for an id; relations that the memory states are
+    under ``relations``, as sentences.
     """
     if not isinstance(found, Mapping):  # version "v1.0"
         return [_build_memory_node(memory, []) for memory in found]

@@ -1,4 +1,4 @@
-"""What LlamaIndex's instrumentation is told of a long-term memory: events, inside the spans of `ScopedMemory`."""
+"""Events for LlamaIndex's instrumentation, sent inside the spans of `ScopedMemory`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ __all__ = ["MemoryRecallEndEvent", "MemoryRecallStartEvent", "MemoryRememberEndE
 
 
 class MemoryRecallStartEvent(BaseEvent):
-    """Long-term memory is about to be searched.
+    """Sent before long-term memory is searched.
 
     Args:
-        query: what is asked.
-        scope: whose memories, by ``user_id``, ``agent_id``, ``run_id``.
+        query: the question.
+        scope: owner of the memories, by ``user_id``, ``agent_id``, ``run_id``.
     """
 
     query: str
@@ -26,11 +26,11 @@ class MemoryRecallStartEvent(BaseEvent):
 
 
 class MemoryRecallEndEvent(BaseEvent):
-    """What a search of long-term memory found for the prompt.
+    """Sent after a search of long-term memory for the prompt.
 
     Args:
         memories, relations: as `mem0_core.Memory.context` returns them.
-        tokens: how many the text for the prompt takes.
+        tokens: tokens of the text for the prompt.
     """
 
     query: str
@@ -45,10 +45,10 @@ class MemoryRecallEndEvent(BaseEvent):
 
 
 class MemoryRememberStartEvent(BaseEvent):
-    """A turn is about to be written to long-term memory.
+    """Sent before a turn is written to long-term memory.
 
     Args:
-        messages: what was said, as `mem0_core.Memory.add` takes it.
+        messages: the messages, as `mem0_core.Memory.add` takes them.
     """
 
     messages: list[dict[str, Any]]
@@ -60,11 +60,11 @@ class MemoryRememberStartEvent(BaseEvent):
 
 
 class MemoryRememberEndEvent(BaseEvent):
-    """A turn is written.
+    """Sent after a turn is written.
 
     Args:
-        results: what it changed, as `mem0_core.Memory.add` returns it; empty where it is learnt in the background.
-        job_id: of the job that learns from it in the background, else None.
+        results: the changes, as `mem0_core.Memory.add` returns them; empty if a worker learns from the turn.
+        job_id: id of the background job that learns from it, else None.
     """
 
     scope: dict[str, str]

@@ -41,29 +41,29 @@ ConfigSource = MemoryConfig | Mapping[str, Any] | str | Path
 
 
 def unwrap_memory(memory: Memory | AsyncMemory) -> Memory:
-    """The memory itself, of which `AsyncMemory` is a form.
+    """Return the `Memory` behind a `Memory` or `AsyncMemory`.
 
     Raises:
         ConfigError: it is neither.
     """
     inner = memory.memory if isinstance(memory, AsyncMemory) else memory
     if not isinstance(inner, Memory):
-        raise ConfigError(f"memory: {memory!r} is no mem0_core.Memory")
+        raise ConfigError(f"memory: {memory!r} is not a mem0_core.Memory")
     return inner
 
 
 class ScopedMemory:
-    """The memories of one scope; the memory that holds them is opened when it is first needed.
+    """The memories of one scope; the memory that stores them is opened on first use.
 
     Args:
-        memory: the memory, if it is there already.
-        config: from which it is opened. Those opened from the same configuration share one `Memory` per process.
+        memory: the memory, if it is already open.
+        config: the configuration to open it from. Memories of one configuration share one `Memory` per process.
 
     Attributes:
-        config: the configuration as JSON, or None where it is missing or made of live objects.
+        config: the configuration as JSON; None if it is missing or made of live objects.
 
     Raises:
-        ConfigError: a key of `config` is wrong, or `memory` is no `mem0_core.Memory`.
+        ConfigError: a key of `config` is wrong, or `memory` is not a `mem0_core.Memory`.
     """
 
     def __init__(
@@ -74,42 +74,42 @@ class ScopedMemory:
         self.config = None if loaded is None else _to_portable(loaded)
         self._memory = None if memory is None else unwrap_memory(memory)
         if self._memory is None and loaded is not None and self.config is None:
-            self._memory = Memory(loaded)  # of live objects, which only this process has
+            self._memory = Memory(loaded)  # made of live objects, which only this process has
 
     def bind(self, memory: Memory | AsyncMemory) -> None:
         self._memory = unwrap_memory(memory)
 
     def open(self) -> Memory:
-        """The memory.
+        """Return the memory, opened if needed.
 
         Raises:
-            ConfigError: there is none, and nothing to open it from.
+            ConfigError: there is no memory and no configuration.
             StoreError: it cannot be opened.
         """
         if self._memory is None:
             if self.config is None:
                 raise ConfigError(
-                    "there is no long-term memory: this was made from a live one, which a saved Context does not"
-                    " hold. Build it with from_config(...), which opens again when restored, or bind(memory) the"
-                    " restored one"
+                    "there is no long-term memory: it was created from a live Memory, which a saved Context does not"
+                    " contain. Create it with from_config(...), which reopens it, or call bind(memory) on the"
+                    " restored copy"
                 )
             self._memory = _open_shared(self.config)
         return self._memory
 
     def open_flow(self) -> Flow[Memory]:
-        """`open`, as a step that opens files in a thread where the flow runs on an event loop."""
+        """Open the memory as a step that runs in a thread if the flow runs on an event loop."""
         return self._memory if self._memory is not None else (yield from do(self.open))
 
     # --- recall ----------------------------------------------------------------------------------------------------
 
     @_dispatcher.span
     def recall(self, query: str, **options: Any) -> ContextDict:
-        """What bears on a question and fits; `options` are those of `mem0_core.Memory.context`."""
+        """Return the context relevant to a question; `options` are those of `mem0_core.Memory.context`."""
         return run(self._recall(query, options))
 
     @_dispatcher.span
     async def arecall(self, query: str, **options: Any) -> ContextDict:
-        """`recall`, awaited."""
+        """Async version of `recall`."""
         return await arun(self._recall(query, options))
 
     def _recall(self, query: str, options: Mapping[str, Any]) -> Flow[ContextDict]:
@@ -132,12 +132,12 @@ class ScopedMemory:
 
     @_dispatcher.span
     def remember(self, messages: Sequence[Mapping[str, Any]], *, background: bool) -> None:
-        """Write what was said; in the background it is kept durably, and a worker of the memory learns from it."""
+        """Write messages; in the background they are stored durably, and a worker of the memory learns from them."""
         run(self._remember(messages, background))
 
     @_dispatcher.span
     async def aremember(self, messages: Sequence[Mapping[str, Any]], *, background: bool) -> None:
-        """`remember`, awaited."""
+        """Async version of `remember`."""
         await arun(self._remember(messages, background))
 
     def _remember(self, messages: Sequence[Mapping[str, Any]], background: bool) -> Flow[None]:
@@ -153,11 +153,11 @@ class ScopedMemory:
         _dispatcher.event(MemoryRememberEndEvent(scope=self.ids, results=results, job_id=whole.get("job_id")))
 
 
-# --- configurations that can be written down ---------------------------------------------------------------------
+# --- serializable configurations ---------------------------------------------------------------------------------
 
 
 def strip_secrets(value: Any) -> Any:
-    """A configuration as JSON, without its keys and passwords."""
+    """Return a configuration as JSON, without its keys and passwords."""
     if isinstance(value, Mapping):
         return {key: strip_secrets(item) for key, item in value.items() if not _SECRET_KEY.search(str(key))}
     if isinstance(value, list):
@@ -166,9 +166,9 @@ def strip_secrets(value: Any) -> Any:
 
 
 def _to_portable(config: MemoryConfig) -> dict[str, Any] | None:
-    """The keys of a configuration as JSON, or None where one of them is a live object.
+    """Return the keys of a configuration as JSON, or None if one of them is a live object.
 
-    Folders become absolute: another process may work in another directory.
+    Folders become absolute: another process may have another working directory.
     """
     keys = {name: getattr(config, name) for name in config.model_fields_set}
     keys.update({name: keys[name].expanduser().absolute() for name in _PATH_KEYS if keys.get(name) is not None})
@@ -185,7 +185,7 @@ def _to_portable(config: MemoryConfig) -> dict[str, Any] | None:
 def _encode_plain(value: object) -> Any:
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, BaseModel):  # not model_dump: that would copy a live object, or take it apart
+    if isinstance(value, BaseModel):  # not model_dump: it would copy or dissolve a live object
         return {name: getattr(value, name) for name in value.model_fields_set}
     raise TypeError(f"{value!r} is a live object")
 
@@ -195,7 +195,7 @@ _open_lock = Lock()
 
 
 def _open_shared(config: dict[str, Any]) -> Memory:
-    """The memory of a configuration: a process that restores many conversations opens their memory once."""
+    """Return the shared memory of a configuration: a process that restores many conversations opens it once."""
     key = json.dumps(config, sort_keys=True)
     with _open_lock:
         memory = _open_memories.get(key)

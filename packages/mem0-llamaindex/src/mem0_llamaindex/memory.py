@@ -1,4 +1,4 @@
-"""`Mem0Memory`: what LlamaIndex's chat engines and agents take as ``memory=``."""
+"""`Mem0Memory`: memory for LlamaIndex's chat engines and agents (``memory=``)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _MessageCost = Callable[[int], int]
 
 @dataclass(frozen=True, slots=True)
 class _QuestionTurn:
-    """A user's message that `get` was asked about, and what it gave: the same for as long as the turn lasts."""
+    """The user's message of a turn and the result of `get` for it, constant for the whole turn."""
 
     question: ChatMessage
     shown: ChatMessage
@@ -41,57 +41,62 @@ class _QuestionTurn:
 
 
 class Mem0Memory(BaseMemory):
-    """A conversation's short-term messages, and the long-term memory of whoever it is with.
+    """Short-term messages of one conversation combined with long-term memory.
 
-    `get` gives what is remembered that bears on the user's last message, as one system message, and then the
-    messages of this conversation, all within `token_limit`. It searches once per turn, however often an agent asks.
-    What user and assistant said in a turn is remembered when the assistant's answer is put, in one `Memory.add`: by
-    default in the background, where it is kept durably at once and found by the next search.
+    `get` returns one system message with the memories relevant to the user's last message, followed by the messages of
+    this conversation, all within `token_limit`. It searches once per turn, however often an agent calls it. The user's
+    and the assistant's messages of a turn are remembered when the assistant's answer is put, in one `Memory.add`. By
+    default
+    that runs in the background: the turn is stored durably at once, and the next search finds it.
 
-    One object is one conversation; many of them may share one `Memory`. The ids say whose memories are read and
+    One object is one conversation; many of them may share one `Memory`. The ids select the memories that are read and
     written: a `run_id` restricts both to that run. `reset` and `set` change the short-term messages only.
 
-    Saved with a workflow's Context and restored, it opens its long-term memory again from `config`. Keys and
-    passwords are not saved with it: they are then taken from the environment.
+    Saved with a workflow's Context and restored, it opens its long-term memory again from `config`. Keys and passwords
+    are not saved with it; they are then read from the environment.
 
     Args:
-        memory: the long-term memory; in a copy restored from a Context it is missing.
-        config: a configuration of mem0 (mapping, YAML or JSON file), used where `memory` is not given.
-        user_id, agent_id, run_id: whose memory it is; at least one.
+        memory: the long-term memory; missing in a copy restored from a Context.
+        config: a mem0 configuration (mapping, YAML or JSON file), used if `memory` is not given.
+        user_id, agent_id, run_id: owner of the memories; give at least one.
         options: the fields below.
 
     Raises:
-        ScopeError: no id, or one that cannot be an id.
-        ConfigError: `config` is wrong, an option is unknown, or `memory` is no `mem0_core.Memory`.
+        ScopeError: no id is given, or an id is invalid.
+        ConfigError: `config` is wrong, an option is unknown, or `memory` is not a `mem0_core.Memory`.
     """
 
     user_id: str | None = Field(default=None, frozen=True)
     agent_id: str | None = Field(default=None, frozen=True)
     run_id: str | None = Field(default=None, frozen=True)
-    k: int = Field(default=5, ge=1, description="How many memories are recalled at most.")
+    k: int = Field(default=5, ge=1, description="Maximum number of recalled memories.")
     threshold: float | None = Field(default=None, description="Memories with a lower score are not recalled.")
     background: bool = Field(
-        default=True, description="Whether a turn is kept durably and learnt from by a worker, or learnt from at once."
+        default=True, description="Store a turn durably and let a worker learn from it; False learns at once."
     )
     insert_method: InsertMethod = Field(
         default=InsertMethod.SYSTEM,
-        description="Whether memories are a system message, or stand before the user's question in its message.",
+        description="Show memories as a system message, or before the question in the user's message.",
     )
     token_limit: int = Field(
-        default=30_000, ge=1, description="Tokens of what `get` returns; only a last message that is longer exceeds it."
+        default=30_000, ge=1, description="Token budget of `get`; only a longer last message exceeds it."
     )
     chat_history_token_ratio: float = Field(
         default=0.7, gt=0, le=1, description="Share of the limit that memories leave to the short-term messages."
     )
     tokenizer_fn: Callable[[str], Sequence[Any]] = Field(default=default_tokenizer, exclude=True)
-    config: dict[str, Any] | None = Field(default=None, description="From which the long-term memory is opened again.")
+    config: dict[str, Any] | None = Field(
+        default=None, description="Configuration to reopen the long-term memory from."
+    )
     messages: list[ChatMessage] = Field(default_factory=list, description="The short-term messages.")
-    pending: list[ChatMessage] = Field(default_factory=list, description="Of these, what is not yet remembered.")
+    pending: list[ChatMessage] = Field(
+        default_factory=list, description="Short-term messages that are not remembered yet."
+    )
 
     _long_term: ScopedMemory = PrivateAttr()
     _turn: _QuestionTurn | None = PrivateAttr(default=None)
-    _costs: dict[int, int] = PrivateAttr(default_factory=dict)  # tokens of the message at each place
-    _state_lock: Lock = PrivateAttr(default_factory=Lock)  # held for list operations only, never during a call
+    _costs: dict[int, int] = PrivateAttr(default_factory=dict)  # tokens of each message, by index
+    _state_lock: Lock = PrivateAttr(default_factory=Lock)  # protects list operations only, never held during a call
 
     def __init__(
         self,
@@ -128,14 +133,14 @@ class Mem0Memory(BaseMemory):
         chat_history: Sequence[ChatMessage] | None = None,
         **options: Any,
     ) -> Self:
-        """A memory for one conversation; with neither `memory` nor `config`, over the default memory of mem0-core.
+        """Create a memory for one conversation; without `memory` and `config`, on the default memory of mem0-core.
 
         Args:
-            chat_history: what was said before; it is not remembered again.
+            chat_history: earlier messages; they are not remembered again.
             options: fields of this class: `k`, `threshold`, `token_limit`, `tokenizer_fn`, ...
 
         Raises:
-            ScopeError: no id, or one that cannot be an id.
+            ScopeError: no id is given, or an id is invalid.
             ConfigError, StoreError: the long-term memory cannot be opened.
         """
         if memory is None and config is None:
@@ -147,18 +152,18 @@ class Mem0Memory(BaseMemory):
 
     @classmethod
     def from_config(cls, config: ConfigSource, **options: Any) -> Self:
-        """`from_defaults` over the memory that a configuration of mem0 describes; it can be saved and restored."""
+        """Create a memory from a mem0 configuration that can be saved and restored; options as in `from_defaults`."""
         return cls.from_defaults(config=config, **options)
 
     # --- reading -------------------------------------------------------------------------------------------------
 
     def get(self, input: str | None = None, initial_token_count: int = 0, **kwargs: Any) -> list[ChatMessage]:
-        """What is remembered that bears on the question, as one system message, then the short-term messages.
+        """Return the relevant memories as one system message, followed by the short-term messages.
 
         Args:
-            input: the question; the last user message by default.
-            initial_token_count: tokens of the limit that the caller needs for other messages.
-            kwargs: ignored; other memories have more.
+            input: the question; by default the last user message.
+            initial_token_count: tokens of the limit that the caller reserves for other messages.
+            kwargs: ignored; accepted for compatibility with other memories.
 
         Raises:
             ConfigError: the long-term memory is missing, see `bind`.
@@ -167,11 +172,11 @@ class Mem0Memory(BaseMemory):
         return run(self._get(input, initial_token_count))
 
     async def aget(self, input: str | None = None, initial_token_count: int = 0, **kwargs: Any) -> list[ChatMessage]:
-        """`get`, awaited."""
+        """Async version of `get`."""
         return await arun(self._get(input, initial_token_count))
 
     def get_all(self) -> list[ChatMessage]:
-        """All short-term messages; those of long-term memory are in `long_term.get_all`."""
+        """Return all short-term messages; `long_term.get_all` returns the long-term memories."""
         with self._state_lock:
             return [copy_message(message) for message in self.messages]
 
@@ -185,27 +190,27 @@ class Mem0Memory(BaseMemory):
 
         Raises:
             ConfigError: the long-term memory is missing, see `bind`.
-            ModelError, StoreError: the turn could not be remembered; the next one will bring it again.
+            ModelError, StoreError: the turn could not be remembered; the next turn retries it.
         """
         run(self._put([message]))
 
     async def aput(self, message: ChatMessage) -> None:
-        """`put`, awaited."""
+        """Async version of `put`."""
         await arun(self._put([message]))
 
     def put_messages(self, messages: Sequence[ChatMessage]) -> None:
-        """`put` several messages, and remember once where the last of them ends the turn."""
+        """Add several messages, and remember once if the last of them ends the turn."""
         run(self._put(messages))
 
     async def aput_messages(self, messages: Sequence[ChatMessage]) -> None:
-        """`put_messages`, awaited."""
+        """Async version of `put_messages`."""
         await arun(self._put(messages))
 
     def set(self, messages: Sequence[ChatMessage]) -> None:
-        """Replace the short-term messages; long-term memory stays as it is.
+        """Replace the short-term messages; long-term memory is unchanged.
 
-        Messages after the assistant's last answer are taken for the turn that is under way, and are remembered
-        when it ends. The others are not remembered: they were, when they were said.
+        Messages after the assistant's last answer belong to the current turn and are remembered when it ends. Earlier
+        messages are not remembered again.
         """
         history = [copy_message(message) for message in messages]
         answers = [index for index, message in enumerate(history) if ends_turn(message)]
@@ -219,7 +224,7 @@ class Mem0Memory(BaseMemory):
         self.set(messages)
 
     def reset(self) -> None:
-        """Forget the short-term messages and a turn under way; long-term memory stays (see `Memory.delete_all`)."""
+        """Clear the short-term messages and the current turn. Long-term memory stays (see `Memory.delete_all`)."""
         self.set([])
 
     async def areset(self) -> None:
@@ -229,7 +234,7 @@ class Mem0Memory(BaseMemory):
 
     @property
     def long_term(self) -> Memory:
-        """The long-term memory, opened from `config` where it has to be.
+        """Return the long-term memory, opened from `config` if needed.
 
         Raises:
             ConfigError: there is none, see `bind`.
@@ -237,24 +242,24 @@ class Mem0Memory(BaseMemory):
         return self._long_term.open()
 
     def bind(self, memory: Memory | AsyncMemory) -> None:
-        """Give a memory restored from a Context the long-term memory it was saved without.
+        """Attach the long-term memory to a copy that was restored from a Context without it.
 
-        A Context is written and read once more when a run starts. So take the memory out and hand it to the run:
+        A Context is written and read once more when a run starts. So take the memory out and pass it to the run:
         ``memory = await ctx.store.get("memory")``, ``memory.bind(...)``, ``await ctx.store.set("memory", None)``,
         ``await agent.run(..., ctx=ctx, memory=memory)``.
 
         Raises:
-            ConfigError: it is no `mem0_core.Memory`.
+            ConfigError: it is not a `mem0_core.Memory`.
         """
         self._long_term.bind(memory)
 
     def to_dict(self, **kwargs: Any) -> dict[str, Any]:
-        """As plain JSON, images and all: a Context drops, with its memory, what it cannot write."""
+        """Return plain JSON, images included: a Context drops the whole memory if a part cannot be written."""
         data: dict[str, Any] = to_jsonable_python(super().to_dict(**kwargs), fallback=str)
         return data
 
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
-        """Itself: ``ctx.store.edit_state()`` copies the state of a workflow, and a conversation must not fork there."""
+        """Return itself: ``ctx.store.edit_state()`` copies a workflow, and a conversation must not fork."""
         return self
 
     @field_serializer("config")
@@ -269,7 +274,7 @@ class Mem0Memory(BaseMemory):
         budget = max(0, self.token_limit - initial_token_count)
         block = yield from self._recall(input, messages, cost, budget)
         left = budget - (yield from do(self._count_text_tokens, block))
-        window = yield from do(fit_window, messages, cost, left)  # it counts tokens: not on the loop
+        window = yield from do(fit_window, messages, cost, left)  # it counts tokens, so not on the event loop
         shown, turn = self._copy_for_caller(window), self._turn
         if not block or (
             self._inserts_into_question and turn is not None and any(message is turn.shown for message in shown)
@@ -282,7 +287,7 @@ class Mem0Memory(BaseMemory):
         return self.insert_method is InsertMethod.USER
 
     def _copy_for_caller(self, window: list[ChatMessage]) -> list[ChatMessage]:
-        """The window with copies of what agents write into: the turn's question, and whatever stands last."""
+        """Return the window with copies of the messages that agents write into: the question and the last message."""
         turn = self._turn
         copies = [turn.shown if turn and message is turn.question else message for message in window]
         if copies and copies[-1] is window[-1]:
@@ -290,14 +295,14 @@ class Mem0Memory(BaseMemory):
         return copies
 
     def _recall(self, input: str | None, messages: list[ChatMessage], cost: _MessageCost, budget: int) -> Flow[str]:
-        """The system block for the turn under way, from the one search that is made for it."""
+        """Return the system block of the current turn, from its single search."""
         question_index = _find_last_question(messages)
         question = None if question_index is None else message_text(messages[question_index])
         if input is not None and not (replace_lone_surrogates(input) == question and self.pending):
             question_index, question = (
                 None,
                 replace_lone_surrogates(input),
-            )  # a question that was not put (yet), as context engines ask
+            )  # a question that is not put yet: context engines ask this way
         if question is None or not question.strip():
             return ""
         if question_index is not None and self._turn is not None and self._turn.question is messages[question_index]:
@@ -318,7 +323,7 @@ class Mem0Memory(BaseMemory):
         return copied
 
     def _recall_block(self, question: str, shown: list[ChatMessage], room: int) -> Flow[str]:
-        """What bears on the question and fits, without what only repeats it or a message shown with it."""
+        """Return the relevant memories that fit, without repeating each other or the messages shown with them."""
         if room < 1:
             return ""
         seen = yield from do(
@@ -344,14 +349,14 @@ class Mem0Memory(BaseMemory):
             yield from self._remember(turn)
 
     def _remember(self, turn: list[ChatMessage]) -> Flow[None]:
-        """Write a turn to long-term memory; one that could not be written waits for the end of the next."""
+        """Write a turn to long-term memory; a turn that could not be written is retried with the next one."""
         try:
             core = yield from self._long_term.open_flow()
             said = to_mem0_messages(turn, images=core.config.enable_vision)
             if said:
                 yield from do(self._long_term.remember, said, background=self.background)
         except BaseException as error:
-            if not isinstance(error, InputError):  # which would be the same next time
+            if not isinstance(error, InputError):  # a retry would fail the same way
                 with self._state_lock:
                     self.pending = [*turn, *self.pending]
             raise
@@ -360,7 +365,7 @@ class Mem0Memory(BaseMemory):
         return len(self.tokenizer_fn(text))
 
     def _build_message_cost(self, messages: list[ChatMessage]) -> _MessageCost:
-        """Tokens of the message at a place, counted once for as long as the messages are these."""
+        """Return a function from an index to that message's tokens, counted once while the messages stay the same."""
         costs = self._costs
 
         def cost(index: int) -> int:

@@ -1,7 +1,7 @@
 """LlamaIndex's models as mem0's: LLMs, embeddings, and node postprocessors that rerank.
 
-`Memory(llm=OpenAI(...), embedder=HuggingFaceEmbedding(...))` finds its way here by the entry point `adapt`. The
-classes are for those who want to say more than the objects do.
+`Memory(llm=OpenAI(...), embedder=HuggingFaceEmbedding(...))` finds these classes by the entry point `adapt`. Use the
+classes directly to set more options than the LlamaIndex objects carry.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ _BLOCKING_ASYNC_CLASSES = (CustomLLM, MockFunctionCallingLLM)
 
 
 def adapt(kind: ComponentKind, instance: Any, **wiring: Any) -> Any:
-    """What a `Memory` makes of an object of LlamaIndex's: one that fulfils the port of this kind.
+    """Wrap a LlamaIndex object in the class that implements the interface of this kind.
 
     Raises:
-        ConfigError: it is nothing of that kind.
+        ConfigError: the object is not of this kind.
     """
     if kind == "llm" and isinstance(instance, LLM):
         return LlamaIndexChat(instance)
@@ -70,34 +70,34 @@ def adapt(kind: ComponentKind, instance: Any, **wiring: Any) -> Any:
 
         if isinstance(instance, BasePydanticVectorStore):
             return VectorStoreIndex(instance, **wiring)
-    raise ConfigError(f"{kind}: {type(instance).__name__} is none of LlamaIndex's that can serve as one")
+    raise ConfigError(f"{kind}: {type(instance).__name__} is not a LlamaIndex object of this kind")
 
 
 # --- by name ------------------------------------------------------------------------------------------------------
 
 
 def chat(model: LLM | str, **config: Any) -> LlamaIndexChat:
-    """An LLM for ``{"provider": "llamaindex", "config": {"model": "llama_index.llms.openai.OpenAI", ...}}``.
+    """Build an LLM for ``{"provider": "llamaindex", "config": {"model": "llama_index.llms.openai.OpenAI", ...}}``.
 
     Args:
-        model: an instance, or the full name of its class, which `config` is given to.
+        model: an instance, or the full name of its class, which is called with `config`.
 
     Raises:
-        ConfigError: there is no such class, it is no LLM, or it refuses an argument.
+        ConfigError: there is no such class, it is not an LLM, or it rejects an argument.
     """
     made: LlamaIndexChat = adapt("llm", _build_component("llm", model, config))
     return made
 
 
 def embedder(model: BaseEmbedding | str, *, embedding_dims: int | None = None, **config: Any) -> LlamaIndexEmbedder:
-    """An embedding model, as `chat` has it; say `embedding_dims`, and it is not asked for them."""
+    """Build an embedding model, as `chat` builds an LLM; give `embedding_dims` to avoid a call for the dimensions."""
     made = _build_component("embedder", model, config)
     adapt("embedder", made)
     return LlamaIndexEmbedder(made, dims=embedding_dims)
 
 
 def reranker(model: BaseNodePostprocessor | str, **config: Any) -> LlamaIndexReranker:
-    """A node postprocessor that reranks, as `chat` has it."""
+    """Build a node postprocessor that reranks, as `chat` builds an LLM."""
     made: LlamaIndexReranker = adapt("reranker", _build_component("reranker", model, config))
     return made
 
@@ -116,11 +116,11 @@ def _build_component(kind: ComponentKind, model: Any, config: Mapping[str, Any])
 
 
 class LlamaIndexChat:
-    """An LLM of LlamaIndex, of any kind. As safe to share between threads and event loops as it is.
+    """Any LlamaIndex LLM as a chat model. Thread safety is that of the wrapped object.
 
-    `tools`, and a `schema` as the one tool there is, go through function calling. A `schema` goes through
-    ``structured_predict`` where the class has one of its own. A model that has neither, or whose server refuses them,
-    is told in words, and its text is read. What worked is remembered, so a refusal is met once.
+    `tools`, and a `schema` as the only tool, are sent by function calling. A `schema` is sent by ``structured_predict``
+    if the class overrides it. If the model has neither, or its server rejects them, the form is described in the prompt
+    and the text of the reply is parsed. The first form that works is reused, so a rejection costs one request.
     """
 
     def __init__(self, llm: LLM) -> None:
@@ -134,7 +134,7 @@ class LlamaIndexChat:
 
     @property
     def supports(self) -> frozenset[str]:
-        """How it is asked best; see `mem0_core.interfaces.ChatModel`."""
+        """Return the supported request features; see `mem0_core.interfaces.ChatModel`."""
         if self._supports_functions:
             return frozenset({"schema", "tools"})
         return frozenset({"schema"}) if self._has_structured_predict else frozenset()
@@ -155,10 +155,10 @@ class LlamaIndexChat:
         schema: type[BaseModel] | None = None,
         tools: Sequence[Tool] = (),
     ) -> Reply:
-        """Answer `messages`; see `mem0_core.interfaces.ChatModel`. Where `tools` are given, `schema` is not sent.
+        """Answer `messages`; see `mem0_core.interfaces.ChatModel`. If `tools` are given, `schema` is not sent.
 
         Raises:
-            ModelError: the model failed; what it raised is chained.
+            ModelError: the model failed; the original error is chained.
         """
         return run(self._exchange(messages, task, schema, tools))
 
@@ -170,7 +170,7 @@ class LlamaIndexChat:
         schema: type[BaseModel] | None = None,
         tools: Sequence[Tool] = (),
     ) -> Reply:
-        """`complete`, awaited."""
+        """Async version of `complete`."""
         return await arun(self._exchange(messages, task, schema, tools))
 
     def _exchange(
@@ -199,10 +199,10 @@ class LlamaIndexChat:
         return self._to_reply((yield from self._request_plain(payload, task)))
 
     def _try_structured(self, payload: list[ChatMessage], task: str, schema: type[BaseModel]) -> Flow[Reply | None]:
-        """An answer in the form of `schema`, as JSON; None where this model has no way to promise it.
+        """Return an answer that follows `schema`, as JSON; None if this model cannot guarantee it.
 
-        By a function call where it has them: structured_predict drops the whole answer where one item of it is wrong,
-        and does not say what it cost.
+        Function calling is preferred: structured_predict drops the whole answer if one item is wrong, and reports no
+            usage.
         """
         if self._supports_functions and not self._without_tools:
             answer = Tool(_ANSWER_TOOL, "Give your answer.", schema.model_json_schema())
@@ -220,7 +220,7 @@ class LlamaIndexChat:
         return None
 
     def _try_request(self, call: Callable[..., Any], task: str, *args: Any) -> Flow[Any]:
-        """What the model answers; None where this form of request is not for it."""
+        """Return the model's answer; None if the model does not support this form of request."""
         try:
             return (yield from do(call, *args))
         except Exception as error:
@@ -249,7 +249,7 @@ class LlamaIndexChat:
 
 
 class _LLMCalls:
-    """What an LLM is asked, with twins that never hold up an event loop: `flow.arun` finds them by their names."""
+    """Calls of an LLM, with async versions that never block an event loop; `flow.arun` finds them by name."""
 
     def __init__(self, llm: Any) -> None:
         self._llm = llm
@@ -292,7 +292,7 @@ class _LLMCalls:
 
 
 def _arguments_to_reply(reply: Reply) -> Reply:
-    """What the one tool was called with, as text; a reply in words as it is: it is read."""
+    """Return the arguments of the only tool call as text, or a plain text reply unchanged."""
     if not reply.tool_calls:
         return reply
     arguments = reply.tool_calls[0].arguments
@@ -301,14 +301,14 @@ def _arguments_to_reply(reply: Reply) -> Reply:
 
 
 def _malformed_reply(error: ValueError) -> Reply:
-    """What structured_predict raises where the answer is not of the form: an answer that makes no sense, no failure."""
+    """Return True for an error of structured_predict about the form of an answer: a bad reply, not a failure."""
     if is_unsupported_request(error):
         raise error
     return Reply(str(error))
 
 
 def _defining_class(instance: Any, method: str) -> type:
-    """The class that defines a method of an object. (To compare the methods says nothing: they are wrapped.)"""
+    """Return the class that defines a method of an object. (Comparing the methods fails: they are wrapped.)"""
     return next(base for base in type(instance).__mro__ if method in vars(base))
 
 
@@ -331,7 +331,7 @@ def _to_block(part: Mapping[str, Any]) -> TextBlock | ImageBlock:
 
 
 def _to_function_tool(tool: Tool) -> BaseTool:
-    """The tool as LlamaIndex knows them, with our JSON schema in place of that of a pydantic class."""
+    """Convert a tool to LlamaIndex's form, with our JSON schema in place of a pydantic class."""
 
     class Arguments(ToolArguments):
         model_config = ConfigDict(extra="allow")
@@ -345,7 +345,7 @@ def _to_function_tool(tool: Tool) -> BaseTool:
 
 
 def _read_usage(response: ChatResponse) -> Usage | None:
-    """Tokens, from where integrations keep them: the response's own fields, or the provider's raw answer."""
+    """Return token counts from the response's own fields or from the provider's raw answer."""
     raw = response.raw
     usage = raw.get("usage") if isinstance(raw, Mapping) else getattr(raw, "usage", None)
     for counted in (response.additional_kwargs, response.message.additional_kwargs, usage):
@@ -364,15 +364,15 @@ def _get_value(counted: Any, key: str) -> Any:
 
 
 class LlamaIndexEmbedder:
-    """An embedding model of LlamaIndex. As safe to share between threads as it is.
+    """A LlamaIndex embedding model as an embedder. Thread safety is that of the wrapped object.
 
-    It has no async twin, and so is called in a thread where there is an event loop: most of LlamaIndex's embeddings
-    compute in their async methods just as in the others.
+    It has no async version and is called in a thread on an event loop: most LlamaIndex embeddings compute synchronously
+    in their async methods.
 
     Args:
-        name: of the vector space: stores refuse vectors of another one. By default the model that the object names,
-            else its class; give one where several models of a class without names are in use.
-        dims: how long the vectors are; by default the first call tells.
+        name: name of the embedding space; stores reject vectors of another space. By default the model that the object
+            names, else its class. Set it if several unnamed models of one class are in use.
+        dims: length of the vectors; by default known from the first call.
     """
 
     def __init__(self, model: BaseEmbedding, *, name: str | None = None, dims: int | None = None) -> None:
@@ -391,24 +391,24 @@ class LlamaIndexEmbedder:
 
     @property
     def dims(self) -> int:
-        """The length of the vectors. Raises ModelError where the model has to be asked and fails."""
+        """Length of the vectors. Raises ModelError if the model has to be called and fails."""
         if self._dims is None:
             self.embed(["dimensions"])
         assert self._dims is not None
         return self._dims
 
     def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
-        """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1.
+        """Embed `texts` in order: (n, dims) float32, rows of L2 norm 1.
 
         Raises:
-            ModelError: the model failed, or gave no usable vectors.
-            ConfigError: they are not as long as was said.
+            ModelError: the model failed, or returned unusable vectors.
+            ConfigError: the vectors do not have the configured length.
         """
         if not texts:
             return np.zeros((0, self.dims), np.float32)
         try:
             rows = (
-                [self.model.get_query_embedding(text) for text in texts]  # there is no call for several
+                [self.model.get_query_embedding(text) for text in texts]  # there is no batch call
                 if kind == "query"
                 else self.model.get_text_embedding_batch(list(texts))
             )
@@ -425,15 +425,15 @@ class LlamaIndexEmbedder:
 
 
 class LlamaIndexReranker:
-    """A node postprocessor of LlamaIndex as a reranker.
+    """A LlamaIndex node postprocessor as a reranker.
 
-    Scores are those it gives the nodes; where it gives none, the order it returns counts, as 1, (n - 1) / n, ... of n
-    texts. What it leaves out (its `top_n` may be small) has 0.
+    Scores are those of the returned nodes. If it sets none, the returned order counts, as 1, (n - 1) / n, ... for n
+    texts. Omitted texts (its `top_n` may be small) score 0.
 
     Args:
-        logits: whether its scores are logits, of which a sigmoid makes numbers in [0, 1]. By default it is told from
-            the scores: as soon as one lies outside [0, 1], they are taken for logits from then on. (LLMs that rerank
-            give one to ten points, which are divided by ten.)
+        logits: True if the scores are logits, which a sigmoid maps to [0, 1]. By default detected: once a score is
+            outside [0, 1], all later scores are treated as logits. (LLM rerankers give one to ten points, which are
+            divided by ten.)
     """
 
     def __init__(self, model: BaseNodePostprocessor, *, logits: bool | None = None) -> None:
@@ -445,10 +445,10 @@ class LlamaIndexReranker:
         return f"LlamaIndexReranker({type(self.model).__name__})"
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Relevance in [0, 1] of each text to the query, in the order given.
+        """Return the relevance in [0, 1] of each text to the query, in the given order.
 
         Raises:
-            ModelError: the model failed, or returned nodes that it was not given.
+            ModelError: the model failed, or returned unknown nodes.
         """
         if not texts:
             return []

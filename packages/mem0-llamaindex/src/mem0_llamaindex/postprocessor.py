@@ -22,25 +22,25 @@ _dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]
 
 
 class Mem0Rerank(BaseNodePostprocessor):
-    """Nodes in the order of BM25 and, where there is one, a reranker (a cross encoder, say), blended.
+    """Rerank nodes by BM25 and, if given, a reranker such as a cross-encoder, blended.
 
     >>> engine = index.as_query_engine(similarity_top_k=40, node_postprocessors=[Mem0Rerank(reranker, top_n=5)])
 
-    Every node gets a new score in [0, 1] that means the same for every query.
+    Every node gets a new score in [0, 1] that is comparable between queries.
 
     Args:
         reranker: an instance of ours or of LlamaIndex's, ``"provider:model"`` or ``{"provider", "config"}``; None for
             BM25 alone.
-        top_n: how many nodes are returned at most; by default all.
-        pool: how many of the best by first score the reranker reads; by default all.
-        weight: the reranker's part of the score, in [0, 1].
-        retrieval_scores: take the scores that the nodes have, in [0, 1], as first scores, and not BM25.
+        top_n: maximum number of returned nodes; by default all.
+        pool: number of nodes, best first, that the reranker reads; by default all.
+        weight: weight of the reranker in the score, in [0, 1].
+        retrieval_scores: use the nodes' scores, in [0, 1], as first scores in place of BM25.
 
     Raises:
         ConfigError: there is no such reranker.
 
     Raises (when it is used):
-        InputError: there is no query; or a node's score is to be taken and does not lie in [0, 1].
+        InputError: there is no query; or a node's score is used and is not in [0, 1].
         ModelError: the reranker failed.
     """
 
@@ -71,7 +71,7 @@ class Mem0Rerank(BaseNodePostprocessor):
 
     def _rerank_nodes(self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None) -> Flow[list[NodeWithScore]]:
         if query_bundle is None:
-            raise InputError("Mem0Rerank orders nodes by what they say of a query, and there is none")
+            raise InputError("Mem0Rerank needs a query: pass query_bundle or query_str")
         if not nodes:
             return []
         model = "bm25" if self._reranker is None else repr(self._reranker)

@@ -17,25 +17,25 @@ __all__ = ["Mem0Retriever"]
 
 
 class Mem0Retriever(BaseRetriever):
-    """The memories of a user (an agent, a run) that bear on a query, as nodes for any query or chat engine.
+    """Retrieve the memories of a user (an agent, a run) relevant to a query, as nodes for any query or chat engine.
 
     >>> retriever = Mem0Retriever(memory, user_id="maya", k=4)
     >>> RetrieverQueryEngine.from_args(retriever, llm=llm, node_postprocessors=[Mem0Rerank(...)])
 
-    A node's id is the memory's, its score lies in [0, 1], its metadata has when it was said, by whom, the caller's own
-    metadata under ``metadata``, and under ``relations`` what graph memory read in it.
+    A node's id is the memory's, and its score lies in [0, 1]. Its metadata has the time and the speaker, the caller's
+    own metadata under ``metadata``, and the relations that graph memory read in it under ``relations``.
 
     Args:
         memory: a `mem0_core.Memory`.
-        user_id, agent_id, run_id: whose memories; at least one. Whoever asks cannot widen it.
-        k: how many memories at most.
+        user_id, agent_id, run_id: owner of the memories; give at least one. A query cannot widen it.
+        k: maximum number of memories.
         filters: mem0's filters on metadata.
-        threshold: leave out what scores lower (0 to 1).
-        recipe: how to search, by name; by default as the memory is configured.
-        relations: whether relations that bear on the query, and that none of the memories found says, come after them.
+        threshold: minimum score (0 to 1).
+        recipe: name of the search recipe; by default as the memory is configured.
+        relations: append relations relevant to the query that none of the memories found states.
 
     Raises:
-        ScopeError: no id, or one that cannot be an id. ConfigError: `memory` is none.
+        ScopeError: no id is given, or an id is invalid. ConfigError: `memory` is not a memory.
 
     Raises (by `retrieve` and `aretrieve`):
         QueryError: the query is empty, or a filter cannot be read. ModelError, StoreError: the search failed.

@@ -1,4 +1,4 @@
-"""`memory_tools`: what an agent's model may do with a memory, within a scope that it cannot leave."""
+"""`memory_tools`: memory tools for an agent's model, within a scope that it cannot leave."""
 
 from __future__ import annotations
 
@@ -48,28 +48,28 @@ def memory_tools(
     recipe: Any = None,
     only: Sequence[str] | None = None,
 ) -> list[FunctionTool]:
-    """``search_memory``, ``save_memory``, ``update_memory``, ``delete_memory`` and ``memory_history`` for an agent.
+    """Return the tools ``search_memory``, ``save_memory``, ``update_memory``, ``delete_memory``, ``memory_history``.
 
     >>> agent = FunctionAgent(tools=memory_tools(memory, user_id="maya"), llm=llm)
 
-    The scope is bound here, and no argument of a tool can name another: a memory of somebody else's, whose id a model
-    knows, is answered like one that does not exist. Each tool has a sync and an async form.
+    The scope is bound here, and no argument of a tool can name another one: an id of another owner's memory is answered
+    like an unknown id. Each tool has a sync and an async form.
 
     Args:
         memory: a `mem0_core.Memory`.
-        user_id, agent_id, run_id: whose memories; at least one. An id left out does not restrict.
-        k: how many memories a search returns at most.
-        infer: whether what is saved goes through the memory's chat model, which weighs it against what is known;
-            False keeps it word for word.
-        recipe: how to search, by name; by default as the memory is configured.
-        only: names of the tools to make; by default all.
+        user_id, agent_id, run_id: owner of the memories; give at least one. An omitted id matches everything.
+        k: maximum number of memories that a search returns.
+        infer: reconcile saved text with known memories by the memory's chat model; False stores it verbatim.
+        recipe: name of the search recipe; by default as the memory is configured.
+        only: names of the tools to return; by default all.
 
     Raises:
-        ScopeError: no id, or one that cannot be an id. ConfigError: `memory` is none. ValueError: `only` names no tool.
+        ScopeError: no id is given, or an id is invalid. ConfigError: `memory` is not a memory. ValueError: `only` names
+        an unknown tool.
 
-    Raises (by the tools, which an agent tells its model):
-        NotFoundError: this scope has no memory of that id.
-        ModelError, StoreError, QueryError, InputError: as the verbs of `mem0_core.Memory`.
+    Raises (by the tools; an agent passes them on to its model):
+        NotFoundError: this scope has no memory with that id.
+        ModelError, StoreError, QueryError, InputError: as the methods of `mem0_core.Memory`.
     """
     scoped = _ScopedTools(unwrap_memory(memory), Scope(user_id, agent_id, run_id), k=k, infer=infer, recipe=recipe)
     tools = [
@@ -153,21 +153,21 @@ class _ScopedTools:
         return {"deleted": memory_id}
 
     def history(self, memory_id: str) -> Flow[dict[str, Any]]:
-        """Of a memory that is deleted nobody can say whose it was: it has none."""
+        """Return the history of a memory that exists; the owner of a deleted memory is unknown, so it has none."""
         yield from self._require_own_memory(memory_id)
         rows = yield from do(self._memory.history, memory_id)
         keys = ("event", "old_memory", "new_memory", "created_at", "updated_at")
         return {"history": [{key: value for key, value in row.items() if key in keys and value} for row in rows]}
 
     def _require_own_memory(self, memory_id: str) -> Flow[None]:
-        """Refuse an id of another scope in the very words of one that does not exist."""
+        """Reject an id of another scope with the same message as an unknown id."""
         memory: Any = yield from do(self._memory.get, memory_id)
         if memory is None or any(memory.get(axis) != value for axis, value in self._ids.items()):
             raise NotFoundError(memory_id)
 
 
 def _memory_fields(memory: Mapping[str, Any]) -> dict[str, Any]:
-    """What a model sees of a memory; one that is not learnt yet has no id that it could name."""
+    """Return the fields of a memory that a model sees; an unprocessed message has no id that it could name."""
     shown = {
         "id": None if memory.get("pending") else memory["id"],
         "memory": memory["memory"],

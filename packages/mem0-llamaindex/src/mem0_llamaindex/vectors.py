@@ -1,6 +1,6 @@
-"""A vector store of LlamaIndex's as a memory's vector projection: Qdrant, Chroma, Milvus, pgvector, Pinecone, ...
+"""LlamaIndex vector stores as a memory's vector index: Qdrant, Chroma, Milvus, pgvector, Pinecone, ...
 
-How it follows the truth is told in `mem0_core.stores.vector.external`.
+`mem0_core.stores.vector.external` describes how the index follows the primary store.
 """
 
 from __future__ import annotations
@@ -32,28 +32,32 @@ _PLACEHOLDER_NODE_ID = "4f1d0a58-6a3f-4f0e-9a55-6d656d300000"
 def vector_store(
     client: BasePydanticVectorStore, *, source: VectorSource, folder: Path | None = None, **options: Any
 ) -> VectorStoreIndex:
-    """For ``vector_store: {"provider": "llamaindex", "config": {"client": ...}}``; `options` are `VectorStoreIndex`'s.
+    """Build the index for ``vector_store: {"provider": "llamaindex", "config": {"client": ...}}``.
+
+    Args:
+        client: a LlamaIndex vector store.
+        options: options of `VectorStoreIndex`.
 
     Raises:
-        ConfigError: `client` is no vector store of LlamaIndex's.
+        ConfigError: `client` is not a LlamaIndex vector store.
     """
     if not isinstance(client, BasePydanticVectorStore):
-        raise ConfigError(f"vector_store.config: client: {client!r} is no vector store of LlamaIndex's")
+        raise ConfigError(f"vector_store.config: client: {client!r} is not a LlamaIndex vector store")
     return VectorStoreIndex(client, source=source, **options)
 
 
 class VectorStoreIndex(ExternalIndex):
     """A `mem0_core.interfaces.VectorIndex` over a LlamaIndex vector store, which must filter by metadata.
 
-    What the store gets of a memory is a vector, a number, and whose partition it is in; no text.
+    The store receives a vector, a number and a partition per memory; no text.
 
     Args:
-        store: a vector store; other nodes in it do no harm.
-        source: the truth.
-        namespace: keeps several memories in one store apart.
-        dims: how long the vectors are; see `mem0_core.stores.vector.external.ExternalIndex`.
+        store: a vector store; other nodes in it are ignored.
+        source: the primary store.
+        namespace: separates several memories in one vector store.
+        dims: length of the vectors; see `mem0_core.stores.vector.external.ExternalIndex`.
         timeout: seconds that one call to the store may take.
-        retry_after: seconds after a failure in which the store is not asked; the truth is scanned meanwhile.
+        retry_after: seconds after a failure during which the primary store is scanned instead.
     """
 
     def __init__(
@@ -72,7 +76,7 @@ class VectorStoreIndex(ExternalIndex):
 
 
 class _NodeStore:
-    """A LlamaIndex vector store as `mem0_core.stores.vector.external` asks for one."""
+    """A LlamaIndex vector store behind the interface that `mem0_core.stores.vector.external` needs."""
 
     filter_advice = "use one whose query() respects MetadataFilters"
 
@@ -92,7 +96,7 @@ class _NodeStore:
         if self._deletes_many:
             self._store.delete_nodes(node_ids=list(ids))
             return
-        for id in ids:  # what every store has: each node is a document of its own
+        for id in ids:  # supported by every store: each node is a document of its own
             self._store.delete(ref_doc_id=id)
 
     def search(self, partition: str, vector: list[float], k: int) -> list[Mapping[str, Any]]:
@@ -104,8 +108,8 @@ class _NodeStore:
             stored = self._store.get_nodes(node_ids=list(ids))
         except NotImplementedError:
             raise
-        except Exception:  # noqa: BLE001 - tried again, and raised then
-            # Many stores make their collection when something is added first, and fail until then.
+        except Exception:  # noqa: BLE001 - retried below, and raised there
+            # Many stores create their collection on the first add and fail until then.
             self._store.add(
                 [_build_node(VectorEntry(_PLACEHOLDER_NODE_ID, self._any_vector(), {"mem0_partition": ""}))]
             )
@@ -114,7 +118,7 @@ class _NodeStore:
 
 
 class _SimpleNodeStore(_NodeStore):
-    """LlamaIndex's own `SimpleVectorStore`: it gives ids for nodes, and is not made for several threads at once."""
+    """LlamaIndex's own `SimpleVectorStore`, which returns ids in place of nodes and is not thread-safe."""
 
     def __init__(self, store: Any, any_vector: Callable[[], list[float]]) -> None:
         super().__init__(store, any_vector)
@@ -143,7 +147,7 @@ def _build_node(entry: VectorEntry) -> TextNode:
     itself = RelatedNodeInfo(node_id=entry.id)
     return TextNode(
         id_=entry.id,
-        text=entry.id,  # some stores refuse an empty one
+        text=entry.id,  # some stores reject an empty one
         embedding=entry.vector,
         metadata=dict(entry.metadata),
         relationships={NodeRelationship.SOURCE: itself},

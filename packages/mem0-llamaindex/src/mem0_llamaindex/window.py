@@ -14,19 +14,19 @@ __all__ = ["default_tokenizer", "fit_window"]
 
 
 def default_tokenizer(text: str) -> Sequence[Any]:
-    """LlamaIndex's own tokenizer, loaded when it is first used: half a second is too long for an event loop."""
+    """Return LlamaIndex's own tokenizer, loaded on first use: half a second is too long for an event loop."""
     tokens: Sequence[Any] = get_tokenizer()(text)
     return tokens
 
 
 def fit_window(messages: Sequence[ChatMessage], cost: Callable[[int], int], budget: int) -> list[ChatMessage]:
-    """The last messages that cost no more than `budget`, whole, the very last one in any case.
+    """Return the last messages that cost no more than `budget`, whole; always at least the very last one.
 
-    A tool call and its results stay or go together, and results whose call is missing go. Where older messages
-    were cut off, the window begins with a user's message if it holds one: models want to be asked first.
+    A tool call and its results are kept or dropped together, and results without their call are dropped. If older
+    messages were cut off, the window begins with a user message if it has one, as models require.
 
     Args:
-        cost: tokens of the message at a position; asked only of those that may fit.
+        cost: returns the tokens of the message at an index; called only for messages that may fit.
     """
     kept: list[range] = []
     spent, cut = 0, False
@@ -41,14 +41,14 @@ def fit_window(messages: Sequence[ChatMessage], cost: Callable[[int], int], budg
 
 
 def _iter_units(messages: Sequence[ChatMessage]) -> Iterator[range]:
-    """Positions that belong together, the last first: a message, or a tool call with its results."""
+    """Yield groups of indexes that belong together, the last first: a message, or a tool call with its results."""
     end = len(messages)
     while end > 0:
         start = end - 1
         while start >= 0 and is_tool_result(messages[start]):
             start -= 1
         if start < end - 1 and (start < 0 or not calls_tools(messages[start])):
-            end = start + 1  # results without their call: no model accepts them
+            end = start + 1  # no model accepts results without their call
             continue
         yield range(start, end)
         end = start

@@ -1,6 +1,6 @@
 """Nodes of a LangGraph workflow that recall and remember.
 
-They are runnables, not functions: LangGraph then runs them in sync and in async graphs alike, each in its own way.
+They are runnables, not functions, so that LangGraph runs them in sync and in async graphs alike.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["RecallNode", "RememberNode"]
 
 
 class _MemoryNode(Runnable[Any, dict[str, Any]]):
-    """What both nodes have: a memory, an address, and the key of the messages."""
+    """Base of both nodes: a memory, its owner, and the state key of the messages."""
 
     def __init__(self, memory: Memory | AsyncMemory, name: str, messages_key: str, address: ScopeAddress) -> None:
         self.name = name
@@ -40,29 +40,29 @@ class _MemoryNode(Runnable[Any, dict[str, Any]]):
 
 
 class RecallNode(_MemoryNode):
-    """A node that puts what is remembered about the user's last words into the graph's state.
+    """Node that writes the memories relevant to the user's last message into the graph's state.
 
     >>> class State(MessagesState):
     ...     memories: list[MemoryDict]
     >>> builder.add_node("recall", RecallNode(memory))
 
-    `format_memory_prompt` makes a block for a system prompt of them.
+    `format_memory_prompt` formats them as a block for a system prompt.
 
     Args:
         memory: a `mem0_core.Memory`.
-        k: how many memories at most.
-        threshold: leave out what scores lower (0 to 1).
+        k: maximum number of memories.
+        threshold: minimum score (0 to 1).
         filters: mem0's filters on metadata.
-        recipe: of the memory, for its searches.
-        messages_key: where in the state the messages are; a text there is taken for the user's.
-        output_key: where in the state the memories go, as `Memory.search` returns them. The state has to have it:
-            LangGraph drops what it does not know.
-        user_id, agent_id, run_id, scope, thread_as_run: whose memory, as far as it is the same in every run; the
+        recipe: the memory's recipe for these searches.
+        messages_key: state key of the messages; a text there is read as the user's message.
+        output_key: state key for the memories, as `Memory.search` returns them. The state must declare it: LangGraph
+            drops unknown keys.
+        user_id, agent_id, run_id, scope, thread_as_run: owner of the memories, if the same in every run; the
             run's context or ``configurable`` names the rest (see `mem0_langchain.scope`).
-        name: of the node, in graphs and traces.
+        name: name of the node in graphs and traces.
 
     Raises (when it runs):
-        ScopeError: neither the run nor the constructor says whose memory it is, or they contradict each other.
+        ScopeError: neither the run nor the constructor names an owner, or they contradict each other.
         InputError: the state has no messages.
         ModelError, StoreError: the memory failed; a retry policy of the node may try again.
     """
@@ -92,12 +92,12 @@ class RecallNode(_MemoryNode):
         self._output_key = output_key
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """The state's update: what is remembered."""
+        """Return the state update with the recalled memories."""
         request = self._build_request(input, config)
         return {self._output_key: [] if request is None else self._runs.recall.invoke(request, config)}
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """The state's update: what is remembered."""
+        """Return the state update with the recalled memories."""
         request = self._build_request(input, config)
         return {self._output_key: [] if request is None else await self._runs.recall.ainvoke(request, config)}
 
@@ -110,17 +110,17 @@ class RecallNode(_MemoryNode):
 
 
 class RememberNode(_MemoryNode):
-    """A node that remembers the last turn: the user's last message (or messages in a row), and what followed.
+    """Node that remembers the last turn: the user's last message (or consecutive messages) and the replies.
 
-    Only what the user and the assistant said is kept; tool calls, tool results and system messages are not. Running
-    it once per turn is enough, and running it twice does no harm.
+    Only the user's and the assistant's messages are stored; tool calls, tool results and system messages are not. Run
+    it once per turn; running it twice does no harm.
 
     Args:
         memory: a `mem0_core.Memory`.
-        infer: False keeps messages as they were said, instead of the facts a model finds in them.
-        background: keep the messages durably and go on; a worker of the memory learns from them.
-        messages_key: where in the state the messages are; a text there is taken for the user's.
-        output_key: where in the state the result of `Memory.add` goes, for graphs that want to see it.
+        infer: False stores messages verbatim, without extracting facts.
+        background: store the messages durably and return; a worker of the memory learns from them.
+        messages_key: state key of the messages; a text there is read as the user's message.
+        output_key: state key for the result of `Memory.add`, for graphs that use it.
         user_id, agent_id, run_id, scope, thread_as_run, name: as for `RecallNode`.
 
     Raises (when it runs):
@@ -150,12 +150,12 @@ class RememberNode(_MemoryNode):
         self._output_key = output_key
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """The state's update: nothing, or what was learnt."""
+        """Return the state update: empty, or the result of `Memory.add`."""
         request = self._build_request(input, config)
         return self._state_update(None if request is None else self._runs.remember.invoke(request, config))
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """The state's update: nothing, or what was learnt."""
+        """Return the state update: empty, or the result of `Memory.add`."""
         request = self._build_request(input, config)
         return self._state_update(None if request is None else await self._runs.remember.ainvoke(request, config))
 

@@ -1,19 +1,19 @@
-"""`Mem0Store`: a memory as LangGraph's `BaseStore`, for ``store=`` of a graph and for tools that use one.
+"""`Mem0Store`: a memory as LangGraph's `BaseStore`, for ``store=`` of a graph and for tools that use a store.
 
-An item is one memory. Its text is what of the value is indexed; the value itself, its namespace and key are in the
-memory's metadata, as JSON. Its id follows from namespace and key, so that putting it again is an update, with a
-history. Namespaces become ``user_id``s, so that a search in one costs what that namespace holds:
+An item is one memory. Its text is the indexed part of the value; the value itself, its namespace and its key are in
+the memory's metadata, as JSON. Its id is derived from namespace and key, so putting an item again is an update with a
+history. Namespaces become ``user_id`` values, so the cost of a search depends on the size of its namespace:
 
 =====================  ===========================  =======================================================
-shelf (``agent_id``)   ``user_id``                  what
+``agent_id``           ``user_id``                  contents
 =====================  ===========================  =======================================================
-``langgraph``          ``langgraph:memories/ana``   the items that queries find
-``langgraph plain``    ``langgraph plain:...``      those put with ``index=False``, or without any text
-``langgraph names``    none                         the namespaces there are, one memory each
+``langgraph``          ``langgraph:memories/ana``   items that queries can find
+``langgraph plain``    ``langgraph plain:...``      items put with ``index=False``, or without any text
+``langgraph names``    none                         the existing namespaces, one memory each
 =====================  ===========================  =======================================================
 
-So whatever holds for memories holds for items: one transaction, one truth, searches by the memory's recall, `delete`
-and `history` by `Memory`. No memory of a conversation is mixed with them.
+Items therefore share the guarantees of memories: one transaction, one primary store, the memory's recall, and `delete`
+and `history` by `Memory`. Items are never mixed with the memories of a conversation.
 """
 
 from __future__ import annotations
@@ -60,31 +60,31 @@ Namespace: TypeAlias = tuple[str, ...]
 
 _ID_NAMESPACE = uuid.UUID("8f6c2f0e-52b5-4f7b-9d5e-6d656d30676c")
 _MEMORY_TYPE = "store_item"
-_MAX_WRITE_ATTEMPTS = 20  # writes of one item, when other processes write it at the same time
-_MAX_FILTER_NAMESPACES = 200  # namespaces that one filter names
-_OVERFETCH_FACTOR = 4  # times as many are asked for as are wanted, where some will be left out
+_MAX_WRITE_ATTEMPTS = 20  # attempts to write one item that other processes are writing
+_MAX_FILTER_NAMESPACES = 200  # namespaces in one filter
+_OVERFETCH_FACTOR = 4  # oversampling factor for searches that filter their results
 _AGENT_ID_TEMPLATES: dict[bool, str] = {True: "{name}", False: "{name} plain"}
 
 
 def encode_label(text: str) -> str:
-    """A namespace label for any text, such as an e-mail address: labels may hold no period and no NUL.
+    """Encode any text, such as an e-mail address, as a namespace label: labels may not contain a period or NUL.
 
-    >>> as_label("ana@example.com")
+    >>> encode_label("ana@example.com")
     'ana@example%2Ecom'
     """
     if not text:
-        raise InputError("a label of a namespace cannot be empty")
+        raise InputError("a namespace label must not be empty")
     return text.replace("%", "%25").replace(".", "%2E").replace("\0", "%00")
 
 
 def decode_label(label: str) -> str:
-    """The text that `encode_label` made a label of."""
+    """Return the text that `encode_label` encoded."""
     return label.replace("%00", "\0").replace("%2E", ".").replace("%25", "%")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _PendingItem:
-    """An item to be written: what is indexed of it, and when it expires."""
+    """An item to be written: its indexed text and its expiry."""
 
     id: str
     namespace: Namespace
@@ -96,7 +96,7 @@ class _PendingItem:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _ItemHit:
-    """An item that was found, with its id as a memory."""
+    """A found item with its memory id."""
 
     id: str
     item: SearchItem
@@ -104,24 +104,24 @@ class _ItemHit:
 
 
 class Mem0Store(BaseStore):
-    """A `BaseStore` over a memory, which stays the caller's to close.
+    """A LangGraph `BaseStore` over a memory. The caller closes the memory.
 
     >>> graph = builder.compile(store=Mem0Store(Memory()))
 
-    Values are JSON objects and come back equal. A search with a query is the memory's (its recipe, its reranker);
-    items that queries cannot find fill the places that are left. What is put in a batch is not seen by the reads of
-    that batch. Filters compare as `InMemoryStore` does, but a value that is missing or cannot be compared does not
-    match, where `InMemoryStore` raises.
+    Values are JSON objects and come back equal. A query runs the memory's search (its recipe, its reranker);
+    items that queries cannot find fill the remaining places. Reads in a batch do not see the puts of the same batch.
+    Filters compare as in `InMemoryStore`, except that a missing or incomparable value does not match, where
+    `InMemoryStore` raises.
 
     Args:
         memory: a `mem0_core.Memory`.
-        fields: which parts of a value are indexed unless a put says otherwise: JSON paths as in LangGraph's
-            `IndexConfig`. By default the whole value, as JSON. The texts of several parts are indexed as one.
-        ttl: LangGraph's `TTLConfig`. What has expired is never returned; `sweep_ttl` deletes it, and
-            `start_ttl_sweeper` does so from time to time.
-        recipe: of the memory, for searches. By default cosines alone, as in LangGraph's own stores; ``"hybrid"`` weighs
-            the words of query and item as well.
-        name: keeps several stores in one memory apart.
+        fields: indexed parts of a value unless a put names others: JSON paths as in LangGraph's `IndexConfig`. By
+            default the whole value, as JSON. The texts of several parts are indexed as one.
+        ttl: LangGraph's `TTLConfig`. Expired items are never returned; `sweep_ttl` deletes them, and
+            `start_ttl_sweeper` does so periodically.
+        recipe: the memory's recipe for searches. By default cosines alone, as in LangGraph's own stores; ``"hybrid"``
+            also weighs the words of query and item.
+        name: separates several stores in one memory.
     """
 
     supports_ttl = True
@@ -142,7 +142,7 @@ class Mem0Store(BaseStore):
         self._recipe = recipe
         self._name = name
         self._namespaces = _NamespaceCache(self._primary_store, Scope(agent_id=f"{name} names"))
-        self._lock = Lock()  # of writers: who reads an item to update it should not be overtaken
+        self._lock = Lock()  # serializes writers: a read-modify-write of an item must not be overtaken
         self._sweeper: Thread | None = None
         self._stop = Signal()
 
@@ -164,7 +164,7 @@ class Mem0Store(BaseStore):
             elif isinstance(op, ListNamespacesOp):
                 result = yield from do(self._list_namespaces, op)
             elif isinstance(op, PutOp):
-                puts[self._item_id(op.namespace, op.key)] = op  # the last one of a key counts
+                puts[self._item_id(op.namespace, op.key)] = op  # the last put of a key wins
             else:
                 raise ValueError(f"Unknown operation type: {type(op)}")
             results.append(result)
@@ -197,7 +197,7 @@ class Mem0Store(BaseStore):
         return [hit.item for hit in chosen]
 
     def _search_nearest(self, op: SearchOp, wanted: int) -> Flow[list[_ItemHit]]:
-        """The items of a namespace and those below it that are nearest to a query, as far as a filter lets them."""
+        """Return the items in and below a namespace that are nearest to a query and pass the filter."""
         namespaces = self._namespaces.with_prefix(op.namespace_prefix)
         if not namespaces:
             return []
@@ -215,14 +215,12 @@ class Mem0Store(BaseStore):
             hits = [hit for hit in with_prefix if _matches_filter(hit.item.value, op.filter)]
             if len(hits) >= wanted or len(memories) < limit:
                 return hits[:wanted]
-            if (
-                1 < len(namespaces) <= _MAX_FILTER_NAMESPACES and some
-            ):  # a filter looks at everything, so it comes second
+            if 1 < len(namespaces) <= _MAX_FILTER_NAMESPACES and some:  # the filter reads every value, so it runs last
                 scope["filters"] = {"namespace": {"in": [_encode_path(namespace) for namespace in namespaces]}}
-            limit *= _OVERFETCH_FACTOR  # what the filter leaves out, and other namespaces, took places
+            limit *= _OVERFETCH_FACTOR  # filtered items and other namespaces used up places
 
     def _list_items(self, op: SearchOp, wanted: int, *, indexed: bool) -> list[_ItemHit]:
-        """Items in the order in which they were put, namespace by namespace; only those not indexed, if so told."""
+        """Return items in insertion order, namespace by namespace, or only those that are not indexed."""
         items: list[_ItemHit] = []
         for namespace in self._namespaces.with_prefix(op.namespace_prefix):
             items += self._find_items(namespace, wanted - len(items), indexed=indexed, filter=op.filter)
@@ -252,7 +250,7 @@ class Mem0Store(BaseStore):
             hits = [_item_to_hit(namespace, item) for item in islice(passing, wanted)]
             if limit is None or len(hits) >= wanted or not more:
                 return hits
-            limit *= _OVERFETCH_FACTOR  # what has expired took places
+            limit *= _OVERFETCH_FACTOR  # expired items used up places
 
     def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         listed: dict[Namespace, None] = {}
@@ -290,13 +288,13 @@ class Mem0Store(BaseStore):
         try:
             as_json = json.dumps(dict(value))
         except (TypeError, ValueError, RecursionError) as error:
-            raise InputError(f"the value of {op.namespace} {op.key!r} is no JSON: {error}") from error
+            raise InputError(f"the value of {op.namespace} {op.key!r} is not JSON: {error}") from error
         text = "\n".join(text for text in texts if text.strip()).replace("\0", " ")
-        text = text.encode("utf-8", "replace").decode()  # halves of surrogate pairs: the value keeps them, as JSON
+        text = text.encode("utf-8", "replace").decode()  # lone surrogates; the value keeps them, as JSON
         return _PendingItem(id, op.namespace, op.key, as_json, text or None, op.ttl)
 
     def _write_items(self, items: Sequence[tuple[_PendingItem, Any]]) -> None:
-        """Write items in one transaction, with the namespaces that are new."""
+        """Write items and their new namespaces in one transaction."""
         embedder = self._memory.embedder
         space = (embedder.name, embedder.dims)
         with self._lock:
@@ -317,16 +315,16 @@ class Mem0Store(BaseStore):
                         change.event is Event.ADD and self._primary_store.get(change.after.id) for change in changes
                     ):
                         raise
-                    continue  # another process was faster to add it: it is updated now
+                    continue  # another process added it first: update it
                 if not done.conflicts:
                     return
         keys = [item.key for item, _ in items]
-        raise StoreError(f"other processes kept changing these items while they were put: {keys}")
+        raise StoreError(f"other processes kept changing these items during the put: {keys}")
 
     def _namespace_change(self, namespace: Namespace, now: str) -> MemoryChange:
-        """That a namespace is there: it is added, or the plan holds only as long as it stays.
+        """Return the change that adds a namespace, or that binds the plan to its continued existence.
 
-        To look for it first would cost a read, and another process could take it away between that and the commit.
+        Looking it up first would cost a read, and another process could remove it between that read and the commit.
         """
         held = self._namespaces.cached_entry(namespace)
         if held is None:
@@ -351,19 +349,19 @@ class Mem0Store(BaseStore):
         return MemoryChange(Event.UPDATE, after, before=held.text, vector=vector)
 
     def _placeholder(self) -> Any:
-        """A vector for what is not searched by vectors."""
+        """Return a vector for a memory that is never searched by vectors."""
         vector = np.zeros(self._memory.embedder.dims, np.float32)
         vector[0] = 1
         return vector
 
-    # --- what expires ----------------------------------------------------------------------------------------------
+    # --- expiry ----------------------------------------------------------------------------------------------------
 
     def _refresh_ids(self, ids: Sequence[str]) -> None:
         held = [self._primary_store.get(id) for id in ids]
         self._refresh_ttl([item for item in held if item is not None])
 
     def _refresh_ttl(self, items: Sequence[MemoryItem]) -> None:
-        """Begin the time to live of items anew. It is not written again where that would add less than a hundredth."""
+        """Restart the time to live of items, unless that would add less than a hundredth of it."""
         now = time.time()
         changes = []
         for item in items:
@@ -371,11 +369,11 @@ class Mem0Store(BaseStore):
             if ttl is not None and expires is not None and now + ttl * 60 - expires > ttl * 0.6:
                 after = dataclasses.replace(item, metadata={**item.metadata, "expires": now + ttl * 60})
                 changes.append(MemoryChange(Event.UPDATE, after, before=item.text))
-        if changes:  # who changes one of them at this moment refreshes it as well
+        if changes:  # a concurrent writer of an item refreshes it as well
             self._primary_store.commit(changes, scope=self._namespaces.scope, at=datetime.now(UTC).isoformat())
 
     def sweep_ttl(self) -> int:
-        """Delete what has expired; returns how many items that were."""
+        """Delete expired items and return their number."""
         swept = 0
         for indexed in (True, False):
             for item in self._primary_store.list_memories(Scope(agent_id=self._agent_id(indexed))):
@@ -386,7 +384,7 @@ class Mem0Store(BaseStore):
         return swept
 
     def start_ttl_sweeper(self, sweep_interval_minutes: int | None = None) -> None:
-        """Sweep in a thread, every so many minutes; by default as the configuration says, else every five."""
+        """Sweep in a thread every `sweep_interval_minutes`; by default as configured, else every five."""
         every = sweep_interval_minutes or (self.ttl_config or {}).get("sweep_interval_minutes") or 5
         if self._sweeper is not None and self._sweeper.is_alive():
             return
@@ -400,7 +398,7 @@ class Mem0Store(BaseStore):
         self._sweeper.start()
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """Stop sweeping; False if a sweep took longer than `timeout` seconds."""
+        """Stop sweeping; return False if a sweep took longer than `timeout` seconds."""
         self._stop.set()
         if self._sweeper is None:
             return True
@@ -410,7 +408,7 @@ class Mem0Store(BaseStore):
     # --- addresses -------------------------------------------------------------------------------------------------
 
     def _item_id(self, namespace: Namespace, key: str) -> str:
-        place = json.dumps([self._name, *namespace, key])  # as ASCII, whatever is in them
+        place = json.dumps([self._name, *namespace, key])  # as ASCII, for any content
         return str(uuid.uuid5(_ID_NAMESPACE, place))
 
     def _agent_id(self, indexed: bool) -> str:
@@ -421,14 +419,14 @@ class Mem0Store(BaseStore):
 
 
 class _NamespaceCache:
-    """The namespaces there are, or were: followed as a projection is, by sequence number."""
+    """The namespaces that exist or existed, kept up to date by sequence number like a projection."""
 
     def __init__(self, truth: Any, scope: Scope) -> None:
         self.scope = scope
         self._primary_store = truth
         self._lock = Lock()
         self._position: Any = None
-        self._by_row: dict[int, Namespace] = {}  # by row, that is, in the order in which they began
+        self._by_row: dict[int, Namespace] = {}  # by row, so in the order of creation
         self._entries: dict[Namespace, MemoryItem] = {}
         self._by_prefix: dict[Namespace, list[Namespace]] = {}
 
@@ -437,13 +435,13 @@ class _NamespaceCache:
         return len(self._by_row)
 
     def cached_entry(self, namespace: Namespace) -> MemoryItem | None:
-        """The memory of a namespace as it was when last looked at; None if there is none."""
+        """Return the memory of a namespace as last read; None if there is none."""
         if namespace not in self._entries:
             self.refresh()
         return self._entries.get(namespace)
 
     def with_prefix(self, prefix: Namespace) -> list[Namespace]:
-        """The namespaces that begin with a prefix, oldest first."""
+        """Return the namespaces that begin with a prefix, oldest first."""
         held = self.refresh()
         some = self._by_prefix.get(prefix)
         if some is None:
@@ -462,11 +460,11 @@ class _NamespaceCache:
             created_at=now,
             metadata={"namespace": path},
             memory_type=_MEMORY_TYPE,
-            actor_id=path,  # with it, namespaces that differ in case or punctuation only are two
+            actor_id=path,  # keeps namespaces that differ only in case or punctuation apart
         )
 
     def refresh(self) -> dict[int, Namespace]:
-        """The namespaces there are now, by row."""
+        """Return the current namespaces by row."""
         now = self._primary_store.position(self.scope)
         if self._position == now:
             return self._by_row
@@ -511,7 +509,7 @@ def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
 
 
 def _memory_to_hit(memory: MemoryDict) -> _ItemHit:
-    """An item that a search found."""
+    """Convert a memory that a search found to an item."""
     metadata = memory["metadata"]
     item = SearchItem(
         _decode_path(metadata["namespace"]),
@@ -553,14 +551,14 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "$lt": operator.lt,
     "$lte": operator.le,
 }
-_MAX_EXACT_INT = 2**53  # up to here every whole number is one float, and two that are equal have the same digits
+_MAX_EXACT_INT = 2**53  # up to here integers are exact as floats, and equal numbers have the same digits
 
 
 def _build_prefilter(filter: Mapping[str, Any] | None) -> Filter | None:
-    """What holds for the memory of every item that passes, and of few others: for the database to look at first.
+    """Return a filter for the database that every matching item passes, and few others.
 
-    A value is kept as JSON, where what a filter wants stands as ``"key": value``, at its own depth or at another. None
-    where nothing is known, or where a filter is refused, as only `_matches_filter` does.
+    A value is stored as JSON, in which a wanted field appears as ``"key": value`` at some depth. Return None if nothing
+    is known, or if the filter is one that only `_matches_filter` rejects.
     """
     operators = _collect_operators(filter)
     parts = (
@@ -578,7 +576,7 @@ def _collect_operators(filter: Any) -> set[str]:
 
 
 def _equality_terms(filter: Mapping[str, Any] | None) -> Iterator[tuple[str, list[str]]]:
-    """The keys whose values have to equal something, and how JSON that is equal to it begins."""
+    """Return the keys that must equal something, with the JSON texts that equal values begin with."""
     for key, wanted in (filter or {}).items():
         if isinstance(wanted, Mapping) and not any(str(part).startswith("$") for part in wanted):
             yield from _equality_terms(wanted)
@@ -589,7 +587,7 @@ def _equality_terms(filter: Mapping[str, Any] | None) -> Iterator[tuple[str, lis
 
 
 def _equal_json_texts(value: Any) -> list[str]:
-    """How JSON begins of all that Python holds to be equal to `value`; empty where that is not a few texts."""
+    """Return the JSON beginnings of all values that Python considers equal to `value`; empty if there are too many."""
     if type(value) is str:
         return [json.dumps(value)]
     if type(value) in (int, float, bool) and abs(value) <= _MAX_EXACT_INT:
@@ -608,7 +606,7 @@ def _matches_filter(value: Mapping[str, Any], filter: Mapping[str, Any] | None) 
 
 
 def _matches_value(value: Any, wanted: Any) -> bool:
-    """Whether a value is as wanted, objects and lists part by part; of an object, keys not wanted may be anything."""
+    """Return True if a value matches, objects and lists part by part; extra keys of an object are ignored."""
     if isinstance(wanted, Mapping):
         if any(key.startswith("$") for key in wanted):
             return all(_compare_operand(value, name, operand) for name, operand in wanted.items())
@@ -627,5 +625,5 @@ def _compare_operand(value: Any, name: str, operand: Any) -> bool:
         return bool(compare(value, operand))
     try:
         return bool(compare(float(value), float(operand)))
-    except (TypeError, ValueError):  # not there, or no number: neither more nor less
+    except (TypeError, ValueError):  # missing, or not a number: not comparable
         return False
