@@ -390,7 +390,7 @@ def test_a_store_refuses_embeddings_of_another_space(tmp_path: Path) -> None:
     ids=["llm", "embedder", "reranker", "index"],
 )
 def test_one_kind_does_not_pass_for_another(tmp_path: Path, parts: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="can serve as one"):
+    with pytest.raises(ConfigError, match="is not a LangChain object of this kind"):
         open_memory(tmp_path, **parts)
 
 

@@ -368,7 +368,7 @@ async def test_a_memory_takes_them_as_they_are(tmp_path: Path, way: str) -> None
 
 
 def test_what_is_no_model_of_that_kind_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="embedder: MockLLM is none of LlamaIndex's"):
+    with pytest.raises(ConfigError, match="embedder: MockLLM is not a LlamaIndex object"):
         open_memory(tmp_path, embedder=MockLLM())
     with pytest.raises(ConfigError, match="llm: MockEmbedding"):
         open_memory(tmp_path, llm=MockEmbedding(embed_dim=4))
