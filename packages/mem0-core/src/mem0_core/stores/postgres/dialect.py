@@ -89,5 +89,8 @@ class PostgresDialect:
     def reserve_seqs(self, count: int) -> Steps[list[int]]:
         return locks.reserve_seqs(count)
 
+    def safe_read_seq(self) -> Steps[int | None]:
+        return (yield from locks.safe_read_seq())
+
 
 POSTGRES = PostgresDialect()

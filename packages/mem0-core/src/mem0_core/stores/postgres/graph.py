@@ -34,8 +34,9 @@ from mem0_core.stores.postgres.session import (
     safe_read_seq,
     set_scope,
 )
-from mem0_core.stores.postgres.vectors import TableVectors
+from mem0_core.stores.postgres.vectors import PostgresVectors
 from mem0_core.stores.sql.rows import node_from_row, relation_from_row, to_stored_vector
+from mem0_core.stores.sql.vectors import EDGE_VECTORS, NODE_VECTORS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -74,10 +75,8 @@ class PostgresGraph:
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self.node_vectors: VectorSource = TableVectors(db, "nodes", "node_vectors", "node_tombstones")
-        self.relation_vectors: VectorSource = TableVectors(
-            db, "edges", "edge_vectors", "edge_tombstones", live_condition="valid_to IS NULL"
-        )
+        self.node_vectors: VectorSource = PostgresVectors(db, NODE_VECTORS)
+        self.relation_vectors: VectorSource = PostgresVectors(db, EDGE_VECTORS)
 
     def _store_id(self) -> Steps[str]:
         [(name,)] = yield from fetch_rows("SELECT value FROM meta WHERE key = 'identity'")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mem0_core.stores.sql.vectors import VectorTables
+
 __all__ = ["HnswIndexes", "drop_hnsw_indexes"]
 
 _log = logging.getLogger(__name__)
@@ -31,13 +33,11 @@ _MAX_EF_SEARCH = 1000
 _MAX_HALFVEC_DIMS = 4000  # that an index over halfvec takes
 
 
-class _VectorTables(Protocol):
+class _VectorSource(Protocol):
     @property
     def db(self) -> Database: ...
     @property
-    def vector_table(self) -> str: ...
-    @property
-    def live_condition(self) -> str: ...
+    def tables(self) -> VectorTables: ...
     def search_exact(
         self, scope: Scope, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None
     ) -> Steps[list[list[tuple[int, float]]]]: ...
@@ -49,8 +49,8 @@ class HnswIndexes:
     A role that may not make indexes goes on without; the log says so, with the statement for the tables' owner.
     """
 
-    def __init__(self, tables: _VectorTables, exact_limit: int | None) -> None:
-        self._tables = tables
+    def __init__(self, source: _VectorSource, exact_limit: int | None) -> None:
+        self._source = source
         self._limit = exact_limit
         self._indexes: dict[str, tuple[float, str | None]] = {}  # when a part was looked at, and its graph
         self._lock = threading.Lock()
@@ -59,15 +59,15 @@ class HnswIndexes:
 
     def find_or_start(self, scope: Scope) -> Steps[bool]:
         """Whether there is a graph for a scope; where there ought to be one, it is begun."""
-        if self._limit is None or list(scope.ids) != [Axis.USER] or self._tables.live_condition != "true":
+        if self._limit is None or list(scope.ids) != [Axis.USER] or self._source.tables.live_condition != "true":
             return False
         part = partition_key(scope)
         checked_at, index = self._indexes.get(part, (-_SIZE_CHECK_SECONDS, None))
         if time.monotonic() - checked_at < _SIZE_CHECK_SECONDS:
             return index is not None
-        table = self._tables.vector_table
+        table = self._source.tables.vectors
         [(size,)] = yield from fetch_rows(
-            f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE part = %s LIMIT %s) AS counted", (part, self._limit + 1)
+            f"SELECT count(*) FROM (SELECT 1 FROM {table} WHERE part = ? LIMIT ?) AS counted", (part, self._limit + 1)
         )
         name = self._name(part)
         index = None
@@ -83,31 +83,31 @@ class HnswIndexes:
         """For each query the k nearest, as the graph finds them; compared one by one, where it finds too few."""
         part, dims = partition_key(scope), queries.shape[1]
         if k > _MAX_EF_SEARCH // 2:
-            return (yield from self._tables.search_exact(scope, queries, k, None))
-        column, its = f"(vector::halfvec({dims}))", _literal(part).replace("%", "%%")
+            return (yield from self._source.search_exact(scope, queries, k, None))
+        column, its = f"(vector::halfvec({dims}))", _literal(part)
         sql = (
-            f"SELECT row, -({column} <#> %s::vector::halfvec({dims})) AS score FROM {self._tables.vector_table}"
-            f" WHERE part = {its} ORDER BY {column} <#> %s::vector::halfvec({dims}) LIMIT %s"
+            f"SELECT row, -({column} <#> ?::vector::halfvec({dims})) AS score FROM {self._source.tables.vectors}"
+            f" WHERE part = {its} ORDER BY {column} <#> ?::vector::halfvec({dims}) LIMIT ?"
         )
         searches = [Statement(sql, (query, query, k)) for query in queries]
         wide = Statement(f"SELECT set_config('hnsw.ef_search', '{max(_MIN_EF_SEARCH, 2 * k)}', true)")
-        if self._tables.db.is_row_security_active:  # within a transaction already
+        if self._source.db.is_row_security_active:  # within a transaction already
             _, *answers = yield from execute_batch(wide, *searches)
         else:
             begin, end = Statement("BEGIN READ ONLY"), Statement("COMMIT")
             _, _, *answers, _ = yield from execute_batch(begin, wide, *searches, end)
         if any(len(answer.rows) < k for answer in answers):
-            return (yield from self._tables.search_exact(scope, queries, k, None))
+            return (yield from self._source.search_exact(scope, queries, k, None))
         return [sorted(answer.rows, key=lambda hit: -hit[1]) for answer in answers]
 
     def build(self, part: str) -> bool:
         """Make the graph of a part; False where another host is at it, or this role may not."""
         import psycopg
 
-        with self._tables.db.connect() as db:
+        with self._source.db.connect() as db:
             if db.execute("SELECT pg_try_advisory_lock(mem0_lock(%s))", (f"hnsw {part}",)).fetchone() != (True,):
                 return False
-            table, name = self._tables.vector_table, self._name(part)
+            table, name = self._source.tables.vectors, self._name(part)
             row = db.execute(
                 f"SELECT tableoid::regclass::text, vector_dims(vector) FROM {table} WHERE part = %s LIMIT 1".encode(),
                 (part,),
@@ -119,7 +119,8 @@ class HnswIndexes:
                 f" ((vector::halfvec({row[1]})) halfvec_ip_ops) WHERE part = {_literal(part)}"
             )
             try:
-                if db.execute(_IS_INDEX_VALID.encode(), (name,)).fetchone() == (False,):  # one that was cut short
+                valid = db.execute(_IS_INDEX_VALID.replace("?", "%s").encode(), (name,)).fetchone()
+                if valid == (False,):  # an interrupted build left it
                     db.execute(f"DROP INDEX CONCURRENTLY {name}".encode())
                 db.execute(create.encode())
             except psycopg.errors.InsufficientPrivilege:
@@ -153,7 +154,7 @@ class HnswIndexes:
             _log.warning("no HNSW graph for a large user: %s", error)
 
     def _name(self, part: str) -> str:
-        return f"hnsw_{self._tables.vector_table}_{hashlib.blake2b(part.encode(), digest_size=12).hexdigest()}"
+        return f"hnsw_{self._source.tables.vectors}_{hashlib.blake2b(part.encode(), digest_size=12).hexdigest()}"
 
 
 def drop_hnsw_indexes() -> Steps[None]:
@@ -168,7 +169,7 @@ def drop_hnsw_indexes() -> Steps[None]:
 
 _IS_INDEX_VALID = (
     "SELECT i.indisvalid FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"
-    " WHERE c.relname = %s AND c.relnamespace = current_schema()::regnamespace"
+    " WHERE c.relname = ? AND c.relnamespace = current_schema()::regnamespace"
 )
 
 

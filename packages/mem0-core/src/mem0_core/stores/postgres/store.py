@@ -69,7 +69,7 @@ from mem0_core.stores.postgres.session import (
     write_methods,
 )
 from mem0_core.stores.postgres.text import from_json, to_json
-from mem0_core.stores.postgres.vectors import TableVectors
+from mem0_core.stores.postgres.vectors import PostgresVectors
 from mem0_core.stores.sql.messages import SqlMessageLog, erase_summaries, insert_messages, insert_summary
 from mem0_core.stores.sql.meta import (
     begin_epoch,
@@ -95,6 +95,7 @@ from mem0_core.stores.sql.rows import (
     to_stored_vector,
     write_order,
 )
+from mem0_core.stores.sql.vectors import MEMORY_VECTORS
 from mem0_core.stores.sqlite.schema import HISTORY_COLUMNS
 
 if TYPE_CHECKING:
@@ -181,7 +182,7 @@ class PostgresStore:
         )
         self.server_name = self._db.server_name
         self._open(TableLayout(layout, partitions, halfvec))
-        self.memory_vectors = TableVectors(self._db, "memories", "vectors", "tombstones")
+        self.memory_vectors = PostgresVectors(self._db, MEMORY_VECTORS)
         self.graph: GraphStore = PostgresGraph(self._db)
         self.merges: MergeLedger = PostgresMerges(self._db)
         self.message_log: MessageLog = SqlMessageLog(self._db)
@@ -189,10 +190,10 @@ class PostgresStore:
         self.lexicon: Lexicon = PostgresLexicon(self._db)
         self.archive: Archive = PostgresArchive(self._db)
         self.maintenance: StoreMaintenance = PostgresMaintenance(self._db)
-        self.position, self.aposition = self.memory_vectors.position, self.memory_vectors.aposition
-        self.vectors, self.avectors = self.memory_vectors.vectors, self.memory_vectors.avectors
-        self.vector_changes = self.memory_vectors.vector_changes
-        self.avector_changes = self.memory_vectors.avector_changes
+        vectors: Any = self.memory_vectors
+        self.position, self.aposition = vectors.position, vectors.aposition
+        self.vectors, self.avectors = vectors.vectors, vectors.avectors
+        self.vector_changes, self.avector_changes = vectors.vector_changes, vectors.avector_changes
         if not is_loading:
             check_load_complete(self.archive.load_progress())
         if self.words_are_stale():

@@ -133,6 +133,10 @@ class Dialect(Protocol):
         """Reserve `count` ascending sequence numbers. Call it after the partition is locked."""
         ...
 
+    def safe_read_seq(self) -> Steps[int | None]:
+        """Return a sequence number up to which later statements see every change; None where they see all changes."""
+        ...
+
 
 class Engine(Protocol):
     """Connections to one database that run steps. An engine for event loops also has ``arun``."""

@@ -100,5 +100,9 @@ class SQLiteDialect:
         [(last,)] = yield from fetch_rows(reserve, (count,))
         return list(range(last - count + 1, last + 1))
 
+    def safe_read_seq(self) -> Steps[int | None]:
+        yield from ()
+        return None
+
 
 SQLITE = SQLiteDialect()

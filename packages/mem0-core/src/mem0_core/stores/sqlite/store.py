@@ -67,6 +67,7 @@ from mem0_core.stores.sql.rows import (
     session_number,
     write_order,
 )
+from mem0_core.stores.sql.vectors import MEMORY_VECTORS, SqlVectors
 from mem0_core.stores.sqlite.archive import SQLiteArchive
 from mem0_core.stores.sqlite.dialect import SQLITE
 from mem0_core.stores.sqlite.filters import filter_sql
@@ -98,7 +99,6 @@ from mem0_core.stores.sqlite.rows import (
 )
 from mem0_core.stores.sqlite.schema import HISTORY_COLUMNS, SCHEMA_VERSIONS
 from mem0_core.stores.sqlite.session import Database, drive
-from mem0_core.stores.sqlite.vectors import TableVectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -160,7 +160,7 @@ class SQLiteStore:
         self._db = Database(path, durability=durability, busy_timeout=busy_timeout)
         self.path = self._db.path
         self._read, self._write = self._db.read, self._db.write
-        self._vectors = TableVectors(self._read, "memories", "vectors", "tombstones")
+        self._vectors = SqlVectors(self._db, MEMORY_VECTORS)
         self.graph: GraphStore = SQLiteGraph(self._read)
         self.merges: MergeLedger = SQLiteMerges(self._read, self._write)
         self.message_log: MessageLog = SqlMessageLog(self._db)
