@@ -125,7 +125,7 @@ def calls(graph: Neo4jGraph) -> list[Callable[[], Any]]:
 
 def test_a_server_that_is_down_is_left_alone_for_a_while(store: SQLiteStore, closed_port: int) -> None:
     add(store, 1)
-    graph = unreachable(store, closed_port, pause=0.5)
+    graph = unreachable(store, closed_port, retry_after=0.5)
     with pytest.raises(StoreError, match="failed"):
         graph.catch_up()
     started = time.perf_counter()
@@ -141,7 +141,7 @@ def test_a_server_that_is_down_is_left_alone_for_a_while(store: SQLiteStore, clo
 
 
 def test_without_a_pause_each_call_tries(store: SQLiteStore, closed_port: int) -> None:
-    graph = unreachable(store, closed_port, pause=0)
+    graph = unreachable(store, closed_port, retry_after=0)
     for call in calls(graph):
         with pytest.raises(StoreError, match="failed"):
             call()
@@ -229,7 +229,7 @@ def test_a_server_that_froze_is_not_waited_for(store: SQLiteStore, store_id: str
         server.start()
     except Neo4jUnavailable as error:
         pytest.skip(str(error))
-    options: dict[str, Any] = {"pause": 0, "connection_timeout": 0.5}
+    options: dict[str, Any] = {"retry_after": 0, "connection_timeout": 0.5}
     with server, closing(Neo4jGraph(store.graph, store_id=store_id, url=server.url, **options)) as graph:
         add(store, 1)
         graph.catch_up()
@@ -268,8 +268,8 @@ class Crashing:
 def test_a_crash_between_pages_leaves_it_behind_and_never_wrong(
     store: SQLiteStore, make_graph: MakeGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cypher, "PAGE", 3)
-    monkeypatch.setattr(cypher, "BATCH", 2)
+    monkeypatch.setattr(cypher, "PAGE_CHANGES", 3)
+    monkeypatch.setattr(cypher, "DELETE_BATCH_NODES", 2)
     for number in range(20):
         add(store, number)
     truth: Any = Crashing(store.graph, 2)
@@ -287,7 +287,7 @@ def test_a_crash_between_pages_leaves_it_behind_and_never_wrong(
 def test_a_crash_while_it_is_emptied_leaves_nothing_behind(
     store: SQLiteStore, store_id: str, make_graph: MakeGraph, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cypher, "BATCH", 2)
+    monkeypatch.setattr(cypher, "DELETE_BATCH_NODES", 2)
     for number in range(5):
         add(store, number)
     make_graph().catch_up()
@@ -314,7 +314,7 @@ def test_a_crash_while_it_is_emptied_leaves_nothing_behind(
 def test_writing_a_page_twice_does_no_harm(
     store: SQLiteStore, store_id: str, make_graph: MakeGraph, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cypher, "PAGE", 3)
+    monkeypatch.setattr(cypher, "PAGE_CHANGES", 3)
     for number in range(10):
         add(store, number)
     end(store, add(store, 10), on_conflict="delete")
@@ -377,15 +377,15 @@ def test_what_came_while_a_page_was_read_is_read_again(store: SQLiteStore, make_
 def test_several_processes_follow_at_once(
     store: SQLiteStore, make_graph: MakeGraph, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cypher, "PAGE", 4)
-    monkeypatch.setattr(cypher, "BATCH", 5)
+    monkeypatch.setattr(cypher, "PAGE_CHANGES", 4)
+    monkeypatch.setattr(cypher, "DELETE_BATCH_NODES", 5)
     for number in range(30):
         add(store, number)
     errors: list[BaseException] = []
 
     def work(number: int) -> None:
         try:
-            graph = make_graph(pause=0)
+            graph = make_graph(retry_after=0)
             for step in range(5):
                 triplet = add(store, 100 + number * 10 + step)
                 graph.catch_up()
@@ -501,7 +501,7 @@ async def test_many_coroutines_search_and_write_at_once(store: SQLiteStore, make
 
 @needs_server
 async def test_a_cancelled_call_leaves_it_usable(store: SQLiteStore, make_graph: MakeGraph) -> None:
-    graph = make_graph(pause=60)
+    graph = make_graph(retry_after=60)
     for number in range(30):
         add(store, number)
     for wait in (0.0, 0.005, 0.02, 0.05):

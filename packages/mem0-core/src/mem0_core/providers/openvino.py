@@ -150,7 +150,7 @@ class OpenVinoChat(LocalChat):
             tokenizer.set_chat_template(read_template(self._chat_template))
         if not tokenizer.chat_template:
             raise ConfigError(f"{self._source} brings no chat template: give chat_template")
-        self._markers = _read_special_texts(self._folder)
+        self._special_texts = _read_special_texts(self._folder)
         self._pipeline, self._tokenizer = pipeline, tokenizer
 
 
