@@ -212,7 +212,7 @@ class GraphIndex(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class GraphOptions:
-    """Options of graph memory; docs/explanation/graph.md explains the thresholds.
+    """Options of graph memory; docs/how-to/graph.md explains the thresholds.
 
     Attributes:
         threshold: the cosine from which two names are one node (Mem0 paper, section 2.2).
