@@ -10,7 +10,7 @@ from mem0_core.stores.postgres import locks, text
 from mem0_core.stores.postgres.rows import partition_key, scope_digest, scope_sql, stack_vectors, to_int_list
 from mem0_core.stores.sql.dialect import ColumnType, Condition
 from mem0_core.stores.sql.rows import to_stored_vector
-from mem0_core.stores.sql.steps import Steps
+from mem0_core.stores.sql.steps import Steps, fetch_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,6 +24,7 @@ class PostgresDialect:
 
     part = "part, "
     exact = "part, exact, "
+    insertion_order = "place"
     greatest = "greatest"
     least = "least"
     now = "extract(epoch FROM statement_timestamp())::double precision"  # the server's clock, which all hosts share
@@ -91,6 +92,12 @@ class PostgresDialect:
 
     def safe_read_seq(self) -> Steps[int | None]:
         return (yield from locks.safe_read_seq())
+
+    def reserve_rows(self, table: str, count: int) -> Steps[list[int]]:
+        if not count:
+            return []
+        rows = yield from fetch_rows("SELECT nextval('next_row') FROM generate_series(1, ?)", (count,))
+        return [row for (row,) in rows]
 
 
 POSTGRES = PostgresDialect()

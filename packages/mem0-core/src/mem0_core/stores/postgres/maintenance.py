@@ -14,7 +14,6 @@ from mem0_core.errors import StoreError
 from mem0_core.interfaces.maintenance import OrphanedRelation, StoreIssue, VectorTable
 from mem0_core.stores.postgres.archive import MEMORY_PARTITION_SQL
 from mem0_core.stores.postgres.dialect import POSTGRES
-from mem0_core.stores.postgres.graph import GraphWriter
 from mem0_core.stores.postgres.lexicon import refresh_words
 from mem0_core.stores.postgres.rows import partition_key, scope_digest, scope_from_ids, scope_sql
 from mem0_core.stores.postgres.session import (
@@ -31,6 +30,7 @@ from mem0_core.stores.postgres.session import (
     write_methods,
 )
 from mem0_core.stores.postgres.text import from_json
+from mem0_core.stores.sql.graph import GraphWriter
 from mem0_core.stores.sql.maintenance import LAST_SEQ_SQL, ORPHAN_CONDITIONS, VECTOR_TABLES, SqlMaintenance
 from mem0_core.stores.sql.messages import insert_unique_messages
 from mem0_core.stores.sql.meta import begin_epoch, read_embedding_space
@@ -183,7 +183,7 @@ class PostgresMaintenance(SqlMaintenance):
             "SELECT row, user_id, agent_id, run_id, created_at FROM memories WHERE id = %s", (memory_id,)
         )
         _, dims = (yield from read_embedding_space()) or ("", 0)
-        writer = GraphWriter(scope_from_ids(*ids), relation.effective_at or created_at, dims, "invalidate")
+        writer = GraphWriter(POSTGRES, scope_from_ids(*ids), relation.effective_at or created_at, dims, "invalidate")
         if lost is None:
             yield from writer.apply([relation], dict.fromkeys(relation.change_indexes, row), ())
         else:

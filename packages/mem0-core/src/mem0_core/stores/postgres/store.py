@@ -41,7 +41,7 @@ from mem0_core.interfaces.maintenance import StoreMaintenance
 from mem0_core.stores.postgres.archive import PostgresArchive
 from mem0_core.stores.postgres.dialect import POSTGRES
 from mem0_core.stores.postgres.filters import filter_sql
-from mem0_core.stores.postgres.graph import GraphWriter, PostgresGraph, erase_evidence, erase_graph, find_partitions
+from mem0_core.stores.postgres.graph import PostgresGraph, find_partitions
 from mem0_core.stores.postgres.hnsw import drop_hnsw_indexes
 from mem0_core.stores.postgres.lexicon import (
     FEATURE_COLUMNS,
@@ -51,7 +51,6 @@ from mem0_core.stores.postgres.lexicon import (
     refresh_words,
 )
 from mem0_core.stores.postgres.maintenance import PostgresMaintenance
-from mem0_core.stores.postgres.merges import PostgresMerges, erase_from_merges, erase_merges
 from mem0_core.stores.postgres.queue import PostgresJobQueue
 from mem0_core.stores.postgres.rows import partition_key, scope_digest, scope_sql, stack_vectors, to_int_list
 from mem0_core.stores.postgres.schema import DEFAULT_PARTITIONS, TABLES, Layout, TableLayout, migrate
@@ -70,6 +69,8 @@ from mem0_core.stores.postgres.session import (
 )
 from mem0_core.stores.postgres.text import from_json, to_json
 from mem0_core.stores.postgres.vectors import PostgresVectors
+from mem0_core.stores.sql.graph import GraphWriter, erase_evidence, erase_graph
+from mem0_core.stores.sql.merges import SqlMerges, erase_from_merges, erase_merges
 from mem0_core.stores.sql.messages import SqlMessageLog, erase_summaries, insert_messages, insert_summary
 from mem0_core.stores.sql.meta import (
     begin_epoch,
@@ -184,7 +185,7 @@ class PostgresStore:
         self._open(TableLayout(layout, partitions, halfvec))
         self.memory_vectors = PostgresVectors(self._db, MEMORY_VECTORS)
         self.graph: GraphStore = PostgresGraph(self._db)
-        self.merges: MergeLedger = PostgresMerges(self._db)
+        self.merges: MergeLedger = SqlMerges(self._db)
         self.message_log: MessageLog = SqlMessageLog(self._db)
         self.jobs: JobQueue = PostgresJobQueue(self._db)
         self.lexicon: Lexicon = PostgresLexicon(self._db)
@@ -255,7 +256,7 @@ class PostgresStore:
                 yield from _insert_sources(
                     partition_key(scope), row, [heard[i] for i in changes[place].message_indexes]
                 )
-        graph = GraphWriter(scope, at, dims, on_conflict)
+        graph = GraphWriter(POSTGRES, scope, at, dims, on_conflict)
         retracted: dict[int, list[int]] = {}
         for done, target in zip(applied, targets, strict=True):
             if replace_relations and target is not None and done.event is Event.UPDATE:
@@ -306,8 +307,8 @@ class PostgresStore:
         past = yield from fetch_rows(f"SELECT DISTINCT id FROM past WHERE {where}", values)
         yield from _erase_past([memory_id for (memory_id,) in past], at)
         yield from _erase_rows(rows, at)
-        yield from erase_merges(scope)
-        yield from erase_graph(scope)
+        yield from erase_merges(POSTGRES, scope)
+        yield from erase_graph(POSTGRES, scope)
         yield from erase_jobs(POSTGRES, scope)
         for table in ("summaries", "imports", "messages"):
             yield from execute(f"DELETE FROM {table} WHERE {where}", values)
@@ -641,8 +642,8 @@ def _erase_past(memory_ids: Sequence[str], at: str, *, keep_ids: Set[str] = froz
 
 def _erase_traces(row: int, scope: Scope, at: str) -> Steps[None]:
     """Erase what came of a memory: its relations, its messages; summaries of them are to be made anew."""
-    yield from erase_from_merges(row, scope)
-    yield from erase_evidence(row)
+    yield from erase_from_merges(POSTGRES, row, scope)
+    yield from erase_evidence(POSTGRES, row)
     if (yield from erase_summaries(POSTGRES, scope)):
         yield from enqueue_job(POSTGRES, scope, "summary", at=at)
     yield from _erase_messages([row])

@@ -34,6 +34,7 @@ class Dialect(Protocol):
     Attributes:
         part: prefix of a column list for tables without ids, ``"part, "`` or empty; its value is `part_values`.
         exact: prefix of a column list for tables of exact scopes, ``"part, exact, "`` or empty; see `exact_values`.
+        insertion_order: column of the tables `aliases` and `history` that grows with each insertion.
         greatest: name of the scalar function that returns the largest argument.
         least: name of the scalar function that returns the smallest argument.
         now: SQL of the current time in Unix seconds, as a float.
@@ -43,6 +44,7 @@ class Dialect(Protocol):
 
     part: str
     exact: str
+    insertion_order: str
     greatest: str
     least: str
     now: str
@@ -135,6 +137,10 @@ class Dialect(Protocol):
 
     def safe_read_seq(self) -> Steps[int | None]:
         """Return a sequence number up to which later statements see every change; None where they see all changes."""
+        ...
+
+    def reserve_rows(self, table: str, count: int) -> Steps[list[int]]:
+        """Reserve `count` ascending row numbers. Insert these rows before more numbers of the table are reserved."""
         ...
 
 

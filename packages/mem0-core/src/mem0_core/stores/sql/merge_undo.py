@@ -1,4 +1,4 @@
-"""What a merge took, as a truth keeps it to give it back: pure, in the numbers of the store and without vectors."""
+"""Data to revert a merge: the rows that it deleted, with the row numbers of the store and without vectors."""
 
 from __future__ import annotations
 
@@ -28,15 +28,20 @@ __all__ = [
 
 @dataclass(slots=True)
 class MovedEdge:
-    """A relation as it was.
+    """A relation as it was before the merge.
 
     Attributes:
+        row, source, relationship, destination: columns of the relation.
+        weight, valid_from, valid_to, invalidated_at: further columns.
         evidence: (memory, withdrawn, first day, last day), by memory.
-        into: the row that it went into; None for one that would have joined an entity to itself.
-        made: whether that row was made for it.
-        was: since when that row held before; `said`, whether memories or messages said so.
-        lent: memories that became evidence of it by this; `restored_memories`, those that it had, but withdrawn.
-        spoken: messages that it was said to come from by this.
+        messages: rows of its source messages.
+        target: row of the relation that it was moved into; None if it would have joined an entity to itself.
+        created_target: True if the merge created that relation.
+        target_valid_from: time since when that relation held before the merge.
+        target_had_evidence: True if that relation had memories or messages before the merge.
+        added_memories: memories that the merge added to its evidence.
+        restored_memories: memories whose evidence was withdrawn, and was restored by the merge.
+        added_messages: messages that the merge added to it.
     """
 
     row: int
@@ -60,8 +65,15 @@ class MovedEdge:
 
 @dataclass(slots=True)
 class MergeUndo:
-    """What a merge took: nodes as (row, name, type), edges, the type that the node which stayed had before where it got
-    another, and rows of earlier merges into what went."""
+    """Rows that a merge deleted or changed.
+
+    Attributes:
+        nodes: row, name and type of each deleted node.
+        edges: relations that were moved.
+        type: former type of the kept node, if the merge changed it.
+        redirected_merges: row and former node of each earlier merge into a deleted node.
+        relations: number of relations that were moved.
+    """
 
     nodes: list[list[Any]] = field(default_factory=list)
     edges: list[MovedEdge] = field(default_factory=list)
@@ -79,7 +91,7 @@ class MergeUndo:
 
 
 def merged_ends(plan: MergePlan, edge: MovedEdge) -> tuple[int, str, int] | None:
-    """What a relation becomes; None where it would join an entity to itself."""
+    """Return source, relationship and destination after the merge; None if an entity would be joined to itself."""
     if plan.kept_node is None:
         return edge.source, plan.merge.name, edge.destination
     source, destination = (
@@ -89,21 +101,21 @@ def merged_ends(plan: MergePlan, edge: MovedEdge) -> tuple[int, str, int] | None
 
 
 def first_type(nodes: Sequence[Sequence[Any]]) -> str:
-    """The type that those which go bring to the one that stays."""
+    """Return the first type among merged nodes (row, name, type); empty if none has one."""
     return next((type for _, _, type in nodes if type), "")
 
 
-def merge_from_row(row: Sequence[Any], merged: Sequence[str]) -> Merge:
-    """The merge in a row; what was `merged`, which each store keeps in its own way, stands at the row's end."""
-    _, id, user, agent, run, kind, name, score, reasons, at, undone, undo, _ = row
+def merge_from_row(row: Sequence[Any], merged_names: Sequence[str], undo: MergeUndo) -> Merge:
+    """Return the merge in a row of `merges`: row number, id, ids of the scope, kind, name, score, reasons, times."""
+    _, id, user, agent, run, kind, name, score, reasons, at, undone, *_ = row
     return Merge(
         kind=kind,
         scope=scope_from_ids(user, agent, run),
         name=name,
-        merged_names=tuple(merged),
+        merged_names=tuple(merged_names),
         score=score,
         reasons=tuple(json.loads(reasons)),
-        relations=json.loads(undo)["relations"],
+        relations=undo.relations,
         id=id,
         merged_at=at,
         undone_at=undone,
@@ -111,88 +123,90 @@ def merge_from_row(row: Sequence[Any], merged: Sequence[str]) -> Merge:
 
 
 def check_no_later_merge(row: int, merge: Merge, undo: MergeUndo, later: Iterable[MergeUndo]) -> None:
-    """What a later merge moved on is not there to be brought back."""
-    own = {edge.target for edge in undo.edges}
+    """Refuse to revert a merge if a later one moved its relations or nodes on (InputError)."""
+    targets = {edge.target for edge in undo.edges}
     ends = {end for edge in undo.edges for end in (edge.source, edge.destination)}
-    for one in later:
-        moved = {edge.row for edge in one.edges} | {edge.target for edge in one.edges}
-        gone = {node[0] for node in one.nodes}
-        if row in {pair[0] for pair in one.redirected_merges} or own & moved or ends & gone:
-            raise InputError(f"a later merge builds on {merge.id!r} ({merge.name}): take that one back first")
+    for other in later:
+        moved = {edge.row for edge in other.edges} | {edge.target for edge in other.edges}
+        deleted = {node[0] for node in other.nodes}
+        if row in {pair[0] for pair in other.redirected_merges} or targets & moved or ends & deleted:
+            raise InputError(f"a later merge builds on {merge.id!r} ({merge.name}): revert that one first")
 
 
 def split_from_target(
     edge: MovedEdge, target: tuple[int, str, str | None, str | None], withdrawn: Mapping[int, bool], at: str
 ) -> tuple[int, str]:
-    """Take a relation out of the one that it went into; what became of that meanwhile, became of it as well.
+    """Take a relation out of its target. Changes of the target since the merge apply to the relation too.
 
     Args:
-        into: weight, valid_from, valid_to and invalidated_at of that one.
-        withdrawn: by its memories, whether they withdrew what they said of that one.
+        edge: the relation, which is changed.
+        target: weight, valid_from, valid_to and invalidated_at of its target.
+        withdrawn: for each memory of the target, True if its evidence was withdrawn.
+        at: ISO 8601 time of the revert.
 
     Returns:
-        the weight that is left of that one, 0 or below for none; and since when it held.
+        the remaining weight of the target, 0 or less for none, and the time since when it holds.
     """
-    weight, since, until, learnt = target
-    stood, lost = any(not one[1] for one in edge.evidence), 0
-    for one in edge.evidence:
-        if withdrawn.get(one[0]) and not one[1]:
-            one[1], lost = 1, lost + 1
+    weight, since, until, invalidated_at = target
+    was_supported, lost_weight = any(not evidence[1] for evidence in edge.evidence), 0
+    for evidence in edge.evidence:
+        if withdrawn.get(evidence[0]) and not evidence[1]:
+            evidence[1], lost_weight = 1, lost_weight + 1
     if edge.valid_to is None and until is not None:
-        edge.valid_to, edge.invalidated_at = max(edge.valid_from, until), learnt
-    elif edge.valid_to is None and stood and all(one[1] for one in edge.evidence):
+        edge.valid_to, edge.invalidated_at = max(edge.valid_from, until), invalidated_at
+    elif edge.valid_to is None and was_supported and all(evidence[1] for evidence in edge.evidence):
         edge.valid_to, edge.invalidated_at = max(edge.valid_from, at), at
-    left = weight - max(0, edge.weight - lost)
-    edge.weight = max(1, edge.weight - lost)
+    remaining = weight - max(0, edge.weight - lost_weight)
+    edge.weight = max(1, edge.weight - lost_weight)
     before = (
         edge.target_valid_from
         if edge.target_valid_from is not None and since == min(edge.target_valid_from, edge.valid_from)
         else since
     )
-    return left, before
+    return remaining, before
 
 
 def remove_memory(edge: MovedEdge, memory: int, messages: set[int]) -> tuple[bool, int]:
-    """What is left of a relation that went, without a memory and its messages.
+    """Remove a memory and its messages from a moved relation.
 
     Returns:
-        whether something says it still; and the weight that the one it went into loses with it, besides the one that
-        erasing the memory takes from it anyway.
+        True if anything still supports the relation; and the weight that its target loses, in addition to the weight
+        that it loses when the memory is erased.
     """
-    said = any(one[0] == memory for one in edge.evidence)
-    standing = any(one[0] == memory and not one[1] for one in edge.evidence)
-    heard = not messages.isdisjoint(edge.messages)
-    edge.evidence = [one for one in edge.evidence if one[0] != memory]
+    was_evidence = any(evidence[0] == memory for evidence in edge.evidence)
+    was_support = any(evidence[0] == memory and not evidence[1] for evidence in edge.evidence)
+    was_source = not messages.isdisjoint(edge.messages)
+    edge.evidence = [evidence for evidence in edge.evidence if evidence[0] != memory]
     edge.messages = [message for message in edge.messages if message not in messages]
-    if not (said or heard):
+    if not (was_evidence or was_source):
         return True, 0
-    stays = bool(edge.evidence) or (not said and bool(edge.messages))
-    own = 1 if standing and memory in edge.added_memories else 0
-    lost = (1 if standing else 0) if stays else edge.weight
-    for kept in (edge.added_memories, edge.restored_memories):
-        if memory in kept:
-            kept.remove(memory)
+    is_supported = bool(edge.evidence) or (not was_evidence and bool(edge.messages))
+    erased_weight = 1 if was_support and memory in edge.added_memories else 0
+    lost_weight = (1 if was_support else 0) if is_supported else edge.weight
+    for memories in (edge.added_memories, edge.restored_memories):
+        if memory in memories:
+            memories.remove(memory)
     edge.added_messages = [message for message in edge.added_messages if message not in messages]
-    edge.weight = max(1, edge.weight - lost)
-    return stays, lost - own
+    edge.weight = max(1, edge.weight - lost_weight)
+    return is_supported, lost_weight - erased_weight
 
 
-def relink_edges(edges: Sequence[MovedEdge], left: Sequence[MovedEdge]) -> list[tuple[int, str, str]]:
-    """Of relations that went into one, some are dropped: what the others remember of it is put right.
+def relink_edges(edges: Sequence[MovedEdge], remaining: Sequence[MovedEdge]) -> list[tuple[int, str, str]]:
+    """Correct the former state of targets after some of the relations that were moved into them are dropped.
 
     Returns:
-        the rows that hold since another time without what is dropped: the row, since when it was told, and since when.
+        the targets that hold since another time without the dropped relations: row, former and present valid_from.
     """
-    kept = {edge.row for edge in left}
-    told: list[tuple[int, str, str]] = []
+    kept = {edge.row for edge in remaining}
+    changed: list[tuple[int, str, str]] = []
     for target in dict.fromkeys(edge.target for edge in edges if edge.target is not None and edge.row not in kept):
         chain = [edge for edge in edges if edge.target == target]
-        since = chain[0].target_valid_from  # None for a row that was made
-        expected = min(one for one in (since, *(edge.valid_from for edge in chain)) if one is not None)
+        since = chain[0].target_valid_from  # None for a target that the merge created
+        expected = min(time for time in (since, *(edge.valid_from for edge in chain)) if time is not None)
         for edge in chain:
             if edge.row in kept:
                 edge.created_target, edge.target_valid_from = since is None, since
                 since = edge.valid_from if since is None else min(since, edge.valid_from)
         if since is not None and since != expected:
-            told.append((target, expected, since))
-    return told
+            changed.append((target, expected, since))
+    return changed

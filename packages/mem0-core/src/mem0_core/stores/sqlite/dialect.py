@@ -23,6 +23,7 @@ class SQLiteDialect:
 
     part = ""
     exact = ""
+    insertion_order = "rowid"
     greatest = "max"
     least = "min"
     now = "mem0_now()"  # see `sqlite.session`
@@ -103,6 +104,13 @@ class SQLiteDialect:
     def safe_read_seq(self) -> Steps[int | None]:
         yield from ()
         return None
+
+    def reserve_rows(self, table: str, count: int) -> Steps[list[int]]:
+        if not count:
+            return []
+        found = yield from fetch_rows("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,))
+        last = found[0][0] if found else 0
+        return list(range(last + 1, last + count + 1))
 
 
 SQLITE = SQLiteDialect()

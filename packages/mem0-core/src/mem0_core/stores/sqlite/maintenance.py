@@ -18,11 +18,11 @@ from mem0_core._files import make_file, make_folder
 from mem0_core.domain.records import HistoryRow, Message, RelationChange, Scope
 from mem0_core.errors import StoreError
 from mem0_core.interfaces.maintenance import OrphanedRelation, ProgressCallback, StoreIssue, VectorTable
+from mem0_core.stores.sql.graph import GraphWriter
 from mem0_core.stores.sql.maintenance import LAST_SEQ_SQL, ORPHAN_CONDITIONS, VECTOR_TABLES, SqlMaintenance
 from mem0_core.stores.sql.messages import insert_unique_messages
 from mem0_core.stores.sql.meta import begin_epoch, read_embedding_space
 from mem0_core.stores.sqlite.dialect import SQLITE
-from mem0_core.stores.sqlite.graph import GraphWriter
 from mem0_core.stores.sqlite.lexicon import refresh_words
 from mem0_core.stores.sqlite.rows import (
     EXACT_SCOPE_CONDITION,
@@ -163,11 +163,11 @@ class SQLiteMaintenance(SqlMaintenance):
             memory = "SELECT row, user_id, agent_id, run_id, created_at FROM memories WHERE id = ?"
             row, *ids, created_at = db.execute(memory, (memory_id,)).fetchone()
             _, dims = drive(db, read_embedding_space()) or ("", 0)
-            writer = GraphWriter(db, scope_from_ids(*ids), relation.effective_at or created_at, dims, "invalidate")
+            writer = GraphWriter(SQLITE, scope_from_ids(*ids), relation.effective_at or created_at, dims, "invalidate")
             if lost is None:
-                writer.apply([relation], dict.fromkeys(relation.change_indexes, row), ())
+                drive(db, writer.apply([relation], dict.fromkeys(relation.change_indexes, row), ()))
             else:
-                writer.restore_relation(lost.row, relation)
+                drive(db, writer.restore_relation(lost.row, relation))
 
     def remove_orphan(self, lost: OrphanedRelation) -> None:
         with self._write() as db:

@@ -44,6 +44,8 @@ from mem0_core.interfaces import (
 )
 from mem0_core.interfaces.archive import Archive, check_load_complete
 from mem0_core.interfaces.maintenance import StoreMaintenance
+from mem0_core.stores.sql.graph import GraphWriter, SqlGraph, erase_evidence, erase_graph
+from mem0_core.stores.sql.merges import SqlMerges, erase_from_merges, erase_merges
 from mem0_core.stores.sql.messages import SqlMessageLog, erase_summaries, insert_messages, insert_summary
 from mem0_core.stores.sql.meta import (
     begin_epoch,
@@ -67,12 +69,11 @@ from mem0_core.stores.sql.rows import (
     session_number,
     write_order,
 )
-from mem0_core.stores.sql.vectors import MEMORY_VECTORS, SqlVectors
+from mem0_core.stores.sql.vectors import EDGE_VECTORS, MEMORY_VECTORS, NODE_VECTORS, SqlVectors
 from mem0_core.stores.sqlite.archive import SQLiteArchive
 from mem0_core.stores.sqlite.dialect import SQLITE
 from mem0_core.stores.sqlite.filters import filter_sql
 from mem0_core.stores.sqlite.foreign_file import refuse_foreign
-from mem0_core.stores.sqlite.graph import GraphWriter, SQLiteGraph, erase_evidence, erase_graph
 from mem0_core.stores.sqlite.lexicon import (
     SQLiteLexicon,
     clear_word_index,
@@ -83,7 +84,6 @@ from mem0_core.stores.sqlite.lexicon import (
     unindex_memory,
 )
 from mem0_core.stores.sqlite.maintenance import SQLiteMaintenance
-from mem0_core.stores.sqlite.merges import SQLiteMerges, erase_from_merges, erase_merges
 from mem0_core.stores.sqlite.rows import (
     EXACT_SCOPE_CONDITION,
     chunks,
@@ -161,8 +161,10 @@ class SQLiteStore:
         self.path = self._db.path
         self._read, self._write = self._db.read, self._db.write
         self._vectors = SqlVectors(self._db, MEMORY_VECTORS)
-        self.graph: GraphStore = SQLiteGraph(self._read)
-        self.merges: MergeLedger = SQLiteMerges(self._read, self._write)
+        self.graph: GraphStore = SqlGraph(
+            self._db, SqlVectors(self._db, NODE_VECTORS), SqlVectors(self._db, EDGE_VECTORS)
+        )
+        self.merges: MergeLedger = SqlMerges(self._db)
         self.message_log: MessageLog = SqlMessageLog(self._db)
         self.jobs: JobQueue = SqlJobQueue(self._db)
         self.lexicon: Lexicon = SQLiteLexicon(self._read)
@@ -212,19 +214,19 @@ class SQLiteStore:
                 if row is not None and applied[place].event is not Event.DELETE:
                     rows[place] = row
                     _insert_sources(db, row, (heard[i] for i in change.message_indexes))
-            graph = GraphWriter(db, scope, at, dims, on_conflict)
+            graph = GraphWriter(SQLITE, scope, at, dims, on_conflict)
             retracted = {
-                target[0]: graph.withdraw_relations(target[0])
+                target[0]: drive(db, graph.withdraw_relations(target[0]))
                 for change, target in zip(applied, targets, strict=True)
                 if replace_relations and target is not None and change.event is Event.UPDATE
             }
-            related = graph.apply(relations, rows, heard)
+            related = drive(db, graph.apply(relations, rows, heard))
             for change, target in zip(applied, targets, strict=True):
                 if target is not None and target[0] in retracted:
-                    related += graph.close_unsupported(retracted[target[0]])
+                    related += drive(db, graph.close_unsupported(retracted[target[0]]))
                 elif target is not None and change.event is not Event.NONE:
                     left = change.after.text if change.event is Event.UPDATE else None
-                    related += graph.withdraw(target[0], target[1].text, left)
+                    related += drive(db, graph.withdraw(target[0], target[1].text, left))
             return CommitResult(applied=tuple(applied), relations=tuple(related))
 
     def pin(self, memory_id: str, pinned: bool) -> bool:
@@ -260,8 +262,8 @@ class SQLiteStore:
             past = db.execute(f"SELECT DISTINCT id FROM past WHERE {where}", values).fetchall()
             _erase_past(db, [memory_id for (memory_id,) in past], at)
             _erase_rows(db, rows, at)
-            erase_merges(db, scope)
-            erase_graph(db, scope)
+            drive(db, erase_merges(SQLITE, scope))
+            drive(db, erase_graph(SQLITE, scope))
             drive(db, erase_jobs(SQLITE, scope))
             db.execute(f"DELETE FROM summaries WHERE {where}", values)
             db.execute(f"DELETE FROM imports WHERE {where}", values)
@@ -588,8 +590,8 @@ def _erase_past(db: sqlite3.Connection, memory_ids: Iterable[str], at: str, *, k
 
 def _erase_traces(db: sqlite3.Connection, row: int, scope: Scope, at: str) -> None:
     """Erase what came of a memory: its relations, its messages; summaries of them are to be made anew."""
-    erase_from_merges(db, row, scope)
-    erase_evidence(db, row)
+    drive(db, erase_from_merges(SQLITE, row, scope))
+    drive(db, erase_evidence(SQLITE, row))
     if drive(db, erase_summaries(SQLITE, scope)):
         drive(db, enqueue_job(SQLITE, scope, "summary", at=at))
     db.execute("DELETE FROM messages WHERE row IN (SELECT message FROM sources WHERE memory = ?)", (row,))
