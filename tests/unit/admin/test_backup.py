@@ -40,7 +40,7 @@ def test_a_backup_is_one_file_that_opens_as_a_store(tmp_path: Path, mode: Mode, 
         told = driven.backup(copy)
         assert told == {"path": str(copy), "bytes": copy.stat().st_size, "memories": 3}
         assert [path.name for path in copy.parent.iterdir()] == ["memory.db"]
-        with pytest.raises(InputError, match="exists already"):
+        with pytest.raises(InputError, match="already exists"):
             driven.backup(copy)
         assert driven.backup(copy, overwrite=True)["memories"] == 3
         mine = {one["memory"] for one in driven.get_all(user_id="ann")["results"]}
@@ -92,7 +92,7 @@ def test_restoring_goes_back_for_whoever_has_it_open_too(tmp_path: Path) -> None
         memory.backup(copy)
         memory.add("I like tea.", user_id="ann")
         memory.search("tea", user_id="ann")
-        with pytest.raises(InputError, match="exists already"):
+        with pytest.raises(InputError, match="already exists"):
             restore(copy, database)
         assert restore(copy, database, overwrite=True)["memories"] == 3
         assert "I like tea." not in [one["memory"] for one in memory.search("tea", user_id="ann")["results"]]
@@ -166,7 +166,7 @@ def test_a_copy_is_checked_before_anything_is_touched(tmp_path: Path) -> None:
         db.execute("CREATE TABLE things (name)")
     with pytest.raises(StoreError, match="has the schema 0"):
         restore(tmp_path / "other.db", database, overwrite=True)
-    with pytest.raises(InputError, match="there is no file"):
+    with pytest.raises(InputError, match="backup not found"):
         restore(tmp_path / "nowhere", database, overwrite=True)
     assert database.read_bytes() == before
 
@@ -216,7 +216,7 @@ def test_an_export_has_all_that_belongs_to_memories(tmp_path: Path, mode: Mode, 
         theirs = records(tmp_path / "bob.jsonl")
         assert {one.get("user_id", "bob") for one in theirs[1:]} == {"bob"}
         assert "ann" not in (tmp_path / "bob.jsonl").read_text()
-        with pytest.raises(InputError, match="exists already"):
+        with pytest.raises(InputError, match="already exists"):
             driven.export(tmp_path / "bob.jsonl")
         with pytest.raises(InputError, match="unknown format"):
             driven.export(tmp_path / "x", format="xml")

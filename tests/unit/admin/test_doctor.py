@@ -59,7 +59,7 @@ def test_a_sound_store_is_left_alone(memory: Any) -> None:
     result = memory.doctor()
     assert result["healthy"]
     assert result["findings"] == []
-    assert {"truth", "graph", "vectors: FaissIndex"} <= set(result["checked"])
+    assert {"store", "graph", "vectors: FaissIndex"} <= set(result["checked"])
     assert ("log" in result["checked"]) is is_file(memory)
     after = memory.export(memory.memory.config.folder / "after.jsonl")
     assert Path(before["files"][0]).read_text() == Path(after["files"][0]).read_text()

@@ -377,7 +377,7 @@ def test_half_of_another_migration_is_refused_as_target_and_as_source(tmp_path: 
             migrate(foreign, other)
         with (
             open_archive(str(tmp_path / "four"), create=True) as empty,
-            pytest.raises(StoreError, match="half filled"),
+            pytest.raises(StoreError, match="unfinished migration"),
         ):
             migrate(other, empty)
 

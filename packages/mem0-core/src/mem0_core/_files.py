@@ -1,4 +1,4 @@
-"""Where our files lie, and writing them: whole, whoever reads them, and readable by their owner alone."""
+"""Locations of data files, and atomic writes of files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mem0_core.errors import InputError
 __all__ = ["DATABASE", "home", "make_file", "make_folder", "refuse_existing", "replace_atomically"]
 
 DATABASE = "memory.db"
-"""The name of a store's file in its folder."""
+"""Name of a store's file in its folder."""
 
 _POSIX = os.name == "posix"
 
 
 def home() -> Path:
-    """The folder of all data unless told otherwise: ``$MEM0_CORE_HOME``, else ours in the platform's data folder."""
+    """Return the default data folder: ``$MEM0_CORE_HOME``, else ``mem0-core`` in the platform's data folder."""
     if given := os.environ.get("MEM0_CORE_HOME"):
         return Path(given).expanduser()
     from platformdirs import user_data_path
@@ -29,9 +29,9 @@ def home() -> Path:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, where they are missing: on POSIX for the owner alone (0700).
+    """Create a folder and its missing parents; on POSIX only the owner may access them (0700).
 
-    A folder that exists keeps its permissions.
+    An existing folder keeps its permissions.
     """
     try:
         path.mkdir(mode=0o700 if _POSIX else 0o777)
@@ -46,30 +46,31 @@ def make_folder(path: Path) -> None:
 
 
 def make_file(path: Path) -> None:
-    """Make an empty file where there is none, on POSIX for the owner alone (0600).
+    """Create an empty file if there is none; on POSIX only the owner may access it (0600).
 
-    A file that exists keeps its content and its permissions.
+    An existing file keeps its content and its permissions.
     """
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if _POSIX else 0o666))
 
 
 def refuse_existing(path: Path, overwrite: bool) -> None:
-    """Refuse to write where something lies already (InputError), unless that may be overwritten."""
+    """Raise InputError if `path` exists and `overwrite` is False."""
     if path.exists() and not overwrite:
-        raise InputError(f"{path} exists already; say that it may be overwritten, or name another")
+        raise InputError(
+            f"{path} already exists; pass overwrite=True (--force) to overwrite it, or choose another path"
+        )
 
 
 @contextmanager
 def replace_atomically(path: Path) -> Iterator[Path]:
-    """A new file beside `path` to be written, which takes its place when the block ends without an error.
+    """Yield a new file in the folder of `path` that replaces `path` if the block ends without an error.
 
-    The folder is made where there is none, and the file is the owner's alone (0600). Whoever reads `path`, at any
-    time, finds all of what it held or all of what it holds now. What the block leaves under longer names (a database's
-    log, say) is removed.
+    A missing folder is created, and only the owner may access the file (0600). Readers of `path` see either the old or
+    the new content, never a mixture. Files that the block leaves under longer names (a database's log) are removed.
 
     Raises:
-        OSError: it cannot be written; `path` is as it was.
+        OSError: The file cannot be written; `path` is unchanged.
     """
     make_folder(path.parent)
     unfinished = path.with_name(f".{path.name}.{uuid.uuid4().hex[:8]}")

@@ -1,8 +1,7 @@
-"""Copies of a store: one consistent file, made while others write; and going back to one.
+"""Back up a store to one consistent file while others write, and restore it.
 
-A copy is a SQLite file, whatever database the store lies in: it is read by any SQLite, and opens as a store. One in a
-file is copied by SQLite itself. Of one in a server everything is read at one moment, as `mem0-core migrate` does, and
-compared with what was written.
+A backup of a store in any database is a SQLite file, which opens as a store. SQLite itself copies a store in a file. A
+store in a server is read in one snapshot, as by `mem0-core migrate`, and compared with the written file.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core._files import refuse_existing, replace_atomically
-from mem0_core.admin import transfer as migration
+from mem0_core.admin.transfer import copy_store
 from mem0_core.errors import InputError, StoreError
 from mem0_core.interfaces import MemoryStore
 from mem0_core.interfaces.archive import RecordReader
@@ -29,13 +28,13 @@ __all__ = ["restore", "restore_into", "write_backup"]
 def write_backup(
     store: MemoryStore, path: Path, *, overwrite: bool = False, on_progress: ProgressCallback | None = None
 ) -> dict[str, Any]:
-    """Write all that is committed into one new file, checked, which any SQLite reads.
+    """Write all committed data to one new SQLite file, and verify it.
 
-    Projections (FAISS snapshots, Neo4j) are not in it: they are built anew from it.
+    The file contains no projections (FAISS snapshots, Neo4j): they are rebuilt from it.
 
     Raises:
-        InputError: the file exists, and `overwrite` is not set.
-        StoreError: it cannot be written.
+        InputError: The file exists, and `overwrite` is not set.
+        StoreError: The file cannot be written.
     """
     path = _check_target(path, overwrite)
     with _write_atomically(path) as file:
@@ -51,13 +50,13 @@ def write_backup(
 def restore(
     source: Path, database: Path, *, overwrite: bool = False, on_progress: ProgressCallback | None = None
 ) -> dict[str, Any]:
-    """Make the store in `database` what the copy in `source` is, after checking the copy.
+    """Verify the backup in `source`, and restore the store in `database` from it.
 
-    Who has the store open sees it restored from their next call on. Projections start anew.
+    Processes that have the store open see the restored data from their next call on. Projections are rebuilt.
 
     Raises:
-        InputError: there is no such copy; or there is a store already, and `overwrite` is not set.
-        StoreError: the copy is damaged, or no store; nothing has changed.
+        InputError: There is no such backup; or a store exists, and `overwrite` is not set.
+        StoreError: The backup is damaged or not a store; nothing has changed.
     """
     memories = _check_source(source)
     _check_target(database, overwrite)
@@ -68,34 +67,34 @@ def restore(
 def restore_into(
     source: Path, store: MemoryStore, *, overwrite: bool = False, on_progress: ProgressCallback | None = None
 ) -> dict[str, Any]:
-    """`restore` for a store in a server, which nobody else may have open: it is emptied, filled, and compared.
+    """Restore a store in a server: empty it, load the backup, and compare. No other process may have it open.
 
-    One that this was interrupted in refuses to open, until it is done again.
+    After an interruption the store refuses to open until the restore is repeated.
 
     Raises:
-        InputError: there is no such copy; or the store is not empty, and `overwrite` is not set.
-        StoreError: the copy is damaged, or no store, and nothing has changed; or the database failed.
+        InputError: There is no such backup; or the store is not empty, and `overwrite` is not set.
+        StoreError: The backup is damaged or not a store, and nothing has changed; or the database failed.
     """
     memories = _check_source(source)
-    held = store.archive.first_nonempty_section()
-    if held is not None and not overwrite:
-        raise InputError(f"the store is not empty (it has {held}); say that it may be overwritten")
+    section = store.archive.first_nonempty_section()
+    if section is not None and not overwrite:
+        raise InputError(f"the store is not empty (it has {section}); pass overwrite=True (--force) to overwrite it")
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copyfile(source, file := Path(folder) / "copy.db")  # opening it may bring its tables up to date
+        shutil.copyfile(source, file := Path(folder) / "copy.db")  # opening it may upgrade its schema
         with closing(SQLiteStore(file)) as copy:
-            if held is not None:
+            if section is not None:
                 store.reset()
-            done = migration.copy_store(copy.archive, store.archive, on_progress=_adapt_progress(on_progress))
+            result = copy_store(copy.archive, store.archive, on_progress=_adapt_progress(on_progress))
     return {
         "path": str(store.maintenance.disk_usage()["path"]),
         "memories": memories,
-        "restored": done.digests["memories"].count,
+        "restored": result.digests["memories"].count,
     }
 
 
 def _write_records(records: RecordReader, file: Path, on_progress: ProgressCallback | None) -> None:
     with closing(SQLiteStore(file, durability="process", is_loading=True)) as target:
-        migration.copy_store(records, target.archive, on_progress=_adapt_progress(on_progress))
+        copy_store(records, target.archive, on_progress=_adapt_progress(on_progress))
     merge_into_one_file(file)
 
 
@@ -105,7 +104,7 @@ def _adapt_progress(on_progress: ProgressCallback | None) -> Callable[[str, int]
 
 def _check_source(source: Path) -> int:
     if not source.is_file():
-        raise InputError(f"there is no file {source}")
+        raise InputError(f"backup not found: {source}")
     return verify_file(source)
 
 
@@ -118,9 +117,9 @@ def _check_target(path: Path, overwrite: bool) -> Path:
 
 @contextmanager
 def _write_atomically(path: Path) -> Iterator[Path]:
-    """A file that takes its place when all of it is written, and is one file: no log lies beside it."""
+    """Yield a temporary file that replaces `path` once it is complete."""
     if not path.parent.is_dir():
-        raise StoreError(f"cannot write {path}: there is no folder {path.parent}")
+        raise StoreError(f"cannot write {path}: the folder {path.parent} does not exist")
     try:
         with replace_atomically(path) as file:
             yield file

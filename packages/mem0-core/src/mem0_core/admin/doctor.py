@@ -1,8 +1,7 @@
-"""The doctor: is the truth sound, does every projection agree with it, and what can be mended is.
+"""Check a store and its projections, and repair them where possible.
 
-The log (before the store is opened) -> the truth by itself: the file, its indexes, words, vectors -> relations that
-were removed by hand, named again by what is left of them -> each projection against the truth. What is mended in the
-truth is mended before projections are compared with it.
+Checks, in this order: the log (before the store is opened); the store itself (file, indexes, words, vectors); relations
+that were removed by hand, restored from their remains; each projection, compared with the repaired store.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Diagnosis", "Finding", "diagnose", "find_log_damage", "report_unreadable_store"]
 
-_SAME_TEXT_COSINE = 0.999  # cosine from which a sentence is the one that was embedded
+_SAME_TEXT_COSINE = 0.999  # minimum cosine of two embeddings of one text
 _EMBED_BATCH_ROWS = 256
 _RESTORE_ACTION = "restore a backup (mem0-core restore)"
 _NO_ACTION = ""
@@ -40,11 +39,13 @@ _NO_ACTION = ""
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is not as it should be.
+    """A consistency problem.
 
     Attributes:
-        where: "log", "truth", "graph", or the projection.
-        action: how it was mended, or what can be done.
+        where: "log", "store", "graph", or the name of a projection.
+        what: Description of the problem.
+        mended: True if it is repaired.
+        action: The repair, or a recommendation.
     """
 
     where: str
@@ -55,14 +56,14 @@ class Finding:
 
 @dataclass(slots=True)
 class Diagnosis:
-    """What was checked, and what was found."""
+    """The checked parts and the problems found."""
 
     checked: list[str] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
 
     @property
     def is_healthy(self) -> bool:
-        """Whether nothing is wrong any more."""
+        """Return True if no problems remain."""
         return all(finding.mended for finding in self.findings)
 
     def as_dict(self) -> dict[str, Any]:
@@ -73,145 +74,156 @@ class Diagnosis:
         }
 
 
-def report_torn_log(what: str) -> Diagnosis:
-    """What is said of a store with a torn log that is only looked at: opening it would mend it."""
-    action = "opening the store drops what has no commit; the rest is checked when this is mended"
-    return Diagnosis(["log"], [Finding("log", what, action=action)])
+def report_torn_log(damage: str) -> Diagnosis:
+    """Return the report of a check of a store with a torn log: only opening the store repairs it."""
+    action = "opening the store drops uncommitted changes; the other checks follow the repair"
+    return Diagnosis(["log"], [Finding("log", damage, action=action)])
 
 
 def report_unreadable_store(error: StoreError) -> Diagnosis:
-    """What is said of a store that cannot be opened."""
-    return Diagnosis(["truth"], [Finding("truth", str(error), action=_RESTORE_ACTION)])
+    """Return the report of a store that cannot be opened."""
+    return Diagnosis(["store"], [Finding("store", str(error), action=_RESTORE_ACTION)])
 
 
 def diagnose(
     ports: Ports, *, repair: bool, torn: str | None = None, on_progress: ProgressCallback | None = None
 ) -> Flow[Diagnosis]:
-    """Check everything, and mend what can be mended.
+    """Check the store and its projections; with `repair`, repair them where possible.
 
-    Of a truth in a server, pages and log are the server's business; what is in its tables is checked all the same.
+    For a store in a server, only the tables are checked: the server is responsible for pages and log.
 
     Args:
-        torn: what `find_log_damage` said before the store was opened.
+        torn: Result of `find_log_damage` before the store was opened.
 
     Raises:
-        ModelError: the embedder failed.
+        ModelError: The embedder failed.
     """
-    care = ports.store.maintenance
-    found, projections = Diagnosis(), list(_iter_projections(ports))
-    tell = on_progress or (lambda done, total: None)
-    tell(0, len(projections) + 1)
-    if not (yield from _check_store(ports, care, found, repair, torn)):
-        return found
+    maintenance = ports.store.maintenance
+    diagnosis, projections = Diagnosis(), list(_iter_projections(ports))
+    report = on_progress or (lambda done, total: None)
+    report(0, len(projections) + 1)
+    if not (yield from _check_store(ports, diagnosis, repair, torn)):
+        return diagnosis
     for done, (name, table, projection) in enumerate(projections, 1):
-        tell(done, len(projections) + 1)
-        found.checked.append(name)
-        found.findings += yield from _compare_projection(care, name, table, projection, repair)
-    tell(len(projections) + 1, len(projections) + 1)
-    return found
+        report(done, len(projections) + 1)
+        diagnosis.checked.append(name)
+        diagnosis.findings += yield from _compare_projection(maintenance, name, table, projection, repair)
+    report(len(projections) + 1, len(projections) + 1)
+    return diagnosis
 
 
-def _check_store(ports: Ports, care: StoreMaintenance, found: Diagnosis, repair: bool, torn: str | None) -> Flow[bool]:
-    """Check the truth by itself; False where it is too damaged for anything to be compared with it."""
-    found.checked += ["truth"] if care.file is None else ["log", "truth"]
+def _check_store(ports: Ports, diagnosis: Diagnosis, repair: bool, torn: str | None) -> Flow[bool]:
+    """Check the store itself; return False if it is too damaged for further checks."""
+    maintenance = ports.store.maintenance
+    diagnosis.checked += ["store"] if maintenance.file is None else ["log", "store"]
     if torn is not None:
-        yield from do(care.begin_new_epoch)  # projections may hold what is gone, under numbers that are given again
-        action = "dropped what has no commit; projections start anew. What was added last may be missing: add it again"
-        found.findings.append(Finding("log", torn, mended=True, action=action))
-    flaws: list[StoreIssue] = yield from do(care.find_issues)
-    for flaw in flaws:
-        found.findings.append((yield from _handle_flaw(ports, care, flaw, repair)))
-    if any(flaw.kind == "damaged" for flaw in flaws):
+        yield from do(maintenance.begin_new_epoch)  # projections may contain lost rows, whose numbers are reused
+        action = (
+            "dropped uncommitted changes and reset the projections; the latest additions may be missing: add them again"
+        )
+        diagnosis.findings.append(Finding("log", torn, mended=True, action=action))
+    issues: list[StoreIssue] = yield from do(maintenance.find_issues)
+    for issue in issues:
+        diagnosis.findings.append((yield from _handle_issue(ports, issue, repair)))
+    if any(issue.kind == "damaged" for issue in issues):
         return False
-    found.checked.append("graph")
-    found.findings += yield from _check_relations(ports, care, repair)
+    diagnosis.checked.append("graph")
+    diagnosis.findings += yield from _check_relations(ports, repair)
     return True
 
 
-# --- the truth ---------------------------------------------------------------------------------------------------
+# --- Store -------------------------------------------------------------------------------------------------------
 
 
-def _handle_flaw(ports: Ports, care: StoreMaintenance, flaw: StoreIssue, repair: bool) -> Flow[Finding]:
-    if flaw.kind == "damaged":
-        return Finding("truth", flaw.description, action=_RESTORE_ACTION)
+def _handle_issue(ports: Ports, issue: StoreIssue, repair: bool) -> Flow[Finding]:
+    maintenance = ports.store.maintenance
+    if issue.kind == "damaged":
+        return Finding("store", issue.description, action=_RESTORE_ACTION)
     if not repair:
-        return Finding("truth", flaw.description)
-    if flaw.kind == "vectorless":
-        return (yield from _embed_missing(ports, care, flaw))
+        return Finding("store", issue.description)
+    if issue.kind == "vectorless":
+        return (yield from _embed_missing(ports, issue))
     try:
-        how = yield from do(care.repair, flaw)
-        if flaw.kind == "stray":
-            yield from do(care.begin_new_epoch)  # projections may hold what is gone, and no tombstone tells them
+        action = yield from do(maintenance.repair, issue)
+        if issue.kind == "stray":
+            # Projections may contain the lost rows, which have no tombstones.
+            yield from do(maintenance.begin_new_epoch)
     except StoreError as error:
-        return Finding("truth", flaw.description, action=f"{error}; {_RESTORE_ACTION}")
-    return Finding("truth", flaw.description, mended=True, action=how)
+        return Finding("store", issue.description, action=f"{error}; {_RESTORE_ACTION}")
+    return Finding("store", issue.description, mended=True, action=action)
 
 
-def _embed_missing(ports: Ports, care: StoreMaintenance, flaw: StoreIssue) -> Flow[Finding]:
-    """Give what has no vector one. (A node or relation without ends is no text, and is left to `_check_relations`.)"""
+def _embed_missing(ports: Ports, issue: StoreIssue) -> Flow[Finding]:
+    """Embed the rows without a vector, except nodes or relations without ends (see `_check_relations`)."""
+    maintenance = ports.store.maintenance
     yield from check_embedder(ports)
-    table: VectorTable = flaw.table  # type: ignore[assignment]
-    texts = yield from do(care.embedded_texts, table, flaw.rows)
+    table: VectorTable = issue.table  # type: ignore[assignment]
+    texts = yield from do(maintenance.embedded_texts, table, issue.rows)
     for start in range(0, len(texts), _EMBED_BATCH_ROWS):
         batch = texts[start : start + _EMBED_BATCH_ROWS]
         vectors = yield from embed_texts(ports, [text for _, text in batch])
-        yield from do(care.set_vectors, table, [(row, vector) for (row, _), vector in zip(batch, vectors, strict=True)])
-    return Finding("truth", flaw.description, mended=True, action=f"embedded {len(texts)} anew")
+        yield from do(
+            maintenance.set_vectors, table, [(row, vector) for (row, _), vector in zip(batch, vectors, strict=True)]
+        )
+    return Finding("store", issue.description, mended=True, action=f"embedded {len(texts)} again")
 
 
-# --- relations removed by hand -----------------------------------------------------------------------------------
+# --- Relations removed by hand -----------------------------------------------------------------------------------
 
 
-def _check_relations(ports: Ports, care: StoreMaintenance, repair: bool) -> Flow[list[Finding]]:
-    lost: list[OrphanedRelation] = yield from do(care.orphaned_relations)
+def _check_relations(ports: Ports, repair: bool) -> Flow[list[Finding]]:
+    maintenance = ports.store.maintenance
+    orphans: list[OrphanedRelation] = yield from do(maintenance.orphaned_relations)
     found: list[Finding] = []
-    for one in lost:
-        found += [(yield from _restore_relation(ports, care, one, repair))]
-    if not lost and not (yield from do(care.has_merges)) and (yield from do(care.count_missing_relations)):
-        found += yield from _restore_missing_relations(ports, care, repair)
+    for orphan in orphans:
+        found += [(yield from _restore_relation(ports, orphan, repair))]
+    if (
+        not orphans
+        and not (yield from do(maintenance.has_merges))
+        and (yield from do(maintenance.count_missing_relations))
+    ):
+        found += yield from _restore_missing_relations(ports, repair)
     return found
 
 
-def _restore_relation(ports: Ports, care: StoreMaintenance, lost: OrphanedRelation, repair: bool) -> Flow[Finding]:
-    """A relation of which something is left: its evidence says what it was, and its vector which."""
-    named = yield from _find_source_memory(ports, care, lost)
-    what = f"relation {lost.row} was removed by hand"
-    if named is None and (yield from do(care.has_merges)):
-        return Finding("graph", f"{what}, and names were merged since", action=_RESTORE_ACTION)
-    if named is None:
+def _restore_relation(ports: Ports, orphan: OrphanedRelation, repair: bool) -> Flow[Finding]:
+    """Restore a removed relation from its remains: evidence names its memories, its vector identifies it."""
+    maintenance = ports.store.maintenance
+    source = yield from _find_source_memory(ports, orphan)
+    problem = f"relation {orphan.row} was removed by hand"
+    if source is None and (yield from do(maintenance.has_merges)):
+        return Finding("graph", f"{problem}, and names were merged since", action=_RESTORE_ACTION)
+    if source is None:
         if repair:
-            yield from do(care.remove_orphan, lost)
-        action = "no memory says any more what it was: removed what was left of it" if repair else _NO_ACTION
-        return Finding("graph", what, mended=repair, action=action)
-    memory_id, relation = named
-    what = f"{what}: {relation.triplet}"
+            yield from do(maintenance.remove_orphan, orphan)
+        action = "no memory states it any more: removed its remains" if repair else _NO_ACTION
+        return Finding("graph", problem, mended=repair, action=action)
+    memory_id, relation = source
+    problem = f"{problem}: {relation.triplet}"
     if repair:
-        yield from do(care.restore_relation, lost, memory_id, relation)
-    return Finding("graph", what, mended=repair, action=f"put back as memory {memory_id} says it" if repair else "")
+        yield from do(maintenance.restore_relation, orphan, memory_id, relation)
+    return Finding("graph", problem, mended=repair, action=f"restored from memory {memory_id}" if repair else "")
 
 
-def _find_source_memory(
-    ports: Ports, care: StoreMaintenance, lost: OrphanedRelation
-) -> Flow[tuple[str, RelationChange] | None]:
-    """Which memory says it, and what: one of those known to, else any that rules can read."""
-    for memory_id in lost.memories:
+def _find_source_memory(ports: Ports, orphan: OrphanedRelation) -> Flow[tuple[str, RelationChange] | None]:
+    """Return the id of a memory that states the relation, and the relation; check its known memories first."""
+    for memory_id in orphan.memories:
         item = yield from do(ports.store.get, memory_id)
-        if item is not None and (relation := (yield from _find_matching_relation(ports, care, lost, item))) is not None:
+        if item is not None and (relation := (yield from _find_matching_relation(ports, orphan, item))) is not None:
             return memory_id, relation
-    if lost.vector is not None and _extracts_by_rules(ports):
+    if orphan.vector is not None and _extracts_by_rules(ports):
         for item in (yield from do(ports.store.list_memories, None)):
-            if (relation := (yield from _find_matching_relation(ports, care, lost, item))) is not None:
+            if (relation := (yield from _find_matching_relation(ports, orphan, item))) is not None:
                 return item.id, relation
     return None
 
 
-def _find_matching_relation(
-    ports: Ports, care: StoreMaintenance, lost: OrphanedRelation, item: MemoryItem
-) -> Flow[RelationChange | None]:
+def _find_matching_relation(ports: Ports, orphan: OrphanedRelation, item: MemoryItem) -> Flow[RelationChange | None]:
+    maintenance = ports.store.maintenance
     for relation in (yield from _extract_relations(ports, item)):
-        if lost.vector is not None and float(relation.vectors[2] @ lost.vector) >= _SAME_TEXT_COSINE:
+        if orphan.vector is not None and float(relation.vectors[2] @ orphan.vector) >= _SAME_TEXT_COSINE:
             return relation
-        if lost.vector is None and not (yield from do(care.has_relation, item.scope, relation)):
+        if orphan.vector is None and not (yield from do(maintenance.has_relation, item.scope, relation)):
             return relation
     return None
 
@@ -220,28 +232,29 @@ def _extracts_by_rules(ports: Ports) -> bool:
     return ports.graph is not None and ports.graph.chat is None
 
 
-def _restore_missing_relations(ports: Ports, care: StoreMaintenance, repair: bool) -> Flow[list[Finding]]:
-    """Relations that are gone without a trace: whatever memories say by the rules, and the graph has never had.
+def _restore_missing_relations(ports: Ports, repair: bool) -> Flow[list[Finding]]:
+    """Restore relations without remains: those that rules extract from memories, but the graph does not contain.
 
-    Only where some are gone, and only by rules: a model would be asked for every memory, and might say something new.
+    Only rules are used: a model would have to process every memory, and might extract something new.
     """
+    maintenance = ports.store.maintenance
     if not _extracts_by_rules(ports) or ports.on_conflict == "delete":
         return []
     found = []
     for item in (yield from do(ports.store.list_memories, None)):
         for relation in (yield from _extract_relations(ports, item)):
-            if not (yield from do(care.has_relation, item.scope, relation)):
-                what = f"a relation that memory {item.id} says was removed by hand: {relation.triplet}"
+            if not (yield from do(maintenance.has_relation, item.scope, relation)):
+                problem = f"a relation of memory {item.id} was removed by hand: {relation.triplet}"
                 if repair:
-                    yield from do(care.restore_relation, None, item.id, relation)
+                    yield from do(maintenance.restore_relation, None, item.id, relation)
                 found.append(
-                    Finding("graph", what, mended=repair, action="read from the memory again" if repair else "")
+                    Finding("graph", problem, mended=repair, action="extracted again from the memory" if repair else "")
                 )
     return found
 
 
 def _extract_relations(ports: Ports, item: MemoryItem) -> Flow[list[RelationChange]]:
-    """The relations that a memory states; none where no model can be asked."""
+    """Return the relations that a memory states; none if the model fails."""
     try:
         changes = yield from extract_memory_relations(ports, item)
     except ModelError:
@@ -249,11 +262,11 @@ def _extract_relations(ports: Ports, item: MemoryItem) -> Flow[list[RelationChan
     return [change for change in changes if change.event is Event.ADD]
 
 
-# --- projections -------------------------------------------------------------------------------------------------
+# --- Projections -------------------------------------------------------------------------------------------------
 
 
 def _iter_projections(ports: Ports) -> Iterator[tuple[str, VectorTable, Any]]:
-    """Each projection there is, with what it is a projection of."""
+    """Yield the name, source table and object of each projection."""
     yield f"vectors: {type(ports.index).__name__}", "memories", ports.index
     if ports.graph is not None:
         for table, part in getattr(ports.graph.embedded_index, "parts", {}).items():
@@ -263,24 +276,27 @@ def _iter_projections(ports: Ports) -> Iterator[tuple[str, VectorTable, Any]]:
 
 
 def _compare_projection(
-    care: StoreMaintenance, name: str, table: VectorTable, projection: Any, repair: bool
+    maintenance: StoreMaintenance, name: str, table: VectorTable, projection: Any, repair: bool
 ) -> Flow[list[Finding]]:
     if not isinstance(projection, VerifiableProjection):
-        return [Finding(name, "it cannot be compared with the truth")]
-    partitions, addresses = (yield from do(care.list_partitions, table)), (yield from do(care.list_addresses, table))
+        return [Finding(name, "it cannot be compared with the store")]
+    partitions, addresses = (
+        (yield from do(maintenance.list_partitions, table)),
+        (yield from do(maintenance.list_addresses, table)),
+    )
     try:
-        unsound: list[ProjectionMismatch] = yield from do(projection.find_mismatches, partitions, addresses)
-        if unsound:  # others may have been writing between two reads: what is wrong is wrong at the second look too
-            first = {(one.address, one.files) for one in unsound}
+        mismatches: list[ProjectionMismatch] = yield from do(projection.find_mismatches, partitions, addresses)
+        if mismatches:  # concurrent writes look like mismatches; real ones are found twice
+            first = {(one.address, one.files) for one in mismatches}
             again = yield from do(projection.find_mismatches, partitions, addresses)
-            unsound = [one for one in again if (one.address, one.files) in first]
+            mismatches = [one for one in again if (one.address, one.files) in first]
     except StoreError as error:
         return [Finding(name, f"cannot be reached: {error}", action="the next search catches up")]
     found = []
-    for one in unsound:
+    for one in mismatches:
         try:
-            how = (yield from do(projection.repair_mismatch, one)) if repair else _NO_ACTION
-            found.append(Finding(name, one.description, mended=repair, action=how))
+            action = (yield from do(projection.repair_mismatch, one)) if repair else _NO_ACTION
+            found.append(Finding(name, one.description, mended=repair, action=action))
         except StoreError as error:
-            found.append(Finding(name, one.description, action=f"cannot be mended now: {error}"))
+            found.append(Finding(name, one.description, action=f"cannot be repaired now: {error}"))
     return found

@@ -1,4 +1,4 @@
-"""What a store holds, and what it takes on disk."""
+"""Record counts of a store and its size on disk."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from mem0_core.interfaces.maintenance import StoreMaintenance
 __all__ = ["collect_statistics"]
 
 
-def collect_statistics(care: StoreMaintenance, snapshots: Path, scope: Scope | None) -> dict[str, Any]:
-    """How much of everything there is in a scope; of the whole store, with the bytes it takes, where it is None.
+def collect_statistics(maintenance: StoreMaintenance, snapshots: Path, scope: Scope | None) -> dict[str, Any]:
+    """Return the record counts of a scope; for None, of the whole store with its size in bytes.
 
     Args:
-        snapshots: the folder of those of vector indexes, on this machine.
+        snapshots: Folder of the vector index snapshots on this machine.
     """
-    counts = care.count_records(scope)
+    counts = maintenance.count_records(scope)
     if scope is not None:
         return counts
     snapshot_bytes = sum(path.stat().st_size for path in snapshots.rglob("*") if path.is_file())
-    return {**counts, "bytes": {**care.disk_usage(), "snapshots": snapshot_bytes}}
+    return {**counts, "bytes": {**maintenance.disk_usage(), "snapshots": snapshot_bytes}}

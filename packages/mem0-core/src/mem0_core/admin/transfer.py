@@ -1,9 +1,9 @@
-"""Moving everything from one store to another: resumable, and verified by digests taken of both.
+"""Copy everything from one store to another: resumable, and verified by digests of both.
 
-The source is frozen first: whoever writes to it is refused, until it is released. So what was read before a crash and
-what is read after it are of one moment, and nothing written meanwhile is lost without a word. Records go over in
-chunks, each with the mark of how far that is in the same transaction; a migration that was killed goes on behind the
-last one. The target cannot be opened before everything in it is compared with the source.
+The source is frozen first: writes to it fail until it is released. Reads before and after a crash therefore see the
+same state, and no later write is lost silently. Records are copied in chunks, each in one transaction with its
+progress, so that an interrupted migration resumes after the last chunk. The target cannot be opened before all of its
+content is compared with the source.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ _JSON_COLUMNS = frozenset({"metadata", "options", "reasons", "taken"})
 _DIGEST_MODULUS = 1 << 128
 
 SectionProgress = Callable[[str, int], object]
-"""Told the name of a section and how many records are copied in all; then "verify", and how many are read again."""
+"""Called with the name of a section and the number of copied records; then with "verify" and the number verified."""
 
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """What some records come to, in whatever order they are read.
+    """Digest of a set of records, independent of their order.
 
     Attributes:
-        count: how many there are.
+        count: Number of records.
         value: 32 hex digits: the sum of the records' BLAKE2b hashes, modulo 2**128.
     """
 
@@ -59,13 +59,13 @@ class Digest:
 
 @dataclass(frozen=True, slots=True)
 class TransferResult:
-    """What a migration did.
+    """Result of a migration.
 
     Attributes:
-        loaded: records written by this run, by section; a run that was resumed does not count those before it.
-        digests: of the target, equal to those of the source: by section, and for "vectors".
-        resumed: an earlier run had begun.
-        already: an earlier run had come to its end; nothing was compared, for the target may have moved on.
+        loaded: Number of records that this run wrote, by section.
+        digests: Digests of the target, equal to those of the source, by section and for "vectors".
+        resumed: True if an earlier run had begun.
+        already: True if an earlier run had finished; nothing is compared, since the target may have changed since.
     """
 
     loaded: Mapping[str, int]
@@ -82,18 +82,18 @@ def migrate(
     chunk: int = _CHUNK_RECORDS,
     on_progress: SectionProgress | None = None,
 ) -> TransferResult:
-    """Copy everything `source` holds to `target`, an empty store or one that a migration from here was killed in.
+    """Copy all records of `source` to `target`, an empty store or the target of an interrupted migration from `source`.
 
-    The source stays as it is, but for this: nothing can be written to it any more, unless with `release`, at the end.
-    The target keeps its identity and begins a new epoch, so that projections of it (FAISS, Neo4j, ...) are built anew.
+    The source stays frozen afterwards, unless `release` is set. The target keeps its identity and begins a new epoch,
+    so that its projections (FAISS, Neo4j, ...) are rebuilt.
 
     Args:
-        chunk: records of one transaction.
+        chunk: Number of records per transaction.
 
     Raises:
-        StoreError: the target holds something else, or half of another migration; it is the source; a database failed;
-            the digests differ. The target is then not usable, and what is in the source is untouched.
-        InputError: the target's database cannot hold a text of the source's.
+        StoreError: The target contains other data, or is the source; a database failed; or the digests differ. The
+            target is not usable then, and the records of the source are unchanged.
+        InputError: The target's database cannot store a text of the source.
     """
     progress_before = _read_progress(source, target)
     seal = source.freeze()
@@ -104,8 +104,8 @@ def migrate(
         return TransferResult({}, {}, already=True)
     if progress_before is not None and progress_before.freeze_token != seal:
         raise StoreError(
-            "the source was released after this migration had begun, so what was copied may be outdated; empty the"
-            " target and begin again"
+            "the source was released after this migration had begun, so the copied records may be outdated; empty the"
+            " target and start again"
         )
     loaded, found = _copy_and_verify(source, target, progress_before or _start_progress(source, seal), chunk, report)
     if release:
@@ -116,14 +116,14 @@ def migrate(
 def copy_store(
     source: RecordReader, target: Archive, *, chunk: int = _CHUNK_RECORDS, on_progress: SectionProgress | None = None
 ) -> TransferResult:
-    """`migrate` from what stands still by itself (`Archive.snapshot`, a backup) to an empty store, in one go.
+    """Copy an unchanging source (`Archive.snapshot`, a backup) to an empty store, without resuming.
 
     Raises:
-        StoreError: the target is not empty, a database failed, or the digests differ. The target is then not usable.
-        InputError: the target's database cannot hold a text of the source's.
+        StoreError: The target is not empty, a database failed, or the digests differ. The target is not usable then.
+        InputError: The target's database cannot store a text of the source.
     """
-    if (held := target.first_nonempty_section()) is not None:
-        raise StoreError(f"the target is not empty (it has {held})")
+    if (section := target.first_nonempty_section()) is not None:
+        raise StoreError(f"the target is not empty (it has {section})")
     return TransferResult(
         *_copy_and_verify(
             source, target, _start_progress(source, ""), chunk, on_progress or (lambda section, count: None)
@@ -133,12 +133,11 @@ def copy_store(
 
 @contextmanager
 def open_archive(where: str, *, create: bool = False) -> Iterator[Archive]:
-    """The store at a place, to be migrated.
+    """Open a store for a migration.
 
     Args:
-        where: a folder of data, a SQLite file, or ``postgresql://...``, whose fragment names the schema
-            (``postgresql://host/database#mem0``).
-        make: whether a file that is not there is made; else it is a StoreError.
+        where: Data folder, SQLite file, or ``postgresql://host/database#mem0`` with the schema as fragment.
+        create: Create a missing file, instead of raising a StoreError.
     """
     store = (
         _open_postgres(where) if where.startswith(POSTGRES_SCHEMES) else _open_sqlite(Path(where).expanduser(), create)
@@ -167,13 +166,13 @@ def _open_sqlite(path: Path, create: bool) -> SQLiteStore:
 def compute_digests(
     archive: RecordReader, *, chunk: int = _CHUNK_RECORDS, on_progress: Callable[[int], object] | None = None
 ) -> dict[str, Digest]:
-    """What everything in a store comes to, by section; "vectors" are those of all sections, and in no other digest.
+    """Return the digests of a store by section, and of the vectors of all sections as "vectors".
 
-    Two stores that hold the same have the same digests, in whatever database. Metadata is compared as JSON, so that
-    neither the order of its keys nor spaces in it matter.
+    Stores with equal content have equal digests in any database. Metadata is compared as JSON, so that the order of its
+    keys and whitespace do not matter.
     """
     sums: dict[str, _DigestSum] = {section.name: _DigestSum() for section in SECTIONS} | {"vectors": _DigestSum()}
-    seen = 0
+    records_read = 0
     for section in SECTIONS:
         for records, _ in _iter_chunks(archive, section, (), chunk):
             for record in records:
@@ -181,14 +180,14 @@ def compute_digests(
                 sums[section.name].add(repr(plain).encode())
                 if vector is not None:
                     sums["vectors"].add(f"{section.name} {record[0]} ".encode() + vector)
-            seen += len(records)
+            records_read += len(records)
             if on_progress is not None:
-                on_progress(seen)
+                on_progress(records_read)
     return {name: Digest(found.count, f"{found.value:032x}") for name, found in sums.items()}
 
 
 def describe_differences(one: Mapping[str, Digest], other: Mapping[str, Digest]) -> list[str]:
-    """In what two stores differ: ``"history (12 and 11)"``, or ``"nodes (content)"`` where only counts are equal."""
+    """Return the differences of two stores: ``"history (12 and 11)"``, or ``"nodes (content)"`` for equal counts."""
     return [
         f"{name} ({one[name].count} and {other[name].count})"
         if one[name].count != other[name].count
@@ -199,19 +198,19 @@ def describe_differences(one: Mapping[str, Digest], other: Mapping[str, Digest])
 
 
 def _read_progress(source: Archive, target: Archive) -> LoadProgress | None:
-    """How far an earlier migration from here came, None where the target is empty."""
+    """Return the progress of an earlier migration from `source`; None if the target is empty."""
     identity = source.store_metadata().identity
     if target.store_metadata().identity == identity:
         raise StoreError("source and target are the same store")
     if (unfinished := source.load_progress()) is not None and not unfinished.done:
-        raise StoreError("the source is itself half filled by a migration; finish that one first")
-    held, progress = target.first_nonempty_section(), target.load_progress()
-    if progress is not None and progress.done and held is None:
+        raise StoreError("the source is the target of an unfinished migration; finish that one first")
+    section, progress = target.first_nonempty_section(), target.load_progress()
+    if progress is not None and progress.done and section is None:
         progress = None  # it was emptied since
-    if progress is None and held is not None:
-        raise StoreError(f"the target is not empty (it has {held}); a migration needs a store of its own")
+    if progress is None and section is not None:
+        raise StoreError(f"the target is not empty (it has {section}); a migration needs an empty store")
     if progress is not None and progress.source_identity != identity:
-        raise StoreError("the target was filled from another store; empty it, or go on from there")
+        raise StoreError("the target was filled from another store; empty it, or migrate from that store")
     return progress
 
 
@@ -222,16 +221,19 @@ def _start_progress(source: RecordReader, seal: str) -> LoadProgress:
 def _copy_and_verify(
     source: RecordReader, target: Archive, progress: LoadProgress, chunk: int, report: SectionProgress
 ) -> tuple[dict[str, int], dict[str, Digest]]:
-    """Copy what comes behind `progress`, compare all, and let the target serve; how much was loaded, and what is there.
+    """Copy the records after `progress`, compare everything, and open the target for use.
+
+    Returns:
+        The number of loaded records by section, and the digests of the target.
 
     Raises:
-        StoreError: they differ.
+        StoreError: The digests differ.
     """
     label = source.store_metadata()
     loaded = _copy_sections(source, target, progress, chunk, report)
     found = compute_digests(target, chunk=chunk, on_progress=lambda count: report("verify", count))
     if differing := describe_differences(compute_digests(source, chunk=chunk), found):
-        raise StoreError(f"what was copied differs from the source in {', '.join(differing)}; empty the target")
+        raise StoreError(f"the copy differs from the source in {', '.join(differing)}; empty the target")
     target.finish_load(label, progress=dataclasses.replace(progress, section=SECTIONS[-1].name, after=(), done=True))
     return loaded, found
 
@@ -239,12 +241,12 @@ def _copy_and_verify(
 def _copy_sections(
     source: RecordReader, target: Archive, progress_before: LoadProgress, chunk: int, report: SectionProgress
 ) -> dict[str, int]:
-    """Copy what comes behind `progress_before`; returns how many records, by section."""
+    """Copy the records after `progress_before`; return their number by section."""
     names = [section.name for section in SECTIONS]
     loaded: dict[str, int] = {}
     if progress_before.section not in names:
         raise StoreError(
-            f"the target was being filled by another version, which knew {progress_before.section!r}; empty it"
+            f"another version began this migration (unknown section {progress_before.section!r}); empty the target"
         )
     for section in SECTIONS[names.index(progress_before.section) :]:
         after = progress_before.after if section.name == progress_before.section else ()
@@ -268,7 +270,7 @@ def _iter_chunks(
 
 
 class _DigestSum:
-    """The digest of a multiset: it does not depend on the order, and adds up."""
+    """Accumulates the digest of a multiset, in any order."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -280,7 +282,7 @@ class _DigestSum:
 
 
 def _split_vector(section: Section, record: Record) -> tuple[tuple[object, ...], bytes | None]:
-    """A record's values as they are compared, and its vector apart."""
+    """Return the comparable values of a record, and its vector separately."""
     vector: bytes | None = None
     values: list[object] = []
     for column, value in zip(section.columns, record, strict=True):
