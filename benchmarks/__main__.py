@@ -1,4 +1,4 @@
-"""``python -m benchmarks [VERB]``: measure, print tables, write JSON to bench-results/."""
+"""Command line of the benchmarks: ``python -m benchmarks [VERB]`` measures, prints tables and writes bench-results/."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _drawn(report: Report, folder: Path) -> str:
-    """Where the chart of a report is, nothing if it has none."""
+    """Draw the chart of a report and return its path; None if the report has no chart."""
     if report.name != "recall" or not report.details:
         return ""
     try:

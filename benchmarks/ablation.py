@@ -1,4 +1,4 @@
-"""What each signal, each source and some choices of a recipe are worth: the score with one thing changed."""
+"""Ablation: the score of a recipe with one signal, source or choice changed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OF_RELATIONS = ("graph", "evidence", "path")
 
 
 def variants(recipe: Recipe) -> dict[str, Recipe]:
-    """The recipe without each of its signals and sources, with other pools, and with one kind of text's weights."""
+    """Return the recipe without each of its signals and sources, with other pools, and with one text kind's weights."""
     names = [name for name in SIGNALS if name in recipe.signals and name not in _OF_RELATIONS]
     found = {f"without {name}": recipe.without(name) for name in names}
     sources = [source for source in recipe.sources if source != "graph"]
@@ -30,7 +30,7 @@ def variants(recipe: Recipe) -> dict[str, Recipe]:
 
 
 def without_relations(recipe: Recipe) -> dict[str, Recipe]:
-    """The recipe without each of what only relations feed."""
+    """Return the recipe without each signal or source that depends on relations."""
     found = {f"without {name}": recipe.without(name) for name in _OF_RELATIONS if name in recipe.signals}
     return found | {"without the graph source": _without_source(recipe, "graph")}
 
@@ -42,7 +42,7 @@ def _without_source(recipe: Recipe, left_out: Source) -> Recipe:
 def rows(
     report: Report, dataset: Dataset, whole: Scores, changed: Mapping[str, Scores], resamples: int, aside: str = ""
 ) -> None:
-    """What changed recipes score above the whole one, in points, with the intervals of paired questions."""
+    """Return the gain of changed recipes over the whole one, in points, with intervals of paired questions."""
     section = f"{dataset.name}, what a change of the default does to its {dataset.headline}{aside}"
     detail = report.details.setdefault(dataset.name, {}).setdefault(f"ablation{aside}", {})
     for name, scores in changed.items():

@@ -24,7 +24,7 @@ Durability = Literal["full", "process"]
 
 
 class Site:
-    """A place to add to: a copy of a filled store, made anew when adds have made it 5 % larger than it should be."""
+    """A copy of a filled store to add to, replaced once adds have made it 5 % too large."""
 
     def __init__(self, base: Path, size: int, work: Path) -> None:
         self._base = base
@@ -33,11 +33,11 @@ class Site:
         self._grown: int | None = None
 
     def folder(self, adds: int) -> Path:
-        """A folder for so many `adds` of two facts."""
+        """Return a folder for this number of `adds` of two facts."""
         if self._grown is None or self._grown + adds * FACTS_PER_ADD > self._size * _GROWTH:
             self.remove()
             shutil.copytree(self._base, self._copy)
-            os.sync()  # or the first checkpoint would be charged with writing the copy to the disk
+            os.sync()  # else the first checkpoint would be charged with writing the copy to disk
             self._grown = 0
         self._grown += adds * FACTS_PER_ADD
         return self._copy
@@ -48,7 +48,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What one block of adds took: CPU per call, of the whole process, and the wall time of each call."""
+    """Measurements of one block of adds: CPU per call, of the whole process, and wall time of each call."""
 
     cpu_ms: float
     walls_ms: Sequence[float]
@@ -59,8 +59,9 @@ def add_block(
 ) -> tuple[Block, list[float]]:
     """Time `calls` adds of two messages each, of one user after the other.
 
-    Returns the block, and the milliseconds of a search of the user just added to (its embedding included), for
-    each of 20 more adds: that search has a change to catch up with.
+    Returns the block, and the milliseconds of a search of the user just added to (its embedding included), for each of
+    20
+    more adds: that search has a change to catch up with.
     """
     folder = site.folder(calls + 2 * _WARM_UP)
     with Memory({"path": folder, "durability": durability}, embedder=embedder) as memory:

@@ -1,4 +1,4 @@
-"""What a search is held against: vectors, words, and both fused by rank, each over all units of a collection."""
+"""Baselines for search: vectors, words, and both fused by rank, over all units of a collection."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _WORD = re.compile(r"\w+")
 
 
 class Baseline:
-    """The rankings of one collection, as plain as they come: units as they are embedded, with the speaker's name.
+    """Plain rankings of one collection: units as they are embedded, with the speaker's name.
 
-    BM25 is Okapi's, of rank-bm25 with its own constants, over words in lower case; reciprocal rank fusion (Cormack et
-    al., 2009) has k = 60, over the first hundred of either.
+    BM25 is Okapi's, of rank-bm25 with its own constants, over lower-case words; reciprocal rank fusion (Cormack et al.,
+    2009) uses k = 60, over the first hundred of either ranking.
     """
 
     def __init__(self, collection: Collection, embedder: Embedder) -> None:
@@ -61,7 +61,7 @@ class Baseline:
 
 
 def _best(scores: NDArray[Any]) -> list[int]:
-    """The first places; the earlier of equals first."""
+    """Return the first places; of equal ones the earlier."""
     places: list[int] = np.argsort(-scores, kind="stable")[:_FUSED].tolist()
     return places
 

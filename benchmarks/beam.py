@@ -1,4 +1,4 @@
-"""Reading BEAM's chats of 100K tokens: messages in a few batches each, and questions with the messages they rest on."""
+"""Reader of BEAM's chats of 100K tokens: messages in a few batches, and questions with their source messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def dataset(chats: Sequence[Collection]) -> Dataset:
 
 
 def read(chat: Mapping[str, Any]) -> Collection:
-    """One chat. A batch is what was said on one day, which its first message bears as ``March-15-2024``."""
+    """Read one chat. A batch is the messages of one day, which its first message names as ``March-15-2024``."""
     batches = [(number, list(said)) for number, said in groupby(chat["messages"], key=itemgetter("batch"))]
     return Collection(
         chat["id"],

@@ -1,4 +1,8 @@
-"""A picture of the recall of all systems, with intervals."""
+"""A chart of the recall of all systems, with intervals.
+
+Raises:
+    ModuleNotFoundError: matplotlib is not installed.
+"""
 
 from __future__ import annotations
 

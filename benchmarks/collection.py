@@ -1,4 +1,4 @@
-"""Test collections: what is remembered, add by add, and questions with the units that answer them."""
+"""Test collections: texts to remember, add by add, and questions with the units that answer them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["Collection", "Dataset", "Occasion", "Question", "Unit", "answered"]
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is found or missed: a turn, a message, a passage."""
+    """The unit of retrieval: a turn, a message, or a passage."""
 
     id: str
     text: str
@@ -21,13 +21,13 @@ class Unit:
 
     @property
     def spoken(self) -> str:
-        """The text after the name of who said it, where that is known: what is embedded of a memory."""
+        """Return the text after the speaker's name, if known: the embedded part of a memory."""
         return self.text if self.speaker is None else f"{self.speaker}: {self.text}"
 
 
 @dataclass(frozen=True, slots=True)
 class Occasion:
-    """What is added at once, and when it was said (ISO 8601)."""
+    """The messages of one add and their time (ISO 8601)."""
 
     units: tuple[Unit, ...]
     run_id: str | None = None
@@ -36,7 +36,7 @@ class Occasion:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, what kind it is, and the ids of the units that answer it; none where nothing does."""
+    """A question, its kind, and the ids of the units that answer it; empty if none does."""
 
     text: str
     kind: str
@@ -45,7 +45,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """What belongs to one user."""
+    """The data of one user."""
 
     name: str
     occasions: tuple[Occasion, ...]
@@ -61,9 +61,9 @@ class Dataset:
     """Collections that are scored together.
 
     Attributes:
-        unit: what a unit of it is called.
-        headline: the measure that is looked at first.
-        unanswerable: the kind of questions to which nothing in the collection is the answer; scored apart, if at all.
+        unit: name of a unit.
+        headline: the main measure.
+        unanswerable: the kind of questions that the collection does not answer; scored separately, if at all.
     """
 
     name: str
@@ -77,7 +77,7 @@ class Dataset:
         return ((one, question) for one in self.collections for question in one.questions)
 
     def scored(self, question: Question) -> bool:
-        """Whether it counts in the dataset's score."""
+        """Return True if a question counts in the dataset's score."""
         return bool(question.gold) and question.kind != self.unanswerable
 
     def part(self, occasions: int | None, questions: int | None) -> Dataset:
@@ -91,5 +91,5 @@ class Dataset:
 
 
 def answered(questions: Sequence[Question], known: AbstractSet[str], most: int | None) -> tuple[Question, ...]:
-    """The first questions whose gold is known; None for all of them."""
+    """Return the first questions with known gold units; None for all of them."""
     return tuple(question for question in questions if known >= set(question.gold))[:most]

@@ -1,4 +1,4 @@
-"""What conversations cost: turns put off or waited for, calls to the model, imports, LoCoMo replayed."""
+"""The cost of conversations: queued and awaited turns, calls to the model, imports, and LoCoMo replayed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mem0_core.testing import HashEmbedder
 
 __all__ = ["measure"]
 
-LARGE = 10_000  # memories of the user the bar speaks of
+LARGE = 10_000  # memories of the user that the bar refers to
 ALL_MESSAGES = 5_000  # of an import
 BATCH = 8
 _WARM_UP = 20
@@ -62,10 +62,10 @@ def _say(what: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """What a block of adds took: CPU per call of the caller's thread and of the whole process, and each wall time.
+    """Measurements of a block of adds: CPU per call of the caller's thread and of the whole process, and wall times.
 
     Attributes:
-        answered: answers that the model gave meanwhile.
+        answered: answers that the model gave during the block.
     """
 
     cpu_ms: float
@@ -75,7 +75,7 @@ class Block:
 
 
 def _filled(folder: Path, size: int) -> Path:
-    """A store with so many memories of the hub."""
+    """Build a store with this number of memories of the hub."""
     _say(f"filling {size:,}")
     folder.mkdir(parents=True)
     embedder, given = HashEmbedder(), take(memos(), size)
@@ -84,7 +84,7 @@ def _filled(folder: Path, size: int) -> Path:
 
 
 def _adds(report: Report, plan: Plan, store: Path, durability: Durability) -> None:
-    """Blocks of the same turns put off and waited for, by turns, each on a copy of the store."""
+    """Run blocks of the same turns, queued and awaited alternately, each on a copy of the store."""
     rounds = plan.full_rounds if durability == "full" else plan.rounds
     blocks: dict[bool, list[Block]] = {True: [], False: []}
     for turn in range(rounds):
@@ -128,9 +128,9 @@ def _block(store: Path, durability: Durability, calls: int, background: bool, se
 
 @contextmanager
 def _opened(store: Path, durability: Durability, turns: Sequence[Turn]) -> Iterator[tuple[Memory, TalkChat]]:
-    """A memory on a copy of the store, which makes no summaries; what is put off in the end stays undone."""
+    """Open a memory on a copy of the store, without summaries; jobs queued at the end stay queued."""
     chat, embedder = TalkChat(turns), HashEmbedder()
-    embedder.embed([text for turn in turns for text in turn.texts])  # to hash a new word takes long
+    embedder.embed([text for turn in turns for text in turn.texts])  # hashing a new word is slow
     with tempfile.TemporaryDirectory(prefix="mem0-bench-") as name:
         folder = shutil.copytree(store, Path(name) / "copy")
         config = {"path": folder, "durability": durability, "summary_every": 0, "background": {"drain": 0}}
@@ -140,7 +140,7 @@ def _opened(store: Path, durability: Durability, turns: Sequence[Turn]) -> Itera
 
 
 def _hold_up(memory: Memory, chat: TalkChat) -> None:
-    """Let a worker wait for an answer about the user's first turn: what is put off after it has to wait as well."""
+    """Let a worker wait for an answer about the user's first turn, so that all later jobs have to wait as well."""
     chat.asked.clear()
     chat.open.clear()
     memory.add("Hello.", user_id=HUB, background=True)
@@ -148,7 +148,7 @@ def _hold_up(memory: Memory, chat: TalkChat) -> None:
 
 
 def _add(memory: Memory, turns: Sequence[Turn], background: bool) -> list[float]:
-    """Milliseconds of wall time of each add."""
+    """Return the wall milliseconds of each add."""
     walls = []
     for turn in turns:
         messages = messages_of(turn)
@@ -160,7 +160,7 @@ def _add(memory: Memory, turns: Sequence[Turn], background: bool) -> list[float]
 
 
 def _queue(report: Report, plan: Plan, store: Path) -> None:
-    """What a long queue does to the next add, and to searches, which look at what is not remembered yet."""
+    """Measure the effect of a long queue on the next add and on searches, which also look at unprocessed messages."""
     _say(f"{plan.waiting:,} turns in the queue")
     edge = min(_EDGE, plan.waiting // 2)
     turns = list(islice(turns_of_talk(60), plan.waiting))
@@ -200,7 +200,7 @@ def _search_walls(memory: Memory, turns: Sequence[Turn]) -> list[float]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Way:
-    """How a conversation is remembered."""
+    """A way to remember a conversation."""
 
     name: str
     config: Mapping[str, Any] = field(default_factory=dict)
@@ -222,7 +222,7 @@ WAYS = (
 
 
 def _calls(report: Report, plan: Plan, work: Path) -> None:
-    """The same conversation in every way; all must hold the same in the end."""
+    """Remember the same conversation in every way; all must hold the same memories at the end."""
     turns = list(islice(turns_of_talk(31), plan.turns))
     section = f"model calls per turn, {plan.turns} turns of 2 messages; batched: queued up, {BATCH} turns a batch"
     of_tokens = f"tokens of messages per turn ({_ESTIMATE}), {plan.turns} turns"
@@ -242,7 +242,7 @@ def _calls(report: Report, plan: Plan, work: Path) -> None:
 
 
 def _ask(folder: Path, way: Way, turns: Sequence[Turn]) -> list[ModelCall]:
-    """All that the model is asked, the summaries included."""
+    """Return all requests to the model, summaries included."""
     chat = TalkChat(turns)
     config = {"path": folder, "durability": "process", "background": {"batch": BATCH}, **way.config}
     with Memory(config, embedder=HashEmbedder(), llm=chat, graph=way.graph) as memory:
@@ -250,9 +250,9 @@ def _ask(folder: Path, way: Way, turns: Sequence[Turn]) -> list[ModelCall]:
             chat.open.clear()
         for turn in turns:
             memory.add(messages_of(turn), user_id=HUB, background=way.background)
-            if way.background:  # the first is taken up alone, the others queue up behind it
+            if way.background:  # the first is processed alone, the others queue behind it
                 assert chat.asked.wait(_FLUSH), "no worker took up what was put off"
-            else:  # a worker has the time between two turns to make a summary that is due
+            else:  # a worker has time between two turns to write a due summary
                 assert memory.flush(_FLUSH)
         chat.open.set()
         assert memory.flush(_FLUSH)
@@ -320,7 +320,7 @@ def _with_real_embedder(report: Report, plan: Plan, work: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """Seconds a message took, by the wall and of CPU, and those of the wall in the embedder."""
+    """Seconds per message of an import: wall, CPU, and wall time in the embedder."""
 
     wall: float
     cpu: float
@@ -328,7 +328,7 @@ class Import:
 
 
 def _imports(report: Report, plan: Plan, work: Path, embedder: Embedder, library: str) -> None:
-    """The same messages by `add_many` and, the first of them, one by one; rounds of both take turns."""
+    """Import the same messages by `add_many` and, the first of them, one by one; rounds alternate."""
     texts = [memo.text for memo in take(memos(seed=37), plan.messages)]
     for name, graph in (("rules read relations, the default", None), ("graph=False", False)):
         ones, manys = [], []

@@ -1,8 +1,8 @@
-"""Invented memories by the hundred thousand, and stores filled with them.
+"""Synthetic memories by the hundred thousand, and stores filled with them.
 
-A memory is a sentence of a person, a deed and its object (of one of ten themes), a place, a time and company. Every
-user has three people and four places of their own, so that their memories lie near one another, and shares themes
-and words with all others, as real users do. No word is a serial number: an embedder meets a few hundred words.
+A memory is a sentence with a person, a deed and its object (of one of ten themes), a place, a time and company. Every
+user has three people and four places of their own, so that their memories are similar, and shares themes and words with
+all others, as real users do. No word is a serial number: an embedder sees a few hundred words.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ _THEMES: dict[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Memo:
-    """A memory to be, its theme, and a question that it answers in part of its words."""
+    """A memory to add, its theme, and a question that it answers in part of its words."""
 
     text: str
     theme: str
@@ -116,7 +116,7 @@ class Memo:
 
 
 def memos(seed: int = 7) -> Iterator[Memo]:
-    """Memories without end, all different; the one at position i is for user ``user_of(i)``."""
+    """Yield memories without end, all different; the one at position i is for user ``user_of(i)``."""
     chance = random.Random(seed)
     said: set[str] = set()
     themes = [(theme, _listed(deeds), _listed(objects)) for theme, (deeds, objects) in _THEMES.items()]
@@ -145,7 +145,7 @@ def take(source: Iterator[Memo], count: int) -> list[Memo]:
 
 
 def user_of(position: int) -> int:
-    """Whose memory the one at `position` is, a number below `USERS`."""
+    """Return the user of the memory at `position`, a number below `USERS`."""
     return position // _RUN % USERS
 
 
@@ -154,7 +154,7 @@ def user_name(number: int) -> str:
 
 
 def embed_memos(embedder: Embedder, given: Sequence[Memo], batch: int = 256) -> NDArray[np.float32]:
-    """The vectors of `given`, in order."""
+    """Return the vectors of `given`, in order."""
     texts = [memo.text for memo in given]
     parts = [embedder.embed(texts[start : start + batch]) for start in range(0, len(texts), batch)]
     return np.concatenate(parts) if parts else np.empty((0, embedder.dims), np.float32)

@@ -1,7 +1,7 @@
-"""What `add` and `search` cost as a store grows, with a cheap embedder and the real one.
+"""The cost of `add` and `search` as a store grows, with a cheap embedder and the real one.
 
-Where searches are held against an exact scan, they are by mem0's recipe, whose order is that of the vectors; what all
-that the default looks at costs is in `latency`.
+Searches that are compared with an exact scan use mem0's recipe, which orders by vectors. `latency` measures the default
+recipe, which uses every signal.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from mem0_core.testing import HashEmbedder
 
 __all__ = ["measure", "real_embedder"]
 
-LARGE = 100_000  # the size the bars speak of
+LARGE = 100_000  # the size that the bars refer to
 _NOTE = "2 facts a call"
 _BASELINE_ADDS = 5
 _REOPEN = Bar("<=", 0.3)
@@ -57,7 +57,7 @@ def measure(plan: Plan) -> Report:
 
 
 def real_embedder(provider: str = "onnx") -> Embedder | None:
-    """MiniLM, or None where its weights or libraries are missing."""
+    """Return MiniLM, or None if its weights or libraries are missing."""
     embedder: Embedder = build_component("embedder", provider)
     try:
         embedder.embed(["warm up"])
@@ -114,7 +114,7 @@ def _filled(
     embedder: Embedder,
     sizes: Sequence[int],
 ) -> dict[int, Path]:
-    """A store of each size, each grown from the one before."""
+    """Build a store of each size, each grown from the one before."""
     stores: dict[int, Path] = {}
     previous: tuple[int, Path] | None = None
     for size in sizes:
@@ -162,7 +162,7 @@ def _rounds(
     rounds: int,
     calls: int,
 ) -> tuple[dict[int, list[Block]], dict[int, list[float]]]:
-    """Blocks of adds at each size, the sizes taking turns."""
+    """Run blocks of adds at each size, the sizes alternating."""
     fresh = memos(seed=11)
     sites = {size: Site(folder, size, work) for size, folder in stores.items()}
     blocks: dict[int, list[Block]] = {size: [] for size in sites}
@@ -227,7 +227,7 @@ def _with_real_embedder(
     vectors: NDArray[np.float32],
     name: str,
 ) -> None:
-    """The same stores, for cost does not depend on what their vectors mean; what is added and asked is embedded."""
+    """Measure on the same stores with the real embedder: cost does not depend on the meaning of stored vectors."""
     section = "add, and search by recipe mem0, with all-MiniLM-L6-v2 (onnxruntime), durability='full'"
     real = real_embedder()
     if real is None:
@@ -338,7 +338,7 @@ def _one_user(report: Report, plan: Plan, folder: Path) -> None:
 
 
 def _exact_scan(folder: Path, user: str, questions: Sequence[str]) -> tuple[list[float], list[float]]:
-    """Milliseconds of each search by exact scan, and the score of its tenth result."""
+    """Return milliseconds of each search by exact scan, and the score of its tenth result."""
     store = SQLiteStore(folder / "memory.db")
     index = FaissIndex(store, exact_limit=10**9, cache_bytes=10**9)
     took, tenths = [], []

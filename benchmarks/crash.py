@@ -1,4 +1,4 @@
-"""kill -9 at random moments of a stream of adds: runs the tests' own nursery, many times."""
+"""kill -9 at random moments of a stream of adds: runs the crash process of the tests many times."""
 
 from __future__ import annotations
 

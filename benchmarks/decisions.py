@@ -1,4 +1,4 @@
-"""A chat model whose every answer is decided beforehand: the same decisions step by step, or in one answer."""
+"""A chat model with predetermined answers: the same decisions step by step, or in one answer."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from mem0_core.interfaces import Reply, Tool, ToolCall
 
 __all__ = ["DecidedChat", "ModelCall", "Turn", "depth", "moves", "visits"]
 
-CHARACTERS_PER_TOKEN = 4  # a rule of thumb for English; no tokenizer is asked
+CHARACTERS_PER_TOKEN = 4  # a rule of thumb for English, in place of a tokenizer
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one message says, and what a model makes of it."""
+    """The content of one message and the decisions of the model about it."""
 
     message: str
     fact: str
@@ -32,21 +32,22 @@ class Turn:
 
     @property
     def texts(self) -> list[str]:
-        """All words of it, for an embedder to learn before the clock is read."""
+        """Return all texts of the turn, so that an embedder can see their words before timing starts."""
         return [f"user: {self.message}", self.fact, *(triplet.sentence for triplet in self.relations)]
 
 
 def visits(chance: random.Random) -> Iterator[Turn]:
-    """One fact and one relation each, from the hub to a new node; nothing ends."""
+    """Yield turns with one fact and one relation each, from the hub to a new node; nothing ends."""
     while True:
         place = fresh_name(chance)
         yield Turn(f"I have been to {place}.", f"Has been to {place}", (Triplet(HUB, "visited", place),))
 
 
 def moves(chance: random.Random) -> Iterator[Turn]:
-    """One fact and two relations to a new node each; but for the first, one known relation ends, another is refined.
+    """Yield turns with one fact and two relations to a new node each; all but the first also end and refine a relation.
 
-    The messages are short and say twice what ends: a fused question shows only the relations that are nearest to the
+    The messages are short and mention the ended relation twice: a fused question shows only the relations nearest to
+        the
     message as a whole.
     """
     place = fresh_name(chance)
@@ -69,7 +70,7 @@ def _arrival(place: str) -> tuple[Triplet, Triplet]:
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One question: when it began and ended, and how long it was."""
+    """One request: its start, its end, and its length."""
 
     task: str
     started: float
@@ -80,19 +81,19 @@ class ModelCall:
 
     @property
     def tokens(self) -> float:
-        """Of its messages, an estimate."""
+        """Return the estimated tokens of its messages."""
         return self.characters / CHARACTERS_PER_TOKEN
 
     @property
     def form_tokens(self) -> float:
-        """Of the tools or the schema that go with them, an estimate."""
+        """Return the estimated tokens of its tools or schema."""
         forms: list[Any] = [asdict(tool) for tool in self.tools]
         forms += [self.schema.model_json_schema()] if self.schema is not None else []
         return sum(len(json.dumps(form)) for form in forms) / CHARACTERS_PER_TOKEN
 
 
 def depth(calls: Sequence[ModelCall]) -> int:
-    """The longest chain of calls that each began when the one before had ended."""
+    """Return the longest chain of calls in which each began after the one before had ended."""
     longest: list[int] = []
     ordered = sorted(calls, key=lambda call: call.started)
     for place, call in enumerate(ordered):
@@ -103,11 +104,11 @@ def depth(calls: Sequence[ModelCall]) -> int:
 
 @dataclass(slots=True)
 class DecidedChat:
-    """A `ChatModel` that answers as the `turn` at hand says; each answer takes `delay` seconds.
+    """A `ChatModel` that answers as the current `turn` decides; each answer takes `delay` seconds.
 
     Attributes:
-        inline: see `mem0_core.flow`. False, as of a model that is waited for: its calls are made in threads.
-        calls: what it was asked since somebody last cleared them.
+        inline: see `mem0_core.flow`. False, as for a model that is awaited: its calls are made in threads.
+        calls: its requests since the list was last cleared.
     """
 
     turn: Turn

@@ -1,7 +1,7 @@
-"""What can only be measured in a process that has done nothing else: imports, opening a store, peak memory.
+"""Measurements that need a fresh process: imports, opening a store, peak memory.
 
-Run as ``python -m benchmarks.fresh TASK ARGUMENTS`` (JSON in, JSON out); it imports nothing of ours before it
-looks at the clock.
+Run as ``python -m benchmarks.fresh TASK ARGUMENTS`` (JSON in, JSON out); it imports nothing of ours before the clock
+starts.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ print(time.perf_counter() - started, *({{"numpy", "pydantic", "faiss"}} & set(sy
 
 
 def in_fresh_process(task: str, **arguments: Any) -> dict[str, Any]:
-    """Run a task of this module in a new process and return what it found."""
+    """Run a task of this module in a new process and return its result."""
     command = [sys.executable, "-m", "benchmarks.fresh", task, json.dumps(arguments)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
@@ -39,7 +39,7 @@ def in_fresh_process(task: str, **arguments: Any) -> dict[str, Any]:
 
 
 def import_seconds(module: str) -> tuple[float, set[str]]:
-    """Seconds to import `module` in a new process, and which of our heavier libraries that brought along."""
+    """Return seconds to import `module` in a new process, and the heavier libraries that it loaded."""
     code = _CLOCKED_IMPORT.format(module=module)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     seconds, *libraries = done.stdout.split()
@@ -56,7 +56,7 @@ def reopen(folder: str, user: str, question: str) -> dict[str, float]:
 
     from mem0_core import Memory
     from mem0_core.stores.sqlite import store as _truth  # noqa: F401
-    from mem0_core.stores.vector import faiss as _projection  # noqa: F401 - these Memory imports when it needs them
+    from mem0_core.stores.vector import faiss as _projection  # noqa: F401 - imported by Memory on demand
     from mem0_core.testing import HashEmbedder
 
     clock.append(time.perf_counter())
@@ -102,7 +102,7 @@ def search_many(folder: str, users: list[str], questions: list[str], count: int)
 
 
 def build_graph(folder: str, user: str, exact_limit: int | None, answers: str) -> dict[str, Any]:
-    """Let the HNSW graph of a large scope be built beside searches, then score it against exact `answers`."""
+    """Build the HNSW graph of a large scope during searches, then score it against exact `answers`."""
     from mem0_core import Memory
     from mem0_core.stores.sqlite.store import SQLiteStore
     from mem0_core.stores.vector.faiss import FaissIndex
@@ -111,7 +111,7 @@ def build_graph(folder: str, user: str, exact_limit: int | None, answers: str) -
     store = SQLiteStore(Path(folder) / "memory.db")
     limits: dict[str, Any] = {} if exact_limit is None else {"exact_limit": exact_limit}
     index = FaissIndex(store, folder=Path(folder) / "faiss" / "memory", **limits)
-    config = {"path": folder, "recipe": "mem0"}  # whose scores are cosines, as those of the answers are
+    config = {"path": folder, "recipe": "mem0"}  # its scores are cosines, like those of the answers
     memory = Memory(config, embedder=HashEmbedder(), store=store, index=index)
     asked: list[tuple[str, float]] = json.loads(Path(answers).read_text(encoding="utf-8"))
     started = time.perf_counter()
@@ -133,7 +133,7 @@ def build_graph(folder: str, user: str, exact_limit: int | None, answers: str) -
 
 
 def _search_while_building(memory: Any, index: Any, user: str, questions: list[str]) -> list[float]:
-    """Seconds of searches, a hundred at most, made until the graph is ready."""
+    """Return seconds of searches, a hundred at most, until the graph is ready."""
     took: list[float] = []
     for question in questions[:100]:
         if not any(partition.is_building for partition in index._loaded()):
@@ -146,7 +146,7 @@ def _search_while_building(memory: Any, index: Any, user: str, questions: list[s
 
 
 def _search_graph(memory: Any, user: str, asked: list[tuple[str, float]]) -> tuple[list[float], float]:
-    """Seconds of each search, and the share of results that score at least as well as the exact tenth."""
+    """Return seconds of each search, and the share of results that score at least as well as the exact tenth."""
     took, good, wanted = [], 0, 0
     for question, tenth in asked:
         started = time.perf_counter()
@@ -158,9 +158,9 @@ def _search_graph(memory: Any, user: str, asked: list[tuple[str, float]]) -> tup
 
 
 def peak_mb() -> float:
-    """The most memory (10^6 bytes) this process ever held.
+    """Return the peak memory (10^6 bytes) of this process.
 
-    Linux is asked for VmHWM: its ``ru_maxrss`` counts the parent's memory too, from before the exec.
+    On Linux it reads VmHWM: ``ru_maxrss`` includes the parent's memory from before the exec.
     """
     status = Path("/proc/self/status")
     if status.exists():
@@ -173,7 +173,7 @@ def peak_mb() -> float:
 
 
 def now_mb() -> float:
-    """The memory (10^6 bytes) this process holds now; where that cannot be told, the most it ever held."""
+    """Return the memory (10^6 bytes) of this process now, or its peak if the current value is unavailable."""
     status = Path("/proc/self/status")
     if not status.exists():
         return peak_mb()

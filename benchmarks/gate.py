@@ -1,4 +1,4 @@
-"""Where a gate would have to stand: the best hit's score where there is an answer, and where there is none."""
+"""The threshold for a gate: best scores of questions with an answer, and of questions without one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _STRANGERS = 40
 
 
 def strangers(dataset: Dataset, others: Sequence[Dataset]) -> list[str]:
-    """Questions that nothing in a dataset has to do with: some of each of the others."""
+    """Return questions unrelated to a dataset: some of each of the other datasets."""
     found: list[str] = []
     for other in others:
         if other.name != dataset.name:
@@ -27,10 +27,10 @@ def strangers(dataset: Dataset, others: Sequence[Dataset]) -> list[str]:
 
 
 def rows(report: Report, dataset: Dataset, best: Sequence[float], strange: Sequence[float]) -> None:
-    """The score that all but 3 % of the answerable questions reach, and how many of the others do not.
+    """Return the score that all but 3 % of the answerable questions reach, and the share of the others below it.
 
     Args:
-        best: for each question of the dataset the score of the best hit; `strange` those of `strangers`.
+        best: the score of the best hit for each question of the dataset; `strange` those of `strangers`.
     """
     pairs = [(question, score) for (_, question), score in zip(dataset.questions, best, strict=True)]
     good = [score for question, score in pairs if dataset.scored(question)]
@@ -49,7 +49,7 @@ def rows(report: Report, dataset: Dataset, best: Sequence[float], strange: Seque
 
 
 def separation(good: Sequence[float], bad: Sequence[float]) -> float:
-    """How often a good one is above a bad one (the area under the ROC curve); equals count half."""
+    """Return the area under the ROC curve: the share of pairs in order, ties counting half."""
     above = np.subtract.outer(np.array(good), np.array(bad))
     return float((above > 0).mean() + (above == 0).mean() / 2)
 

@@ -1,4 +1,4 @@
-"""What graph memory costs: an add and a search beside those without it, as the graph grows; calls to the model."""
+"""The cost of graph memory: adds and searches with and without it as the graph grows, and calls to the model."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from mem0_core.testing import HashEmbedder
 
 __all__ = ["measure"]
 
-LARGE = 100_000  # the size the bars speak of
-OWN = 10_000  # and the number of the hub's own relations
+LARGE = 100_000  # the size that the bars refer to
+OWN = 10_000  # also the number of the hub's own relations
 DELAY = 0.02  # seconds of one answer, where calls are counted
 _WARM_UP = 20
 _PART = 25  # adds between two looks at the pace: about as many as there are between two checkpoints
@@ -35,7 +35,7 @@ _PUBLISHED = "mem0 1.x with kuzu, as published and not measured here: 16 -> 33 m
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mode:
-    """How a memory is set up, what it is told, and how often its model is asked."""
+    """A memory's configuration, its input, and the number of model calls per add."""
 
     name: str
     calls: int
@@ -49,7 +49,7 @@ class Mode:
         return DecidedChat(turn, self.delay, self.inline)
 
     def open(self, folder: Path, chat: DecidedChat | None, durability: Durability = "process") -> Memory:
-        # No summaries: they are no add's, and the model has none to give.
+        # No summaries: they are not part of an add, and the model writes none.
         config = {"path": folder, "durability": durability, "summary_every": 0, **self.config}
         return Memory(config, embedder=HashEmbedder(), llm=chat, graph=self.graph)
 
@@ -114,7 +114,7 @@ def _megabytes(folder: Path) -> float:
 def _adds(
     report: Report, plan: Plan, work: Path, stores: Mapping[int, Path], durability: Durability, pace: Pace
 ) -> None:
-    """Blocks of adds at each size, with graph memory and without; sizes and modes take turns."""
+    """Run blocks of adds at each size, with and without graph memory; sizes and modes alternate."""
     pace.begin()
     sites = {size: Site(folder, size, work) for size, folder in stores.items()}
     blocks: dict[int, dict[Mode, _Blocks]] = {size: {STAGED: [], WITHOUT: []} for size in sites}
@@ -139,7 +139,7 @@ def _adds(
 def _block(
     site: Site, mode: Mode, durability: Durability, calls: int, chance: random.Random, pace: Pace
 ) -> list[Part[Block]]:
-    """Time `calls` adds of the hub, some at a time."""
+    """Time `calls` adds of the hub in small parts."""
     folder = site.folder(calls + _WARM_UP)
     turns = list(itertools.islice(mode.turns(chance), calls + _WARM_UP))
     chat = mode.chat(turns[0])
@@ -158,12 +158,12 @@ def _block(
 
 
 def _learn(memory: Memory, turns: Sequence[Turn]) -> None:
-    """Show the embedder all words beforehand: to hash a new one takes it as long as ten texts of known ones."""
+    """Show the embedder all words in advance: hashing a new one takes as long as ten texts of known ones."""
     memory._embedder.embed([text for turn in turns for text in turn.texts])
 
 
 def _add(memory: Memory, chat: DecidedChat, turn: Turn, mode: Mode) -> tuple[float, dict[str, Any]]:
-    """Milliseconds of wall time, and the result."""
+    """Return wall milliseconds and the result."""
     chat.turn = turn
     chat.calls.clear()
     started = time.perf_counter()
@@ -176,7 +176,7 @@ def _add(memory: Memory, chat: DecidedChat, turn: Turn, mode: Mode) -> tuple[flo
 
 
 def _expected(turn: Turn, mode: Mode) -> tuple[int, int]:
-    """How many relations begin and end."""
+    """Return the number of relations that begin and end."""
     if not mode.graph:
         return 0, 0
     return len(turn.relations) + len(turn.refined), len(turn.outdated) + len(turn.refined)
@@ -207,7 +207,7 @@ def _add_rows(report: Report, section: str, size: int, plan: Plan, blocks: Mappi
 
 
 def _ratio_rows(report: Report, section: str, blocks: Mapping[int, Mapping[Mode, _Blocks]], plan: Plan) -> None:
-    """The largest store against the one that is all the hub's."""
+    """Return the ratio of the largest store to the one that is all the hub's."""
     largest, alone = max(blocks), max((size for size in blocks if size <= plan.own), default=max(blocks))
     if largest == alone:
         return
@@ -220,7 +220,7 @@ def _ratio_rows(report: Report, section: str, blocks: Mapping[int, Mapping[Mode,
 
 
 def _other_adds(report: Report, plan: Plan, work: Path, folder: Path, size: int, pace: Pace) -> None:
-    """The same hub, told of other things in other ways."""
+    """Add other content for the same hub in other ways."""
     pace.begin()
     site = Site(folder, size, work)
     blocks: dict[Mode, _Blocks] = {mode: [] for mode in OTHERS}
@@ -240,7 +240,7 @@ def _other_adds(report: Report, plan: Plan, work: Path, folder: Path, size: int,
 
 
 def _rules(report: Report, plan: Plan, work: Path, folder: Path, size: int) -> None:
-    """Verbatim adds, each to two stores: where rules read relations, and where nobody does."""
+    """Run verbatim adds, each to two stores: with relations read by rules, and without."""
     chance = random.Random(19)
     told = [memo.text for memo in take(memos(seed=17), plan.calls + _WARM_UP)]
     stated = [_statement(chance) for _ in range(plan.calls + _WARM_UP)]
@@ -254,7 +254,7 @@ def _rules(report: Report, plan: Plan, work: Path, folder: Path, size: int) -> N
 
 
 def _statement(chance: random.Random) -> str:
-    """A sentence of one to three relations, to new nodes but for the hub."""
+    """Return a sentence of one to three relations, to new nodes except the hub."""
     home, firm, friend, food = (fresh_name(chance) for _ in range(4))
     forms = (
         f"I live in {home} now.",
@@ -284,7 +284,7 @@ def _rules_rows(report: Report, section: str, folders: Sequence[Path], texts: Se
 def _pair_rows(
     report: Report, section: str, what: str, with_: str, pairs: Sequence[tuple[float, float]], note: str
 ) -> None:
-    """Milliseconds with graph memory, without, and of the difference."""
+    """Return rows of milliseconds with graph memory, without it, and of the difference."""
     report.add(section, f"{what}, {with_}", median([ours for ours, _ in pairs]), "ms", note=note)
     report.add(section, f"{what}, graph=False", median([none for _, none in pairs]), "ms")
     own = median([ours - none for ours, none in pairs])
@@ -292,7 +292,7 @@ def _pair_rows(
 
 
 def _cpu_of_add(memory: Memory, text: str) -> tuple[float, int]:
-    """Milliseconds, and relations that began."""
+    """Return milliseconds and the number of relations that began."""
     before = time.process_time()
     result = memory.add(text, user_id=HUB)
     took = 1e3 * (time.process_time() - before)
@@ -301,7 +301,7 @@ def _cpu_of_add(memory: Memory, text: str) -> tuple[float, int]:
 
 
 def _searches(report: Report, plan: Plan, folder: Path, size: int) -> None:
-    """The hub's searches, each put to a memory with graph and to one without."""
+    """Run the hub's searches, each on a memory with graph and on one without."""
     _say(f"searching {size:,}")
     pairs, found = [], []
     with ExitStack() as opened:
@@ -318,14 +318,14 @@ def _searches(report: Report, plan: Plan, folder: Path, size: int) -> None:
 
 
 def _wall_of_search(memory: Memory, question: str) -> tuple[float, int]:
-    """Milliseconds, and relations found."""
+    """Return milliseconds and the number of relations found."""
     started = time.perf_counter()
     result = memory.search(question, user_id=HUB)
     return 1e3 * (time.perf_counter() - started), len(result["relations"])
 
 
 def _questions(size: int, count: int) -> list[str]:
-    """Of places the graph has; every second one speaks of the hub as well."""
+    """Yield questions about places in the graph; every second one also names the hub."""
     chance = random.Random(23)
     places = [triplet.destination for triplet in triplets_of(HUB, range(min(100, size)))]
     forms = ("What did I hear of {}?", "Who has been to {}?")
@@ -337,7 +337,7 @@ def _questions(size: int, count: int) -> list[str]:
 
 @dataclass(slots=True)
 class Asked:
-    """What a model was asked by a series of adds."""
+    """The requests to a model during a series of adds."""
 
     calls: list[list[ModelCall]] = field(default_factory=list)
     walls_ms: list[float] = field(default_factory=list)
@@ -345,7 +345,7 @@ class Asked:
 
 
 def _calls(report: Report, plan: Plan, work: Path, folder: Path, size: int) -> None:
-    """The same decisions step by step and in one answer."""
+    """Run the same decisions step by step and in one answer."""
     section = f"calls to the model per add, the same decisions in {plan.talks} adds, hub's {size:,} relations"
     turns = list(itertools.islice(moves(random.Random(29)), plan.talks + 2))
     asked: dict[str, Asked] = {}
@@ -402,7 +402,7 @@ def _tokens_by_task(asked: Asked) -> dict[str, float]:
 
 
 def _growth(report: Report, plan: Plan, work: Path) -> None:
-    """A user's first adds."""
+    """Measure a user's first adds."""
     section = f"add, scripted model, staged, a user's first {plan.growth} adds, durability='process'"
     for mode, what, note in ((STAGED, "1 relation each", _PUBLISHED), (MOVES, "2 begin, 1 ends, 1 is refined", "")):
         runs = []
@@ -426,7 +426,7 @@ def _growth_rows(report: Report, section: str, what: str, runs: Sequence[Sequenc
 
 
 def _grow(folder: Path, mode: Mode, count: int, chance: random.Random) -> list[float]:
-    """Milliseconds of CPU of each add to a new store, in which another user has warmed up the process."""
+    """Return CPU milliseconds of each add to a new store, after another user has warmed up the process."""
     warming = list(itertools.islice(visits(chance), _WARM_UP))
     turns = list(itertools.islice(mode.turns(chance), count))
     chat = DecidedChat(turns[0])

@@ -1,4 +1,4 @@
-"""`Mem0Store` beside LangGraph's own `SqliteStore`, and what the middleware adds to a turn of an agent."""
+"""`Mem0Store` compared with LangGraph's own `SqliteStore`, and the overhead of the middleware in an agent's turn."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from mem0_langchain.langgraph import Mem0Store
 __all__ = ["measure"]
 
 SPACES = 100  # namespaces, of a hundred users
-ONE = ("one",)  # the namespace that holds as many items as all the others
+ONE = ("one",)  # the namespace with as many items as all the others together
 QUERY = "tea and city"
 THEIRS = "SqliteStore"
 BARE, REMEMBERING = "bare", "remembering"
-_ROUND = 50  # calls of one store, before it is another's turn
+_ROUND = 50  # consecutive calls of one store
 
 
 def measure(plan: Plan) -> Report:
@@ -61,7 +61,7 @@ def _say(what: str) -> None:
 
 
 def _stores(report: Report, plan: Plan, folder: Path) -> None:
-    """Puts and searches in all stores by turns, so that noise meets all alike."""
+    """Run puts and searches in all stores alternately, so that noise affects all alike."""
     with ExitStack() as opened:
         stores = _open(opened, folder)
         times = {name: _times(name, store, plan) for name, store in stores.items()}
@@ -123,7 +123,8 @@ class _Times:
         spaces = itertools.cycle([("users", f"user {number}") for number in range(SPACES)])
         if step == "put":
             for number, space in zip(range(items), spaces, strict=False):
-                yield lambda space=space, number=number: store.put(space, f"key {number}", _value(number))  # type: ignore[misc]
+                yield lambda space=space, number=number: store.put(space, f"key {number}", _value(number))  # type:
+                ignore[misc]
         elif step == "fill":
             for start in range(0, items, 1000):
                 ops = [PutOp(ONE, f"key {number}", _value(number)) for number in range(start, min(start + 1000, items))]
@@ -173,7 +174,7 @@ def _value(number: int) -> dict[str, Any]:
 
 
 def _turns(report: Report, plan: Plan, folder: Path) -> None:
-    """A turn of an agent with a scripted model, with the middleware and without, by turns."""
+    """Run turns of an agent with a scripted model, with and without the middleware, alternately."""
     _say("turns of an agent")
     minilm, pace = real_embedder(), Pace(plan.patience)
     ways: list[tuple[str, Embedder | None, str]] = [
@@ -216,7 +217,7 @@ def _turn_rows(report: Report, section: str, way: str, pace: Pace, turns: Sequen
 
 
 class _Spent(NamedTuple):
-    """Seconds of a turn: of time, of CPU by the thread that asked (the workers' are not its own), and of embedding."""
+    """Seconds of a turn: wall time, CPU of the calling thread (without workers), and embedding."""
 
     wall: float
     cpu: float
@@ -224,11 +225,11 @@ class _Spent(NamedTuple):
 
     @property
     def own(self) -> float:
-        """But for the embedding."""
+        """Return the time without the embedding."""
         return self.wall - self.embedding
 
 
-_Turn: TypeAlias = dict[str, _Spent]  # what the same turn takes each agent
+_Turn: TypeAlias = dict[str, _Spent]  # times of the same turn by agent
 
 
 def _agent(middleware: list[Any]) -> Any:
@@ -236,13 +237,13 @@ def _agent(middleware: list[Any]) -> Any:
     return create_agent(model, middleware=middleware)
 
 
-# Learning is measured by `converse`; here it would share the processor, so each turn is learnt before the next.
+# `converse` measures learning; here it would share the processor, so each turn is learned before the next.
 
 
 def _taken(
     agents: Mapping[str, Any], middleware: MemoryMiddleware, embedder: TimedEmbedder, pace: Pace, turns: int
 ) -> list[Part[_Turn]]:
-    """What the turns of each agent take, by turns; until the machine was quiet in so many, if it ever is."""
+    """Measure the turns of each agent alternately, until enough of them ran on a quiet machine."""
     parts: list[Part[_Turn]] = []
     while not _enough(parts, pace, turns):
         before, spent = pace.settled(), {}
@@ -260,7 +261,7 @@ def _taken(
 def _ataken(
     agents: Mapping[str, Any], middleware: MemoryMiddleware, embedder: TimedEmbedder, pace: Pace, turns: int
 ) -> list[Part[_Turn]]:
-    """`_taken`, awaited: all on one event loop, as in a server."""
+    """Async version of `_taken`: all turns on one event loop, as in a server."""
 
     async def all_turns() -> list[Part[_Turn]]:
         parts: list[Part[_Turn]] = []

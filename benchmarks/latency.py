@@ -1,7 +1,7 @@
-"""The time of one user's search among others' memories: the default recipe beside mem0's.
+"""The latency of one user's search among other users' memories: the default recipe and mem0's.
 
-Everybody remembers conversations: LoCoMo's turns where they are here, invented ones else. The user's sessions lie
-between those of the others, as they would in a store that many write to.
+The texts are LoCoMo's turns if available, else synthetic ones. The user's sessions are interleaved with those of the
+others, as in a store with many writers.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from mem0_core.testing import HashEmbedder
 __all__ = ["fill", "report_latency", "talk_of"]
 
 USER = "the user"
-LARGE = 99_000  # others' memories: the size the bars speak of
+LARGE = 99_000  # others' memories: the size that the bars refer to
 BARS = ((HYBRID, Bar("<=", 5)), (MEM0, Bar("<=", 0.5)))
 FLAT = Bar("<=", 1.3)
-_SESSION = 20  # turns, where they are invented
+_SESSION = 20  # turns, if they are synthetic
 _WARM_UP = 10
 
 Rounds = list[list[Clocks]]
@@ -40,7 +40,7 @@ Rounds = list[list[Clocks]]
 
 
 def report_latency(report: Report, plan: Plan, work: Path) -> None:
-    """Search a user's memories in stores with ever more of others', the stores taking turns."""
+    """Search a user's memories in stores with increasing numbers of other users' memories, the stores alternating."""
     embedder, talk = HashEmbedder(), talk_of(plan.own_memories)
     folders = {others: work / f"among-{others}" for others in plan.others}
     for others, folder in folders.items():
@@ -73,7 +73,7 @@ def _rows(report: Report, section: str, took: Mapping[int, Rounds], bar: Bar) ->
 def _searches(
     folders: Mapping[int, Path], recipe: Recipe, questions: Sequence[str], embedder: Embedder, rounds: int
 ) -> dict[int, Rounds]:
-    """The searches in each store; before each round some that are not counted, which read what the others cast out."""
+    """Time the searches in each store; some untimed ones before each round reload data that the others evicted."""
     timed = TimedEmbedder(embedder)
     took: dict[int, Rounds] = {others: [] for others in folders}
     with ExitStack() as stack:
@@ -98,11 +98,11 @@ def _clocked(memory: Memory, timed: TimedEmbedder, question: str) -> Clocks:
     return Clocks(ended.wall - started.wall - embedding.wall, ended.cpu - started.cpu - embedding.cpu)
 
 
-# --- what is remembered ------------------------------------------------------------------------------------------
+# --- conversations -----------------------------------------------------------------------------------------------
 
 
 def talk_of(turns: int) -> Collection:
-    """LoCoMo's conversations one after the other, with questions on the first; or else so many invented turns."""
+    """Return LoCoMo's conversations in sequence with questions on the first, or else as many synthetic turns."""
     if locomo.PATH.exists():
         conversations = locomo.dataset(locomo.load(locomo.PATH)).collections
         occasions = tuple(occasion for one in conversations for occasion in one.occasions)
@@ -117,7 +117,7 @@ def talk_of(turns: int) -> Collection:
 
 
 def fill(folder: Path, talk: Sequence[Occasion], memories: int, others: int, embedder: Embedder) -> None:
-    """Add the first `memories` turns of a talk as the user's, evenly among so many of others, who say as much each."""
+    """Add the first `memories` turns of a conversation as the user's, evenly interleaved with those of other users."""
     own = list(_first(talk, memories))
     crowd = list(_crowd(talk, memories, others))
     step = len(crowd) / len(own)
@@ -129,7 +129,7 @@ def fill(folder: Path, talk: Sequence[Occasion], memories: int, others: int, emb
 
 
 def _crowd(talk: Sequence[Occasion], each: int, turns: int) -> Iterator[tuple[str, Occasion]]:
-    """What others say, a session of each in turn; they begin at different places of one talk."""
+    """Yield the other users' sessions in turn; each user starts at a different place of one conversation."""
     users = [
         list(_first(islice(cycle(talk), start, None), min(each, turns - before)))
         for start, before in enumerate(range(0, turns, each), 1)
@@ -139,7 +139,7 @@ def _crowd(talk: Sequence[Occasion], each: int, turns: int) -> Iterator[tuple[st
 
 
 def _first(talk: Iterable[Occasion], turns: int) -> Iterator[Occasion]:
-    """So many turns of a talk; the last session may be cut short."""
+    """Return this number of turns of a conversation; the last session may be cut short."""
     for occasion in talk:
         if turns <= 0:
             return

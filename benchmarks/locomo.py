@@ -1,4 +1,4 @@
-"""Reading LoCoMo: conversations turn by turn, and questions with the turns that answer them."""
+"""Reader of LoCoMo: conversations turn by turn, and questions with the turns that answer them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EVIDENCE = re.compile(r"D:?(\d+):0*(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one of the two said, and when its session was (ISO 8601)."""
+    """One message of a speaker, and the time of its session (ISO 8601)."""
 
     id: str
     speaker: str
@@ -36,8 +36,10 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Attributes:
-    facts: what a model made of each turn, by the turn's id; never to be searched where turns are scored.
+    """A conversation of two speakers.
+
+    Attributes:
+        facts: facts that a model extracted from each turn, by turn id; never searched when turns are scored.
     """
 
     name: str
@@ -56,7 +58,7 @@ def load(path: Path = PATH) -> list[Conversation]:
 
 
 def dataset(conversations: Sequence[Conversation]) -> Dataset:
-    """The turns as they were said, a session at once; who speaks first is the user."""
+    """Return the turns, one session per occasion; the first speaker is the user."""
     return Dataset("LoCoMo", "turn", tuple(map(_collection, conversations)), unanswerable=ADVERSARIAL)
 
 
@@ -72,7 +74,7 @@ def _collection(one: Conversation) -> Collection:
 
 
 def read(sample: Mapping[str, Any]) -> Conversation:
-    """One conversation as LoCoMo writes it. Evidence that names no turn, and blank turns, are left out."""
+    """Read one conversation in LoCoMo's format. Evidence that names no turn, and blank turns, are left out."""
     talk = sample["conversation"]
     numbers = sorted(int(key.split("_")[1]) for key in talk if re.fullmatch(r"session_\d+", key))
     sessions = tuple(
@@ -89,7 +91,7 @@ def read(sample: Mapping[str, Any]) -> Conversation:
 
 
 def _facts(observations: Mapping[str, Any], known: set[str]) -> dict[str, tuple[str, ...]]:
-    """The facts by turn; an observation is a list of ``[fact, turn or turns]`` by session and speaker."""
+    """Return the facts by turn; an observation is a list of ``[fact, turn or turns]`` by session and speaker."""
     listed = [pair for of_session in observations.values() for pairs in of_session.values() for pair in pairs]
     facts: dict[str, tuple[str, ...]] = {}
     for fact, evidence in listed:
@@ -103,11 +105,11 @@ def _turn(turn: Mapping[str, Any], said_at: str) -> Turn:
 
 
 def _moment(text: str) -> str:
-    """``1:56 pm on 8 May, 2023``; LoCoMo names no zone."""
+    """Parse ``1:56 pm on 8 May, 2023``; LoCoMo names no time zone."""
     return datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC).isoformat()
 
 
 def _gold(evidence: Sequence[str], known: set[str]) -> tuple[str, ...]:
-    """The turns that evidence strings name: 'D8:6; D9:17' are two, 'D:11:26' is D11:26, 'D30:05' is D30:5."""
+    """Return the turns that evidence strings name: 'D8:6; D9:17' are two, 'D:11:26' is D11:26, 'D30:05' is D30:5."""
     named = [f"D{session}:{turn}" for part in evidence for session, turn in _EVIDENCE.findall(part)]
     return tuple(turn for turn in dict.fromkeys(named) if turn in known)

@@ -1,6 +1,6 @@
-"""Reading MuSiQue: passages of an encyclopaedia, and questions that need two to four of them.
+"""Reader of MuSiQue: passages of an encyclopedia, and questions that need two to four of them.
 
-The file has the passages of a question next to each other, so they are remembered in another order.
+The file lists the passages of a question together, so they are added in another order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SEED = 11
 
 
 def load(path: Path = PATH, questions: int | None = None) -> Collection:
-    """All passages, or the first `questions` and no passages but theirs."""
+    """Load all passages, or the first `questions` and only their passages."""
     entries = _json(path)[:questions]
     return read(entries, None if questions else _json(path.with_name(_CORPUS)))
 
@@ -40,7 +40,7 @@ def dataset(collection: Collection) -> Dataset:
 
 
 def read(entries: Sequence[Mapping[str, Any]], corpus: Iterable[Mapping[str, str]] | None = None) -> Collection:
-    """Questions over a corpus, by default over their own paragraphs. A passage is its title and its text."""
+    """Read questions over a corpus, by default over their own paragraphs. A passage is its title and its text."""
     own = [(part["title"], part["paragraph_text"]) for entry in entries for part in entry["paragraphs"]]
     told = own if corpus is None else [(passage["title"], passage["text"]) for passage in corpus]
     texts = list(dict.fromkeys(map("\n".join, told)))

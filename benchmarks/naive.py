@@ -1,7 +1,7 @@
-"""The baseline: one flat FAISS index over everybody, saved whole after every insert, filtered after the search.
+"""The baseline: one flat FAISS index for all users, saved whole after every insert, filtered after the search.
 
-This is the plain way to put FAISS behind a memory, and mem0's FAISS store works like it (twice as many results as
-asked for are fetched, then filtered). Its documents are JSON here.
+This is the simplest way to use FAISS for a memory, and mem0's FAISS store works like it (it fetches twice as many
+results as requested, then filters). The documents are JSON here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["FlatStore"]
 
 
 class FlatStore:
-    """Everybody's memories in one index."""
+    """All users' memories in one index."""
 
     def __init__(self, folder: Path, dims: int) -> None:
         self._folder = folder
@@ -40,6 +40,6 @@ class FlatStore:
                 json.dump(self._documents, file)
 
     def search(self, query: NDArray[np.float32], user: str, k: int) -> list[int]:
-        """Positions of the user's memories among the 2k nearest of everybody's, k at most."""
+        """Return positions of the user's memories among the 2k nearest of all users, k at most."""
         _, (places,) = self._index.search(query[None], 2 * k)
         return [int(place) for place in places if place >= 0 and self._documents[place]["user_id"] == user][:k]

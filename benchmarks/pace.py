@@ -1,9 +1,8 @@
-"""How fast the machine is just now: whoever else uses its processors shows in a fixed piece of work.
+"""The current pace of the machine, measured by a fixed piece of work that other load slows down.
 
-Where others come and go, the same call takes 4 ms now and 7 a minute later. So what is measured against a bar in
-milliseconds is measured in many small parts, each at a quiet moment as far as patience goes, with a look at the pace
-before and after it; and the figure is that of the parts in which the machine was quiet. What all parts gave stands
-beside it.
+On shared machines the same call takes 4 ms now and 7 a minute later. A figure with a bar in milliseconds is therefore
+measured in many small parts, each at a quiet moment as far as patience allows, with the pace before and after it. The
+figure is that of the quiet parts; the figure of all parts is shown next to it.
 """
 
 from __future__ import annotations
@@ -19,24 +18,24 @@ __all__ = ["Pace", "Part", "quiet"]
 T = TypeVar("T")
 
 _STEPS = 30_000  # of the work, about a millisecond
-_QUIET = 1.2  # times the best pace there was; what shares a core with us makes it 1.6 to 1.9
+_QUIET = 1.2  # times the best pace; a neighbor on the same core makes it 1.6 to 1.9
 _LOOKS, _PAUSE = 20, 0.05  # at first, and seconds between looks
-_ENOUGH = 10  # parts, of which there is something to say
+_ENOUGH = 10  # fewest parts that give a figure
 
 
 @dataclass(frozen=True, slots=True)
 class Part(Generic[T]):
-    """A part of a measurement, and the slower of the paces before and after it, in seconds."""
+    """One part of a measurement, and the slower of the paces before and after it, in seconds."""
 
     took: T
     pace: float
 
 
 class Pace:
-    """Looks at the pace from time to time, and knows the best there was.
+    """Measures the pace and remembers the best.
 
     Args:
-        patience: how many seconds it may wait for quiet moments in one measurement, see `begin`.
+        patience: seconds that one measurement may wait for quiet moments, see `begin`.
     """
 
     def __init__(self, patience: float) -> None:
@@ -47,11 +46,11 @@ class Pace:
             self._wait()
 
     def begin(self) -> None:
-        """Begin a measurement, with fresh patience: what came before may have had no quiet moment."""
+        """Begin a measurement with fresh patience: an earlier one may have used it up."""
         self._left = self._patience
 
     def look(self) -> float:
-        """Seconds for the fixed piece of work."""
+        """Return seconds for the fixed piece of work."""
         started, total = time.perf_counter(), 0
         for step in range(_STEPS):
             total += step * step
@@ -60,7 +59,7 @@ class Pace:
         return took
 
     def settled(self) -> float:
-        """The pace at the next quiet moment, or when there is no patience left."""
+        """Return the pace at the next quiet moment, or when patience runs out."""
         took = self.look()
         while not self._is_calm(took) and self._wait():
             took = self.look()
@@ -81,7 +80,7 @@ class Pace:
 
 
 def quiet(pace: Pace, parts: Sequence[Part[T]], figure: Callable[[list[T]], float], unit: str) -> tuple[float, str]:
-    """A figure of the parts in which the machine was quiet, and a note on them; of all where that were too few."""
+    """Return a figure of the quiet parts and a note on them; of all parts if too few were quiet."""
     calm = [part.took for part in parts if pace.is_quiet(part)]
     everything = figure([part.took for part in parts])
     if len(calm) < min(_ENOUGH, len(parts)):

@@ -1,7 +1,7 @@
-"""What a traversal costs: a chain of three terms through all the relations of one user, the first time and warm.
+"""The cost of a traversal: a chain of three terms through all relations of one user, cold and warm.
 
-A third of the relations begin at the user, the others at people, each with a sister, a boss, a dog and what they like.
-Nodes and relations all have one vector here: no traversal of these looks at it.
+A third of the relations begin at the user, the others at people, each with a sister, a boss, a dog and their likes. All
+nodes and relations share one vector here: these traversals do not use vectors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from mem0_core.testing import HashEmbedder
 __all__ = ["measure"]
 
 USER = "alice_123"
-LARGE = 100_000  # relations; the bar is for these
+LARGE = 100_000  # relations; the bar refers to this size
 _AT = "2025-03-01T09:00:00+00:00"
 _BATCH = 1_000
 _TIES = ("sister", "boss", "has_dog", "likes", "visited", "works_at")
@@ -87,7 +87,7 @@ def _wall(memory: Memory, question: str) -> tuple[float, list[Any]]:
 
 
 def _fill(folder: Path, embedder: Embedder, size: int) -> list[str]:
-    """A store with `size` relations of one user; returns the people in it."""
+    """Build a store with `size` relations of one user; return the people in it."""
     people = [f"Person {number}" for number in range(max(3, size // 10))]
     store = SQLiteStore(folder / "memory.db", durability="process")
     batch: dict[Triplet, None] = {}

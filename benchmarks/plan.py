@@ -1,4 +1,4 @@
-"""How much is measured: the full run, the quick one, and the tiny one that tests use."""
+"""The amount of measurement: the full run, the quick one, and the tiny one that tests use."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Sizes and repeats.
+    """Sizes and repetitions.
 
     Attributes:
         sizes: numbers of memories in the store, ascending, shared by a hundred users.
-        calls, rounds: adds in one timed block, and blocks per size; sizes take turns, so that noise meets all alike.
+        calls, rounds: adds in one timed block, and blocks per size; sizes alternate, so that noise affects all alike.
         full_rounds: rounds with ``durability="full"``, which wait for the disk, and of some more adds of graph memory.
         queries: searches per size.
-        own_memories, others: turns of a user, and how many of other users lie beside them, ascending.
-        crowds, server_crowds: memories of others around a user's, where a million of them are measured, ascending: in
-            SQLite, and in PostgreSQL; `stores` says which of the two.
-        big: memories of one user, for the HNSW graph; `exact_limit` is where it begins (None: the default).
-        processes: fresh processes whose median is taken.
-        crash_runs: writers that are killed.
-        relations, own: numbers of relations in the store, ascending, and how many of them are of the user who adds.
-        paths: numbers of relations of one user, through which paths are searched.
-        growth: relations of a user who begins with none.
-        talks: adds whose calls to the model are counted.
-        memories: those of the user whose turns are put off.
-        waiting, turns: lengths of a queue, and of a conversation whose calls are counted.
-        messages, singles: messages of an import, and how many of them are added one by one; `imports` are the rounds.
-        items: those of a LangGraph store, twice: in a hundred namespaces, and in one.
-        agent_memories, turns_of_agent: of the user who talks to an agent, and how often.
-        conversations, sessions, questions: how much of LoCoMo is scored (None: all; sessions are cut for replays only).
-        chats, batches: how much of BEAM.
-        multihops: questions of MuSiQue, over no passages but theirs (None: all, over the whole corpus).
+        own_memories, others: turns of a user, and of other users in the same store, ascending.
+        crowds, server_crowds: memories of other users, up to a million, ascending: in SQLite and in PostgreSQL;
+            `stores` selects the two.
+        big: memories of one user, for the HNSW graph; `exact_limit` is its lower bound (None: the default).
+        processes: fresh processes for each median.
+        crash_runs: killed writers.
+        relations, own: relations in the store, ascending, and those of the user that adds.
+        paths: relations of one user, for path searches.
+        growth: relations of a user that starts with none.
+        talks: adds with counted model calls.
+        memories: memories of the user with queued turns.
+        waiting, turns: lengths of a queue, and of a conversation with counted calls.
+        messages, singles: messages of an import, and those of them added one by one; `imports` are the rounds.
+        items: items of a LangGraph store, twice: in a hundred namespaces, and in one.
+        agent_memories, turns_of_agent: memories of an agent's user, and turns.
+        conversations, sessions, questions: scored part of LoCoMo (None: all; sessions are cut for replays only).
+        chats, batches: scored part of BEAM.
+        multihops: questions of MuSiQue, over only their passages (None: all, over the whole corpus).
         patience: seconds that one measurement may wait for quiet moments of the machine, see `pace`.
     """
 
@@ -79,7 +79,7 @@ class Plan:
 
     @property
     def scores_all(self) -> bool:
-        """Whether recall is scored over whole datasets."""
+        """Return True if recall is scored over whole datasets."""
         cut = (self.conversations, self.sessions, self.questions, self.chats, self.batches, self.multihops)
         return all(part is None for part in cut)
 

@@ -1,6 +1,6 @@
 """Recall on real texts: turns of LoCoMo, messages of BEAM, passages of MuSiQue.
 
-The memory is used by its front door only (`remembered`); the baselines rank the same units in the same run.
+The memory is used through its public API only (`remembered`); the baselines rank the same units in the same run.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def measure(plan: Plan) -> Report:
 
 
 def _datasets(plan: Plan) -> dict[str, Dataset]:
-    """Those whose files are here, as much of them as is planned."""
+    """Return the datasets with files on this machine, reduced as planned."""
     found = []
     if locomo.PATH.exists():
         conversations = locomo.dataset(locomo.load(locomo.PATH)[: plan.conversations])
@@ -101,7 +101,7 @@ def _say(what: str) -> None:
 
 @dataclass(slots=True)
 class Run:
-    """For each question of a dataset what was found, and what that took, the embedding left out: milliseconds."""
+    """The results for each question of a dataset, and milliseconds without the embedding."""
 
     ranked: list[Sequence[str]] = field(default_factory=list)
     best: list[float] = field(default_factory=list)
@@ -110,9 +110,9 @@ class Run:
 
 
 class Ranked(NamedTuple):
-    """All runs over one dataset: of each system, of each change of the default, of changes where there are relations.
+    """All runs over one dataset: of each system, of each change of the default, and of changes to relations.
 
-    `strange` are the scores of the best hits for questions that the dataset does not answer.
+    `strange` are the best scores for questions that the dataset does not answer.
     """
 
     systems: dict[str, Run]
@@ -175,7 +175,7 @@ def _scores(dataset: Dataset, runs: Mapping[str, Run]) -> dict[str, Scores]:
 def _system_rows(
     report: Report, dataset: Dataset, runs: Mapping[str, Run], scores: Mapping[str, Scores], resamples: int
 ) -> None:
-    """The headline of each system as the value, and the other measures beside it."""
+    """Return the headline of each system as the value, and the other measures next to it."""
     section = f"{_title(dataset)}: {dataset.headline}"
     for name, run in runs.items():
         figures = scores[name].figures(resamples)
@@ -193,7 +193,7 @@ def _system_rows(
 
 
 def _lead_rows(report: Report, dataset: Dataset, scores: Mapping[str, Scores], resamples: int) -> None:
-    """By how much the default leads, on the same questions: narrower than the intervals of both."""
+    """Return the lead of the default on the same questions: its interval is narrower than those of both systems."""
     section = f"{dataset.name}, {dataset.headline} of the default above that of"
     for name in [name for name in scores if name != OURS]:
         figure = scores[OURS].above(scores[name], resamples)[dataset.headline]

@@ -1,7 +1,8 @@
-"""Invented relations by the hundred thousand, and stores filled with them.
+"""Synthetic relations by the hundred thousand, and stores filled with them.
 
-One user is a hub: a third of their relations begin at themselves, the others at one of 500 people of theirs. Names are
-two words of 3,000 that are random letters, so that no name is near another: an embedder would make them one node.
+One user is a hub: a third of their relations begin at the user, the others at one of 500 people of theirs. Names are
+    two
+words of 3,000 random letter strings, so that no name is near another: an embedder would merge them into one node.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _RELATIONSHIPS = ("likes", "works_at", "knows", "visited")
 
 
 def fresh_name(chance: random.Random, letters: int = 10) -> str:
-    """A name that nobody has."""
+    """Return an unused name."""
     return "".join(chance.choices(string.ascii_lowercase, k=letters)).capitalize()
 
 
@@ -36,7 +37,7 @@ _WORDS = [fresh_name(random.Random(number), 7) for number in range(3_000)]
 
 
 def triplets_of(user: str, positions: range) -> list[Triplet]:
-    """The relations of `user` at these positions, always the same."""
+    """Return the relations of `user` at these positions, always the same."""
     chance = random.Random(positions.start)
     return [
         Triplet(
@@ -53,7 +54,7 @@ def _name(chance: random.Random) -> str:
 
 
 def grown(sizes: Sequence[int], own: int, work: Path, embedder: Embedder) -> Iterator[tuple[int, Path]]:
-    """A store of each size, each grown from the one before; the first `own` relations are the hub's."""
+    """Build a store of each size, each grown from the one before; the first `own` relations are the hub's."""
     start, previous = 0, None
     for size in sizes:
         folder = work / f"relations-{size}"
@@ -73,7 +74,7 @@ def fill_relations(folder: Path, embedder: Embedder, start: int, stop: int, own:
 
 
 def batches(start: int, stop: int, own: int) -> Iterator[tuple[str, range]]:
-    """Who has which relations: the first `own` the hub, the rest other users in turn."""
+    """Yield relations by user: the first `own` of the hub, the rest of other users in turn."""
     for first, last in ((start, min(stop, own)), (max(start, own), stop)):
         for at in range(first, last, _BATCH):
             user = HUB if at < own else f"user {at // _BATCH % _OTHERS}"

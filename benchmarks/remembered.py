@@ -1,6 +1,6 @@
-"""A test collection in a memory, by its front door: `add` with ``infer=False``, then `search`.
+"""A test collection in a memory, through its public API: `add` with ``infer=False``, then `search`.
 
-Units are told by the ids that `add` returned, so that two units which are one memory are one hit.
+Units are identified by the ids that `add` returned, so that two units that are one memory are one hit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Found", "Remembered", "Search", "add_occasion", "remembered"]
 
 
 class Found(NamedTuple):
-    """What one search found: ids of units, best first, ``|`` between those of one memory; and the best one's score."""
+    """The result of one search: ids of units, best first, ``|`` between those of one memory; and the best score."""
 
     ranked: Sequence[str]
     best: float = 0.0
@@ -32,9 +32,9 @@ Search = Callable[[str, str], Found]
 
 
 def add_occasion(memory: Memory, user: str, occasion: Occasion, *, relations: bool = False) -> list[str]:
-    """Add what was said at once, and return the id of the memory that each unit became, or was already.
+    """Add the messages of an occasion and return the id of each unit's memory, new or existing.
 
-    With `relations` they are read too, by rules: a memory without a model keeps texts as they are in either case.
+    With `relations`, rules also read relations: a memory without a model keeps texts verbatim in either case.
     """
     messages = [{"role": unit.role, "name": unit.speaker, "content": unit.text} for unit in occasion.units]
     run_id, said_at = occasion.run_id, occasion.said_at
@@ -43,7 +43,7 @@ def add_occasion(memory: Memory, user: str, occasion: Occasion, *, relations: bo
 
 
 class Remembered:
-    """A memory that holds a dataset, each collection as a user's."""
+    """A memory with a dataset, each collection as one user."""
 
     def __init__(self, memory: Memory, dataset: Dataset, relations: bool) -> None:
         self._memory = memory
@@ -59,7 +59,7 @@ class Remembered:
                 self._units.setdefault(memory_id, []).append(unit.id)
 
     def by(self, recipe: Recipe) -> Search:
-        """Searches by a recipe."""
+        """Return searches by a recipe."""
 
         def search(user: str, question: str) -> Found:
             hits = self._memory.search(question, user_id=user, limit=DEPTH, recipe=recipe)["results"]
@@ -70,7 +70,7 @@ class Remembered:
 
 @contextmanager
 def remembered(dataset: Dataset, embedder: Embedder, *, relations: bool = False) -> Iterator[Remembered]:
-    """Everything in a dataset added to a new memory, in order; with the relations that rules read, if asked."""
+    """Add a whole dataset to a new memory, in order; optionally with the relations that rules read."""
     with (
         tempfile.TemporaryDirectory(prefix="mem0-bench-") as folder,
         Memory({"path": Path(folder), "durability": "process"}, embedder=embedder) as memory,

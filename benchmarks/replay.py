@@ -1,8 +1,8 @@
 """LoCoMo replayed: whole conversations go through the staged pipeline, exchange by exchange.
 
-In place of a model stands the dataset's `observation` field: asked for the facts of some messages, it has those that
-were observed in them; asked what they do, it adds what is not known. So it can be told what must come out: every fact
-once, and each with the turns it came from. What searches find is scored by the session of those turns.
+The dataset's `observation` field replaces a model: extraction returns the facts observed in the messages, and
+reconciliation adds the unknown ones. The expected result is therefore known: every fact once, with its source turns.
+Searches are scored by the session of those turns.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Found = dict[str, list[set[str]]]
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a conversation is told."""
+    """A way to feed a conversation."""
 
     name: str
     roles: tuple[str, str] = ("user", "assistant")
@@ -66,7 +66,7 @@ WAYS = (
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A memory, who it says said it, and the turns of the messages it came from."""
+    """A memory, its recorded speaker, and the source turns of its messages."""
 
     text: str
     actor: str | None
@@ -75,14 +75,14 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What became of one conversation.
+    """The result of one replayed conversation.
 
     Attributes:
-        told: the turns that told each fact, by the fact up to case and spacing.
-        speakers: who spoke each turn.
-        left: jobs that were not done in the end.
-        skipped: what of the model's answers could not be used.
-        walls_ms, embedding_ms: of each add, and what the embedder took of it.
+        told: the source turns of each fact, by the fact up to case and spacing.
+        speakers: the speaker of each turn.
+        left: jobs left at the end.
+        skipped: unusable parts of the model's answers.
+        walls_ms, embedding_ms: of each add, and the embedder's part of it.
         asked: calls to the model, by task.
         found: for each question the sessions of the first ten memories.
     """
@@ -108,12 +108,12 @@ class Replayed:
 
     @property
     def traced(self) -> int:
-        """Memories whose messages are those of every turn that told them, or more."""
+        """Return the number of memories with messages of all their source turns, or more."""
         return sum(self.told.get(folded(memory.text), {"nobody"}) <= memory.turns for memory in self.kept)
 
     @property
     def misnamed(self) -> int:
-        """Memories that bear the name of somebody who did not tell them."""
+        """Return the number of memories attributed to the wrong speaker."""
         tellers = [
             (memory.actor, {self.speakers[turn] for turn in self.told.get(folded(memory.text), ())})
             for memory in self.kept
@@ -124,7 +124,7 @@ class Replayed:
 def report_replays(
     report: Report, conversations: Sequence[Conversation], embedder: Embedder, *, resamples: int
 ) -> None:
-    """Replay in each way, and score beside the baselines."""
+    """Replay in each way, and score against the baselines."""
     report.details["LoCoMo"] = _counts(conversations)
     found: dict[str, list[Sequence[frozenset[str]]]] = {}
     for way in WAYS:
@@ -158,7 +158,7 @@ def _counts(conversations: Sequence[Conversation]) -> dict[str, Any]:
 
 
 def replay(one: Conversation, way: Way, embedder: Embedder) -> Replayed:
-    """Tell a new memory a conversation, look at what it holds, and ask its questions."""
+    """Feed a conversation to a new memory, inspect its contents, and ask its questions."""
     _say(f"{one.name}, {way.name}")
     timed = TimedEmbedder(embedder)
     groups = _groups(one, way)
@@ -188,7 +188,7 @@ def replay(one: Conversation, way: Way, embedder: Embedder) -> Replayed:
 
 
 def _groups(one: Conversation, way: Way) -> list[Group]:
-    """The exchanges of each session as messages."""
+    """Return the exchanges of each session as messages."""
     first = one.turns[0].speaker
     return [
         [_message(turn, way.roles[turn.speaker != first]) for turn in session[at : at + EXCHANGE]]
@@ -203,7 +203,7 @@ def _message(turn: Turn, role: str) -> dict[str, Any]:
 
 
 def _add(memory: Memory, timed: TimedEmbedder, user: str, group: Group, way: Way) -> tuple[float, float, int]:
-    """Milliseconds of wall time, those of them in the embedder, and how much of an answer could not be used."""
+    """Return wall milliseconds, the embedder's part of them, and the number of unusable parts of answers."""
     timed.take()
     started = time.perf_counter()
     result = memory.add(group, user_id=user, background=way.background)
@@ -248,7 +248,7 @@ class Observer:
         return [fact for group, facts in self._facts.items() if f"\n{group}\n" in framed for fact in facts]
 
 
-# --- what is held ------------------------------------------------------------------------------------------------
+# --- contents of the memory --------------------------------------------------------------------------------------
 
 _KEPT = """
 SELECT memories.id, memories.text, memories.actor_id, json_extract(messages.metadata, '$.dia_id') FROM memories
@@ -257,7 +257,7 @@ LEFT JOIN sources ON sources.memory = memories.row LEFT JOIN messages ON message
 
 
 def _kept(database: Path) -> dict[str, Kept]:
-    """All memories by id, as the file has them."""
+    """Return all memories by id, as stored in the file."""
     kept: dict[str, Kept] = {}
     with closing(sqlite3.connect(database)) as db:
         for id, text, actor, turn in db.execute(_KEPT):
@@ -272,7 +272,7 @@ def _sessions(memory: Memory, user: str, question: Question, kept: Mapping[str, 
 
 
 def _sessions_of(turns: Any) -> frozenset[str]:
-    """D3:11 was said in session D3."""
+    """Return the sessions of turns: D3:11 belongs to session D3."""
     return frozenset(turn.partition(":")[0] for turn in turns)
 
 
@@ -286,7 +286,7 @@ def _by_turns(one: Conversation, embedder: Embedder) -> list[frozenset[str]]:
 
 
 def _by_facts(one: Conversation, embedder: Embedder) -> list[frozenset[str]]:
-    """The same facts without a memory: vectors of their bare texts, and all cosines."""
+    """Rank the same facts without a memory: vectors of their bare texts, and all cosines."""
     told = _told(one)
     texts = {folded(fact): fact for facts in one.facts.values() for fact in facts}
     queries = embedder.embed([question.text for question in one.questions], kind="query")
@@ -324,7 +324,7 @@ def _rows(report: Report, way: Way, runs: Sequence[Replayed]) -> None:
 
 
 def _score_rows(report: Report, name: str, answered: Sequence[tuple[Question, frozenset[str]]], resamples: int) -> None:
-    """The share of a question's evidence sessions among those of its first ten memories."""
+    """Return rows of the share of a question's evidence sessions among those of its first ten memories."""
     scored = [(question, found) for question, found in answered if question.gold and question.kind != ADVERSARIAL]
     shares = [len(_sessions_of(asked.gold) & found) / len(_sessions_of(asked.gold)) for asked, found in scored]
     rows = 100 * np.array([[share, float(share > 0)] for share in shares])
@@ -347,7 +347,7 @@ def _score_rows(report: Report, name: str, answered: Sequence[tuple[Question, fr
 
 
 def part(one: Conversation, sessions: int | None, questions: int | None) -> Conversation:
-    """The first sessions of a conversation, and the first questions that they answer."""
+    """Return the first sessions of a conversation, and the first questions that they answer."""
     kept = one.sessions[:sessions]
     known = {turn.id for session in kept for turn in session}
     facts = {turn: facts for turn, facts in one.facts.items() if turn in known}

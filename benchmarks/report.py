@@ -1,4 +1,4 @@
-"""What a benchmark found: rows with a value and, where there is one, the bar; as a table and as JSON."""
+"""The report of a benchmark: rows with a value and, if there is one, a bar; as a table and as JSON."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LIBRARIES = ("mem0-core", "numpy", "faiss-cpu", "onnxruntime", "tokenizers", "p
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What a value must reach."""
+    """The bar that a value must reach."""
 
     sign: Literal["<=", ">=", "=="]
     limit: float
@@ -35,7 +35,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure; `value` None is one that could not be measured, and `note` says why."""
+    """One figure; `value` is None if it could not be measured, and `note` says why."""
 
     section: str
     name: str
@@ -57,7 +57,7 @@ class Row:
 
 @dataclass(slots=True)
 class Report:
-    """A benchmark's rows, in the order they were found, and what else its JSON shall carry."""
+    """A benchmark's rows, in order of measurement, and extra data for its JSON."""
 
     name: str
     rows: list[Row] = field(default_factory=list)
@@ -74,11 +74,11 @@ class Report:
         self.add(section, "not measured", None, note=reason)
 
     def value(self, section: str, name: str) -> float | None:
-        """The figure of a row, None if there is no such row or it was skipped."""
+        """Return the figure of a row, None if there is no such row or it was skipped."""
         return next((row.value for row in self.rows if (row.section, row.name) == (section, name)), None)
 
     def table(self) -> str:
-        """The rows as aligned text by section, the bars that were missed named again at the end."""
+        """Return the rows as aligned text by section, with missed bars repeated at the end."""
         sections = list(dict.fromkeys(row.section for row in self.rows))
         rows = [row for section in sections for row in self.rows if row.section == section]
         head, *lines = _aligned([("", "value", "unit", "bar", "", ""), *(row.cells() for row in rows)])
@@ -113,7 +113,7 @@ class Report:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on."""
+    """Return the properties of the machine that affect the figures."""
     return {
         "system": platform.platform(),
         "processor": _processor(),
@@ -133,7 +133,7 @@ def median(values: Sequence[float]) -> float:
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which `share` (0 to 1) of `values` lie, by the nearest rank."""
+    """Return the value below which `share` (0 to 1) of `values` are, by the nearest rank."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
@@ -159,7 +159,7 @@ def _load() -> tuple[float, ...]:
 
 
 def _digits(value: float) -> str:
-    """Three significant digits, and whole numbers in full."""
+    """Format with three significant digits, and integers in full."""
     if value == int(value) and abs(value) < 1e9:
         return f"{int(value):,}"
     return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.1f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,9 +1,9 @@
-"""One store of many users: does what one of them asks and adds depend on how many others there are?
+"""One store of many users: the effect of other users' memories on one user's searches and adds.
 
-The user under measure remembers `Plan.own_memories`; around them are ever larger crowds of `EACH` memories a head,
-whose sessions come in turn, so that nobody's rows lie together. SQLite is filled by `Memory.add_many` (rules find no
-relations in such sentences), PostgreSQL by migrating such a file. Each truth is measured alike: a `Site` says how it is
-opened, and how large it is.
+The measured user has `Plan.own_memories`; around them are increasing crowds of `EACH` memories per user with
+alternating sessions, so that no user's rows are adjacent. SQLite is filled by `Memory.add_many` (rules find no
+relations in such sentences), PostgreSQL by migrating such a file. Both are measured alike: a `Site` knows how to open a
+store and its size.
 """
 
 from __future__ import annotations
@@ -42,23 +42,23 @@ USER = "the user"
 EACH = 100
 """Memories of each of the others."""
 _SESSION = 20  # memories of one import, one transaction
-_LARGEST = 1_000_000  # of others on SQLite: the size the bars speak of
+_LARGEST = 1_000_000  # of others on SQLite: the size that the bars refer to
 _K = 10
 _WARM_UP = 20
-_VISITED, _SEARCHES = 100, 1_000  # users, and searches of them all, in the process whose memory is measured
+_VISITED, _SEARCHES = 100, 1_000  # users, and searches of them all, for the memory measurement
 _FLAT = Bar("<=", 1.3)
 _PER_RECIPE = {HYBRID.name: Bar("<=", 5), MEM0.name: Bar("<=", 0.5)}
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A store to be filled and measured.
+    """A store to fill and measure.
 
     Attributes:
-        config: what `Memory` is opened with.
+        config: configuration for `Memory`.
         size: bytes on disk.
-        remove: takes it away.
-        migrated_to: where it is for `migration.opened`, if it is filled by migrating a SQLite file.
+        remove: deletes it.
+        migrated_to: its location for a migration, if it is filled by migrating a SQLite file.
     """
 
     others: int
@@ -203,7 +203,7 @@ def _import(report: Report, truth: str, site: Site, own: Sequence[Memo], embedde
 
 
 def _sessions(own: Sequence[Memo], others: int) -> Iterator[tuple[str, list[Memo]]]:
-    """Who says what, session after session: those of the user lie evenly between those of the others."""
+    """Yield sessions of messages with their users: the user's are spread evenly among those of the others."""
     said = memos(seed=5)
     theirs = [f"other {number}" for _ in range(0, EACH, _SESSION) for number in range(others // EACH)]
     mine = [own[start : start + _SESSION] for start in range(0, len(own), _SESSION)]
@@ -226,7 +226,7 @@ def _searches(
     embedder: Embedder,
     recipe: str,
 ) -> None:
-    """Rounds of searches, the stores taking turns, so that noise meets all alike."""
+    """Run rounds of searches, the stores alternating, so that noise affects all alike."""
     _say(f"{truth}: searching by recipe {recipe}")
     asked = random.Random(1).sample(own, min(plan.queries, len(own)))
     exact = _Exact(own, asked, embedder) if recipe == MEM0.name else None
@@ -262,7 +262,7 @@ def _searches(
 
 
 def _timed_search(memory: Memory, timed: TimedEmbedder, memo: Memo) -> tuple[Clocks, Clocks]:
-    """What a search took but for the embedding, and the embedding."""
+    """Return the time of a search without the embedding, and of the embedding."""
     timed.take()
     started = clocks()
     found = memory.search(memo.question, user_id=USER, limit=_K)["results"]
@@ -282,7 +282,7 @@ class _Exact:
         self._scores: NDArray[np.float32] = queries @ vectors.T
 
     def recall(self, memory: Memory) -> float:
-        """The share of the exact ten that are found; one that ties with the tenth, but for half precision, is one."""
+        """Return the share of the exact ten that were found; a tie with the tenth, up to half precision, counts."""
         good = 0
         wanted = min(_K, len(self._place))
         for memo, scores in zip(self._asked, self._scores, strict=True):
@@ -297,7 +297,7 @@ class _Exact:
 
 
 def _adds(report: Report, plan: Plan, truth: str, sites: Sequence[Site], embedder: Embedder) -> None:
-    """Adds of two messages each, of one of the others after the other, the stores taking turns."""
+    """Run adds of two messages each, of one other user after the other, the stores alternating."""
     _say(f"{truth}: adding")
     fresh = memos(seed=17)
     cpu: dict[int, list[float]] = {site.others: [] for site in sites}
@@ -323,7 +323,7 @@ def _adds(report: Report, plan: Plan, truth: str, sites: Sequence[Site], embedde
 
 
 def _timed_adds(memory: Memory, users: Sequence[str], fresh: Iterator[Memo]) -> list[float]:
-    """Milliseconds of an add to each of `users`."""
+    """Return milliseconds of an add to each of `users`."""
     took = []
     for user in users:
         said, answered = take(fresh, 2)

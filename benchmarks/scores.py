@@ -1,8 +1,8 @@
-"""How well rankings hit what answers their questions, and how sure that is.
+"""Scores of rankings against gold answers, with intervals.
 
 R@k is the share of a question's gold units among the first k, averaged over the questions that have any; all@10 the
-share of questions with all of them among the first ten; MRR and nDCG take a unit for found or not. Means come with the
-middle 95 % of those over questions drawn with replacement (bootstrap), differences with that of paired questions.
+share of questions with all of them among the first ten; MRR and nDCG use binary relevance. Means have the middle 95 %
+of those over questions drawn with replacement (bootstrap), differences that of paired questions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Scores:
         self._values = np.array([[100 * one for one in measures(asked.gold, found)] for asked, found in pairs])
 
     def of(self, kind: str | None = None) -> NDArray[np.float64]:
-        """(questions, measures): of one kind, or of all that count."""
+        """Return (questions, measures): of one kind, or of all that count."""
         rows: NDArray[np.float64] = self._values[self._counts if kind is None else self._kinds == kind]
         return rows
 
@@ -47,12 +47,12 @@ class Scores:
         return _figures(self.of(kind), resamples)
 
     def above(self, other: Scores, resamples: int) -> dict[str, Figure]:
-        """How much better these are than others of the same questions, in points."""
+        """Return the lead over other scores of the same questions, in points."""
         return _figures(self.of() - other.of(), resamples)
 
 
 def measures(gold: Sequence[str], ranked: Sequence[str]) -> list[float]:
-    """The values of `MEASURES` for one question, each in [0, 1]."""
+    """Return the values of `MEASURES` for one question, each in [0, 1]."""
     rank_of = {unit: rank for rank, units in reversed(list(enumerate(ranked[:DEPTH], 1))) for unit in units.split("|")}
     ranks = [rank_of.get(unit, DEPTH + 1) for unit in gold]
     shares = [sum(rank <= k for rank in ranks) / len(ranks) for k in (5, 10, 20)]
@@ -61,7 +61,7 @@ def measures(gold: Sequence[str], ranked: Sequence[str]) -> list[float]:
 
 
 def _ndcg(ranks: Sequence[int]) -> float:
-    """Two units that are one memory are one hit, and one place in the best order."""
+    """Return nDCG; two units of one memory are one hit and one place in the ideal order."""
     found = {rank for rank in ranks if rank <= DEPTH}
     wanted = len(found) + sum(rank > DEPTH for rank in ranks)
     best = sum(1 / math.log2(rank + 1) for rank in range(1, min(wanted, 10) + 1))
@@ -74,7 +74,7 @@ def _figures(rows: NDArray[np.float64], resamples: int) -> dict[str, Figure]:
 
 
 def intervals(rows: NDArray[np.float64], resamples: int) -> list[tuple[float, float]]:
-    """For each column the middle 95 % of its means over rows drawn with replacement."""
+    """Return for each column the middle 95 % of its means over rows drawn with replacement."""
     drawn = np.random.default_rng(5).integers(len(rows), size=(resamples, len(rows)))
     bounds = [np.percentile(column[drawn].mean(axis=1), [2.5, 97.5]) for column in rows.T]
     return [(float(low), float(high)) for low, high in bounds]

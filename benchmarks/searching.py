@@ -1,4 +1,4 @@
-"""The cost of `search` within one user's memories, and whether it finds what an exact scan finds."""
+"""The cost of `search` within one user's memories, and its recall against an exact scan."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Oracle:
         self._themes = np.array([memo.theme for memo in memos])
 
     def recall(self, query: NDArray[np.float32], user: int, theme: str | None, places: Sequence[int]) -> float | None:
-        """The share of the exact ten that `places` hold; one that ties with the tenth counts as it."""
+        """Return the share of the exact ten in `places`; a tie with the tenth counts."""
         own = self._of_user[user]
         own = own if theme is None else own[self._themes[own] == theme]
         if not len(own):
@@ -50,7 +50,7 @@ class Oracle:
 
 @dataclass(slots=True)
 class Searches:
-    """What a series of searches took, in milliseconds without the embedding, and the recall of each."""
+    """Times of a series of searches, in milliseconds without the embedding, and the recall of each."""
 
     took: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
@@ -66,7 +66,7 @@ class Searches:
 def search_store(
     folder: Path, memos: Sequence[Memo], oracle: Oracle, embedder: Embedder, count: int, *, by_theme: bool = False
 ) -> Searches:
-    """Search by mem0's recipe: user after user to load what is theirs (`first`), then `count` times by the clock."""
+    """Search by mem0's recipe: once per user to load their data (`first`), then `count` timed searches."""
     timed = TimedEmbedder(embedder)
     searches = Searches()
     asked = _asked(memos, count)
@@ -81,7 +81,7 @@ def search_store(
             _timed_search(memory, timed, memo.question, user, theme, searches)
             for (memo, user), theme in zip(asked, themes, strict=True)
         ]
-    # Not between searches: it would drive what they use out of the processor's caches.
+    # Not between searches: it would evict their data from the processor's caches.
     for (_, user), query, theme, texts in zip(asked, queries, themes, found, strict=True):
         recall = oracle.recall(query, user, theme, [oracle.place(text) for text in texts])
         if recall is not None:
@@ -90,7 +90,7 @@ def search_store(
 
 
 def _asked(memos: Sequence[Memo], count: int) -> list[tuple[Memo, int]]:
-    """A question about a memory of each user in turn; of an empty store, about nothing."""
+    """Yield a question about a memory of each user in turn; for an empty store, about nothing."""
     if not memos:
         return [(Memo("", "food", "Who cooked a lentil soup?"), call % USERS) for call in range(count)]
     chance = random.Random(3)
@@ -101,7 +101,7 @@ def _asked(memos: Sequence[Memo], count: int) -> list[tuple[Memo, int]]:
 def _timed_search(
     memory: Memory, timed: TimedEmbedder, question: str, user: int, theme: str | None, searches: Searches
 ) -> list[str]:
-    """Search once, note in `searches` what it took, and return the texts found."""
+    """Search once, record the times in `searches`, and return the texts found."""
     filters = None if theme is None else {"theme": theme}
     timed.take()
     started = clocks()
@@ -115,7 +115,7 @@ def _timed_search(
 
 
 def flat_searches(store: FlatStore, memos: Sequence[Memo], oracle: Oracle, embedder: Embedder, count: int) -> Searches:
-    """The same questions put to the baseline."""
+    """Run the same questions on the baseline."""
     searches = Searches()
     for memo, user in _asked(memos, count):
         (query,) = embedder.embed([memo.question], kind="query")

@@ -1,4 +1,4 @@
-"""Invented conversations of any length, and a chat model that knows what each turn of them tells."""
+"""Synthetic conversations of any length, and a chat model that knows the content of each turn."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from mem0_core.interfaces import Reply, Tool
 __all__ = ["TalkChat", "folded", "input_of", "messages_of", "turns_of_talk", "weighed"]
 
 SUMMARY_WORDS = 150
-_PATIENCE = 60.0  # seconds that a model which is held up waits, so that no run hangs
+_PATIENCE = 60.0  # seconds that a blocked model waits at most, so that no run hangs
 
 
 def turns_of_talk(seed: int) -> Iterator[Turn]:
-    """Turns without end: each tells one fact, and one relation to a new node."""
+    """Yield turns without end: each states one fact, and one relation to a new node."""
     chance = random.Random(seed)
     for memo in memos(seed):
         place = fresh_name(chance)
@@ -33,18 +33,18 @@ def turns_of_talk(seed: int) -> Iterator[Turn]:
 
 
 def messages_of(turn: Turn) -> list[dict[str, str]]:
-    """What the user says, and the assistant's answer."""
+    """Return the user's message and the assistant's answer."""
     answer = f"I see. How was {turn.relations[0].destination}? Tell me more of it whenever you like."
     return [{"role": "user", "content": turn.message}, {"role": "assistant", "content": answer}]
 
 
 class TalkChat:
-    """A `ChatModel` that answers for those turns whose messages it is told; it may be held up. Safe between threads.
+    """A thread-safe `ChatModel` that answers for the turns in its messages; it can be blocked.
 
     Attributes:
-        calls: what it has answered.
-        open: cleared, it holds all answers back.
-        asked: set when it is asked anything.
+        calls: the answered calls.
+        open: blocks all answers while cleared.
+        asked: set on every request.
     """
 
     def __init__(self, turns: Iterable[Turn]) -> None:
@@ -72,7 +72,7 @@ class TalkChat:
         return reply
 
     def _told(self, task: str, content: str) -> list[Turn]:
-        """The turns among what is new to the model; in `operations` there are none, only facts."""
+        """Return the turns among the new messages of a prompt; `operations` prompts contain facts only."""
         if task == "operations":
             return []
         spoken = input_of(content) if task in ("facts", "summary") else json.loads(content)["text"]
@@ -84,12 +84,12 @@ class TalkChat:
 
 
 def input_of(content: str) -> str:
-    """What is new of a prompt that shows earlier messages before it."""
+    """Return the new part of a prompt that shows earlier messages first."""
     return content.rpartition("Input:\n")[2]
 
 
 def weighed(content: str) -> Reply:
-    """The operations of a careful model: what is known, up to case and spacing, is left alone, all else added."""
+    """Return the operations of a careful model: known facts, up to case and spacing, are kept, all others added."""
     data = json.loads(content)
     known = {folded(memory["text"]): memory["id"] for memory in data["memories"]}
     return _in_json({"memory": _operations(data["facts"], known)})
@@ -115,7 +115,7 @@ def _facts(turns: Sequence[Turn], _: str) -> Reply:
 
 
 def _summary(_: Sequence[Turn], content: str) -> Reply:
-    """As long as a summary would be, and as new."""
+    """Return a summary of realistic length that differs each time."""
     return Reply(text=" ".join(input_of(content).split()[:SUMMARY_WORDS]))
 
 

@@ -1,4 +1,4 @@
-"""An embedder with a stopwatch, so that its share can be told from ours."""
+"""Embedders that measure their own time, to separate it from ours."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["CachedEmbedder", "Clocks", "RenamedEmbedder", "TimedEmbedder", "cloc
 
 
 class TimedEmbedder:
-    """Another embedder, and the time spent in it since `take` was last called."""
+    """Wraps an embedder and adds up its time since the last `take`."""
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner
@@ -56,12 +56,12 @@ class Clocks(NamedTuple):
 
 
 def clocks() -> Clocks:
-    """What both clocks show, from an arbitrary start."""
+    """Return both clocks, from an arbitrary start."""
     return Clocks(time.perf_counter(), time.process_time())
 
 
 class RenamedEmbedder:
-    """Another embedder that passes for the one a store was filled with."""
+    """Wraps an embedder under the name of the one that a store was filled with."""
 
     def __init__(self, inner: Embedder, name: str) -> None:
         self._inner = inner
@@ -73,7 +73,7 @@ class RenamedEmbedder:
 
 
 class CachedEmbedder:
-    """Another embedder, asked once for each text: several runs over one set of texts then share the work."""
+    """Wraps an embedder and embeds each text once, so that several runs over the same texts share the work."""
 
     def __init__(self, inner: Embedder) -> None:
         self._inner = inner

@@ -1,6 +1,6 @@
-"""Many searches at once on one event loop: what they gain over one after the other, and how long the loop is held up.
+"""Many concurrent searches on one event loop: the gain over sequential ones, and the time the loop is blocked.
 
-Each is of another user. The truth is a SQLite file, whose calls go to threads, and PostgreSQL, whose calls are awaited.
+Each search is of another user. The store is a SQLite file, which runs in threads, or PostgreSQL, which is awaited.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def measure(plan: Plan) -> Report:
 
 @contextmanager
 def _postgres(report: Report) -> Iterator[Mapping[str, Any] | None]:
-    """The configuration of an empty store, None where there is no server."""
+    """Return the configuration of an empty store, or None without a server."""
     try:
         with postgres_url() as url:
             from mem0_core.stores.postgres.store import PostgresStore
@@ -76,7 +76,7 @@ async def _searched(
 ) -> None:
     one_by_one, at_once, busy, lags = list[float](), list[float](), list[float](), list[float]()
     async with AsyncMemory({**config, "durability": "process"}, embedder=HashEmbedder()) as memory:
-        for turn in range(plan.rounds + 1):  # the first is not counted: indexes are read, connections opened
+        for turn in range(plan.rounds + 1):  # the first is not counted: it loads indexes and opens connections
             asked = [(user, theirs[turn % _EACH].question) for user, theirs in told.items()]
             started, worked = time.perf_counter(), _worked()
             for user, question in asked:
@@ -107,13 +107,13 @@ async def _searched(
 
 
 def _worked() -> float:
-    """Seconds of CPU that all processors have spent, in hundredths, whoever had them: the server's too."""
+    """Return CPU seconds of all processors, in hundredths, by all processes including the server."""
     times = psutil.cpu_times()
     return float(times.user + times.system)
 
 
 async def _tick(held: list[float]) -> None:
-    """How much later than asked the loop came back, look after look."""
+    """Measure the delay of the loop, tick after tick."""
     while True:
         started = time.perf_counter()
         await asyncio.sleep(_TICK)
