@@ -33,10 +33,10 @@ def main(arguments: Sequence[str]) -> None:
     for name in chosen:
         report = BENCHMARKS[name](_plan(options))
         path = report.write(options.out)
-        print(f"\n{report.table()}\n{path}\n{_drawn(report, options.out)}", flush=True)
+        print(f"\n{report.table()}\n{path}\n{_draw_chart(report, options.out)}", flush=True)
 
 
-def _drawn(report: Report, folder: Path) -> str:
+def _draw_chart(report: Report, folder: Path) -> str:
     """Draw the chart of a report and return its path; None if the report has no chart."""
     if report.name != "recall" or not report.details:
         return ""

@@ -36,17 +36,17 @@ class Baseline:
         self._words = BM25Okapi([_words(text) for text in texts])
 
     def dense(self, question: str) -> list[str]:
-        return self._named(self._by_vectors(question))
+        return self._with_speaker(self._by_vectors(question))
 
     def bm25(self, question: str) -> list[str]:
-        return self._named(self._by_words(question))
+        return self._with_speaker(self._by_words(question))
 
     def fused(self, question: str) -> list[str]:
         sums: dict[int, float] = {}
         for places in (self._by_vectors(question), self._by_words(question)):
             for rank, place in enumerate(places, 1):
                 sums[place] = sums.get(place, 0.0) + 1 / (_K + rank)
-        return self._named(sorted(sums, key=lambda place: -sums[place]))
+        return self._with_speaker(sorted(sums, key=lambda place: -sums[place]))
 
     def _by_vectors(self, question: str) -> list[int]:
         (query,) = self._embedder.embed([question], kind="query")
@@ -56,7 +56,7 @@ class Baseline:
         scores = self._words.get_scores(_words(question))
         return [place for place in _best(scores) if scores[place] > 0]
 
-    def _named(self, places: Sequence[int]) -> list[str]:
+    def _with_speaker(self, places: Sequence[int]) -> list[str]:
         return [self._ids[place] for place in places[:DEPTH]]
 
 

@@ -44,7 +44,7 @@ def measure(plan: Plan) -> Report:
     report.details["turns"] = "an invented sentence of the user that tells a fact and a relation, and a short answer"
     with tempfile.TemporaryDirectory(prefix="mem0-bench-") as name:
         work = Path(name)
-        store = _filled(work / "store", plan.memories)
+        store = _fill_store(work / "store", plan.memories)
         for durability in ("process", "full"):
             _adds(report, plan, store, durability)
         _queue(report, plan, store)
@@ -74,7 +74,7 @@ class Block:
     answered: int
 
 
-def _filled(folder: Path, size: int) -> Path:
+def _fill_store(folder: Path, size: int) -> Path:
     """Build a store with this number of memories of the hub."""
     _say(f"filling {size:,}")
     folder.mkdir(parents=True)
@@ -115,7 +115,7 @@ def _add_rows(report: Report, section: str, name: str, blocks: Sequence[Block], 
 
 def _block(store: Path, durability: Durability, calls: int, background: bool, seed: int) -> Block:
     turns = list(islice(turns_of_talk(seed + 40), calls + _WARM_UP))
-    with _opened(store, durability, turns) as (memory, chat):
+    with _open_memory(store, durability, turns) as (memory, chat):
         _add(memory, turns[:_WARM_UP], False)
         if background:
             _hold_up(memory, chat)
@@ -127,7 +127,7 @@ def _block(store: Path, durability: Durability, calls: int, background: bool, se
 
 
 @contextmanager
-def _opened(store: Path, durability: Durability, turns: Sequence[Turn]) -> Iterator[tuple[Memory, TalkChat]]:
+def _open_memory(store: Path, durability: Durability, turns: Sequence[Turn]) -> Iterator[tuple[Memory, TalkChat]]:
     """Open a memory on a copy of the store, without summaries; jobs queued at the end stay queued."""
     chat, embedder = TalkChat(turns), HashEmbedder()
     embedder.embed([text for turn in turns for text in turn.texts])  # hashing a new word is slow
@@ -164,7 +164,7 @@ def _queue(report: Report, plan: Plan, store: Path) -> None:
     _say(f"{plan.waiting:,} turns in the queue")
     edge = min(_EDGE, plan.waiting // 2)
     turns = list(islice(turns_of_talk(60), plan.waiting))
-    with _opened(store, "process", turns) as (memory, chat):
+    with _open_memory(store, "process", turns) as (memory, chat):
         none = _search_walls(memory, turns[:edge])
         _hold_up(memory, chat)
         first = _edge(memory, turns[:edge])

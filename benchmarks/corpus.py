@@ -32,21 +32,21 @@ _BULK = 100
 """Memories in one commit where all belong to one user."""
 
 
-def _listed(text: str) -> list[str]:
+def _split_words(text: str) -> list[str]:
     return text.split(", ")
 
 
-_PEOPLE = _listed(
+_PEOPLE = _split_words(
     "Ana, Boris, Chen, Dalia, Emeka, Farah, Goran, Hanna, Ivo, Jamila, Kenji, Lucia, Mateo, Nadia, Omar, "
     "Priya, Quinn, Rosa, Samir, Tove, Umar, Vera, Wen, Ximena, Yusuf, Zora, Anton, Bea, Cyril, Dunja, Elio, "
     "Freya, Gita, Hugo, Ines, Jonas, Keiko, Liam, Mira, Noor"
 )
-_PLACES = _listed(
+_PLACES = _split_words(
     "Lisbon, Oslo, Kyoto, Lagos, Quito, Tunis, Galway, Porto, Tartu, Bergen, Malmo, Lyon, Turin, Ghent, "
     "Basel, Izmir, Cusco, Perth, Hobart, Calgary, Boston, Denver, Austin, Merida, Recife, Salta, Accra, "
     "Nairobi, Harare, Pune, Kochi, Hanoi, Penang, Busan, Osaka, Sapporo, Almaty, Tbilisi, Varna, Split"
 )
-_TIMES = _listed(
+_TIMES = _split_words(
     "last Monday, last Tuesday, last Friday, at the weekend, in January, in February, in March, in April, in May,"
     " in June, in July, in August, in autumn, in winter, before breakfast, after lunch, after midnight, at dawn,"
     " on a rainy evening, on a public holiday, two days ago, a week ago, a month ago, three years ago, during the"
@@ -119,7 +119,7 @@ def memos(seed: int = 7) -> Iterator[Memo]:
     """Yield memories without end, all different; the one at position i is for user ``user_of(i)``."""
     chance = random.Random(seed)
     said: set[str] = set()
-    themes = [(theme, _listed(deeds), _listed(objects)) for theme, (deeds, objects) in _THEMES.items()]
+    themes = [(theme, _split_words(deeds), _split_words(objects)) for theme, (deeds, objects) in _THEMES.items()]
     while True:
         memo = _memo(chance, themes, user_of(len(said)))
         if memo.text not in said:

@@ -151,24 +151,24 @@ def _operation(turn: Turn) -> dict[str, str]:
 
 
 def _entities(turn: Turn, _: _Messages) -> Reply:
-    return _called("extract_entities", {"entities": _named(turn)})
+    return _build_call("extract_entities", {"entities": _find_name(turn)})
 
 
-def _named(turn: Turn) -> list[dict[str, str]]:
+def _find_name(turn: Turn) -> list[dict[str, str]]:
     places = [{"entity": triplet.destination, "entity_type": "place"} for triplet in turn.relations]
     return [{"entity": HUB, "entity_type": "person"}, *places]
 
 
 def _relations(turn: Turn, _: _Messages) -> Reply:
-    return _called("establish_relationships", {"entities": [_fields(each) for each in turn.relations]})
+    return _build_call("establish_relationships", {"entities": [_fields(each) for each in turn.relations]})
 
 
 def _outdated(turn: Turn, _: _Messages) -> Reply:
-    return _called("delete_graph_memory", *(_fields(triplet) for triplet in turn.outdated))
+    return _build_call("delete_graph_memory", *(_fields(triplet) for triplet in turn.outdated))
 
 
 def _refined(turn: Turn, _: _Messages) -> Reply:
-    return _called("update_graph_memory", *(_fields(old) | {"relationship": new} for old, new in turn.refined))
+    return _build_call("update_graph_memory", *(_fields(old) | {"relationship": new} for old, new in turn.refined))
 
 
 def _fused(turn: Turn, messages: _Messages) -> Reply:
@@ -179,7 +179,7 @@ def _fused(turn: Turn, messages: _Messages) -> Reply:
     answer = {
         "facts": [turn.fact],
         "memory": [_operation(turn)],
-        "entities": _named(turn),
+        "entities": _find_name(turn),
         "relations": [_fields(triplet) for triplet in turn.relations],
         "outdated": [ids[_key(triplet)] for triplet in turn.outdated],
         "refined": [{"id": ids[_key(old)], "relationship": new} for old, new in turn.refined],
@@ -187,7 +187,7 @@ def _fused(turn: Turn, messages: _Messages) -> Reply:
     return Reply(text=json.dumps(answer))
 
 
-def _called(tool: str, *arguments: dict[str, Any]) -> Reply:
+def _build_call(tool: str, *arguments: dict[str, Any]) -> Reply:
     return Reply(tool_calls=tuple(ToolCall(tool, each) for each in arguments))
 
 

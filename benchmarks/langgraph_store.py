@@ -123,8 +123,7 @@ class _Times:
         spaces = itertools.cycle([("users", f"user {number}") for number in range(SPACES)])
         if step == "put":
             for number, space in zip(range(items), spaces, strict=False):
-                yield lambda space=space, number=number: store.put(space, f"key {number}", _value(number))  # type:
-                ignore[misc]
+                yield lambda space=space, number=number: store.put(space, f"key {number}", _value(number))  # type: ignore[misc]
         elif step == "fill":
             for start in range(0, items, 1000):
                 ops = [PutOp(ONE, f"key {number}", _value(number)) for number in range(start, min(start + 1000, items))]
@@ -193,7 +192,7 @@ def _turns(report: Report, plan: Plan, folder: Path) -> None:
             memory.search(QUERY, user_id="u")
             middleware = MemoryMiddleware(memory, k=10)
             agents = {BARE: _agent([]), REMEMBERING: _agent([middleware])}
-            for way, take in (("invoke", _taken), ("ainvoke", _ataken)):
+            for way, take in (("invoke", _measure_turns), ("ainvoke", _ameasure_turns)):
                 pace.begin()
                 _turn_rows(report, section, way, pace, take(agents, middleware, timed, pace, plan.turns_of_agent))
 
@@ -240,7 +239,7 @@ def _agent(middleware: list[Any]) -> Any:
 # `converse` measures learning; here it would share the processor, so each turn is learned before the next.
 
 
-def _taken(
+def _measure_turns(
     agents: Mapping[str, Any], middleware: MemoryMiddleware, embedder: TimedEmbedder, pace: Pace, turns: int
 ) -> list[Part[_Turn]]:
     """Measure the turns of each agent alternately, until enough of them ran on a quiet machine."""
@@ -250,7 +249,7 @@ def _taken(
         for name, agent in agents.items():
             embedder.take()
             wall, cpu = time.perf_counter(), time.thread_time()
-            agent.invoke(_said(len(parts) % turns), _WHO)
+            agent.invoke(_build_message(len(parts) % turns), _WHO)
             wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
             spent[name] = _Spent(wall, cpu, embedder.take().wall)
         parts.append(Part(spent, max(before, pace.look())))
@@ -258,10 +257,10 @@ def _taken(
     return parts
 
 
-def _ataken(
+def _ameasure_turns(
     agents: Mapping[str, Any], middleware: MemoryMiddleware, embedder: TimedEmbedder, pace: Pace, turns: int
 ) -> list[Part[_Turn]]:
-    """Async version of `_taken`: all turns on one event loop, as in a server."""
+    """Async version of `_measure_turns`: all turns on one event loop, as in a server."""
 
     async def all_turns() -> list[Part[_Turn]]:
         parts: list[Part[_Turn]] = []
@@ -270,7 +269,7 @@ def _ataken(
             for name, agent in agents.items():
                 embedder.take()
                 wall, cpu = time.perf_counter(), time.thread_time()
-                await agent.ainvoke(_said(len(parts) % turns), _WHO)
+                await agent.ainvoke(_build_message(len(parts) % turns), _WHO)
                 wall, cpu = time.perf_counter() - wall, time.thread_time() - cpu
                 spent[name] = _Spent(wall, cpu, embedder.take().wall)
             parts.append(Part(spent, max(before, pace.look())))
@@ -287,5 +286,5 @@ def _enough(parts: Sequence[Part[_Turn]], pace: Pace, turns: int) -> bool:
 _WHO: Any = {"configurable": {"user_id": "u"}}
 
 
-def _said(number: int) -> dict[str, str]:
+def _build_message(number: int) -> dict[str, str]:
     return {"messages": f"Which tea, question {number}?"}

@@ -77,7 +77,7 @@ def score(
         bars: the least that the default must reach, by measure.
         strangers: questions that the dataset does not answer.
     """
-    ranked = _ranked(dataset, TimedEmbedder(CachedEmbedder(embedder)), strangers)
+    ranked = _rank(dataset, TimedEmbedder(CachedEmbedder(embedder)), strangers)
     scores = _scores(dataset, ranked.systems)
     _system_rows(report, dataset, ranked.systems, scores, resamples)
     _lead_rows(report, dataset, scores, resamples)
@@ -121,7 +121,7 @@ class Ranked(NamedTuple):
     strange: list[float]
 
 
-def _ranked(dataset: Dataset, timed: TimedEmbedder, strangers: Sequence[str]) -> Ranked:
+def _rank(dataset: Dataset, timed: TimedEmbedder, strangers: Sequence[str]) -> Ranked:
     def runs(searches: Mapping[str, Search]) -> dict[str, Run]:
         return {name: _run(dataset, timed, name, search) for name, search in searches.items()}
 

@@ -26,7 +26,7 @@ from benchmarks.locomo import ADVERSARIAL, Conversation, Turn
 from benchmarks.remembered import remembered
 from benchmarks.report import Bar, Report, mean, median, percentile
 from benchmarks.scores import intervals
-from benchmarks.talks import folded, input_of, weighed
+from benchmarks.talks import folded, input_of, reconcile_known
 from benchmarks.timed import CachedEmbedder, TimedEmbedder
 from mem0_core import Memory
 from mem0_core.domain.recipes import HYBRID
@@ -171,10 +171,10 @@ def replay(one: Conversation, way: Way, embedder: Embedder) -> Replayed:
             memory.flush(_FLUSH)
             seconds = time.perf_counter() - started
             left = len(memory.pending())
-            kept = _kept(Path(folder) / "memory.db")
+            kept = _read_memories(Path(folder) / "memory.db")
             found = [_sessions(memory, one.name, question, kept) for question in one.questions]
     return Replayed(
-        told=_told(one),
+        told=_source_turns(one),
         speakers={turn.id: turn.speaker for turn in one.turns},
         kept=tuple(kept.values()),
         left=left,
@@ -211,7 +211,7 @@ def _add(memory: Memory, timed: TimedEmbedder, user: str, group: Group, way: Way
     return wall, 0.0 if way.background else 1e3 * timed.take().wall, len(result["skipped"])
 
 
-def _told(one: Conversation) -> dict[str, frozenset[str]]:
+def _source_turns(one: Conversation) -> dict[str, frozenset[str]]:
     told: dict[str, frozenset[str]] = {}
     for turn, facts in one.facts.items():
         for fact in map(folded, facts):
@@ -237,10 +237,10 @@ class Observer:
     def __call__(self, task: str, messages: Sequence[Mapping[str, Any]]) -> Any:
         content = messages[-1]["content"]
         if task == "facts":
-            return {"facts": list(dict.fromkeys(self._observed(input_of(content))))}
-        return weighed(content) if task == "operations" else Reply(text="They talked.")
+            return {"facts": list(dict.fromkeys(self._observed_facts(input_of(content))))}
+        return reconcile_known(content) if task == "operations" else Reply(text="They talked.")
 
-    def _observed(self, spoken: str) -> Sequence[str]:
+    def _observed_facts(self, spoken: str) -> Sequence[str]:
         """The facts of what was said: of one exchange, or of several that were queued up."""
         if spoken in self._facts:
             return self._facts[spoken]
@@ -256,7 +256,7 @@ LEFT JOIN sources ON sources.memory = memories.row LEFT JOIN messages ON message
 """
 
 
-def _kept(database: Path) -> dict[str, Kept]:
+def _read_memories(database: Path) -> dict[str, Kept]:
     """Return all memories by id, as stored in the file."""
     kept: dict[str, Kept] = {}
     with closing(sqlite3.connect(database)) as db:
@@ -287,7 +287,7 @@ def _by_turns(one: Conversation, embedder: Embedder) -> list[frozenset[str]]:
 
 def _by_facts(one: Conversation, embedder: Embedder) -> list[frozenset[str]]:
     """Rank the same facts without a memory: vectors of their bare texts, and all cosines."""
-    told = _told(one)
+    told = _source_turns(one)
     texts = {folded(fact): fact for facts in one.facts.values() for fact in facts}
     queries = embedder.embed([question.text for question in one.questions], kind="query")
     scores = queries @ embedder.embed(list(texts.values())).T

@@ -113,16 +113,16 @@ def _postgres_site(url: str, folder: Path, others: int) -> Site:
             "SELECT sum(pg_total_relation_size(c.oid))"
             " FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace WHERE relkind = 'r' AND nspname = %s"
         )
-        return int(_asked(url, tables, (schema,)))
+        return int(_ask(url, tables, (schema,)))
 
     def remove() -> None:
-        _asked(url, f"DROP SCHEMA IF EXISTS {schema} CASCADE")
+        _ask(url, f"DROP SCHEMA IF EXISTS {schema} CASCADE")
 
     store = {"provider": "postgres", "config": {"url": url, "schema": schema}}
     return Site(others, {"path": str(folder), "store": store}, size, remove, migrated_to=f"{url}#{schema}")
 
 
-def _asked(url: str, sql: str, values: Sequence[Any] = ()) -> Any:
+def _ask(url: str, sql: str, values: Sequence[Any] = ()) -> Any:
     import psycopg
 
     with psycopg.connect(url, autocommit=True) as db:
@@ -275,7 +275,7 @@ class _Exact:
     """The exact answers, by NumPy over the user's own vectors."""
 
     def __init__(self, own: Sequence[Memo], asked: Sequence[Memo], embedder: Embedder) -> None:
-        self._asked = asked
+        self._ask = asked
         self._place = {memo.text: place for place, memo in enumerate(own)}
         vectors = embed_memos(embedder, own)
         queries = embedder.embed([memo.question for memo in asked], kind="query")
@@ -285,12 +285,12 @@ class _Exact:
         """Return the share of the exact ten that were found; a tie with the tenth, up to half precision, counts."""
         good = 0
         wanted = min(_K, len(self._place))
-        for memo, scores in zip(self._asked, self._scores, strict=True):
+        for memo, scores in zip(self._ask, self._scores, strict=True):
             tenth = np.sort(scores)[-wanted]
             found = memory.search(memo.question, user_id=USER, limit=_K)["results"]
             places = [self._place.get(hit["memory"], -1) for hit in found]
             good += sum(place >= 0 and scores[place] >= tenth - 5e-4 for place in places)
-        return good / (wanted * len(self._asked))
+        return good / (wanted * len(self._ask))
 
 
 # --- adding --------------------------------------------------------------------------------------------------------

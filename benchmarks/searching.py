@@ -69,7 +69,7 @@ def search_store(
     """Search by mem0's recipe: once per user to load their data (`first`), then `count` timed searches."""
     timed = TimedEmbedder(embedder)
     searches = Searches()
-    asked = _asked(memos, count)
+    asked = _build_questions(memos, count)
     queries = embedder.embed([memo.question for memo, _ in asked], kind="query")
     with Memory({"path": folder, "recipe": "mem0"}, embedder=timed) as memory:
         for user in range(USERS):
@@ -89,7 +89,7 @@ def search_store(
     return searches
 
 
-def _asked(memos: Sequence[Memo], count: int) -> list[tuple[Memo, int]]:
+def _build_questions(memos: Sequence[Memo], count: int) -> list[tuple[Memo, int]]:
     """Yield a question about a memory of each user in turn; for an empty store, about nothing."""
     if not memos:
         return [(Memo("", "food", "Who cooked a lentil soup?"), call % USERS) for call in range(count)]
@@ -117,7 +117,7 @@ def _timed_search(
 def flat_searches(store: FlatStore, memos: Sequence[Memo], oracle: Oracle, embedder: Embedder, count: int) -> Searches:
     """Run the same questions on the baseline."""
     searches = Searches()
-    for memo, user in _asked(memos, count):
+    for memo, user in _build_questions(memos, count):
         (query,) = embedder.embed([memo.question], kind="query")
         started = time.perf_counter()
         places = store.search(query, user_name(user), K)

@@ -17,7 +17,7 @@ from benchmarks.relations import HUB, fresh_name
 from mem0_core.domain.records import Triplet
 from mem0_core.interfaces import Reply, Tool
 
-__all__ = ["TalkChat", "folded", "input_of", "messages_of", "turns_of_talk", "weighed"]
+__all__ = ["TalkChat", "folded", "input_of", "messages_of", "reconcile_known", "turns_of_talk"]
 
 SUMMARY_WORDS = 150
 _PATIENCE = 60.0  # seconds that a blocked model waits at most, so that no run hangs
@@ -66,12 +66,12 @@ class TalkChat:
         self.asked.set()
         assert self.open.wait(_PATIENCE), "the model was held up, and nobody let it through"
         content = messages[-1]["content"]
-        reply = _ANSWERS[task](self._told(task, content), content)
+        reply = _ANSWERS[task](self._find_turns(task, content), content)
         characters = sum(len(message["content"]) for message in messages)
         self.calls.append(ModelCall(task, started, time.perf_counter(), characters, tuple(tools), schema))
         return reply
 
-    def _told(self, task: str, content: str) -> list[Turn]:
+    def _find_turns(self, task: str, content: str) -> list[Turn]:
         """Return the turns among the new messages of a prompt; `operations` prompts contain facts only."""
         if task == "operations":
             return []
@@ -88,7 +88,7 @@ def input_of(content: str) -> str:
     return content.rpartition("Input:\n")[2]
 
 
-def weighed(content: str) -> Reply:
+def reconcile_known(content: str) -> Reply:
     """Return the operations of a careful model: known facts, up to case and spacing, are kept, all others added."""
     data = json.loads(content)
     known = {folded(memory["text"]): memory["id"] for memory in data["memories"]}
@@ -120,10 +120,10 @@ def _summary(_: Sequence[Turn], content: str) -> Reply:
 
 
 def _entities(turns: Sequence[Turn], _: str) -> Reply:
-    return _in_json({"entities": _named(turns)})
+    return _in_json({"entities": _find_name(turns)})
 
 
-def _named(turns: Sequence[Turn]) -> list[dict[str, str]]:
+def _find_name(turns: Sequence[Turn]) -> list[dict[str, str]]:
     places = [{"entity": each.destination, "entity_type": "place"} for turn in turns for each in turn.relations]
     return [{"entity": HUB, "entity_type": "person"}, *places]
 
@@ -143,7 +143,7 @@ def _triplets(turns: Sequence[Turn]) -> list[dict[str, str]]:
 def _fused(turns: Sequence[Turn], content: str) -> Reply:
     known = {folded(memory["text"]): memory["id"] for memory in json.loads(content)["memories"]}
     facts = [turn.fact for turn in turns]
-    answer = {"facts": facts, "memory": _operations(facts, known), "entities": _named(turns)}
+    answer = {"facts": facts, "memory": _operations(facts, known), "entities": _find_name(turns)}
     return _in_json({**answer, "relations": _triplets(turns), "outdated": [], "refined": []})
 
 
@@ -153,7 +153,7 @@ def _in_json(answer: Mapping[str, Any]) -> Reply:
 
 _ANSWERS: dict[str, Callable[[Sequence[Turn], str], Reply]] = {
     "facts": _facts,
-    "operations": lambda _, content: weighed(content),
+    "operations": lambda _, content: reconcile_known(content),
     "summary": _summary,
     "entities": _entities,
     "relations": _relations,
