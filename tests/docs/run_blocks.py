@@ -1,7 +1,7 @@
-"""Runs the blocks of one document in order, in one namespace; test_documentation.py starts it in a fresh interpreter.
+"""Run the blocks of one document in order, in one namespace; started by test_documentation.py in a fresh interpreter.
 
-Takes a plan (JSON) and appends the line of every block that ran to a second file. A block that fails ends the run, and
-its traceback points into the document.
+Reads a plan (JSON) and appends the line of every completed block to a second file. A failing block ends the run; its
+traceback points into the document.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 def main(plan: Path, done: Path) -> None:
     blocks = json.loads(plan.read_text(encoding="utf-8"))
-    module = types.ModuleType("__main__")  # type hints and dataclasses in a block look themselves up there
+    module = types.ModuleType("__main__")  # type hints and dataclasses in a block look up names there
     sys.modules["__main__"] = module
     with asyncio.Runner() as runner, done.open("a", encoding="utf-8") as report:
         for block in blocks:
@@ -30,8 +30,8 @@ def main(plan: Path, done: Path) -> None:
 
 
 def run_python(block: dict[str, str], module: types.ModuleType, runner: asyncio.Runner) -> None:
-    """A block may `await` at its top level, as a notebook cell may."""
-    source = "\n" * int(block["line"]) + block["source"]  # so that a traceback shows the document's own line
+    """Run a block, which may use `await` at its top level like a notebook cell."""
+    source = "\n" * int(block["line"]) + block["source"]  # tracebacks then show the line in the document
     code = compile(source, block["file"], "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     result = eval(code, module.__dict__)
     if asyncio.iscoroutine(result):

@@ -1,8 +1,8 @@
-"""Every ```python, ```console and ```bash block of the documentation runs, in order, file by file.
+"""Run every ```python, ```console and ```bash block of the documentation, in order, file by file.
 
 - A file's blocks share one namespace, one empty home and one working directory (with a copy of `examples/` in it).
-- `mem0-core ...` and `python examples/...` run. Of `nox` and `pip install` lines, what they name must exist.
-- A block that needs a key or the internet has `<!-- not run: the reason -->` on the line before it.
+- `mem0-core ...` and `python examples/...` run. Sessions, packages and extras of `nox` and `pip install` must exist.
+- A block that needs a key or the internet has `<!-- not run: reason -->` on the line before it.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ TIMEOUT = 600
 @dataclass(frozen=True)
 class Block:
     file: Path
-    line: int  # of the opening fence
+    line: int  # line of the opening fence
     language: str
     source: str
-    not_run: str | None  # the reason
+    not_run: str | None  # reason to skip the block
 
     def __str__(self) -> str:
         return f"{self.file.relative_to(ROOT)}:{self.line}" if self.file.is_relative_to(ROOT) else str(self.line)
@@ -69,15 +69,15 @@ def blocks_of(file: Path) -> list[Block]:
 
 
 def commands_of(block: Block) -> list[str]:
-    """What a reader would type. Where there is a prompt, the lines without one are output."""
+    """Return the commands of a block. If any line has a prompt, lines without one are output."""
     lines = block.source.replace("\\\n", " ").splitlines()
     if any(line.startswith("$ ") for line in lines):
         lines = [line[2:] for line in lines if line.startswith("$ ")]
     return [command for line in lines if line.strip() and not line.startswith("#") for command in line.split(" && ")]
 
 
-def runs(command: str) -> bool:
-    """Whether a command of the documentation is run; one that is not must name things that exist."""
+def is_runnable(command: str) -> bool:
+    """Return True if a command can run here; fail if a command that cannot run names unknown things."""
     match shlex.split(command, comments=True):
         case ["mem0-core" | "echo" | "printf" | "cat", *_] | ["python", "-c", *_]:
             return True
@@ -94,7 +94,7 @@ def runs(command: str) -> bool:
         case [script, *_] if (ROOT / script).is_file():
             pass
         case _:
-            pytest.fail(f"neither run nor known: {command!r}; change it, or mark its block `<!-- not run: reason -->`")
+            pytest.fail(f"unknown command {command!r}: change it, or mark its block `<!-- not run: reason -->`")
     return False
 
 
@@ -104,7 +104,7 @@ def sessions() -> set[str]:
 
 
 def named_sessions(words: list[str]) -> list[str]:
-    """The names after -s, up to the next option."""
+    """Return the session names after -s, up to the next option."""
     names: list[str] = []
     taking = False
     for word in words:
@@ -123,13 +123,13 @@ def check_requirement(word: str) -> None:
 
 
 def run(blocks: list[Block], folder: Path) -> tuple[set[int], str]:
-    """The lines of the blocks that ran to their end, and all that was printed."""
+    """Run blocks; return the lines of those that completed, and the output."""
     plan: list[dict[str, Any]] = []
     for block in blocks:
         if block.not_run is None and block.language == "python":
             plan.append({"line": block.line, "file": str(block.file), "source": block.source})
         elif block.not_run is None:
-            plan.append({"line": block.line, "commands": [line for line in commands_of(block) if runs(line)]})
+            plan.append({"line": block.line, "commands": [line for line in commands_of(block) if is_runnable(line)]})
     home, cwd, done = folder / "home", folder / "cwd", folder / "done"
     home.mkdir()
     done.touch()
@@ -160,7 +160,7 @@ def run(blocks: list[Block], folder: Path) -> tuple[set[int], str]:
 
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], tuple[set[int], str]]:
-    """Runs a document the first time one of its blocks asks."""
+    """Return a function that runs each document once."""
     return functools.cache(lambda file: run(blocks_of(file), tmp_path_factory.mktemp("document")))
 
 
@@ -168,7 +168,7 @@ def outcome(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Path], tuple[
 @pytest.mark.parametrize("block", [block for file in DOCUMENTS for block in blocks_of(file)], ids=str)
 def test_block_runs(block: Block, outcome: Callable[[Path], tuple[set[int], str]]) -> None:
     if block.not_run is not None:
-        assert block.not_run, "say why the block is not run"
+        assert block.not_run, "give a reason: `<!-- not run: reason -->`"
         pytest.skip(block.not_run)
     done, output = outcome(block.file)
     assert block.line in done, f"this block, or one before it in its file, failed:\n{output[-8000:]}"
@@ -176,14 +176,14 @@ def test_block_runs(block: Block, outcome: Callable[[Path], tuple[set[int], str]
 
 @pytest.mark.docs
 @pytest.mark.parametrize("file", DOCUMENTS, ids=lambda file: str(file.relative_to(ROOT)))
-def test_links_lead_somewhere(file: Path) -> None:
+def test_links_have_existing_targets(file: Path) -> None:
     targets = re.findall(r"\]\((?!\w+:|#)([^)#\s]+)", file.read_text(encoding="utf-8"))
     missing = [target for target in targets if not (file.parent / target).exists()]
     assert not missing
 
 
-def test_a_failing_block_is_found(tmp_path: Path) -> None:
-    """The check checks: names flow from block to block, and a failure stops there, under the document's own line."""
+def test_a_failing_block_is_reported(tmp_path: Path) -> None:
+    """Blocks share names; a failure stops the document and is reported with its line."""
     document = tmp_path / "page.md"
     document.write_text(
         textwrap.dedent("""\
@@ -218,19 +218,19 @@ def test_a_failing_block_is_found(tmp_path: Path) -> None:
     assert "ZeroDivisionError" in output
 
 
-def test_the_runs_are_offline() -> None:
+def test_blocks_run_offline() -> None:
     lookup = [sys.executable, "-c", "import socket; socket.getaddrinfo('example.org', 443)"]
     env = os.environ | {"PYTHONPATH": str(HERE / "offline")}
     result = subprocess.run(lookup, env=env, capture_output=True, text=True, check=False)
     assert "ConnectionRefusedError: this run is offline" in result.stderr
 
 
-def test_a_reason_is_demanded(tmp_path: Path) -> None:
+def test_a_skipped_block_without_a_reason_has_an_empty_reason(tmp_path: Path) -> None:
     (tmp_path / "page.md").write_text("<!-- not run -->\n```bash\nmem0-core\n```\n", encoding="utf-8")
     assert [block.not_run for block in blocks_of(tmp_path / "page.md")] == [""]
 
 
 @pytest.mark.parametrize("command", ["nox -s quickstrat", "pip install mem0-core[onyx]", "rm -r data"])
-def test_a_command_names_what_exists(command: str) -> None:
+def test_a_command_with_unknown_names_fails(command: str) -> None:
     with pytest.raises((AssertionError, pytest.fail.Exception)):
-        runs(command)
+        is_runnable(command)

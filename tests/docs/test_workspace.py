@@ -1,4 +1,4 @@
-"""What holds for the workspace as a whole: imports touch nothing, and no file names the place it was written."""
+"""Rules of the whole workspace: imports have no side effects, and no file names a development machine."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def import_watched(package: str, home: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_import_touches_nothing(package: str, tmp_path: Path) -> None:
+def test_import_has_no_side_effects(package: str, tmp_path: Path) -> None:
     seen = import_watched(package, tmp_path)
-    if package != "mem0_core":  # urllib3, which the frameworks import, binds a socket once to learn of IPv6
+    if package != "mem0_core":  # urllib3, a dependency of the frameworks, binds a socket once to detect IPv6
         seen["touched"] = [act for act in seen["touched"] if not act.startswith("socket.bind")]
     assert seen["touched"] == []
     assert seen["threads"] == 1
@@ -68,11 +68,11 @@ def test_core_imports_no_heavy_library(tmp_path: Path) -> None:
     assert HEAVY & set(modules) == set()
 
 
-def test_a_default_memory_leaves_in_the_home_only_what_is_ours(tmp_path: Path) -> None:
-    """onnxruntime 1.29 and later writes a device id and reports to its makers, unless told not to before its import."""
-    quiet = ("CI", "ORT_DISABLE_TELEMETRY")  # they keep it quiet by themselves
+def test_a_default_memory_writes_only_its_own_files_to_the_home_folder(tmp_path: Path) -> None:
+    """onnxruntime 1.29 and later writes a device id and sends telemetry unless disabled before its import."""
+    quiet = ("CI", "ORT_DISABLE_TELEMETRY")  # these disable the telemetry too
     hidden = (*quiet, "XDG_CACHE_HOME", "XDG_DATA_HOME", "MEM0_CORE_HOME")
-    theirs = tmp_path / ".mem0" / "history.db"  # mem0's own store
+    theirs = tmp_path / ".mem0" / "history.db"  # the store of mem0
     theirs.parent.mkdir()
     theirs.write_bytes(b"of mem0")
     env = {name: value for name, value in os.environ.items() if name not in hidden}
@@ -92,7 +92,7 @@ def test_a_default_memory_leaves_in_the_home_only_what_is_ours(tmp_path: Path) -
     assert any((folder / "memory.db").is_file() for folder in ours)
 
 
-def test_no_file_names_a_registry_host_or_the_machine_it_was_written_on() -> None:
+def test_no_file_names_a_registry_host_or_a_development_machine() -> None:
     # The brackets keep the pattern from finding itself.
     pattern = (
         r"//[a-z0-9.-]*(p[y]pi|pythonh[o]sted|npm[j]s|mav[e]n|deb[i]an)[a-z0-9.-]*(/|\"|$)"
