@@ -1,4 +1,4 @@
-"""The flow engine: one text under two drivers."""
+"""Flows: the same generator under the sync and the async driver."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mem0_core.flow import Both, Call, Flow, StepRecord, arun, both, call_all, d
 
 
 class Calculator:
-    """A port with a sync method, an async twin, and one method that has no twin."""
+    """A port with a method that has an async counterpart, and methods that have none."""
 
     def __init__(self) -> None:
         self.made: list[str] = []
@@ -55,7 +55,7 @@ def test_a_flow_returns_what_its_calls_make(drive: Drive) -> None:
     assert drive(four_times(Calculator(), 3)) == 13
 
 
-def test_the_async_driver_awaits_the_twin_and_the_sync_one_does_not() -> None:
+def test_the_async_driver_awaits_the_counterpart_and_the_sync_driver_does_not() -> None:
     calculator = Calculator()
     asyncio.run(arun(four_times(calculator, 1)))
     assert calculator.made == ["async", "async"]
@@ -63,7 +63,7 @@ def test_the_async_driver_awaits_the_twin_and_the_sync_one_does_not() -> None:
     assert calculator.made[2:] == ["sync", "sync"]
 
 
-def test_a_call_without_a_twin_leaves_the_event_loop_free() -> None:
+def test_a_call_without_a_counterpart_leaves_the_event_loop_free() -> None:
     name = asyncio.run(arun(do(Calculator().thread_name)))
     assert name != threading.current_thread().name
 
@@ -95,7 +95,7 @@ def test_errors_are_thrown_into_the_flow(drive: Drive) -> None:
     assert drive(careful(Calculator())) == "caught no"
 
 
-def test_errors_nobody_catches_come_out_and_finally_blocks_run(drive: Drive) -> None:
+def test_uncaught_errors_come_out_and_finally_blocks_run(drive: Drive) -> None:
     left: list[str] = []
 
     def careless() -> Flow[int]:
@@ -179,7 +179,7 @@ def test_cancelling_closes_the_flow_and_its_branches() -> None:
 
     class Waiting:
         def forever(self) -> None:
-            raise AssertionError("the twin is awaited")
+            raise AssertionError("the counterpart is awaited")
 
         async def aforever(self) -> None:
             await asyncio.sleep(60)
@@ -202,7 +202,7 @@ def test_cancelling_closes_the_flow_and_its_branches() -> None:
 
 
 class Computing:
-    """A port whose calls only compute, each noting its thread; one waits until it is let go."""
+    """A port with calls that only compute and note their thread; `wait` blocks until `let_go` is set."""
 
     inline = True
 
@@ -223,7 +223,7 @@ class Computing:
         assert self.let_go.wait(10)
 
 
-def test_what_only_computes_stays_in_one_thread_beside_the_event_loop() -> None:
+def test_calls_that_only_compute_stay_in_one_thread_outside_the_event_loop() -> None:
     port, calculator = Computing(), Calculator()
 
     def mixed() -> Flow[int]:
@@ -231,7 +231,7 @@ def test_what_only_computes_stays_in_one_thread_beside_the_event_loop() -> None:
         with contextlib.suppress(ValueError):
             yield from do(port.fail)
         yield from do(port.compute)
-        doubled = yield from do(calculator.double, 4)  # has a twin: it is awaited
+        doubled = yield from do(calculator.double, 4)  # has an async counterpart, which is awaited
         yield from do(port.compute)
         return doubled
 
@@ -242,12 +242,12 @@ def test_what_only_computes_stays_in_one_thread_beside_the_event_loop() -> None:
     assert threading.get_ident() not in port.threads
 
 
-def test_errors_of_what_only_computes_come_out() -> None:
+def test_errors_of_calls_that_only_compute_come_out() -> None:
     with pytest.raises(ValueError, match="no"):
         asyncio.run(arun(do(Computing().fail)))
 
 
-def test_cancelling_what_only_computes_ends_its_call_and_closes_the_flow() -> None:
+def test_cancelling_a_computing_flow_ends_its_call_and_closes_the_flow() -> None:
     port, closed = Computing(), threading.Event()
 
     def patient() -> Flow[None]:
@@ -270,7 +270,7 @@ def test_cancelling_what_only_computes_ends_its_call_and_closes_the_flow() -> No
     assert len(port.threads) == 1
 
 
-def test_few_compute_side_by_side_beside_one_event_loop() -> None:
+def test_few_calls_compute_at_once_beside_one_event_loop() -> None:
     """Threads that all compute fight for the interpreter, and so hold up the loop; calls that wait do not."""
     waiting, computing, let_go = list[int](), list[int](), threading.Event()
 
@@ -301,7 +301,7 @@ def test_few_compute_side_by_side_beside_one_event_loop() -> None:
 
 
 class Model:
-    """A port that nobody can await: its call waits for as long as it is told to."""
+    """A port without async counterparts; `ask` waits until `answers` is set."""
 
     def __init__(self, answers: threading.Event | None = None) -> None:
         self.threads: list[int] = []
@@ -312,34 +312,34 @@ class Model:
         assert self._answers is None or self._answers.wait(10)
 
 
-def answered(port: Computing, model: Model) -> Flow[None]:
+def compute_around_a_request(port: Computing, model: Model) -> Flow[None]:
     yield from do(port.compute)
     yield from do(model.ask)
     yield from do(port.compute)
 
 
-def test_what_nobody_can_await_is_made_in_the_thread_that_computes() -> None:
+def test_a_call_without_a_counterpart_runs_in_the_thread_that_computes() -> None:
     port, model = Computing(), Model()
-    asyncio.run(arun(answered(port, model)))
+    asyncio.run(arun(compute_around_a_request(port, model)))
     assert len(port.threads) == 2
     assert len({*port.threads, *model.threads}) == 1
     assert threading.get_ident() not in port.threads
 
 
-def test_a_call_that_waits_leaves_its_place_to_others_and_goes_on_once_there_is_one() -> None:
+def test_a_call_that_waits_releases_its_permit_and_the_flow_resumes_with_the_next_one() -> None:
     answers = threading.Event()
     model, port, others = Model(answers), Computing(), [Computing(), Computing()]
 
     async def main() -> None:
-        patient = asyncio.create_task(arun(answered(port, model)))
+        patient = asyncio.create_task(arun(compute_around_a_request(port, model)))
         while not model.threads:
             await asyncio.sleep(0.01)
         busy = [asyncio.create_task(arun(do(other.wait))) for other in others]
-        for other in others:  # both have a place, though two flows had gone in before
+        for other in others:  # both have a permit, though two flows started before
             assert await asyncio.to_thread(other.entered.wait, 10)
         answers.set()
         await asyncio.sleep(0.05)
-        assert len(port.threads) == 1, "there is no place for it"
+        assert len(port.threads) == 1, "there is no permit for it"
         others[0].let_go.set()
         await patient
         assert len(port.threads) == 2
@@ -349,16 +349,16 @@ def test_a_call_that_waits_leaves_its_place_to_others_and_goes_on_once_there_is_
     asyncio.run(asyncio.wait_for(main(), 30))
 
 
-def test_a_flow_that_is_cancelled_while_it_waits_for_a_thread_or_a_place_gives_its_place_back() -> None:
+def test_a_flow_cancelled_while_it_waits_for_a_thread_or_a_permit_returns_its_permit() -> None:
     async def main() -> None:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
         first, port = Computing(), Computing()
         busy = asyncio.create_task(arun(do(first.wait)))
         while not first.entered.is_set():
             await asyncio.sleep(0.01)
-        without_a_thread, without_a_place = (asyncio.create_task(arun(do(port.compute))) for _ in range(2))
+        without_a_thread, without_a_permit = (asyncio.create_task(arun(do(port.compute))) for _ in range(2))
         await asyncio.sleep(0.05)
-        for task in (without_a_place, without_a_thread):
+        for task in (without_a_permit, without_a_thread):
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -374,8 +374,8 @@ def test_a_flow_that_is_cancelled_while_it_waits_for_a_thread_or_a_place_gives_i
 # --- many on one event loop ----------------------------------------------------------------------------------------
 
 
-def test_one_flow_goes_on_in_each_round_of_the_loop() -> None:
-    """What 20 flows do between their calls does not add up to one long stop of the loop."""
+def test_one_flow_resumes_in_each_iteration_of_the_loop() -> None:
+    """The work of 20 flows between their calls does not add up to one long delay of the loop."""
     rounds, went_on = 0, list[int]()
 
     class Server:
@@ -405,7 +405,7 @@ def test_one_flow_goes_on_in_each_round_of_the_loop() -> None:
     assert max(went_on.count(each) for each in went_on) <= 2, "a flow's turn may begin before or after the ticker's"
 
 
-def test_a_flow_that_is_cancelled_in_its_turn_passes_it_on() -> None:
+def test_a_flow_cancelled_in_its_turn_passes_the_turn_on() -> None:
     class Server:
         async def aask(self) -> None:
             await asyncio.sleep(0)
@@ -459,7 +459,7 @@ for method in (Batching.half, Batching.third):
     vars(method).update(together=_in_one_go, atogether=_in_one_go_awaited)
 
 
-def test_each_gives_the_results_of_its_calls_in_their_order(drive: Drive) -> None:
+def test_call_all_gives_the_results_of_its_calls_in_their_order(drive: Drive) -> None:
     calculator = Calculator()
     assert drive(call_all(defer(calculator.double, 1), defer(len, "abc"), defer(calculator.double, 2, plus=1))) == [
         2,
@@ -469,7 +469,7 @@ def test_each_gives_the_results_of_its_calls_in_their_order(drive: Drive) -> Non
     assert drive(call_all()) == []
 
 
-def test_each_makes_calls_in_one_go_where_their_object_can(drive: Drive) -> None:
+def test_call_all_makes_calls_in_one_go_where_their_object_can(drive: Drive) -> None:
     batching = Batching()
     assert drive(call_all(defer(batching.half, 6), defer(batching.third, 6))) == [3, 2]
     assert batching.made in ([("sync", 2)], [("async", 2)])
@@ -477,7 +477,7 @@ def test_each_makes_calls_in_one_go_where_their_object_can(drive: Drive) -> None
         drive(call_all(defer(batching.half, 6), defer(len, "abc")))
 
 
-def test_the_first_error_of_each_is_thrown_in(drive: Drive) -> None:
+def test_the_first_error_of_call_all_is_thrown_in(drive: Drive) -> None:
     calculator = Calculator()
 
     def flow() -> Flow[str]:
@@ -491,7 +491,7 @@ def test_the_first_error_of_each_is_thrown_in(drive: Drive) -> None:
     assert len(calculator.made) == 1
 
 
-def test_what_only_computes_does_so_in_each_too(drive: Drive) -> None:
+def test_calls_that_only_compute_do_so_in_call_all_too(drive: Drive) -> None:
     computing = Computing()
 
     def flow() -> Flow[None]:
@@ -503,7 +503,7 @@ def test_what_only_computes_does_so_in_each_too(drive: Drive) -> None:
     assert len(set(computing.threads)) == 1
 
 
-def test_observe_is_told_of_every_call_of_each(drive: Drive) -> None:
+def test_observe_reports_every_call_of_call_all(drive: Drive) -> None:
     calculator, seen = Calculator(), list[StepRecord]()
     assert drive(observe(call_all(defer(calculator.double, 1), defer(len, "ab")), seen.append)) == [2, 2]
     assert [(record.call.name, record.result) for record in seen] == [("Calculator.double", 2), ("len", 2)]
