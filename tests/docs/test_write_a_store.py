@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -104,7 +104,7 @@ def test_empty_capabilities_answer_with_nothing(memory: MemoryDriver) -> None:
 
 def test_refused_features_name_the_capability_and_the_store(memory: MemoryDriver) -> None:
     tea = add_memory(memory, "I like green tea")
-    refused = {
+    refused: dict[str, Callable[[], Any]] = {
         "queue": lambda: memory.add("I ski", user_id="maya", background=True),
         "history": lambda: memory.history(tea),
         "graph": lambda: memory.relations(user_id="maya"),
