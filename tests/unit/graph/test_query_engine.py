@@ -15,18 +15,17 @@ from hypothesis import strategies as st
 
 from mem0_core import QueryError, Scope
 from mem0_core.domain.records import Event, RelationChange, Triplet
-from mem0_core.graph.query_engine import Bounds, Plan
-from mem0_core.graph.query_language import (
-    DEEPEST,
-    All,
-    Any_,
+from mem0_core.graph._query_check import check
+from mem0_core.graph._query_tree import (
+    And,
     Compare,
+    Constant,
     Count,
     IsNull,
     Item,
-    Literal_,
     NodePattern,
     Not,
+    Or,
     Order,
     Pattern,
     Property,
@@ -34,11 +33,18 @@ from mem0_core.graph.query_language import (
     RelationPattern,
     Similar,
     Variable,
-    parse,
 )
+from mem0_core.graph.adjacency import Adjacency
+from mem0_core.graph.query_engine import Bounds, Near, Plan
+from mem0_core.graph.query_language import MAX_HOPS, parse
 from mem0_core.testing import HashEmbedder
 from tests.support import MODES, MemoryDriver, Mode, open_memory
 from tests.unit.graph.test_traversal import graph
+
+
+def make_plan(query: Query, adjacency: Adjacency, near: Near, **options: Any) -> Plan:
+    return Plan(check(query), adjacency, near, **options)
+
 
 # --- reading and writing ---------------------------------------------------------------------------------------------
 
@@ -48,10 +54,10 @@ NAMES = st.one_of(
 )
 TEXTS = st.text(max_size=8)
 NUMBERS = st.one_of(st.integers(-(10**17), 10**17), st.floats(allow_nan=False, allow_infinity=False))
-VALUES = st.one_of(TEXTS, NUMBERS, st.booleans(), st.none()).map(Literal_)
+VALUES = st.one_of(TEXTS, NUMBERS, st.booleans(), st.none()).map(Constant)
 PROPERTIES = st.builds(Property, NAMES, NAMES)
 OPERANDS = st.one_of(PROPERTIES, st.builds(Variable, NAMES), VALUES)
-LISTS = st.lists(st.one_of(TEXTS, NUMBERS, st.none()), max_size=3).map(lambda values: Literal_(tuple(values)))
+LISTS = st.lists(st.one_of(TEXTS, NUMBERS, st.none()), max_size=3).map(lambda values: Constant(tuple(values)))
 ATOMS = st.one_of(
     st.builds(
         Compare,
@@ -70,13 +76,13 @@ def _joined(inner: Any) -> Any:
         parts = st.lists(inner.filter(lambda part: not isinstance(part, kind)), min_size=2, max_size=3)
         return parts.map(tuple).map(kind)
 
-    return st.one_of(st.builds(Not, inner), of(All), of(Any_))
+    return st.one_of(st.builds(Not, inner), of(And), of(Or))
 
 
 CONDITIONS = st.recursive(ATOMS, _joined, max_leaves=8)
 MAPS = st.lists(st.tuples(NAMES, VALUES), max_size=2).map(tuple)
 NODES = st.builds(NodePattern, st.none() | NAMES, st.none() | NAMES, MAPS)
-HOPS = st.tuples(st.integers(1, DEEPEST), st.integers(1, DEEPEST)).map(lambda pair: (min(pair), max(pair)))
+HOPS = st.tuples(st.integers(1, MAX_HOPS), st.integers(1, MAX_HOPS)).map(lambda pair: (min(pair), max(pair)))
 RELATIONS = st.builds(
     RelationPattern,
     st.none() | NAMES,
@@ -120,11 +126,11 @@ def test_the_forms_a_person_may_write() -> None:
     for text, written in {
         "match (a)-->(b)<--(c)--(d) return *": "MATCH (a)-[]->(b)<-[]-(c)-[]-(d) RETURN *",
         "MATCH (a:person{name:'x'})-[r:A|B*]->() Return a": (
-            f"MATCH (a:person {{name: 'x'}})-[r:A|B*1..{DEEPEST}]->() RETURN a"
+            f"MATCH (a:person {{name: 'x'}})-[r:A|B*1..{MAX_HOPS}]->() RETURN a"
         ),
         "MATCH (a)-[*2]-(b) RETURN a": "MATCH (a)-[*2..2]-(b) RETURN a",
         "MATCH (a)-[*..3]-(b) RETURN a": "MATCH (a)-[*1..3]-(b) RETURN a",
-        "MATCH (a)-[*2..]-(b) RETURN a": f"MATCH (a)-[*2..{DEEPEST}]-(b) RETURN a",
+        "MATCH (a)-[*2..]-(b) RETURN a": f"MATCH (a)-[*2..{MAX_HOPS}]-(b) RETURN a",
         'MATCH (a) WHERE a.name != "it\'s" RETURN a': "MATCH (a) WHERE a.name <> 'it\\'s' RETURN a",
         "MATCH (a) WHERE (a.name='x') AND ((a.name='y' AND a.name='z')) RETURN a": (
             "MATCH (a) WHERE a.name = 'x' AND a.name = 'y' AND a.name = 'z' RETURN a"
@@ -173,7 +179,7 @@ def test_the_forms_a_person_may_write() -> None:
 )
 def test_an_error_says_where_and_what_was_expected(text: str, position: int, expected: str) -> None:
     with pytest.raises(QueryError) as error:
-        Plan(parse(text), graph(("x", "r", "y")), {})
+        make_plan(parse(text), graph(("x", "r", "y")), {})
     assert error.value.position == position
     assert expected in str(error.value)
 
@@ -237,7 +243,7 @@ def _ran(text: str) -> bool:
     try:
         query = parse(text)
         near = dict.fromkeys([("node", "x", 0.5), ("relation", "x", 0.5)], frozenset({0}))
-        rows, _ = Plan(query, HELD, near, bounds=Bounds(matches=2_000, steps=20_000)).rows()
+        rows, _ = make_plan(query, HELD, near, bounds=Bounds(matches=2_000, steps=20_000)).rows()
     except QueryError:
         return False
     assert parse(str(query)) == query
@@ -271,7 +277,7 @@ def test_two_relations_in_a_row_are_those_of_brute_force(
     text = f"MATCH (a){SIDES[first].format('p' + label)}(b){SIDES[second].format('q')}{last}"
     text += f" WHERE {where}" * bool(where) + f" RETURN a.name, b.name, {last[1]}.name AS end, p.weight, q.weight"
     held = graph(*edges)
-    rows, _ = Plan(parse(text), held, {}).rows()
+    rows, _ = make_plan(parse(text), held, {}).rows()
     expected = []
     for p in edges:
         for q in edges:
@@ -302,7 +308,7 @@ def _ways(edge: Any, side: str) -> set[tuple[str, str]]:
 @given(FEW, st.sampled_from(list(SIDES)), st.integers(1, 2), st.integers(0, 2))
 def test_relations_in_a_row_are_those_of_brute_force(edges: list[Any], side: str, low: int, more: int) -> None:
     text = f"MATCH (a){SIDES[side].format(f'*{low}..{low + more}')}(b) RETURN a.name, b.name"
-    rows, _ = Plan(parse(text), graph(*edges), {}).rows()
+    rows, _ = make_plan(parse(text), graph(*edges), {}).rows()
     expected: list[tuple[str, str]] = []
 
     def walk(start: str, at: str, used: tuple[Any, ...]) -> None:
@@ -324,7 +330,7 @@ def test_relations_in_a_row_are_those_of_brute_force(edges: list[Any], side: str
 
 
 def rows(text: str, **options: Any) -> list[tuple[Any, ...]]:
-    return Plan(parse(text), HELD, options.pop("near", {}), **options).rows()[0]
+    return make_plan(parse(text), HELD, options.pop("near", {}), **options).rows()[0]
 
 
 def test_names_types_and_labels_are_compared_as_the_graph_does() -> None:
@@ -354,7 +360,7 @@ def test_what_is_not_known_is_neither_true_nor_false() -> None:
         "a.type <> null": [],
     }.items():
         query = parse(f"MATCH (a) WHERE {condition} RETURN a.name ORDER BY a.name")
-        assert [name for (name,) in Plan(query, held, {}).rows()[0]] == found, condition
+        assert [name for (name,) in make_plan(query, held, {}).rows()[0]] == found, condition
 
 
 def test_counting_groups_by_what_is_not_counted() -> None:
@@ -400,12 +406,12 @@ def test_similar_is_true_of_those_that_are_near() -> None:
     ],
 )
 def test_a_plan_begins_at_the_most_selective_end(text: str, start: str) -> None:
-    plan = Plan(parse("EXPLAIN " + text), HELD, {("node", "x", 0.5): frozenset({2})})
+    plan = make_plan(parse("EXPLAIN " + text), HELD, {("node", "x", 0.5): frozenset({2})})
     assert start in plan.lines()[0]
 
 
 def test_a_plan_tests_as_soon_as_it_can_and_says_so() -> None:
-    plan = Plan(
+    plan = make_plan(
         parse("MATCH (a {name: 'ann'})-[r]->(b)-[s]->(c) WHERE b.type = 'person' AND c.name <> a.name RETURN a"),
         HELD,
         {},
@@ -419,7 +425,7 @@ def test_a_plan_tests_as_soon_as_it_can_and_says_so() -> None:
 
 def test_starting_at_a_name_looks_at_few_of_many() -> None:
     held = graph(*((f"s{number}", "r", f"d{number}") for number in range(3_000)), ("s1", "r", "goal"))
-    plan = Plan(parse("MATCH (a)-[:r]->(b {name: 'goal'}) RETURN a.name"), held, {}, bounds=Bounds(steps=10))
+    plan = make_plan(parse("MATCH (a)-[:r]->(b {name: 'goal'}) RETURN a.name"), held, {}, bounds=Bounds(steps=10))
     assert plan.rows()[0] == [("s1",)]
 
 
@@ -431,7 +437,7 @@ def test_what_goes_too_far_is_given_up_with_a_hint() -> None:
         ("MATCH (a), (b), (c), (d) RETURN count(*)", Bounds(matches=5_000), "5,000 times"),
         ("MATCH (a)-[:r*8]->(b {name: 'n1'}) WHERE b.type = 'x' RETURN a", Bounds(seconds=0.3, steps=10**9), ""),
     ):
-        plan = Plan(parse(text), held, {}, bounds=bounds)
+        plan = make_plan(parse(text), held, {}, bounds=bounds)
         if not said:
             assert plan.rows() == ([], False)
             continue
@@ -442,12 +448,12 @@ def test_what_goes_too_far_is_given_up_with_a_hint() -> None:
 
 def test_more_rows_than_are_returned_unasked_are_told() -> None:
     held = graph(*((f"s{number}", "r", f"d{number}") for number in range(1_200)))
-    found, more = Plan(parse("MATCH (a)-[r]->(b) RETURN a"), held, {}).rows()
+    found, more = make_plan(parse("MATCH (a)-[r]->(b) RETURN a"), held, {}).rows()
     assert (len(found), more) == (1_000, True)
-    found, more = Plan(parse("MATCH (a)-[r]->(b) RETURN a LIMIT 1100"), held, {}).rows()
+    found, more = make_plan(parse("MATCH (a)-[r]->(b) RETURN a LIMIT 1100"), held, {}).rows()
     assert (len(found), more) == (1_100, False)
     with pytest.raises(QueryError, match="10,000"):
-        Plan(parse("MATCH (a) RETURN a LIMIT 10001"), held, {})
+        make_plan(parse("MATCH (a) RETURN a LIMIT 10001"), held, {})
 
 
 # --- the verb ------------------------------------------------------------------------------------------------------

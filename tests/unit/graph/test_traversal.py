@@ -23,8 +23,8 @@ from mem0_core.flow import run
 from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex, microseconds
 from mem0_core.graph.traversal import Walk, Weights, components, k_hop
 from mem0_core.interfaces import ChangePosition, GraphDelta
-from mem0_core.language.question import Question, read_question
-from mem0_core.language.relation_affinity import affinity, contrasts, kind_affinity, possessive
+from mem0_core.language._question import Question, read_question
+from mem0_core.language.relation_affinity import are_opposed, is_possessive, kind_affinity, label_affinity
 from mem0_core.recall.exploration import find_neighborhood
 from mem0_core.testing import HashEmbedder
 from tests.support import MODES, MemoryDriver, Mode, open_memory
@@ -67,7 +67,7 @@ def ends(
     adjacency: Adjacency, start: str, *terms: str, limit: int = 9, depth: int | None = None, **options: Any
 ) -> dict[str, float]:
     walk = Walk(adjacency, terms, now=microseconds(NOW), **options)
-    tracks = walk.search(dict.fromkeys(adjacency.named(start), 1.0), limit=limit, depth=depth)
+    tracks = walk.search(dict.fromkeys(adjacency.find_vertices(start), 1.0), limit=limit, depth=depth)
     return {adjacency.names[track.vertices[-1]]: track.score for track in tracks}
 
 
@@ -75,7 +75,7 @@ def ends(
 
 
 @pytest.mark.parametrize(
-    ("text", "seed", "chain"),
+    ("text", "start", "steps"),
     [
         ("Alice's sister's dog", "Alice", ["sister", "dog"]),
         ("What is Alice’s older sister's dog called?", "Alice", ["older sister", "dog"]),
@@ -98,9 +98,9 @@ def ends(
         ("'s 's of my of the's", None, []),
     ],
 )
-def test_a_question_is_read_as_a_seed_and_a_chain(text: str, seed: str | None, chain: list[str]) -> None:
+def test_a_question_is_read_as_a_start_and_steps(text: str, start: str | None, steps: list[str]) -> None:
     found = read_question(text)
-    assert (found.seed, list(found.chain)) == (seed, chain)
+    assert (found.start, list(found.steps)) == (start, steps)
 
 
 def test_quoted_goes_before_capitalised_before_the_user() -> None:
@@ -110,15 +110,15 @@ def test_quoted_goes_before_capitalised_before_the_user() -> None:
 
 
 def test_who_is_is_seen() -> None:
-    assert read_question("who is Anna").who
-    assert read_question("Who's my sister?").who
-    assert not read_question("Who likes tea?").who
+    assert read_question("who is Anna").asks_identity
+    assert read_question("Who's my sister?").asks_identity
+    assert not read_question("Who likes tea?").asks_identity
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_a_question(text: str) -> None:
     found = read_question(text)
-    assert all(term and term == term.lower() for term in found.chain)
+    assert all(term and term == term.lower() for term in found.steps)
 
 
 def test_a_long_question_takes_no_longer_than_its_length() -> None:
@@ -166,13 +166,13 @@ def test_a_long_question_takes_no_longer_than_its_length() -> None:
     ],
 )
 def test_a_label_fits_a_term_along_or_against_its_arrow(term: str, label: str, along: bool, against: bool) -> None:
-    fit = affinity(term, label)
+    fit = label_affinity(term, label)
     assert (fit.forward > 0, fit.backward > 0) == (along, against)
     assert 0 <= min(fit) <= max(fit) <= 1
 
 
 def test_the_same_word_fits_best() -> None:
-    scores = [affinity("sister", label).forward for label in ("sister", "older_sister", "sibling", "works_at")]
+    scores = [label_affinity("sister", label).forward for label in ("sister", "older_sister", "sibling", "works_at")]
     assert scores == sorted(scores, reverse=True)
     assert len(set(scores)) == 4
 
@@ -181,9 +181,9 @@ def test_types_and_contrasts() -> None:
     assert kind_affinity("dog", "Dog") == 1
     assert kind_affinity("dog", "puppy") > 0
     assert kind_affinity("dog", "cat") == kind_affinity("dog", "") == 0
-    assert [possessive(label) for label in ("has_pet", "OWNS", "dislikes")] == [True, True, False]
+    assert [is_possessive(label) for label in ("has_pet", "OWNS", "dislikes")] == [True, True, False]
     pairs = [("dog", "has_cat"), ("sister", "brother"), ("sister", "sibling"), ("sister", "works_at")]
-    assert [contrasts(*pair) for pair in pairs] == [True, True, False, False]
+    assert [are_opposed(*pair) for pair in pairs] == [True, True, False, False]
 
 
 # --- A* ------------------------------------------------------------------------------------------------------------
@@ -312,9 +312,9 @@ def brute_force(
         return 1 - 0.1 * crowd / (crowd + 8)
 
     def fits(edge: tuple[Any, ...], forward: bool, term: str) -> float:
-        by_label = affinity(term, edge[1])[0 if forward else 1]
+        by_label = label_affinity(term, edge[1])[0 if forward else 1]
         kind = kinds.get(edge[2] if forward else edge[0], "")
-        return max(by_label, kind_affinity(term, kind) * (0.9 if possessive(edge[1]) else 0.6))
+        return max(by_label, kind_affinity(term, kind) * (0.9 if is_possessive(edge[1]) else 0.6))
 
     def walk(path: list[str], place: int, left: int, score: float) -> None:
         if place == len(terms):
@@ -534,10 +534,10 @@ def test_an_adjacency_follows_thousands_of_changes(tmp_path: Path) -> None:
 
 def _edges(held: Adjacency) -> dict[int, tuple[Any, ...]]:
     """Row -> what is known of it, as it is reached from both of its ends."""
-    holding = held.holding()
+    holding = held.valid_edges()
     seen: dict[int, tuple[Any, ...]] = {}
     for vertex in range(held.vertices):
-        around = held.around(vertex, holding)
+        around = held.incident_edges(vertex, holding)
         for edge, end, forward in zip(around.edges, around.ends, around.forward, strict=True):
             ends = (held.names[vertex], held.names[end])
             source, destination = ends if forward else ends[::-1]
@@ -591,7 +591,7 @@ def test_walks_go_on_while_others_write(tmp_path: Path) -> None:
             relate(number)
         assert len(index.of(ANN).labels) == 9
         assert list(ends(before, "ann", "friend")) == ["friend 0"]
-        assert before.named("friend 3") == []
+        assert before.find_vertices("friend 3") == []
         assert len(components(before)) == before.vertices == 2
 
         def work(number: int) -> None:

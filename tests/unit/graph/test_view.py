@@ -22,7 +22,7 @@ import pytest
 
 from mem0_core import InputError, Memory, MissingExtra, Scope
 from mem0_core.domain.records import Event, RelationChange, Triplet
-from mem0_core.graph.layout import layout
+from mem0_core.graph._layout import layout
 from mem0_core.testing import HashEmbedder
 from tests.support import MODES, MemoryDriver, Mode, open_memory
 
@@ -172,12 +172,12 @@ def test_what_cannot_be_written_leaves_the_old_file(memory: MemoryDriver, tmp_pa
 def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from mem0_core.graph import view
 
-    view._library.cache_clear()
+    view._read_library.cache_clear()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with open_memory(tmp_path) as memory, pytest.raises(MissingExtra, match=r"mem0-core\[viz\]"):
         memory.visualize(tmp_path / "g.html", user_id="maya")
     assert not (tmp_path / "g.html").exists()
-    view._library.cache_clear()
+    view._read_library.cache_clear()
 
 
 def test_the_library_is_read_and_not_imported(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def projected(memory: Memory) -> dict[str, Any]:
         "memories": len(memories[0]),
         "nodes": len(around[0].nodes),
         "relations": len(triplets[0]),
-        "walks": int(adjacency.holding().sum()),
+        "walks": int(adjacency.valid_edges().sum()),
         "tea": len(memory.store.lexicon.postings(scope, ["tea"], kind="term", limit=99).get("tea", ())),
         "anna": len(memory.store.lexicon.postings(scope, ["anna"], kind="name", limit=99).get("anna", ())),
     }

@@ -22,7 +22,7 @@ from mem0_core.ingest.relation_plan import split_clauses
 from mem0_core.ingest.relations import StatementLog
 from mem0_core.language.messages import strip_recalled
 from mem0_core.language.rule_extractor import extract_by_rules
-from mem0_core.recall.relations import MAX_QUERY_NAMES
+from mem0_core.recall._relations import MAX_QUERY_NAMES
 from mem0_core.testing import HashEmbedder
 
 MARKS = "\u0323\u0301\u0316"

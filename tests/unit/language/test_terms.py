@@ -32,7 +32,7 @@ from mem0_core.language import terms as words
     ],
 )
 def test_terms_are_what_a_text_is_about(text: str, expected: list[str]) -> None:
-    assert words.terms(text) == expected
+    assert words.extract_terms(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -40,13 +40,13 @@ def test_terms_are_what_a_text_is_about(text: str, expected: list[str]) -> None:
     [("We ran a marathon", "marathons"), ("ΚΑΦΈΣ", "καφές"), ("Ёлка", "елка"), ("مُحَمَّد", "محمد"), ("CAFÉ", "cafe")],
 )
 def test_spellings_of_one_word_meet(said: str, asked: str) -> None:
-    assert set(words.terms(asked)) <= set(words.terms(said))
+    assert set(words.extract_terms(asked)) <= set(words.extract_terms(said))
 
 
 def test_who_said_it_is_a_term_too() -> None:
-    read = words.read("I like tea", "Anna Smith")
+    read = words.analyze_text("I like tea", "Anna Smith")
     assert read.terms == ("anna", "smith", "like", "tea")
-    assert read.length == 3
+    assert read.word_count == 3
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_who_said_it_is_a_term_too() -> None:
     ],
 )
 def test_a_text_asks_where_it_ends_with_a_question(text: str, asks: bool) -> None:
-    assert words.read(text).asks is asks
+    assert words.analyze_text(text).is_question is asks
 
 
 def test_names_are_told_apart_by_their_words_only() -> None:
@@ -74,21 +74,22 @@ def test_names_are_told_apart_by_their_words_only() -> None:
 
 
 def test_what_is_no_word_is_cut() -> None:
-    assert [len(term) for term in words.terms("x" * 10_000)] == [40]
+    assert [len(term) for term in words.extract_terms("x" * 10_000)] == [40]
 
 
 @given(st.text(max_size=300))
 def test_any_text_can_be_read(text: str) -> None:
-    read = words.read(text, text[:20])
+    read = words.analyze_text(text, text[:20])
     assert all(term and " " not in term and "\n" not in term for term in read.terms)
     assert all(name and "\n" not in name for name in read.names)
-    assert set(words.terms(text)) <= set(read.terms)
+    assert set(words.extract_terms(text)) <= set(read.terms)
 
 
 def test_threads_stem_at_once() -> None:
     found: list[list[str]] = []
     work = [
-        threading.Thread(target=lambda: found.append(words.terms("running кошки τις γάτες " * 50))) for _ in range(8)
+        threading.Thread(target=lambda: found.append(words.extract_terms("running кошки τις γάτες " * 50)))
+        for _ in range(8)
     ]
     for thread in work:
         thread.start()

@@ -25,6 +25,7 @@ from mem0_core.domain.results import merge_dict, merge_result, path_dict, query_
 from mem0_core.errors import InputError
 from mem0_core.flow import Flow, do
 from mem0_core.language.messages import parse_timestamp
+from mem0_core.language.parsed_query import parse_query
 
 __all__ = ["GraphApi"]
 
@@ -59,11 +60,12 @@ class GraphApi(MemoryRuntime):
         """Flow of `Memory.traverse`."""
         from mem0_core.recall.exploration import traverse
 
+        query = parse_query(question)
         scope = Scope(*ids)
         then = None if as_of is None else parse_timestamp(as_of, "as_of")
         most = validate_limit(limit, None, default=5)
         ports = yield from self._ports()
-        found = yield from traverse(ports, question, scope, as_of=then, limit=most, depth=depth)
+        found = yield from traverse(ports, query, scope, as_of=then, limit=most, depth=depth)
         return [path_dict(path) for path in found]
 
     def _query_flow(
@@ -90,7 +92,7 @@ class GraphApi(MemoryRuntime):
         ids: ScopeIds,
     ) -> Flow[str]:
         """Flow of `Memory.visualize`."""
-        from mem0_core.graph.view import page
+        from mem0_core.graph.view import render_page
         from mem0_core.recall.exploration import build_drawing
 
         scope = Scope(*ids)
@@ -104,7 +106,7 @@ class GraphApi(MemoryRuntime):
             if path is not None
             else self.config.database.parent / "viz" / f"graph_view_{filename_timestamp()}.html"
         )
-        yield from do(write_atomically, file, (yield from do(page, drawn)))
+        yield from do(write_atomically, file, (yield from do(render_page, drawn)))
         return str(file)
 
     def _merge_flow(

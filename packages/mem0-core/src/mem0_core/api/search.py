@@ -35,11 +35,12 @@ from mem0_core.errors import InputError, NotFoundError
 from mem0_core.flow import Flow, do
 from mem0_core.ingest.conversation import assemble_context
 from mem0_core.language.messages import parse_date, parse_timestamp
+from mem0_core.language.parsed_query import parse_query
 from mem0_core.llm.prompts import memory_line
 from mem0_core.llm.tokens import estimate_tokens
 from mem0_core.recall.context import PromptFormat
 from mem0_core.recall.explain import explain_missing
-from mem0_core.recall.search import SearchQuery, recall
+from mem0_core.recall.search import SearchRequest, recall
 
 __all__ = ["SearchApi"]
 
@@ -65,7 +66,7 @@ class SearchApi(MemoryRuntime):
     ) -> Flow[SearchResult]:
         """Flow of `Memory.search`."""
         scope, filter = parse_scope_and_filter(filters, ids)
-        asked = self._build_query(
+        asked = self._build_request(
             query,
             scope,
             limit=validate_limit(limit, top_k, default=10),
@@ -104,7 +105,7 @@ class SearchApi(MemoryRuntime):
     ) -> Flow[MissingDict]:
         """Flow of `Memory.explain_missing`."""
         scope, filter = parse_scope_and_filter(filters, ids)
-        asked = self._build_query(
+        asked = self._build_request(
             query,
             scope,
             limit=validate_limit(limit, top_k, default=10),
@@ -144,7 +145,7 @@ class SearchApi(MemoryRuntime):
         wanted = None
         if asked is not None:
             most = validate_limit(limit, None, default=20)
-            wanted = self._build_query(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
+            wanted = self._build_request(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
         form = PromptFormat(
             max_tokens=max_tokens,
             count=count_tokens or (yield from self._token_counter()),
@@ -219,7 +220,7 @@ class SearchApi(MemoryRuntime):
         rows = yield from do(self._store.history, validate_id(memory_id))
         return [HistoryDict(**{name: getattr(row, name) for name in row.__slots__}) for row in rows]  # type: ignore[typeddict-item]
 
-    def _build_query(
+    def _build_request(
         self,
         text: str,
         scope: Scope,
@@ -232,13 +233,14 @@ class SearchApi(MemoryRuntime):
         recipe: Recipe | Mapping[str, Any] | str | None = None,
         reference: object = None,
         allow_no_answer: bool = False,
-    ) -> SearchQuery:
-        """A query as the configuration has it, with what is the call's own."""
-        day = None if reference is None else date.fromisoformat(parse_date(reference, "reference_date"))
-        return SearchQuery(
-            text=text,
+    ) -> SearchRequest:
+        """Parse the query, and complete the request from the configuration."""
+        today = utc_today() if as_of is None else as_of[:10]
+        day = today if reference is None else parse_date(reference, "reference_date")
+        return SearchRequest(
+            query=parse_query(text, reference=date.fromisoformat(day)),
             scope=scope,
-            today=utc_today() if as_of is None else as_of[:10],
+            today=today,
             limit=limit,
             filter=filter,
             threshold=validate_threshold(threshold),
@@ -247,6 +249,5 @@ class SearchApi(MemoryRuntime):
             half_life=self.config.half_life,
             include_unprocessed=self.config.read_your_writes,
             recipe=self._recipe if recipe is None else resolve_recipe(recipe),
-            reference=day,
             allow_no_answer=allow_no_answer,
         )

@@ -27,6 +27,7 @@ from mem0_core.ingest import updates as upkeep
 from mem0_core.ingest.by_query import Match, delete_matches, find_matches, update_matches
 from mem0_core.interfaces import Ports
 from mem0_core.language.messages import check_metadata
+from mem0_core.language.parsed_query import parse_query
 
 __all__ = ["UpdateApi"]
 
@@ -95,9 +96,10 @@ class UpdateApi(MemoryRuntime):
     ) -> Flow[tuple[Ports, list[Match]]]:
         scope, filter = parse_scope_and_filter(filters, ids)
         floor, most = validate_threshold(threshold) or 0.0, validate_limit(limit, None, default=0)
+        parsed = None if query is None else parse_query(query)
         ports = yield from self._ports()
         found = yield from find_matches(
-            ports, query, scope, filter=filter, threshold=floor, limit=most, today=utc_today()
+            ports, parsed, scope, filter=filter, threshold=floor, limit=most, today=utc_today()
         )
         return ports, found
 

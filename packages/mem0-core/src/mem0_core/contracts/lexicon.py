@@ -24,8 +24,7 @@ from mem0_core.domain.records import (
     Scope,
 )
 from mem0_core.interfaces import MemoryFeatures, MemoryStore
-from mem0_core.language.terms import read as read_terms
-from mem0_core.language.terms import terms
+from mem0_core.language.terms import analyze_text, extract_terms
 
 __all__ = ["LexiconContract"]
 
@@ -62,7 +61,7 @@ class LexiconContract(StoreContract):
         said = {"чай": "Анна любит чай", "绿茶": "我喜欢喝绿茶", "قهوة": "أحب قهوة", "चाय": "मुझे चाय पसंद है"}
         self.add(store, *said.values())
         for word, text in said.items():
-            (term, *_) = terms(word)
+            (term, *_) = extract_terms(word)
             assert self.memories_with_term(store, term) == [text], word
 
     def test_words_of_another_scope_are_neither_found_nor_counted(self, store: MemoryStore) -> None:
@@ -106,7 +105,7 @@ class LexiconContract(StoreContract):
         (item,) = self.add(store, "Did Anna buy the red car?", actor_id="Bob", role="user")
         sketch = self.features_of(store, item)
         assert sketch is not None
-        words = read_terms("Did Anna buy the red car?", "Bob")
+        words = analyze_text("Did Anna buy the red car?", "Bob")
         assert (sketch.terms, sketch.names) == (" ".join(words.terms), "\n".join(words.names))
         assert (sketch.word_count, sketch.is_question, sketch.names) == (6, True, "anna")
         assert (sketch.actor_id, sketch.role, sketch.timestamp) == ("Bob", "user", AT)

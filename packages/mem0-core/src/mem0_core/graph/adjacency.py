@@ -1,8 +1,8 @@
-"""The relations of one scope as arrays: what is next to what, found without asking the store for each step.
+"""Relations of one scope as arrays, for steps from node to node without calls to the store.
 
-A projection like the vector indexes: `AdjacencyIndex` follows the truth by sequence number, and each `Adjacency` it
-gives is one state, which never changes. Nodes of one name are one vertex, whichever agent or run of a user named them;
-those of two users, where an agent alone is the scope, are two.
+A projection like the vector indexes: `AdjacencyIndex` follows the store by sequence number, and each `Adjacency` that
+it returns is one immutable state. Nodes of one name are one vertex, for all agents and runs of a user; those of two
+users, in the scope of an agent alone, are two.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,18 +25,24 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
 
-__all__ = ["STILL", "Adjacency", "AdjacencyIndex", "IncidentEdges", "microseconds"]
+__all__ = ["NEVER", "Adjacency", "AdjacencyIndex", "IncidentEdges", "microseconds"]
 
-STILL = np.iinfo(np.int64).max
-"""The end of a relation that holds."""
-_TAIL = 4_096  # edges that come one by one before those of each vertex are put together anew
-_FAR = 4  # times as many changes in the store as edges held: then it is read anew
-_MOST = 2_000_000  # edges kept in memory, of all scopes
+NEVER = np.iinfo(np.int64).max
+"""End of a relation that is valid now."""
+_MAX_TAIL_EDGES = 4_096  # new edges that are scanned before all are sorted by vertex again
+_MAX_CHANGES_PER_EDGE = 4  # with more changes since the last state, the whole graph is read
+_MAX_CACHED_EDGES = 2_000_000  # of all scopes
 
 
 @dataclass(frozen=True, slots=True)
 class IncidentEdges:
-    """What lies around one vertex: edges by their positions, the vertex at the other end, and if it points there."""
+    """Edges of one vertex.
+
+    Attributes:
+        edges: positions of the edges.
+        ends: the vertices at their other ends.
+        forward: True for edges that lead away from the vertex.
+    """
 
     edges: Ints
     ends: Ints
@@ -44,8 +50,8 @@ class IncidentEdges:
 
 
 @dataclass(frozen=True, slots=True)
-class _Order:
-    """The edges of each vertex at one of their ends: those of vertex v are ``edges[start[v]:start[v + 1]]``."""
+class _EdgeOrder:
+    """Edges sorted by the vertex at one of their ends: those of vertex v are ``edges[start[v]:start[v + 1]]``."""
 
     edges: Ints
     start: Ints
@@ -56,13 +62,13 @@ class _Order:
         return self.edges[self.start[vertex] : self.start[vertex + 1]]
 
     def counts(self, vertices: Ints) -> Ints:
-        last = len(self.start) - 1  # vertices that came later have none in order yet
+        last = len(self.start) - 1  # later vertices have no sorted edges yet
         return self.start[np.minimum(vertices + 1, last)] - self.start[np.minimum(vertices, last)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Vertices:
-    """The vertices of a scope; they only ever grow, so that several states can share them."""
+    """Vertices of a scope. They are only ever added, so that several states can share them."""
 
     keys: dict[tuple[str | None, bytes], int] = field(default_factory=dict)
     named: dict[bytes, list[int]] = field(default_factory=dict)
@@ -86,8 +92,8 @@ class _Vertices:
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
-    """Texts by number, each once."""
+class _TextNumbers:
+    """Numbers of distinct texts."""
 
     numbers: dict[str, int] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
@@ -102,19 +108,19 @@ class _Names:
 
 @dataclass(frozen=True, slots=True)
 class Adjacency:
-    """The relations of a scope at one position of the truth, ended ones too; edges are numbered from 0.
+    """Relations of a scope at one position of the store, ended ones included; edges are numbered from 0.
 
     Attributes:
-        rows: the store's row of each edge, ascending.
-        source, destination: its vertices.
-        labels: the relationships there are.
-        label: the relationship of each edge, as a number of `labels`.
-        weight: how often it was said.
-        first, last: the days it is told of, as `date.toordinal` has them; 0 for none, or an open end.
-        since, until: microseconds since 1970 between which it held; `STILL` for those that hold.
-        gone: edges that the store no longer has.
-        kind: the type of each vertex, as a number of `kinds`; (vertices,).
-        heaviest, latest: of each label no less than the greatest weight, and the latest `since`, of its edges.
+        rows: the store's row of each edge, ascending; (edges,), as are the other attributes unless noted.
+        source, destination: vertices at its ends.
+        labels: the distinct relationships; (labels,).
+        label: relationship of each edge, as an index of `labels`.
+        weight: number of times it was stated.
+        first, last: first and last day of the event it describes, as `date.toordinal`; 0 for none, or an open end.
+        since, until: microseconds since 1970 between which it is valid; `NEVER` if it has not ended.
+        gone: True for edges that the store no longer has.
+        kind: type of each vertex, as an index of `kinds`; (vertices,).
+        heaviest, latest: upper bounds of the weight and of `since` of the edges with each label; (labels,).
     """
 
     position: ChangePosition
@@ -133,66 +139,63 @@ class Adjacency:
     heaviest: Ints
     latest: Ints
     _vertices: _Vertices
-    _kinds: _Names
-    _numbers: _Names
-    _leaving: _Order
-    _entering: _Order
-    _ordered: int
+    _kind_numbers: _TextNumbers
+    _label_numbers: _TextNumbers
+    _leaving: _EdgeOrder
+    _entering: _EdgeOrder
+    _sorted_count: int
 
     @property
     def vertices(self) -> int:
-        """How many there are; some may have no edge left."""
+        """Number of vertices; some may have no edge left."""
         return len(self.kind)
 
     @property
     def names(self) -> Sequence[str]:
-        """Of the vertices, as they were first spelled."""
+        """Names of the vertices, in their first spelling."""
         return self._vertices.names
 
     @property
     def kinds(self) -> Sequence[str]:
-        """The types there are; empty where a vertex has none."""
-        return self._kinds.texts
+        """The distinct types; the type of an untyped vertex is empty."""
+        return self._kind_numbers.texts
 
     @property
     def nodes(self) -> Sequence[int]:
-        """A row of the store for each vertex."""
+        """One row of the store for each vertex."""
         return self._vertices.rows
 
-    def named(self, name: str) -> list[int]:
-        """The vertices of a name, in any case and spacing: one at most, unless the scope is of several users."""
+    def find_vertices(self, name: str) -> list[int]:
+        """Return the vertices of a name, in any case and spacing: at most one, unless the scope has several users."""
         return [vertex for vertex in self._vertices.named.get(entity_key(name), ()) if vertex < self.vertices]
 
     def vertex_of(self, node: int) -> int | None:
-        """The vertex that a row of the store's nodes is part of."""
-        return self._here(self._vertices.of_row.get(node))
+        """Return the vertex of a row of the store's nodes."""
+        vertex = self._vertices.of_row.get(node)
+        return vertex if vertex is not None and vertex < self.vertices else None  # later vertices are not in this state
 
     def edge_of(self, row: int) -> int | None:
-        """The edge that is a row of the store's relations."""
-        _, places = self._places([row])
-        return places[0] if places and not self.gone[places[0]] else None
+        """Return the edge of a row of the store's relations."""
+        _, edges = self._find_edges([row])
+        return edges[0] if edges and not self.gone[edges[0]] else None
 
-    def _here(self, vertex: int | None) -> int | None:
-        """A vertex, unless it came after this state."""
-        return vertex if vertex is not None and vertex < self.vertices else None
-
-    def holding(self, as_of: str | None = None) -> Bools:
-        """Which edges hold, or held then; (edges,)."""
+    def valid_edges(self, as_of: str | None = None) -> Bools:
+        """Return the mask of the edges that are valid now, or were at a time; (edges,)."""
         if as_of is None:
-            held: Bools = self.until == STILL
+            valid: Bools = self.until == NEVER
         else:
             then = microseconds(as_of)
-            held = (self.since <= then) & (self.until > then)
-        return held & ~self.gone
+            valid = (self.since <= then) & (self.until > then)
+        return valid & ~self.gone
 
-    def around(self, vertex: int, holding: Bools) -> IncidentEdges:
-        """The edges of a vertex that `holding` (see there) is true of; one that joins it to itself comes once."""
+    def incident_edges(self, vertex: int, mask: Bools) -> IncidentEdges:
+        """Return the edges of a vertex that are in `mask`; a loop occurs once."""
         leaving, entering = self._leaving.of(vertex), self._entering.of(vertex)
-        if self._ordered < len(self.rows):
-            tail = slice(self._ordered, None)
-            leaving = np.concatenate((leaving, np.flatnonzero(self.source[tail] == vertex) + self._ordered))
-            entering = np.concatenate((entering, np.flatnonzero(self.destination[tail] == vertex) + self._ordered))
-        leaving, entering = leaving[holding[leaving]], entering[holding[entering]]
+        if self._sorted_count < len(self.rows):
+            tail = slice(self._sorted_count, None)
+            leaving = np.concatenate((leaving, np.flatnonzero(self.source[tail] == vertex) + self._sorted_count))
+            entering = np.concatenate((entering, np.flatnonzero(self.destination[tail] == vertex) + self._sorted_count))
+        leaving, entering = leaving[mask[leaving]], entering[mask[entering]]
         entering = entering[self.source[entering] != vertex]
         return IncidentEdges(
             np.concatenate((leaving, entering)),
@@ -201,111 +204,110 @@ class Adjacency:
         )
 
     def degrees(self, vertices: Ints) -> Ints:
-        """How many edges each of some vertices has, ended ones counted; exact but for the newest."""
+        """Return the number of edges of each vertex, ended ones included, without the newest."""
         return self._leaving.counts(vertices) + self._entering.counts(vertices)
 
-    def after(self, found: GraphDelta) -> Adjacency | None:
-        """The next state; None where an edge has moved, and all must be read anew."""
-        self._vertices.add(found.nodes)
-        known = dict(zip(*self._places([edge[0] for edge in found.edges]), strict=True))
-        old = [edge for edge in found.edges if edge[0] in known]
-        new = [edge for edge in found.edges if edge[0] not in known]
-        columns = _columns(new, self._vertices, self._numbers)
-        weight, until, since, gone = (array.copy() for array in (self.weight, self.until, self.since, self.gone))
-        first, last = self.first.copy(), self.last.copy()
-        for edge in old:
-            place = known[edge[0]]
-            if self._moved(edge, place):
-                return None
-            weight[place], since[place], until[place] = edge[4], microseconds(edge[5]), _until(edge[6])
-            first[place], last[place] = _day(edge[7]), _day(edge[8])
-            gone[place] = False  # a merge that is taken back brings rows back
-        gone[self._places(found.removed_edges)[1]] = True
-        places = list(known.values())
-        touched: dict[str, Ints] = {
-            name: np.concatenate((array[places], columns[name]))
-            for name, array in (("label", self.label), ("weight", weight), ("since", since))
-        }
-        labels = self.labels if len(self.labels) == len(self._numbers.texts) else tuple(self._numbers.texts)
-        heaviest, latest = _bounds(len(labels), touched, self.heaviest, self.latest)
-        if new and len(self.rows) and columns["rows"][0] <= self.rows[-1]:
+    def apply(self, delta: GraphDelta) -> Adjacency | None:
+        """Return the next state; None if an edge has moved, so that the whole graph must be read."""
+        self._vertices.add(delta.nodes)
+        known = dict(zip(*self._find_edges([edge[0] for edge in delta.edges]), strict=True))
+        new = [edge for edge in delta.edges if edge[0] not in known]
+        added = _columns(new, self._vertices, self._label_numbers)
+        if new and len(self.rows) and added["rows"][0] <= self.rows[-1]:
             return None
+        columns: dict[str, Any] = {name: getattr(self, name).copy() for name in _CHANGING_COLUMNS}
+        for edge in delta.edges:
+            if edge[0] in known:
+                if self._has_moved(edge, known[edge[0]]):
+                    return None
+                _change_edge(columns, known[edge[0]], edge)
+        columns["gone"][self._find_edges(delta.removed_edges)[1]] = True
+        columns |= {name: getattr(self, name) for name in added if name not in columns}
+        changed = list(known.values())
+        touched = {name: np.concatenate((columns[name][changed], added[name])) for name in ("label", "weight", "since")}
+        texts = self._label_numbers.texts
+        labels = self.labels if len(self.labels) == len(texts) else tuple(texts)
+        heaviest, latest = _bounds(len(labels), touched, self.heaviest, self.latest)
+        added["gone"] = np.zeros(len(new), bool)
+        joined: dict[str, Any] = {name: np.concatenate((columns[name], added[name])) for name in added}
         grown = replace(
             self,
-            position=found.position,
+            position=delta.position,
             labels=labels,
-            kind=self._kinds_after(found.nodes),
+            kind=self._extend_kinds(delta.nodes),
             heaviest=heaviest,
             latest=latest,
-            rows=np.concatenate((self.rows, columns["rows"])),
-            source=np.concatenate((self.source, columns["source"])),
-            destination=np.concatenate((self.destination, columns["destination"])),
-            label=np.concatenate((self.label, columns["label"])),
-            weight=np.concatenate((weight, columns["weight"])),
-            since=np.concatenate((since, columns["since"])),
-            until=np.concatenate((until, columns["until"])),
-            first=np.concatenate((first, columns["first"])),
-            last=np.concatenate((last, columns["last"])),
-            gone=np.concatenate((gone, np.zeros(len(new), bool))),
+            **joined,
         )
-        return grown._in_order() if len(grown.rows) - grown._ordered > _TAIL else grown
+        return grown._sort_edges() if len(grown.rows) - grown._sorted_count > _MAX_TAIL_EDGES else grown
 
-    def _kinds_after(self, nodes: Sequence[NodeRow]) -> Ints:
+    def _extend_kinds(self, nodes: Sequence[NodeRow]) -> Ints:
         if not nodes:
             return self.kind
-        fresh = [self._kinds.number(kind) for kind in self._vertices.kinds[len(self.kind) :]]
-        kind = np.concatenate((self.kind, np.array(fresh, np.int64)))
+        added = [self._kind_numbers.number(kind) for kind in self._vertices.kinds[len(self.kind) :]]
+        kind = np.concatenate((self.kind, np.array(added, np.int64)))
         for row, *_ in nodes:
             vertex = self._vertices.of_row[row]
-            kind[vertex] = self._kinds.number(self._vertices.kinds[vertex])
+            kind[vertex] = self._kind_numbers.number(self._vertices.kinds[vertex])
         return kind
 
-    def _places(self, rows: Sequence[int]) -> tuple[list[int], list[int]]:
-        """Those of the store's rows that are edges here, and their positions."""
+    def _find_edges(self, rows: Sequence[int]) -> tuple[list[int], list[int]]:
+        """Return those of the store's rows that are edges here, and the edges."""
         wanted = np.array(sorted(rows), np.int64)
-        places = np.searchsorted(self.rows, wanted)
-        found = places < len(self.rows)
-        found[found] = self.rows[places[found]] == wanted[found]
-        return wanted[found].tolist(), places[found].tolist()
+        edges = np.searchsorted(self.rows, wanted)
+        found = edges < len(self.rows)
+        found[found] = self.rows[edges[found]] == wanted[found]
+        return wanted[found].tolist(), edges[found].tolist()
 
-    def _moved(self, edge: EdgeRow, place: int) -> bool:
-        ends = self._vertices.of_row.get(edge[1]), self._vertices.of_row.get(edge[3])
-        same = ends == (self.source[place], self.destination[place])
-        return not (same and self.labels[self.label[place]] == edge[2])
+    def _has_moved(self, row: EdgeRow, edge: int) -> bool:
+        """Return True if a row has other ends or another label than its edge."""
+        ends = self._vertices.of_row.get(row[1]), self._vertices.of_row.get(row[3])
+        has_same_ends = ends == (self.source[edge], self.destination[edge])
+        return not (has_same_ends and self.labels[self.label[edge]] == row[2])
 
-    def _in_order(self) -> Adjacency:
-        leaving, entering = (_order(ends, self.vertices) for ends in (self.source, self.destination))
-        return replace(self, _leaving=leaving, _entering=entering, _ordered=len(self.rows))
+    def _sort_edges(self) -> Adjacency:
+        leaving, entering = (_order_edges(ends, self.vertices) for ends in (self.source, self.destination))
+        return replace(self, _leaving=leaving, _entering=entering, _sorted_count=len(self.rows))
 
 
-def _whole(found: GraphDelta) -> Adjacency:
-    vertices, labels, kinds = _Vertices(), _Names(), _Names()
-    vertices.add(found.nodes)
+_CHANGING_COLUMNS = ("weight", "since", "until", "first", "last", "gone")
+
+
+def _change_edge(columns: Mapping[str, NDArray[Any]], edge: int, row: EdgeRow) -> None:
+    """Write what may change of a row to an edge; a merge that is undone makes it present again."""
+    values = (row[4], microseconds(row[5]), _end_time(row[6]), _ordinal(row[7]), _ordinal(row[8]), False)
+    for name, value in zip(_CHANGING_COLUMNS, values, strict=True):
+        columns[name][edge] = value
+
+
+def _build(delta: GraphDelta) -> Adjacency:
+    """Return the state of a whole graph."""
+    vertices, labels, kinds = _Vertices(), _TextNumbers(), _TextNumbers()
+    vertices.add(delta.nodes)
     kinds.number("")
     none = np.empty(0, np.int64)
-    empty = _Order(none, np.zeros(1, np.int64))
-    columns = _columns(found.edges, vertices, labels)
+    unsorted = _EdgeOrder(none, np.zeros(1, np.int64))
+    columns = _columns(delta.edges, vertices, labels)
     heaviest, latest = _bounds(len(labels.texts), columns, none, none)
-    gone = np.zeros(len(found.edges), bool)
-    made = Adjacency(
-        position=found.position,
-        gone=gone,
+    adjacency = Adjacency(
+        position=delta.position,
+        gone=np.zeros(len(delta.edges), bool),
         labels=tuple(labels.texts),
         heaviest=heaviest,
         latest=latest,
         kind=np.array([kinds.number(kind) for kind in vertices.kinds], np.int64),
         **columns,
         _vertices=vertices,
-        _kinds=kinds,
-        _numbers=labels,
-        _leaving=empty,
-        _entering=empty,
-        _ordered=0,
+        _kind_numbers=kinds,
+        _label_numbers=labels,
+        _leaving=unsorted,
+        _entering=unsorted,
+        _sorted_count=0,
     )
-    return made._in_order()
+    return adjacency._sort_edges()
 
 
-def _columns(edges: Sequence[EdgeRow], vertices: _Vertices, labels: _Names) -> dict[str, Ints]:
+def _columns(edges: Sequence[EdgeRow], vertices: _Vertices, labels: _TextNumbers) -> dict[str, Ints]:
     of_row, times = vertices.of_row, _Times()
     columns = zip(*edges, strict=True) if edges else [()] * 9
     rows, sources, relationships, destinations, weights, since, until, first, last = columns
@@ -316,14 +318,14 @@ def _columns(edges: Sequence[EdgeRow], vertices: _Vertices, labels: _Names) -> d
         "label": np.array([labels.number(text) for text in relationships], np.int64),
         "weight": np.array(weights, np.int64),
         "since": np.array([times[text] for text in since], np.int64),
-        "until": np.array([STILL if text is None else times[text] for text in until], np.int64),
-        "first": np.array([_day(text) for text in first], np.int64),
-        "last": np.array([_day(text) for text in last], np.int64),
+        "until": np.array([NEVER if text is None else times[text] for text in until], np.int64),
+        "first": np.array([_ordinal(text) for text in first], np.int64),
+        "last": np.array([_ordinal(text) for text in last], np.int64),
     }
 
 
 def _bounds(labels: int, edges: Mapping[str, Ints], heaviest: Ints, latest: Ints) -> tuple[Ints, Ints]:
-    """`Adjacency.heaviest` and `latest`, raised to what some edges have."""
+    """Return `Adjacency.heaviest` and `latest`, raised to the values of some edges."""
     missing = labels - len(heaviest)
     heaviest = np.concatenate((heaviest, np.ones(missing, np.int64)))
     latest = np.concatenate((latest, np.full(missing, np.iinfo(np.int64).min)))
@@ -332,26 +334,26 @@ def _bounds(labels: int, edges: Mapping[str, Ints], heaviest: Ints, latest: Ints
     return heaviest, latest
 
 
-def _order(ends: Ints, vertices: int) -> _Order:
+def _order_edges(ends: Ints, vertices: int) -> _EdgeOrder:
     edges = np.argsort(ends, kind="stable")
-    return _Order(edges, np.searchsorted(ends[edges], np.arange(vertices + 1)))
+    return _EdgeOrder(edges, np.searchsorted(ends[edges], np.arange(vertices + 1)))
 
 
 def microseconds(time: str) -> int:
-    """Since 1970, of ISO 8601 with an offset."""
+    """Return the microseconds since 1970 of a time in ISO 8601 with an offset."""
     return round(datetime.fromisoformat(time).timestamp() * 1e6)
 
 
-def _day(day: str | None) -> int:
+def _ordinal(day: str | None) -> int:
     return 0 if day is None else date.fromisoformat(day).toordinal()
 
 
-def _until(time: str | None) -> int:
-    return int(STILL) if time is None else microseconds(time)
+def _end_time(time: str | None) -> int:
+    return int(NEVER) if time is None else microseconds(time)
 
 
 class _Times(dict[str, int]):
-    """`microseconds`, each text read once: many relations share theirs."""
+    """Cache of `microseconds`: many relations share their times."""
 
     def __missing__(self, time: str) -> int:
         found = self[time] = microseconds(time)
@@ -359,38 +361,39 @@ class _Times(dict[str, int]):
 
 
 class AdjacencyIndex:
-    """The `Adjacency` of each scope that was asked for, brought to where the truth is. Safe to share."""
+    """The `Adjacency` of each scope in use, kept up to date with the store. Thread-safe."""
 
     inline = True  # see `flow`
 
-    def __init__(self, truth: GraphStore) -> None:
-        self._truth = truth
+    def __init__(self, primary: GraphStore) -> None:
+        self._primary = primary
         self._lock = Lock()
-        self._held: OrderedDict[Scope, Adjacency] = OrderedDict()
+        self._cache: OrderedDict[Scope, Adjacency] = OrderedDict()  # the least recently used first
 
     def of(self, scope: Scope) -> Adjacency:
-        """The relations of a scope as they are now."""
+        """Return the present relations of a scope."""
         with self._lock:
-            held = self._held.pop(scope, None)
-            now = self._truth.position()
-            if held is None or held.position != now:
-                held = self._brought(scope, held, now)
-            self._held[scope] = held
-            self._trim()
-            return held
+            adjacency = self._cache.pop(scope, None)
+            position = self._primary.position()
+            if adjacency is None or adjacency.position != position:
+                adjacency = self._update(scope, adjacency, position)
+            self._cache[scope] = adjacency
+            self._evict()
+            return adjacency
 
-    def _brought(self, scope: Scope, held: Adjacency | None, now: ChangePosition) -> Adjacency:
-        if held is not None and held.position.epoch == now.epoch and _near(held, now):
-            found = self._truth.delta_since(scope, after=held.position.seq)
-            if found.position.epoch == now.epoch and (grown := held.after(found)) is not None:
+    def _update(self, scope: Scope, known: Adjacency | None, position: ChangePosition) -> Adjacency:
+        """Return the state of a scope at a position, from the changes since a known state if they are few."""
+        if known is not None and known.position.epoch == position.epoch and _has_few_changes(known, position):
+            delta = self._primary.delta_since(scope, after=known.position.seq)
+            if delta.position.epoch == position.epoch and (grown := known.apply(delta)) is not None:
                 return grown
-        return _whole(self._truth.delta_since(scope))
+        return _build(self._primary.delta_since(scope))
 
-    def _trim(self) -> None:
-        size = sum(len(adjacency.rows) for adjacency in self._held.values())
-        while size > _MOST and len(self._held) > 1:
-            size -= len(self._held.popitem(last=False)[1].rows)
+    def _evict(self) -> None:
+        size = sum(len(adjacency.rows) for adjacency in self._cache.values())
+        while size > _MAX_CACHED_EDGES and len(self._cache) > 1:
+            size -= len(self._cache.popitem(last=False)[1].rows)
 
 
-def _near(held: Adjacency, now: ChangePosition) -> bool:
-    return now.seq - held.position.seq <= max(1_000, _FAR * len(held.rows))
+def _has_few_changes(known: Adjacency, position: ChangePosition) -> bool:
+    return position.seq - known.position.seq <= max(1_000, _MAX_CHANGES_PER_EDGE * len(known.rows))

@@ -1,10 +1,12 @@
-"""Traversal (seed 003, part 6): A* along the terms of a question, the surroundings of some nodes, and components.
+"""Traversal of a graph: A* along the terms of a question, k-hop neighborhoods and components.
 
-All of it is pure, over an `Adjacency`. A path is as good as the product of its steps, each of which is how well the
-relation (or the type of the node it leads to) fits the term, times its quality (newer, said more often), and less where
-it goes on through a node that everything is connected to. Its cost is the negative logarithm, so that the best path is
-the cheapest. What is still to pay is estimated from below: at first by the best fit of each term anywhere in the graph,
-which costs nothing; where that leads astray, by the best way on from each node, which takes a look at every relation.
+All of it is pure, over an `Adjacency`. The score of a path is the product of the scores of its steps. The score of a
+step is how well the relation (or the type of the node at its end) fits the term, times the quality of the relation
+(recent, often stated), and is reduced where the path continues through a hub. The cost of a path is the negative
+logarithm of its score, so the best path is the cheapest.
+
+The remaining cost is estimated from below: first by the best fit of each term anywhere in the graph, which is cheap;
+if that expands too many nodes, by the best way on from each node, which needs a pass over all relations.
 """
 
 from __future__ import annotations
@@ -13,41 +15,42 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count, product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from mem0_core.domain.records import Relation
 from mem0_core.errors import ConfigError
 from mem0_core.graph.adjacency import Adjacency, IncidentEdges, microseconds
-from mem0_core.language.relation_affinity import affinity, contrasts, kind_affinity, possessive
+from mem0_core.language.relation_affinity import are_opposed, is_possessive, kind_affinity, label_affinity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["Move", "Path", "Step", "Track", "Walk", "Weights", "best_tracks", "components", "connected", "k_hop"]
+__all__ = ["Path", "Step", "Track", "Walk", "Weights", "components", "connect", "k_hop"]
 
-_DAY = 86_400_000_000  # microseconds
-_OTHERWISE = 0.6  # what the type of a node counts where the relation does not say that one has the other
-_HAS = 0.9  # and where it does
-_CROWD = 8  # log2 of the degree at which half of the share of a hub is lost
-_SPARE = 0.3  # what a step counts that no term asks for
-_WIDEST = 1_000  # steps taken from one node, the best first
-_ASTRAY = 48  # nodes that a search takes steps from before it looks at every relation
-_LONGEST = 5_000  # and in all
-_MOST_LABELS = 64  # that are embedded to understand one term
+_DAY_MICROSECONDS = 86_400_000_000
+_TYPE_FIT = 0.6  # weight of the type of a node, if the relation is not possessive
+_POSSESSIVE_TYPE_FIT = 0.9  # and if it is: "has" says nothing of the thing, so its type does
+_HUB_LOG_DEGREE = 8  # log2 of the degree at which half of `Weights.degree` is lost
+_SPARE_FIT = 0.3  # fit of a step that no term asks for
+_MAX_STEPS_PER_NODE = 1_000
+_CHEAP_EXPANSIONS = 48  # nodes that are expanded with the cheap estimate
+_MAX_EXPANSIONS = 5_000
+_MAX_LABELS = 64  # labels that are embedded to match one term
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What makes one path better than another whose labels fit as well: shares of its score that it can lose.
+    """Shares of its score that a path can lose, to rank paths with labels that fit equally well.
 
     Attributes:
-        recency: lost by a relation of long ago; half of it after `half_life` days.
-        evidence: lost by a relation said once; half of it by one said twice.
-        degree: lost by going on from a node that everything is related to; half of it where it has 256 relations.
-        similar: the cosine from which a label is taken for a term by their vectors.
+        recency: lost by an old relation; half of it after `half_life` days.
+        evidence: lost by a relation that was stated once; half of it by one stated twice.
+        degree: lost by a path through a hub; half of it at 256 relations.
+        similar: cosine from which a label matches a term by their vectors.
     """
 
     recency: float = 0.1
@@ -59,12 +62,14 @@ class Weights:
     def __post_init__(self) -> None:
         shares = (self.recency, self.evidence, self.degree)
         if min(shares) < 0 or self.recency + self.evidence >= 1 or self.degree >= 1 or self.half_life <= 0:
-            raise ConfigError(f"weights: shares must lie in [0, 1), recency and evidence together too: {self}")
+            raise ConfigError(
+                f"weights: shares must lie in [0, 1), as must recency + evidence, and half_life above 0: {self}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A relation on a path, and whether it is walked along its arrow."""
+    """A relation on a path; `forward` is True if the path follows its direction."""
 
     relation: Relation
     forward: bool
@@ -72,7 +77,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """What a question led to, and how: names of both ends, the relations between, and a score in (0, 1]."""
+    """Path from the start of a question to an answer: names of both ends, the relations, and a score in (0, 1]."""
 
     start: str
     end: str
@@ -83,17 +88,16 @@ class Path:
         """``maya -[sister]-> Anna <-[owned_by]- Rex``"""
         text = self.start
         for step in self.steps:
-            said = step.relation.triplet
-            text += (
-                f" -[{said.relationship}]-> {said.destination}"
-                if step.forward
-                else (f" <-[{said.relationship}]- {said.source}")
-            )
+            triplet = step.relation.triplet
+            if step.forward:
+                text += f" -[{triplet.relationship}]-> {triplet.destination}"
+            else:
+                text += f" <-[{triplet.relationship}]- {triplet.source}"
         return text
 
 
-class Move(NamedTuple):
-    """One step from a vertex: what it costs (>= 0), along which edge, to which vertex."""
+class _Move(NamedTuple):
+    """One step from a vertex: its cost (>= 0), its edge and the vertex at its end."""
 
     cost: float
     edge: int
@@ -101,7 +105,7 @@ class Move(NamedTuple):
 
 
 class Track(NamedTuple):
-    """A path that was found: what it costs, its vertices, and the edges between them."""
+    """A path as vertices and the edges between them, with its cost."""
 
     cost: float
     vertices: tuple[int, ...]
@@ -112,82 +116,83 @@ class Track(NamedTuple):
         return math.exp(-self.cost)
 
 
-def best_tracks(
+def _find_best_tracks(
     starts: Mapping[int, float],
     terms: int,
-    moves: Callable[[int, int, int], Iterable[Move]],
-    hope: Callable[[int, int, int], float],
+    moves: Callable[[int, int, int], Iterable[_Move]],
+    estimate: Callable[[int, int, int], float],
     *,
     limit: int,
-    spare: Callable[[int], Iterable[Move]] | None = None,
-    spares: int = 0,
-    most: int = _LONGEST,
+    spare_moves: Callable[[int], Iterable[_Move]],
+    spares: int,
+    max_expansions: int = _MAX_EXPANSIONS,
 ) -> tuple[list[Track], bool]:
-    """A*: the cheapest path to each of the `limit` ends that are reached most cheaply, and whether it came to an end.
+    """Find by A* the cheapest path to each of the `limit` cheapest ends; no path visits a vertex twice.
 
     Args:
-        starts: vertex -> what it costs to begin there.
-        terms: how many steps a path has that a term asks for.
-        moves: the steps from a vertex that fit a term, by the term's place, and how many vertices lie behind.
-        hope: no more than what it costs to go on, by place, vertex and the spare steps left; infinite for no way.
-        spare: the steps from a vertex that no term asks for, of which a path may have `spares`.
-        most: from how many vertices steps are taken.
+        starts: for each start vertex the cost to start there.
+        terms: number of steps in a path that a term asks for.
+        moves: returns the steps from a vertex that fit a term, by the term's index and the length of the track.
+        estimate: returns a lower bound of the remaining cost, by term, vertex and spare steps left; infinite for none.
+        spare_moves: returns the steps from a vertex that no term asks for, of which a path may have `spares`.
+        max_expansions: number of vertices from which steps are taken.
 
-    A path visits no vertex twice.
+    Returns:
+        The tracks, and False if the search stopped at `max_expansions`.
     """
     order = count()
     heap: list[tuple[float, int, int, Track]] = []
     found: dict[int, Track] = {}
 
-    def offer(track: Track, place: int) -> None:
-        total = track.cost + hope(place, track.vertices[-1], spares - (len(track.edges) - place))
-        if total < math.inf:  # of those that promise the same, the one that has come furthest, and came last, goes on
-            heapq.heappush(heap, (total, -place, -next(order), track))
+    def push(track: Track, term: int) -> None:
+        total = track.cost + estimate(term, track.vertices[-1], spares - (len(track.edges) - term))
+        if total < math.inf:  # among equal totals the longest and latest track is continued
+            heapq.heappush(heap, (total, -term, -next(order), track))
 
     for vertex, cost in starts.items():
-        offer(Track(cost, (vertex,), ()), 0)
-    for _ in range(most):
+        push(Track(cost, (vertex,), ()), 0)
+    for _ in range(max_expansions):
         if not heap or len(found) == limit:
             return list(found.values()), True
-        _, reached, _, track = heapq.heappop(heap)
-        vertex, place = track.vertices[-1], -reached
-        if place == terms:
+        _, negative_term, _, track = heapq.heappop(heap)
+        vertex, term = track.vertices[-1], -negative_term
+        if term == terms:
             found.setdefault(vertex, track)
             continue
-        onward = [(place + 1, move) for move in moves(vertex, place, len(track.vertices))]
-        if spare is not None and len(track.edges) - place < spares:
-            onward += [(place, move) for move in spare(vertex)]
-        for next_place, (cost, edge, end) in onward:
+        onward = [(term + 1, move) for move in moves(vertex, term, len(track.vertices))]
+        if len(track.edges) - term < spares:
+            onward += [(term, move) for move in spare_moves(vertex)]
+        for next_term, (cost, edge, end) in onward:
             if end not in track.vertices:
-                offer(Track(track.cost + cost, (*track.vertices, end), (*track.edges, edge)), next_place)
+                push(Track(track.cost + cost, (*track.vertices, end), (*track.edges, edge)), next_term)
     return list(found.values()), False
 
 
 @dataclass(slots=True)
-class _Term:
-    """How well each label (along its arrow and against it), each type and each name fits one term; 0 for not at all."""
+class _TermFit:
+    """How well one term fits each label (forward and backward) and each type, in [0, 1], and the vertices it names."""
 
     forward: NDArray[np.float64]
     backward: NDArray[np.float64]
     kinds: NDArray[np.float64]
-    named: NDArray[np.int64]
+    vertices: NDArray[np.int64]
 
-    def cost(self, quality: NDArray[np.float64]) -> float:
-        """The least that a step can cost that fits the term, by the best quality of a step along each label."""
+    def min_cost(self, quality: NDArray[np.float64]) -> float:
+        """Return the lowest cost of a step that fits the term, given the best quality of a step with each label."""
         fits = np.maximum(self.forward, self.backward)
         by_label = float((fits * quality).max(initial=0.0))
-        kind = max(float(self.kinds.max(initial=0.0)), 1.0 if len(self.named) else 0.0)
-        best = max(by_label, kind * _HAS * float(quality.max(initial=0.0)))
+        by_type = max(float(self.kinds.max(initial=0.0)), 1.0 if len(self.vertices) else 0.0)
+        best = max(by_label, by_type * _POSSESSIVE_TYPE_FIT * float(quality.max(initial=0.0)))
         return -math.log(best) if best else math.inf
 
 
 class Walk:
-    """A search: a state of the graph, the terms to follow, and the time it is about.
+    """Search for paths on one state of the graph.
 
     Args:
-        terms: nearest first; where there is none, one step of any kind is taken.
-        as_of: ISO 8601 in UTC; what held then, and how old it was.
-        now: microseconds since 1970, for how old things are where there is no `as_of`.
+        terms: terms to follow, nearest first; without terms, one step of any kind.
+        now: microseconds since 1970, from which the age of relations counts if there is no `as_of`.
+        as_of: ISO 8601 in UTC; follow the relations of that time, with their age then.
     """
 
     inline = True  # see `flow`
@@ -205,214 +210,232 @@ class Walk:
         self.terms = tuple(terms)
         self._weights = weights or Weights()
         self._now = now if as_of is None else microseconds(as_of)
-        self._holding = adjacency.holding(as_of)
-        self._terms = [self._fits(term) for term in terms] or [self._anything()]
-        self._has = np.array([_HAS if possessive(label) else _OTHERWISE for label in adjacency.labels])
-        self._wanted = 1
-        self._known: dict[tuple[int, int], list[Move]] = {}  # steps from a vertex that fit a term
-        self._stuck: dict[int, dict[int, None]] = {}
+        self._valid = adjacency.valid_edges(as_of)
+        self._fits = [self._fit_term(term) for term in terms] or [self._fit_anything()]
+        labels = adjacency.labels
+        self._type_fits = np.array([_POSSESSIVE_TYPE_FIT if is_possessive(label) else _TYPE_FIT for label in labels])
+        self._limit = 1
+        self._moves_cache: dict[tuple[int, int], list[_Move]] = {}  # by vertex and term
+        self._dead_ends: dict[int, dict[int, None]] = {}  # for each term the vertices without a fitting step, in order
 
     def search(self, starts: Mapping[int, float], *, limit: int, depth: int | None = None) -> list[Track]:
-        """The best path to each of the best `limit` ends; `starts` has a score in (0, 1] for each vertex.
+        """Return the best path to each of the best `limit` ends.
 
         Args:
-            depth: how many steps a path may have at most; more than there are terms allows steps between them.
+            starts: a score in (0, 1] for each start vertex.
+            depth: maximum number of steps; a depth above the number of terms allows steps between them.
         """
-        self._stuck.clear()
-        self._wanted = limit
-        spares = 0 if depth is None else depth - len(self._terms)
-        least = self._least_costs()
+        self._dead_ends.clear()
+        self._limit = limit
+        spares = 0 if depth is None else depth - len(self._fits)
+        min_costs = self._compute_min_costs()
         if spares < 0:
             return []
-        if math.inf in least:  # a term fits nothing: go as far as those before it lead, to see what there is
-            self._explore(starts, least.index(math.inf))
+        if math.inf in min_costs:  # a term fits nothing: find the labels that there are in its place
+            self._explore(starts, min_costs.index(math.inf))
             return []
         costs = {vertex: -math.log(score) for vertex, score in starts.items()}
-        rest = [sum(least[place:]) for place in range(len(least) + 1)]
-        options: Any = {"limit": limit, "spare": self._spare, "spares": spares}
-        found, ended = best_tracks(
-            costs, len(least), self._moves, lambda place, vertex, left: rest[place], most=_ASTRAY, **options
+        rest = [sum(min_costs[term:]) for term in range(len(min_costs) + 1)]
+        search = partial(
+            _find_best_tracks,
+            costs,
+            len(min_costs),
+            self._find_moves,
+            limit=limit,
+            spare_moves=self._find_spare_moves,
+            spares=spares,
         )
-        if not ended:
-            ahead = self._ahead(spares)
+        found, is_complete = search(lambda term, vertex, left: rest[term], max_expansions=_CHEAP_EXPANSIONS)
+        if not is_complete:
+            best_scores = self._compute_best_scores(spares)
 
-            def hope(place: int, vertex: int, left: int) -> float:
-                score = float(ahead[place, left][vertex])
+            def estimate(term: int, vertex: int, left: int) -> float:
+                score = float(best_scores[term, left][vertex])
                 return -math.log(score) if score else math.inf
 
-            found, _ = best_tracks(costs, len(least), self._moves, hope, **options)
+            found, _ = search(estimate)
         return found
 
-    def puzzling(self) -> tuple[int, list[str]]:
-        """Place of the term that the last search got stuck at, and the labels it found there, the frequent first."""
-        place = max(self._stuck, default=0)
-        found: dict[int, int] = {}
-        for vertex in self._stuck.get(place, ()):
-            for label in self.adjacency.label[self.adjacency.around(vertex, self._holding).edges].tolist():
-                found[label] = found.get(label, 0) + 1
-        labels = [self.adjacency.labels[label] for label in sorted(found, key=lambda label: -found[label])]
+    def find_unmatched_labels(self) -> tuple[int, list[str]]:
+        """Return the index of the term at which the last search failed, and the labels there, frequent ones first."""
         if not self.terms:
             return 0, []
-        return place, [label for label in labels if not contrasts(self.terms[place], label)][:_MOST_LABELS]
+        term = max(self._dead_ends, default=0)
+        counts: dict[int, int] = {}
+        for vertex in self._dead_ends.get(term, ()):
+            for label in self.adjacency.label[self.adjacency.incident_edges(vertex, self._valid).edges].tolist():
+                counts[label] = counts.get(label, 0) + 1
+        labels = [self.adjacency.labels[label] for label in sorted(counts, key=lambda label: -counts[label])]
+        return term, [label for label in labels if not are_opposed(self.terms[term], label)][:_MAX_LABELS]
 
-    def learn(self, place: int, cosines: Mapping[str, float]) -> bool:
-        """Let labels stand for a term by the cosine of their vectors, in both directions; whether any was near."""
-        term, numbers = self._terms[place], {label: number for number, label in enumerate(self.adjacency.labels)}
-        self._known.clear()
+    def learn(self, term: int, cosines: Mapping[str, float]) -> bool:
+        """Let labels fit a term by the cosine of their vectors, in both directions; returns True if any is near."""
+        fit, numbers = self._fits[term], {label: number for number, label in enumerate(self.adjacency.labels)}
+        self._moves_cache.clear()
         near = {label: cosine for label, cosine in cosines.items() if cosine >= self._weights.similar}
         for label, cosine in near.items():
-            for fits in (term.forward, term.backward):
-                fits[numbers[label]] = max(fits[numbers[label]], min(0.9, cosine))
+            for scores in (fit.forward, fit.backward):
+                scores[numbers[label]] = max(scores[numbers[label]], min(0.9, cosine))
         return bool(near)
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
-    def _moves(self, vertex: int, place: int, behind: int) -> list[Move]:
-        last = place == len(self._terms) - 1
-        steps = self._known.get((vertex, place))
-        if steps is None:
-            around = self.adjacency.around(vertex, self._holding)
-            steps = self._known[vertex, place] = self._steps(around, self._fit(place, around), goes_on=not last)
-        if not steps:
-            self._stuck.setdefault(place, {})[vertex] = None
-        return steps[: self._wanted + behind] if last else steps[:_WIDEST]
+    def _find_moves(self, vertex: int, term: int, track_length: int) -> list[_Move]:
+        """Return the steps from a vertex that fit a term, the best first."""
+        is_last = term == len(self._fits) - 1
+        moves = self._moves_cache.get((vertex, term))
+        if moves is None:
+            incident = self.adjacency.incident_edges(vertex, self._valid)
+            moves = self._build_moves(incident, self._fit_steps(term, incident), is_last=is_last)
+            self._moves_cache[vertex, term] = moves
+        if not moves:
+            self._dead_ends.setdefault(term, {})[vertex] = None
+        return moves[: self._limit + track_length] if is_last else moves[:_MAX_STEPS_PER_NODE]
 
-    def _fit(self, place: int, around: IncidentEdges) -> NDArray[np.float64]:
-        """How well each of some steps fits a term."""
-        term, labels = self._terms[place], self.adjacency.label[around.edges]
-        fit = np.where(around.forward, term.forward[labels], term.backward[labels])
-        if term.kinds.any() or len(term.named):
-            kinds = term.kinds[self.adjacency.kind[around.ends]]
-            if len(term.named):
-                kinds = np.maximum(kinds, np.isin(around.ends, term.named))
-            fit = np.maximum(fit, kinds * self._has[labels])
-        return fit
+    def _find_spare_moves(self, vertex: int) -> list[_Move]:
+        """Return all steps from a vertex, the best first."""
+        incident = self.adjacency.incident_edges(vertex, self._valid)
+        fits = np.full(len(incident.edges), _SPARE_FIT)
+        return self._build_moves(incident, fits, is_last=False)[:_MAX_STEPS_PER_NODE]
 
-    def _spare(self, vertex: int) -> list[Move]:
-        around = self.adjacency.around(vertex, self._holding)
-        return self._steps(around, np.full(len(around.edges), _SPARE), goes_on=True)[:_WIDEST]
+    def _fit_steps(self, term: int, steps: IncidentEdges) -> NDArray[np.float64]:
+        """Return how well each of some steps fits a term."""
+        fit, labels = self._fits[term], self.adjacency.label[steps.edges]
+        scores = np.where(steps.forward, fit.forward[labels], fit.backward[labels])
+        if fit.kinds.any() or len(fit.vertices):
+            kinds = fit.kinds[self.adjacency.kind[steps.ends]]
+            if len(fit.vertices):
+                kinds = np.maximum(kinds, np.isin(steps.ends, fit.vertices))
+            scores = np.maximum(scores, kinds * self._type_fits[labels])
+        return scores
 
-    def _steps(self, around: IncidentEdges, fit: NDArray[np.float64], *, goes_on: bool) -> list[Move]:
-        """The best step to each end, the best first."""
-        chosen = np.flatnonzero(fit)
+    def _build_moves(self, steps: IncidentEdges, fits: NDArray[np.float64], *, is_last: bool) -> list[_Move]:
+        """Return the best step to each end, the best first."""
+        chosen = np.flatnonzero(fits)
         if not len(chosen):
             return []
-        edges, ends = around.edges[chosen], around.ends[chosen]
-        scores = fit[chosen] * (1 - self._lost(self.adjacency.since[edges], self.adjacency.weight[edges]))
-        if goes_on:
-            scores *= self._passing(ends)
+        edges, ends = steps.edges[chosen], steps.ends[chosen]
+        scores = fits[chosen] * (1 - self._compute_losses(self.adjacency.since[edges], self.adjacency.weight[edges]))
+        if not is_last:
+            scores *= self._compute_hub_factors(ends)
         best = np.argsort(-scores, kind="stable")
         _, first = np.unique(ends[best], return_index=True)
         best = best[np.sort(first)]
         costs = -np.log(scores[best])
-        return [Move(*step) for step in zip(costs.tolist(), edges[best].tolist(), ends[best].tolist(), strict=True)]
+        return [_Move(*step) for step in zip(costs.tolist(), edges[best].tolist(), ends[best].tolist(), strict=True)]
 
-    def _lost(self, since: NDArray[np.int64], weight: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What steps lose by their age and for how seldom they were said."""
-        days = np.maximum(0.0, (self._now - since.astype(np.float64)) / _DAY)
-        lost: NDArray[np.float64] = self._weights.recency * (1 - 0.5 ** (days / self._weights.half_life))
-        return lost + self._weights.evidence / weight
+    def _compute_losses(self, since: NDArray[np.int64], weight: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the shares that steps lose by their age and by how rarely they were stated."""
+        days = np.maximum(0.0, (self._now - since.astype(np.float64)) / _DAY_MICROSECONDS)
+        losses: NDArray[np.float64] = self._weights.recency * (1 - 0.5 ** (days / self._weights.half_life))
+        return losses + self._weights.evidence / weight
 
-    def _passing(self, vertices: NDArray[np.int64]) -> NDArray[np.float64]:
-        """What is left of a path that goes on through each of some vertices: less, the more are connected to it."""
-        crowd = np.log2(np.maximum(1, self.adjacency.degrees(vertices)))
-        left: NDArray[np.float64] = 1 - self._weights.degree * crowd / (crowd + _CROWD)
-        return left
+    def _compute_hub_factors(self, vertices: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return the share that a path keeps if it continues through each of some vertices."""
+        log_degrees = np.log2(np.maximum(1, self.adjacency.degrees(vertices)))
+        factors: NDArray[np.float64] = 1 - self._weights.degree * log_degrees / (log_degrees + _HUB_LOG_DEGREE)
+        return factors
 
     # --- terms -------------------------------------------------------------------------------------------------------
 
-    def _fits(self, term: str) -> _Term:
-        held = self.adjacency
-        fits = np.array([affinity(term, label) for label in held.labels], np.float64).reshape(-1, 2)
-        kinds = np.array([kind_affinity(term, kind) for kind in held.kinds], np.float64)
-        named = [vertex for name in {term, term.removesuffix("s")} for vertex in held.named(name)]
-        return _Term(fits[:, 0].copy(), fits[:, 1].copy(), kinds, np.array(named, np.int64))
+    def _fit_term(self, term: str) -> _TermFit:
+        adjacency = self.adjacency
+        fits = np.array([label_affinity(term, label) for label in adjacency.labels], np.float64).reshape(-1, 2)
+        kinds = np.array([kind_affinity(term, kind) for kind in adjacency.kinds], np.float64)
+        vertices = [vertex for name in {term, term.removesuffix("s")} for vertex in adjacency.find_vertices(name)]
+        return _TermFit(fits[:, 0].copy(), fits[:, 1].copy(), kinds, np.array(vertices, np.int64))
 
-    def _anything(self) -> _Term:
+    def _fit_anything(self) -> _TermFit:
         labels = np.ones(len(self.adjacency.labels))
-        return _Term(labels, labels.copy(), np.zeros(len(self.adjacency.kinds)), np.empty(0, np.int64))
+        return _TermFit(labels, labels.copy(), np.zeros(len(self.adjacency.kinds)), np.empty(0, np.int64))
 
-    def _least_costs(self) -> list[float]:
-        """What a step that fits each term costs at least."""
-        quality = 1 - self._lost(self.adjacency.latest, self.adjacency.heaviest)
-        return [term.cost(quality) for term in self._terms]
+    def _compute_min_costs(self) -> list[float]:
+        """Return the lowest cost of a step for each term."""
+        quality = 1 - self._compute_losses(self.adjacency.latest, self.adjacency.heaviest)
+        return [fit.min_cost(quality) for fit in self._fits]
 
-    def _ahead(self, spares: int) -> dict[tuple[int, int], NDArray[np.float64]]:
-        """For each place, and number of spare steps left, the best score of a way on from each vertex; 0 for none."""
-        held, terms = self.adjacency, len(self._terms)
-        edges = np.flatnonzero(self._holding)
-        around = IncidentEdges(
+    def _compute_best_scores(self, spares: int) -> dict[tuple[int, int], NDArray[np.float64]]:
+        """Return the best score of a way on from each vertex (0 for none), by term and number of spare steps left."""
+        adjacency, terms = self.adjacency, len(self._fits)
+        edges = np.flatnonzero(self._valid)
+        steps = IncidentEdges(
             np.concatenate((edges, edges)),
-            np.concatenate((held.destination[edges], held.source[edges])),
+            np.concatenate((adjacency.destination[edges], adjacency.source[edges])),
             np.arange(2 * len(edges)) < len(edges),
         )
-        here = np.concatenate((held.source[edges], held.destination[edges]))
-        spare = np.full(len(here), _SPARE) if spares else here
+        starts = np.concatenate((adjacency.source[edges], adjacency.destination[edges]))
+        spare_fits = np.full(len(starts), _SPARE_FIT)
         best: dict[tuple[int, int], NDArray[np.float64]] = {}
-        for left, place in product(range(spares + 1), range(terms, -1, -1)):
-            found = best[place, left] = np.full(held.vertices, 1.0 if place == terms else 0.0)
-            if place == terms:
+        for left, term in product(range(spares + 1), range(terms, -1, -1)):
+            scores = best[term, left] = np.full(adjacency.vertices, 1.0 if term == terms else 0.0)
+            if term == terms:
                 continue
-            for fit, after, spent in ((self._fit(place, around), place + 1, 0), (spare, place, 1))[: 1 + min(1, left)]:
-                chosen = np.flatnonzero(fit)
-                ends, steps = around.ends[chosen], around.edges[chosen]
-                scores = fit[chosen] * (1 - self._lost(held.since[steps], held.weight[steps]))
-                scores *= best[after, left - spent][ends] * (self._passing(ends) if after < terms else 1.0)
-                np.maximum.at(found, here[chosen], scores)
+            choices = [(self._fit_steps(term, steps), term + 1, left)]
+            if left:
+                choices.append((spare_fits, term, left - 1))
+            for fits, next_term, next_left in choices:
+                chosen = np.flatnonzero(fits)
+                ends, taken = steps.ends[chosen], steps.edges[chosen]
+                through = fits[chosen] * (1 - self._compute_losses(adjacency.since[taken], adjacency.weight[taken]))
+                onward = best[next_term, next_left][ends]
+                through *= onward * self._compute_hub_factors(ends) if next_term < terms else onward
+                np.maximum.at(scores, starts[chosen], through)
         return best
 
     def _explore(self, starts: Mapping[int, float], reach: int) -> None:
+        """Take all steps that fit the first `reach` terms, and note the vertices reached as dead ends."""
         frontier = dict.fromkeys(starts)
-        for place in range(reach):
-            frontier = {
-                move.end: None for vertex in list(frontier)[:_MOST_LABELS] for move in self._moves(vertex, place, 1)
-            }
-        self._stuck[reach] = frontier
+        for term in range(reach):
+            moves = (move for vertex in list(frontier)[:_MAX_LABELS] for move in self._find_moves(vertex, term, 1))
+            frontier = {move.end: None for move in moves}
+        self._dead_ends[reach] = frontier
 
 
 def k_hop(
     adjacency: Adjacency,
-    seeds: Iterable[int],
+    starts: Iterable[int],
     k: int = 2,
     *,
     limit: int = 200,
     as_of: str | None = None,
     ended: bool = False,
 ) -> list[tuple[int, int]]:
-    """The edges within `k` steps of some vertices, each with its number of steps (1 for those at a seed).
+    """Return the edges within `k` steps of some vertices, each with its number of steps (1 for those at a start).
 
-    The nearest first, of those the newest; at most `limit`. With `ended` those that hold no longer too.
+    Args:
+        limit: maximum number of edges; the nearest are kept, of those the newest.
+        ended: include ended relations.
     """
-    holding = ~adjacency.gone if ended else adjacency.holding(as_of)
-    seen = set(seeds)
+    mask = ~adjacency.gone if ended else adjacency.valid_edges(as_of)
+    seen = set(starts)
     frontier, found = sorted(seen), dict[int, int]()
     for hop in range(1, k + 1):
-        near = [adjacency.around(vertex, holding) for vertex in frontier]
-        edges = np.unique(np.concatenate([around.edges for around in near])) if near else np.empty(0, np.int64)
-        fresh = [edge for edge in edges[::-1].tolist() if edge not in found]
-        found |= dict.fromkeys(fresh[: limit - len(found)], hop)
-        if len(found) >= limit or not fresh:
+        incident = [adjacency.incident_edges(vertex, mask) for vertex in frontier]
+        edges = np.unique(np.concatenate([one.edges for one in incident])) if incident else np.empty(0, np.int64)
+        new_edges = [edge for edge in edges[::-1].tolist() if edge not in found]
+        found |= dict.fromkeys(new_edges[: limit - len(found)], hop)
+        if len(found) >= limit or not new_edges:
             break
-        ends = np.unique(np.concatenate([around.ends for around in near])).tolist()
+        ends = np.unique(np.concatenate([one.ends for one in incident])).tolist()
         frontier = [vertex for vertex in ends if vertex not in seen]
         seen.update(frontier)
     return list(found.items())
 
 
 def components(adjacency: Adjacency, *, as_of: str | None = None) -> NDArray[np.int64]:
-    """For each vertex the least vertex it is connected with, itself where it has no edge; (vertices,)."""
-    holding = adjacency.holding(as_of)
-    return connected(adjacency.vertices, adjacency.source[holding], adjacency.destination[holding])
+    """Return for each vertex the lowest vertex in its component, itself if it has no edge; (vertices,)."""
+    valid = adjacency.valid_edges(as_of)
+    return connect(adjacency.vertices, adjacency.source[valid], adjacency.destination[valid])
 
 
-def connected(count: int, one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
-    """For each of `count` things the least it is connected with, where each of `one` is joined to that of `other`."""
-    least = np.arange(count)
+def connect(count: int, sources: NDArray[np.int64], destinations: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return for each of `count` nodes the lowest node in its component, given the ends of the edges; (count,)."""
+    lowest = np.arange(count)
     while True:
-        lower = least.copy()
-        np.minimum.at(lower, one, least[other])
-        np.minimum.at(lower, other, least[one])
-        lower = lower[lower]  # follow what was followed: halves the way each time
-        if np.array_equal(lower, least):
-            return least
-        least = lower
+        lower = lowest.copy()
+        np.minimum.at(lower, sources, lowest[destinations])
+        np.minimum.at(lower, destinations, lowest[sources])
+        lower = lower[lower]  # follow the previous round's links, which halves the distance each time
+        if np.array_equal(lower, lowest):
+            return lowest
+        lowest = lower

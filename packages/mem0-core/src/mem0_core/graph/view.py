@@ -1,7 +1,8 @@
-"""The graph as one HTML file that a browser shows without any network: a template of our own around vis-network.
+"""Drawing of the graph as one HTML file that a browser shows without a network.
 
-vis-network draws on a canvas, and is kept well; it is read, as it is, from the package data of PyVis (extra ``viz``),
-which is not imported. The page's own policy forbids every connection, and what it shows of memories is only ever text.
+The template is ours; vis-network draws on a canvas. It is read unchanged from the package data of PyVis (extra
+``viz``), which is not imported. The page's content security policy forbids every connection, and the page shows
+memories as text only.
 """
 
 from __future__ import annotations
@@ -20,23 +21,23 @@ from typing import Any
 
 from mem0_core.domain.records import Entity, MemoryItem, Relation, entity_key
 from mem0_core.errors import MissingExtra
-from mem0_core.graph.layout import layout
+from mem0_core.graph._layout import layout
 
-__all__ = ["Drawing", "page"]
+__all__ = ["Drawing", "render_page"]
 
-_FEW = 200  # relations up to which each is labelled
+_MAX_LABELED_RELATIONS = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What is drawn.
+    """Contents of a drawing.
 
     Attributes:
-        types: type of each entity, by `records.entity_key`, where it is known.
-        relations: those that hold and those that held; their ends are the nodes.
-        memories: by id, those that the relations came from.
-        marked: names of the entities that were asked for.
-        left_out: how many nodes there are beside these.
+        relations: valid and ended relations; their ends are the nodes.
+        types: types of the entities, by `records.entity_key`, as far as known.
+        memories: the memories that support the relations, by id.
+        marked: names of the entities to highlight.
+        omitted_count: number of nodes that the drawing leaves out.
     """
 
     title: str
@@ -44,36 +45,31 @@ class Drawing:
     types: Mapping[bytes, str]
     memories: Mapping[str, MemoryItem]
     marked: Sequence[str] = ()
-    left_out: int = 0
+    omitted_count: int = 0
 
 
-def page(drawing: Drawing) -> str:
-    """A whole HTML page, with the library and the data in it.
+def render_page(drawing: Drawing) -> str:
+    """Return an HTML page that contains the library and the data.
 
     Raises:
-        MissingExtra: the library is not installed.
+        MissingExtra: PyVis is not installed.
     """
     template = (files("mem0_core.graph") / "view.html").read_text(encoding="utf-8")
-    parts = {"title": html.escape(drawing.title), "library": _library(), "data": _json(_data(drawing))}
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found.group(1)], template)
+    parts = {
+        "title": html.escape(drawing.title),
+        "library": _read_library(),
+        "data": _to_script_json(_build_data(drawing)),
+    }
+    return re.sub(r"\{\{(\w+)\}\}", lambda placeholder: parts[placeholder.group(1)], template)
 
 
-def _data(drawing: Drawing) -> dict[str, Any]:
-    number: dict[tuple[str | None, bytes], int] = {}  # by user and name, as in an adjacency
-    entities: list[Entity] = []
-    ends: list[tuple[int, int]] = []
-    for relation in drawing.relations:
-        pair = []
-        for name in (relation.triplet.source, relation.triplet.destination):
-            key = entity_key(name)
-            pair.append(number.setdefault((relation.scope.user_id, key), len(entities)))
-            if pair[-1] == len(entities):
-                entities.append(Entity(name, drawing.types.get(key, "")))
-        ends.append((pair[0], pair[1]))
+def _build_data(drawing: Drawing) -> dict[str, Any]:
+    """Return the data of the page: nodes with their positions, relations between them, and memories."""
+    entities, ends = _number_entities(drawing)
     degrees = Counter(end for pair in ends for end in pair)
-    places = layout(len(entities), ends).round().astype(int).tolist()
+    positions = layout(len(entities), ends).round().astype(int).tolist()
     marked = {entity_key(name) for name in drawing.marked}
-    kept = {memory for relation in drawing.relations for memory in relation.memories}
+    supporting = {memory for relation in drawing.relations for memory in relation.memories}
     return {
         "nodes": [
             {
@@ -81,10 +77,10 @@ def _data(drawing: Drawing) -> dict[str, Any]:
                 "type": entity.type,
                 "x": x,
                 "y": y,
-                "degree": degrees[place],
+                "degree": degrees[number],
                 "marked": entity_key(entity.name) in marked,
             }
-            for place, (entity, (x, y)) in enumerate(zip(entities, places, strict=True))
+            for number, (entity, (x, y)) in enumerate(zip(entities, positions, strict=True))
         ],
         "relations": [
             {
@@ -99,23 +95,39 @@ def _data(drawing: Drawing) -> dict[str, Any]:
             for relation, (source, destination) in zip(drawing.relations, ends, strict=True)
         ],
         "memories": {
-            id: {"text": item.text, "at": item.created_at} for id, item in drawing.memories.items() if id in kept
+            id: {"text": item.text, "at": item.created_at} for id, item in drawing.memories.items() if id in supporting
         },
-        "labelled": len(drawing.relations) <= _FEW,
-        "left_out": drawing.left_out,
+        "labelled": len(drawing.relations) <= _MAX_LABELED_RELATIONS,
+        "left_out": drawing.omitted_count,
     }
 
 
-def _json(data: Mapping[str, Any]) -> str:
-    """JSON that can stand in a script element: nothing in it ends the element, or begins a comment."""
+def _number_entities(drawing: Drawing) -> tuple[list[Entity], list[tuple[int, int]]]:
+    """Return the entities of a drawing, and for each relation the numbers of its ends."""
+    numbers: dict[tuple[str | None, bytes], int] = {}  # by user and name, as in an adjacency
+    entities: list[Entity] = []
+    ends: list[tuple[int, int]] = []
+    for relation in drawing.relations:
+        pair = []
+        for name in (relation.triplet.source, relation.triplet.destination):
+            key = entity_key(name)
+            pair.append(numbers.setdefault((relation.scope.user_id, key), len(entities)))
+            if pair[-1] == len(entities):
+                entities.append(Entity(name, drawing.types.get(key, "")))
+        ends.append((pair[0], pair[1]))
+    return entities, ends
+
+
+def _to_script_json(data: Mapping[str, Any]) -> str:
+    """Return JSON that is safe in a script element: it neither ends the element nor starts a comment."""
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     return re.sub("[<>&\u2028\u2029]", lambda sign: f"\\u{ord(sign.group()):04x}", text)
 
 
 @lru_cache(maxsize=1)
-def _library() -> str:
-    """vis-network, of the newest version that the installed PyVis brings."""
-    spec = importlib.util.find_spec("pyvis")  # found, not imported: that would import IPython
+def _read_library() -> str:
+    """Return the newest vis-network of the installed PyVis."""
+    spec = importlib.util.find_spec("pyvis")  # located, not imported: importing it imports IPython
     if spec is None or not spec.submodule_search_locations:
         raise MissingExtra("pyvis", "viz")
     found = [file for root in spec.submodule_search_locations for file in Path(root).rglob("vis-network.min.js")]
@@ -123,4 +135,4 @@ def _library() -> str:
         raise MissingExtra("the vis-network of pyvis", "viz")
     newest = max(found, key=lambda file: [int(part) for part in re.findall(r"\d+", file.parent.name)])
     text = newest.read_text(encoding="utf-8").replace("</script", "<\\/script")
-    return re.sub(r"//# sourceMappingURL=.*", "", text)  # a debugger would ask for it
+    return re.sub(r"//# sourceMappingURL=.*", "", text)  # a debugger would request it

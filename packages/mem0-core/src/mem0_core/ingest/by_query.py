@@ -27,7 +27,8 @@ from mem0_core.errors import InputError, Mem0Error
 from mem0_core.flow import Flow, do
 from mem0_core.ingest.updates import check_memory_text, delete_memories, update_memory
 from mem0_core.interfaces import Ports
-from mem0_core.recall.search import SearchQuery, recall
+from mem0_core.language.parsed_query import ParsedQuery
+from mem0_core.recall.search import SearchRequest, recall
 
 __all__ = ["BulkChangeResult", "Match", "delete_matches", "find_matches", "update_matches"]
 
@@ -56,7 +57,7 @@ class BulkChangeResult:
 
 def find_matches(
     ports: Ports,
-    text: str | None,
+    query: ParsedQuery | None,
     scope: Scope,
     *,
     filter: Filter | None,
@@ -64,20 +65,19 @@ def find_matches(
     limit: int,
     today: str,
 ) -> Flow[list[Match]]:
-    """The memories that are meant, nearest first; without a text all that pass the filter, oldest first.
+    """The memories that are meant, nearest first; without a query all that pass the filter, oldest first.
 
     Raises:
-        InputError: there are more than `limit`, or there is neither a text nor a filter.
-        QueryError: the text is empty or not valid Unicode.
+        InputError: there are more than `limit`, or there is neither a query nor a filter.
     """
-    if text is None and filter is None:
+    if query is None and filter is None:
         raise InputError("give a query, filters, or both: delete_all is for everything in a scope")
-    if text is None:
+    if query is None:
         items = yield from do(ports.store.list_memories, scope, filter=filter, limit=limit + 1)
         found = [Match(item) for item in items]
     else:
-        query = SearchQuery(
-            text,
+        request = SearchRequest(
+            query,
             scope,
             today,
             limit=limit + 1,
@@ -87,7 +87,7 @@ def find_matches(
             include_unprocessed=False,
             recipe=MEM0,
         )
-        recalled = yield from recall(dataclasses.replace(ports, graph=None, reranker=None), query)
+        recalled = yield from recall(dataclasses.replace(ports, graph=None, reranker=None), request)
         found = [Match(hit.item, hit.score) for hit in recalled.hits]
     if len(found) > limit:
         raise InputError(

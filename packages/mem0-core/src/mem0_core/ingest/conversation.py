@@ -25,7 +25,7 @@ from mem0_core.recall.context import (
     find_newer_restatements,
     pack_context,
 )
-from mem0_core.recall.search import SearchQuery, recall
+from mem0_core.recall.search import SearchRequest, recall
 
 __all__ = ["assemble_context", "load_context", "refresh_summary", "schedule_summary"]
 
@@ -95,7 +95,7 @@ def refresh_summary(ports: Ports, chat: ChatModel, job: Job, lease: Lease, *, ma
 
 def assemble_context(
     ports: Ports,
-    query: SearchQuery | None,
+    query: SearchRequest | None,
     scope: Scope,
     form: PromptFormat,
     *,
@@ -138,7 +138,7 @@ def _load_pinned(ports: Ports, scope: Scope, today: str, as_of: str | None) -> F
 
 
 def _add_recalled(
-    ports: Ports, query: SearchQuery, found: ContextCandidates, shown: Set[bytes]
+    ports: Ports, query: SearchRequest, found: ContextCandidates, shown: Set[bytes]
 ) -> Flow[ContextCandidates]:
     """What was found, and what bears on a query besides what is pinned and what is shown anyway."""
     spare = len(found.pinned) + min(len(shown), _MAX_EXCLUDED_HITS) + _EXTRA_DUPLICATE_HITS

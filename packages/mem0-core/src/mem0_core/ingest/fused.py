@@ -112,7 +112,7 @@ def _plan_relations(
     ports: Ports, graph: GraphMemory, request: AddRequest, found: Fused, shown: Sequence[Relation]
 ) -> Flow[tuple[RelationChange, ...]]:
     """The graph part of the answer, merged as the staged one is."""
-    stated = (yield from load_aliases(ports, request.scope)).triplets(found.relations)
+    stated = (yield from load_aliases(ports, request.scope)).resolve_triplets(found.relations)
     known = yield from load_neighborhood(ports, graph, request.scope, collect_entity_names(stated), ())
     known = dataclasses.replace(known, relations=tuple(shown))
     return (

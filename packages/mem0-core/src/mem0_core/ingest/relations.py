@@ -101,7 +101,7 @@ def extract_relations(ports: Ports, graph: GraphMemory, relation_input: Relation
     if not entities:
         return (), unnamed
     stated, unconnected = yield from relate_entities(graph, relation_input, entities)
-    triplets = (yield from load_aliases(ports, relation_input.scope)).triplets(stated)
+    triplets = (yield from load_aliases(ports, relation_input.scope)).resolve_triplets(stated)
     names = [*(entity.name for entity in entities), *collect_entity_names(triplets)]
     known = yield from load_neighborhood(
         ports, graph, relation_input.scope, names, [triplet.sentence for triplet in triplets]
@@ -121,7 +121,7 @@ def _relate_in_one_shot(ports: Ports, graph: GraphMemory, relation_input: Relati
     """
     stated, unread_lines = yield from _extract_triplets(graph, relation_input)
     names_now = yield from load_aliases(ports, relation_input.scope)
-    triplets = names_now.triplets(stated)
+    triplets = names_now.resolve_triplets(stated)
     read = [
         names_now.resolve_extraction(extract_from_message(message, relation_input.scope))
         for message in relation_input.messages

@@ -22,7 +22,7 @@ class MemoryFeatures(NamedTuple):
         session: number of the run or the add the memory belongs to; None for a memory without neighbors.
         word_count: number of words, stop words included.
         is_question: True if the text ends with a question.
-        terms: the terms of the text (`language.terms.read`), separated by spaces.
+        terms: the terms of the text (`language.terms.analyze_text`), separated by spaces.
         names: the names in the text, separated by newlines.
         timestamp: ISO 8601 creation time.
         previous_row, next_row: rows of the neighbors in the session.

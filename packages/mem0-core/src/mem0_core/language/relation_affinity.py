@@ -1,8 +1,8 @@
-"""How well the word of a question fits the label of a relation, or the type of a node: pure, from words alone.
+"""Affinity of a term of a question to the label of a relation, or to the type of a node, by words alone.
 
-Labels are read with their direction. ``alice -- sister -- anna`` and ``anna -- is_sister_of -- alice`` both lead from
-Alice to her sister, and not from a boss to whom they are boss of; ``carol -- daughter -- alice`` leads from Alice to
-her mother.
+Labels have a direction. ``alice -- sister -- anna`` and ``anna -- is_sister_of -- alice`` both lead from Alice to her
+sister; ``tom -- boss_of -- anna`` leads from Anna to her boss, and not the other way. ``carol -- daughter -- alice``
+leads from Alice to her mother.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["Fit", "affinity", "contrasts", "kind_affinity", "possessive"]
+__all__ = ["Fit", "are_opposed", "is_possessive", "kind_affinity", "label_affinity"]
 
 
 class Fit(NamedTuple):
-    """In [0, 1]: how well a label fits a term along its arrow, and against it."""
+    """Affinity of a label to a term in the direction of the relation and against it, each in [0, 1]."""
 
     forward: float
     backward: float
 
 
-_NONE = Fit(0.0, 0.0)
+_NO_FIT = Fit(0.0, 0.0)
 
-# names of a class: members that mean the same | members that mean another thing
+# names of a class: synonyms in it | other synonyms in it
 _CLASSES = """
 parent: mother mom mum mommy mummy mama | father dad daddy papa
 child kid: daughter | son
@@ -58,18 +58,18 @@ parent child, grandparent grandchild, parentsibling siblingchild, sibling siblin
 cousin cousin, friend friend, colleague colleague, neighbor neighbor, roommate roommate, boss employee, teacher student,
 doctor patient, mentor mentee, landlord tenant, owner pet
 """
-_HELPERS = frozenset({"is", "are", "was", "were", "has", "have", "been", "currently", "now"})
+_AUXILIARIES = frozenset({"is", "are", "was", "were", "has", "have", "been", "currently", "now"})
 
 
-def _plain(label: str) -> str:
-    """A label without the helping words it begins with: IS_MARRIED_TO is married_to."""
+def _strip_auxiliaries(label: str) -> str:
+    """Return a label without its leading auxiliaries: IS_MARRIED_TO is married_to."""
     words = re.findall(r"[^\W_]+", label.casefold())
-    while len(words) > 1 and words[0] in _HELPERS:
+    while len(words) > 1 and words[0] in _AUXILIARIES:
         words.pop(0)
     return "_".join(words)
 
 
-# terms = labels that answer them along their arrow; < against it
+# terms = labels that answer them; < those that answer them against their direction
 _PHRASES = """
 employer company workplace = works_at works_for employed_by employed_at working_at
 job occupation profession role = works_as is_a occupation_is
@@ -93,26 +93,39 @@ car vehicle = drives
 boss manager supervisor = reports_to works_under managed_by <manages <supervises
 employee report = <reports_to <works_under manages supervises
 """
-_SENSES: dict[str, tuple[str, int]] = {}
-"""Word -> its class, and its place in it; 0 is the class itself."""
-for _line in _CLASSES.strip().splitlines():
-    _names, _, _groups = _line.partition(":")
-    _class_name = _names.split()[0]
-    for _place, _group in enumerate((_names, *_groups.split("|"))):
-        _SENSES |= dict.fromkeys(_group.split(), (_class_name, _place))
-_OPPOSITE: dict[str, str] = {}
-for _pair in _INVERSES.replace("\n", " ").split(","):
-    _one, _other = _pair.split()
-    _OPPOSITE |= {_one: _other, _other: _one}
-_ANSWERS: dict[str, dict[str, Fit]] = {}
-"""Term -> the labels that answer it."""
-for _line in _PHRASES.strip().splitlines():
-    _terms, _, _labels = _line.partition("=")
-    for _term in _terms.split():
-        for _label in _labels.split():
-            _along, _against = _ANSWERS.setdefault(_term, {}).get(_plain(_label.lstrip("<")), _NONE)
-            _fit = Fit(_along, 0.95) if _label.startswith("<") else Fit(0.95, _against)
-            _ANSWERS[_term][_plain(_label.lstrip("<"))] = _fit
+
+
+def _build_senses() -> dict[str, tuple[str, int]]:
+    senses: dict[str, tuple[str, int]] = {}
+    for line in _CLASSES.strip().splitlines():
+        names, _, groups = line.partition(":")
+        for number, group in enumerate((names, *groups.split("|"))):
+            senses |= dict.fromkeys(group.split(), (names.split()[0], number))
+    return senses
+
+
+def _build_answers() -> dict[str, dict[str, Fit]]:
+    answers: dict[str, dict[str, Fit]] = {}
+    for line in _PHRASES.strip().splitlines():
+        terms, _, labels = line.partition("=")
+        for term in terms.split():
+            fits = answers.setdefault(term, {})
+            for label in labels.split():
+                name = _strip_auxiliaries(label.lstrip("<"))
+                forward, backward = fits.get(name, _NO_FIT)
+                fits[name] = Fit(forward, 0.95) if label.startswith("<") else Fit(0.95, backward)
+    return answers
+
+
+_SENSES = _build_senses()
+"""Word -> its class, and the number of its synonyms in the class; 0 for the names of the class itself."""
+_INVERSE_CLASSES = {
+    name: inverse
+    for pair in _INVERSES.replace("\n", " ").split(",")
+    for name, inverse in (pair.split(), pair.split()[::-1])
+}
+_ANSWERS = _build_answers()
+"""Head of a term -> the labels that answer it."""
 
 _LISTS = """
 fillers: has have had is are was were be been a an the named called name s to
@@ -120,100 +133,108 @@ turns: of by for
 changes: law ex former step foster god half future not never no
 owning: has have had own owns owned keeps pet adopted bought got named called with belongs
 """
+# A label that ends in a turn points the other way: anna is_sister_of alice.
 _FILLERS, _TURNS, _CHANGES, _OWNING = (
     frozenset(line.partition(":")[2].split()) for line in _LISTS.strip().splitlines()
 )
-# A label that ends in one of `turns` points the other way: anna is_sister_of alice.
-_SYMMETRIC = frozenset(one for one, other in _OPPOSITE.items() if one == other)
+_SYMMETRIC = frozenset(name for name, inverse in _INVERSE_CLASSES.items() if name == inverse)
 _WORD = re.compile(r"[^\W_]+")
-_WEAKEST = 0.5  # what fits less does not fit
+_MIN_AFFINITY = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class _Label:
-    """A label or a term: its words without fillers and endings, and whether its arrow points the other way."""
+class _Phrase:
+    """A label or a term: its words without fillers and endings; True if it points the other way."""
 
     words: tuple[str, ...]
-    turned: bool
+    is_reversed: bool
+
+    @property
+    def head(self) -> str:
+        return self.words[-1] if self.words else ""
 
 
 @lru_cache(maxsize=65_536)
-def affinity(term: str, label: str) -> Fit:
-    """How well a relation's label fits a term: 1 for the same words, less for words of the same sense, 0 for none."""
-    answers = _ANSWERS.get(_head(_read(term)), {})
-    if (answer := answers.get(_plain(label))) is not None:
+def label_affinity(term: str, label: str) -> Fit:
+    """Return the affinity of a relation's label to a term: 1 for the same words, less for related words, 0 for none."""
+    wanted, given = _parse_phrase(term), _parse_phrase(label)
+    answers = _ANSWERS.get(wanted.head, {})
+    if (answer := answers.get(_strip_auxiliaries(label))) is not None:
         return answer
-    asked, said = _read(term), _read(label)
-    if not asked.words or not said.words:
-        return _NONE
-    same = _same(asked, said)
-    opposite = _opposite(asked, said)
-    symmetric = _class(_head(asked)) in _SYMMETRIC
-    against = max(opposite, 0.85 * same if symmetric else 0.0)
-    fit = Fit(against, same) if said.turned else Fit(same, against)
-    return Fit(*(score if score >= _WEAKEST else 0.0 for score in fit))
+    if not wanted.words or not given.words:
+        return _NO_FIT
+    same = _compute_similarity(wanted, given)
+    inverse = _compute_inverse_similarity(wanted, given)
+    is_symmetric = _class_of(wanted.head) in _SYMMETRIC
+    against = max(inverse, 0.85 * same if is_symmetric else 0.0)
+    fit = Fit(against, same) if given.is_reversed else Fit(same, against)
+    return Fit(*(score if score >= _MIN_AFFINITY else 0.0 for score in fit))
 
 
 def kind_affinity(term: str, kind: str) -> float:
-    """How well the type or the name of a node fits a term, in [0, 1]: "dog" for a node of the type dog."""
-    asked, said = _read(term), _read(kind)
-    if not asked.words or not said.words:
+    """Return the affinity of the type or the name of a node to a term, in [0, 1]: "dog" for a node of the type dog."""
+    wanted, given = _parse_phrase(term), _parse_phrase(kind)
+    if not wanted.words or not given.words:
         return 0.0
-    score = _same(asked, said)
-    return score if score >= _WEAKEST else 0.0
+    score = _compute_similarity(wanted, given)
+    return score if score >= _MIN_AFFINITY else 0.0
 
 
-def possessive(label: str) -> bool:
-    """Whether a label says that one has the other, so that the other's type alone tells what it is."""
+def is_possessive(label: str) -> bool:
+    """Return True for a label that only says "has", so that the type of the node at its end identifies the thing."""
     return not _OWNING.isdisjoint(_WORD.findall(label.casefold()))
 
 
-def contrasts(term: str, label: str) -> bool:
-    """Whether both are of one class and mean different things: embedders put cats near dogs."""
-    asked, senses = _sense(_head(_read(term))), [_sense(word) for word in _read(label).words]
-    return asked is not None and any(
-        sense is not None and sense != asked and 0 not in (sense[1], asked[1]) for sense in senses
+def are_opposed(term: str, label: str) -> bool:
+    """Return True for two members of a class that differ in meaning: embedders put cats near dogs."""
+    wanted = _SENSES.get(_parse_phrase(term).head)
+    senses = [_SENSES.get(word) for word in _parse_phrase(label).words]
+    return wanted is not None and any(
+        sense is not None and sense != wanted and 0 not in (sense[1], wanted[1]) for sense in senses
     )
 
 
-def _same(asked: _Label, said: _Label) -> float:
-    """How well the words of a label say what a term asks for."""
-    if not _CHANGES.isdisjoint({*asked.words, *said.words}) and set(asked.words) != set(said.words):
+def _compute_similarity(wanted: _Phrase, given: _Phrase) -> float:
+    """Return how close the words of a label are to those of a term."""
+    if _has_change_word(wanted, given) and set(wanted.words) != set(given.words):
         return 0.0
-    head = _head(asked)
-    if head in said.words:
-        score = 1.0 if len(said.words) == 1 or set(said.words) <= set(asked.words) else 0.9
+    if wanted.head in given.words:
+        score = 1.0 if len(given.words) == 1 or set(given.words) <= set(wanted.words) else 0.9
     else:
-        score = max((_akin(head, word) for word in said.words), default=0.0)
-    others = asked.words[:-1]
-    missing = sum(word not in said.words for word in others) / len(others) if others else 0.0
+        score = max((_compare_words(wanted.head, word) for word in given.words), default=0.0)
+    modifiers = wanted.words[:-1]
+    missing = sum(word not in given.words for word in modifiers) / len(modifiers) if modifiers else 0.0
     return score * (1 - 0.2 * missing)
 
 
-def _akin(term: str, word: str) -> float:
-    """How near two words are that differ: synonyms, a class and one of it, one and its class."""
-    asked, said = _sense(term), _sense(word)
-    if asked is None or said is None or asked[0] != said[0]:
+def _compare_words(term: str, word: str) -> float:
+    """Return the similarity of two different words: synonyms, a class and its member, a member and its class."""
+    wanted, given = _SENSES.get(term), _SENSES.get(word)
+    if wanted is None or given is None or wanted[0] != given[0]:
         return 0.0
-    if asked[1] == said[1]:
+    if wanted[1] == given[1]:
         return 0.95
-    return 0.85 if asked[1] == 0 else 0.65 if said[1] == 0 else 0.0
+    return 0.85 if wanted[1] == 0 else 0.65 if given[1] == 0 else 0.0
 
 
-def _opposite(asked: _Label, said: _Label) -> float:
-    """A mother is who has a daughter or a son."""
-    sense = _sense(_head(asked))
-    if sense is None or not _CHANGES.isdisjoint({*asked.words, *said.words}):
+def _compute_inverse_similarity(wanted: _Phrase, given: _Phrase) -> float:
+    """Return the similarity to the inverse of a label: the mother of a person has that person as daughter or son."""
+    if wanted.head not in _SENSES or _has_change_word(wanted, given):
         return 0.0
-    wanted = _OPPOSITE.get(sense[0])
-    return 0.8 if wanted and any(_class(word) == wanted for word in said.words) else 0.0
+    inverse = _INVERSE_CLASSES.get(_class_of(wanted.head))
+    return 0.8 if inverse and any(_class_of(word) == inverse for word in given.words) else 0.0
+
+
+def _has_change_word(wanted: _Phrase, given: _Phrase) -> bool:
+    """Return True if a word such as "ex" or "step" may make the two differ."""
+    return not _CHANGES.isdisjoint({*wanted.words, *given.words})
 
 
 @lru_cache(maxsize=65_536)
-def _read(text: str) -> _Label:
+def _parse_phrase(text: str) -> _Phrase:
     words = _WORD.findall(text.casefold())
     kept = tuple(_stem(word) for word in words if word not in _FILLERS and word not in _TURNS)
-    return _Label(kept, bool(words) and words[-1] in _TURNS and len(words) > 1)
+    return _Phrase(kept, len(words) > 1 and words[-1] in _TURNS)
 
 
 def _stem(word: str) -> str:
@@ -225,13 +246,5 @@ def _stem(word: str) -> str:
     return word[:-1] if word.endswith("s") else word
 
 
-def _head(label: _Label) -> str:
-    return label.words[-1] if label.words else ""
-
-
-def _sense(word: str) -> tuple[str, int] | None:
-    return _SENSES.get(word)
-
-
-def _class(word: str) -> str:
+def _class_of(word: str) -> str:
     return _SENSES.get(word, ("", 0))[0]

@@ -106,9 +106,15 @@ def find_event_days(text: str, reference: date) -> DateRange | None:
     return DateRange(first, last) if first or last else None
 
 
-def is_about_time(text: str) -> bool:
-    """Whether a text asks when (or how long, or which year), or names a time."""
-    return _ASKS_WHEN.search(_plain(text)) is not None or bool(parse_time_spans(text, date(_CYCLE_YEAR, 6, 15)))
+def is_about_time(text: str, spans: Sequence[TimeSpan] | None = None) -> bool:
+    """Return True if a text asks when (or how long, or which year), or names a time.
+
+    Args:
+        spans: the time spans of `text`, for a caller that has them.
+    """
+    if _ASKS_WHEN.search(_plain(text)) is not None:
+        return True
+    return bool(parse_time_spans(text, date(_CYCLE_YEAR, 6, 15)) if spans is None else spans)
 
 
 def _assign_year(found: list[tuple[str, _Span]]) -> list[_Span]:

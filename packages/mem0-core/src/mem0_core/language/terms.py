@@ -1,38 +1,49 @@
-"""What a text is found by without a model: its terms, the names in it, and whether it asks.
+"""Terms and names of a text, by which memories are found without a model.
 
-Terms are words in lower case, without accents and vowel points, and stemmed where a script tells which stemmer is
-safe: Snowball's English one for the Latin alphabet (it leaves words of other languages alone, or treats question and
-answer alike), Russian for Cyrillic, Greek, Arabic. Scripts that write no spaces become pairs of characters. English
-words that say nothing by themselves are left out; those of other languages weigh little for being common.
+Terms are words in lower case, without accents and vowel points. They are stemmed where the script decides which stemmer
+is safe: Snowball's English one for the Latin alphabet (it leaves other languages alone, or treats query and memory
+alike), Russian for Cyrillic, Greek, Arabic. Scripts without spaces become pairs of characters. English stop words are
+dropped; those of other languages are so common that they weigh little.
 """
 
 from __future__ import annotations
 
 import re
 import threading
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mem0_core.domain.normalization import normalize
+from mem0_core.domain.records import Entity
 from mem0_core.language import rule_extractor as rules
 
-__all__ = ["TextTerms", "extract_names", "get_analyzer_version", "is_stop_word", "read", "split_words", "terms"]
+__all__ = [
+    "TextTerms",
+    "analyze_text",
+    "extract_names",
+    "extract_terms",
+    "fold_names",
+    "get_analyzer_version",
+    "is_stop_word",
+    "split_words",
+]
 
-_ANALYZER_VERSION = 1  # raised when this module changes what it makes of a text
-_MAX_TERM_CHARS = 40  # characters of a term: what is longer is a link, a key or noise, and its beginning tells it apart
-_MAX_NAME_TEXT_CHARS = 4_000  # characters in which names are looked for
-_MAX_NAMES = 64  # names of one text
+_ANALYZER_VERSION = 1  # to be raised by every change of this module that changes the terms of a text
+_MAX_TERM_CHARS = 40  # longer words are links, keys or noise, which differ in their first characters
+_MAX_NAME_TEXT_CHARS = 4_000  # characters that are searched for names
+_MAX_NAMES = 64
 
-# Some scripts write vowels as marks of their own, which belong to the word: Indic ones, Thai, Lao, Khmer, Myanmar.
+# Some scripts write vowels as separate marks, which belong to the word: Indic ones, Thai, Lao, Khmer, Myanmar.
 _WORD = re.compile(
     r"(?:[^\W_]|[\u0900-\u0dff\u0e31\u0e34-\u0e4e\u0eb1-\u0ecd\u0f71-\u0fbc\u102b-\u103e\u17b4-\u17d3])+"
 )
-# Thai, Lao, Myanmar, Khmer; kana, Han, Hangul (which has spaces, yet glues particles to its words).
+# Thai, Lao, Myanmar, Khmer; kana, Han, Hangul (which has spaces, but joins particles to its words).
 _UNSPACED = re.compile(
     r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff]+|[\u3040-\u30ff\u31f0-\u31ff\u3400-\u9fff\uf900-\ufaff\uac00-\ud7af"
     r"\U00020000-\U0003134f]+"
 )
-# Accents, Hebrew points, Arabic vowel signs and the stroke that only stretches a word.
+# Accents, Hebrew points, Arabic vowel signs and the stroke that only lengthens a word.
 _DIACRITICS = re.compile(
     r"[\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670]"
 )
@@ -55,64 +66,61 @@ _STOP = frozenset(_STOP_WORDS.split())
 
 
 class TextTerms(NamedTuple):
-    """What a search needs to know of a text.
+    """Features of a text that search needs.
 
     Attributes:
-        terms: in the order of the text; a term comes as often as it is there.
-        names: what the text names, as `names` gives it.
-        length: how many words there are, those that say nothing included.
-        asks: whether it ends with a question, and so tells little.
+        terms: in the order of the text, repeated as often as they occur.
+        names: distinct names, folded by `fold_names`.
+        word_count: number of words, stop words included.
+        is_question: True if the text ends with a question.
     """
 
     terms: tuple[str, ...]
     names: tuple[str, ...]
-    length: int
-    asks: bool
+    word_count: int
+    is_question: bool
 
 
-def read(text: str, speaker: str | None = None) -> TextTerms:
-    """The words of a memory; the name of who said it is one of its terms."""
-    spoken = _tokenize(text)
-    said = [word for name in _tokenize(speaker or "") for word in _extract_word_terms(name)]
-    asks = _QUESTION_END.search(text[-16:]) is not None
-    return TextTerms(
-        (*said, *(part for word in spoken for part in _extract_word_terms(word))),
-        extract_names(text),
-        len(spoken),
-        asks,
-    )
+def analyze_text(text: str, speaker: str | None = None) -> TextTerms:
+    """Return the features of a memory; the words of its speaker's name are terms of it too."""
+    words = split_words(text)
+    speaker_terms = [term for word in split_words(speaker or "") for term in _word_terms(word)]
+    terms = (*speaker_terms, *(term for word in words for term in _word_terms(word)))
+    is_question = _QUESTION_END.search(text[-16:]) is not None
+    return TextTerms(terms, extract_names(text), len(words), is_question)
 
 
-def terms(text: str) -> list[str]:
-    """What is looked for when `text` is the query."""
-    return [part for word in _tokenize(text) for part in _extract_word_terms(word)]
+def extract_terms(text: str) -> list[str]:
+    """Return the terms of a query, in the order of the text."""
+    return [term for word in split_words(text) for term in _word_terms(word)]
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text as they are compared before anything is cut from them."""
-    return _tokenize(text)
+    """Return the words of a text, folded but neither stemmed nor cut."""
+    if not text.isascii():
+        text = normalize("NFC", _DIACRITICS.sub("", normalize("NFKD", text)))
+    return _WORD.findall(text.casefold())
 
 
 def is_stop_word(word: str) -> bool:
+    """Return True for an English word without meaning of its own."""
     return word in _STOP
 
 
 def extract_names(text: str) -> tuple[str, ...]:
-    """The distinct names in a text (`rules.entities`), so that two spellings of one are equal."""
-    found = (" ".join(_tokenize(entity.name)) for entity in rules.entities(text[:_MAX_NAME_TEXT_CHARS]))
-    return tuple(name[:_MAX_TERM_CHARS] for name in dict.fromkeys(found) if name)[:_MAX_NAMES]
+    """Return the distinct names in a text, folded by `fold_names`."""
+    return fold_names(rules.entities(text[:_MAX_NAME_TEXT_CHARS]))
 
 
-def _tokenize(text: str) -> list[str]:
-    if not text.isascii():
-        bare = _DIACRITICS.sub("", normalize("NFKD", text))
-        text = normalize("NFC", bare)
-    return _WORD.findall(text.casefold())
+def fold_names(entities: Iterable[Entity]) -> tuple[str, ...]:
+    """Return the distinct names of entities in a form in which two spellings of one name are equal."""
+    folded = (" ".join(split_words(entity.name)) for entity in entities)
+    return tuple(name[:_MAX_TERM_CHARS] for name in dict.fromkeys(folded) if name)[:_MAX_NAMES]
 
 
-@lru_cache(maxsize=65_536)  # the words of one language come up again and again, and stemming takes microseconds
-def _extract_word_terms(word: str) -> tuple[str, ...]:
-    """The terms of one word: none where it says nothing, several where the script writes no spaces."""
+@lru_cache(maxsize=65_536)  # the words of a language recur, and stemming one takes microseconds
+def _word_terms(word: str) -> tuple[str, ...]:
+    """Return the terms of one word: none for a stop word, several for a script without spaces."""
     if word in _STOP:
         return ()
     if not word.isascii() and _UNSPACED.search(word):
@@ -124,17 +132,17 @@ def _extract_word_terms(word: str) -> tuple[str, ...]:
 
 
 def _split_unspaced(word: str) -> list[str]:
-    """A run without spaces as pairs of characters, and what stands between such runs as it is."""
+    """Return runs without spaces as pairs of characters, and the parts between such runs as terms."""
     terms, end = list[str](), 0
     for run in _UNSPACED.finditer(word):
-        terms += _extract_word_terms(word[end : run.start()]) if run.start() > end else ()
+        terms += _word_terms(word[end : run.start()]) if run.start() > end else ()
         characters, end = run.group(), run.end()
-        terms += [characters[at : at + 2] for at in range(max(1, len(characters) - 1))]
-    return [*terms, *(_extract_word_terms(word[end:]) if end < len(word) else ())]
+        terms += [characters[index : index + 2] for index in range(max(1, len(characters) - 1))]
+    return [*terms, *(_word_terms(word[end:]) if end < len(word) else ())]
 
 
 def get_analyzer_version() -> str:
-    """The name of the way in which texts are read: terms that were read in another way may not match."""
+    """Return the version of this analysis; terms of different versions may not match."""
     from Stemmer import version
 
     return f"{_ANALYZER_VERSION}/{version()}"
@@ -144,7 +152,7 @@ _THREAD_LOCAL = threading.local()
 
 
 def _stem(language: str, word: str) -> str:
-    """A stemmer keeps what it works on: each thread has its own."""
+    """Return the stem of a word. Stemmers are not thread-safe, so each thread has its own."""
     stemmers: dict[str, Any] = _THREAD_LOCAL.__dict__
     if language not in stemmers:
         from Stemmer import Stemmer

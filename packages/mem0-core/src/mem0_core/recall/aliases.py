@@ -1,10 +1,9 @@
-"""What names are called since they were merged (`merge_duplicates`): the same in what is said, asked and looked for."""
+"""Aliases: the names that merged entities and relationships now go by."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mem0_core.domain.records import Scope, Triplet, entity_key
 from mem0_core.flow import Flow, do
@@ -16,38 +15,48 @@ __all__ = ["Aliases", "load_aliases"]
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """The names that went, by `records.entity_key`, each with the one that stayed."""
+    """Merged names, by `records.entity_key`, each with the name that it was merged into."""
 
     entities: Mapping[bytes, str]
     relationships: Mapping[bytes, str]
 
-    def name(self, name: str) -> str:
+    def resolve_entity(self, name: str) -> str:
+        """Return the present name of an entity."""
         return self.entities.get(entity_key(name), name) if self.entities else name
 
-    def relationship(self, relationship: str) -> str:
-        return self.relationships.get(entity_key(relationship), relationship) if self.relationships else relationship
+    def resolve_relationship(self, name: str) -> str:
+        """Return the present name of a relationship."""
+        return self.relationships.get(entity_key(name), name) if self.relationships else name
 
-    def triplets(self, said: Iterable[Triplet]) -> tuple[Triplet, ...]:
-        """Each as it is called now; what would join a name to itself, being of one thing now, is left out."""
-        named = [
-            Triplet(self.name(one.source), self.relationship(one.relationship), self.name(one.destination))
-            for one in said
+    def resolve_triplets(self, triplets: Iterable[Triplet]) -> tuple[Triplet, ...]:
+        """Return triplets under present names, without those that would relate an entity to itself."""
+        resolved = [
+            Triplet(
+                self.resolve_entity(one.source),
+                self.resolve_relationship(one.relationship),
+                self.resolve_entity(one.destination),
+            )
+            for one in triplets
         ]
-        return tuple(one for one in named if entity_key(one.source) != entity_key(one.destination))
+        return tuple(one for one in resolved if entity_key(one.source) != entity_key(one.destination))
 
-    def resolve_extraction(self, found: RuleExtraction) -> RuleExtraction:
+    def resolve_extraction(self, extraction: RuleExtraction) -> RuleExtraction:
+        """Return an extraction by rules under present names."""
         if not self.entities and not self.relationships:
-            return found
-        entities = tuple(dataclasses.replace(entity, name=self.name(entity.name)) for entity in found.entities)
-        return RuleExtraction(entities, self.triplets(found.relations), tuple(map(self._resolve_ending, found.ended)))
+            return extraction
+        entities = tuple(replace(entity, name=self.resolve_entity(entity.name)) for entity in extraction.entities)
+        ended = tuple(map(self._resolve_ending, extraction.ended))
+        return RuleExtraction(entities, self.resolve_triplets(extraction.relations), ended)
 
     def _resolve_ending(self, ending: EndedRelation) -> EndedRelation:
-        destination = None if ending.destination is None else self.name(ending.destination)
-        return EndedRelation(self.name(ending.source), self.relationship(ending.relationship), destination)
+        destination = None if ending.destination is None else self.resolve_entity(ending.destination)
+        return EndedRelation(
+            self.resolve_entity(ending.source), self.resolve_relationship(ending.relationship), destination
+        )
 
 
 def load_aliases(ports: Ports, scope: Scope) -> Flow[Aliases]:
-    """What names are called in exactly this scope."""
+    """Read the aliases of exactly this scope."""
     ledger = ports.store.merges
     entities = yield from do(ledger.aliases, scope, "entity", exact=True)
     relationships = yield from do(ledger.aliases, scope, "relationship", exact=True)

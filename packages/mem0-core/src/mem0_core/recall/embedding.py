@@ -1,4 +1,4 @@
-"""What remembering and recalling share: texts to vectors, vectors to the memories near them."""
+"""Embedding of texts, and the memories nearest to a vector; shared by search and ingest."""
 
 from __future__ import annotations
 
@@ -17,59 +17,70 @@ if TYPE_CHECKING:
 
 __all__ = ["check_embedder", "embed_texts", "embedding_space_of", "find_nearest_items"]
 
-_OVERFETCH_FACTOR = 2  # times as many neighbours are searched as are wanted, since some may not be eligible
+_OVERFETCH_FACTOR = 2  # more neighbors are searched than wanted, since some may not be eligible
 
 
 def embed_texts(
     ports: Ports, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
 ) -> Flow[NDArray[np.float32]]:
-    """(n, dims) embeddings, checked against what the embedder says of itself.
+    """Return the embeddings of texts, (n, dims).
 
     Raises:
-        ConfigError: their shape is not as promised.
+        ConfigError: the embedder returned another shape than it declares.
     """
     vectors = yield from do(ports.embedder.embed, texts, kind=kind)
     expected = (len(texts), ports.embedder.dims)
     if vectors.shape != expected:
-        raise ConfigError(f"embedder: {ports.embedder.name!r} gave vectors of shape {vectors.shape}, not {expected}")
+        raise ConfigError(
+            f"embedder: {ports.embedder.name!r} returned vectors of shape {vectors.shape}, not {expected}"
+        )
     return vectors
 
 
 def embedding_space_of(
     ports: Ports, changes: Sequence[MemoryChange], relations: Sequence[RelationChange] = ()
 ) -> tuple[str, int] | None:
-    """The vector space of a plan; None where it has no vector, so that an embedder nobody needed is not asked."""
-    embedded = any(c.vector is not None for c in changes) or any(r.vectors[2] is not None for r in relations)
-    return (ports.embedder.name, ports.embedder.dims) if embedded else None
+    """Return the embedding space of a plan; None if it has no vectors, so that an unused embedder stays unloaded."""
+    has_vectors = any(change.vector is not None for change in changes) or any(
+        relation.vectors[2] is not None for relation in relations
+    )
+    return (ports.embedder.name, ports.embedder.dims) if has_vectors else None
 
 
 def check_embedder(ports: Ports) -> Flow[None]:
-    """Refuse to search a store that holds the vectors of another embedder (ConfigError)."""
-    held = yield from do(ports.store.embedding_space)
-    check_embedding_space(held, (ports.embedder.name, ports.embedder.dims))
+    """Check that the store's vectors are of this embedder.
+
+    Raises:
+        ConfigError: the store holds the vectors of another embedder.
+    """
+    stored = yield from do(ports.store.embedding_space)
+    check_embedding_space(stored, (ports.embedder.name, ports.embedder.dims))
 
 
 def find_nearest_items(
-    ports: Ports, scope: Scope, vectors: NDArray[np.float32], k: int, is_eligible: Callable[[MemoryItem], bool]
+    ports: Ports, scope: Scope, vectors: NDArray[np.float32], limit: int, is_eligible: Callable[[MemoryItem], bool]
 ) -> Flow[list[list[MemoryItem]]]:
-    """For each vector the memories of a scope nearest to it, best first: k of the `is_eligible` among the nearest 2k.
+    """Return for each vector the nearest eligible memories of a scope, best first.
+
+    Args:
+        limit: how many for each vector at most, chosen from twice as many neighbors.
 
     Raises:
         ConfigError: the store holds the vectors of another embedder.
     """
     yield from check_embedder(ports)
-    found = yield from do(ports.index.nearest, scope, vectors, _OVERFETCH_FACTOR * k)
+    found = yield from do(ports.index.nearest, scope, vectors, _OVERFETCH_FACTOR * limit)
     near = [[row for row, _ in of_vector] for of_vector in found]
-    items = yield from _read_items(ports, scope, [rows[:k] for rows in near])
+    items = yield from _read_items(ports, scope, [rows[:limit] for rows in near])
 
-    def chosen(rows: Sequence[int]) -> list[MemoryItem]:
-        return [item for row in rows if (item := items.get(row)) is not None and is_eligible(item)][:k]
+    def select(rows: Sequence[int]) -> list[MemoryItem]:
+        return [item for row in rows if (item := items.get(row)) is not None and is_eligible(item)][:limit]
 
-    if spare := [rows[k:] for rows in near if len(chosen(rows)) < k < len(rows)]:
-        items |= yield from _read_items(ports, scope, spare)
-    return [chosen(rows) for rows in near]
+    if further := [rows[limit:] for rows in near if len(select(rows)) < limit < len(rows)]:
+        items |= yield from _read_items(ports, scope, further)
+    return [select(rows) for rows in near]
 
 
-def _read_items(ports: Ports, scope: Scope, wanted: Iterable[Sequence[int]]) -> Flow[dict[int, MemoryItem]]:
-    rows = list({row for some in wanted for row in some})
+def _read_items(ports: Ports, scope: Scope, row_lists: Iterable[Sequence[int]]) -> Flow[dict[int, MemoryItem]]:
+    rows = list({row for rows in row_lists for row in rows})
     return (yield from do(ports.store.memories_by_rows, rows, scope=scope)) if rows else {}

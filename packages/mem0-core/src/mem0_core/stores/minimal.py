@@ -47,7 +47,7 @@ from mem0_core.interfaces import (
     VectorChanges,
     check_embedding_space,
 )
-from mem0_core.language.terms import TextTerms, read, split_words
+from mem0_core.language.terms import TextTerms, analyze_text, split_words
 from mem0_core.stores.sql.rows import (
     is_plan_current,
     resolve_duplicate_add,
@@ -77,7 +77,7 @@ _FEATURES_OF = {
 }
 """Capability -> the features that need it, for error texts."""
 
-_read_terms = lru_cache(maxsize=16_384)(read)
+_read_terms = lru_cache(maxsize=16_384)(analyze_text)
 
 
 def complete_store(store: MemoryStore | RecordStore) -> MemoryStore:
@@ -500,8 +500,8 @@ def _features(item: MemoryItem, session: int, previous: int | None, following: i
     return MemoryFeatures(
         row=_row(item),
         session=session,
-        word_count=terms.length,
-        is_question=terms.asks,
+        word_count=terms.word_count,
+        is_question=terms.is_question,
         terms=" ".join(terms.terms),
         names="\n".join(terms.names),
         actor_id=item.actor_id,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mem0_core.domain.records import Axis, MemoryItem, Scope
 from mem0_core.interfaces import MemoryFeatures, MemoryFeatureSet
-from mem0_core.language.terms import get_analyzer_version, read
+from mem0_core.language.terms import analyze_text, get_analyzer_version
 from mem0_core.stores.postgres.rows import partition_key, scope_from_ids, scope_ids, scope_sql, to_int_list
 from mem0_core.stores.postgres.session import (
     Database,
@@ -126,9 +126,9 @@ def memory_feature_values(item: MemoryItem, session: int) -> tuple[Any, ...]:
 
 
 def feature_values(text: str, speaker: str | None, scope: Scope, session: int) -> tuple[Any, ...]:
-    words = read(text, speaker)
+    words = analyze_text(text, speaker)
     keys = _keys(index_keys(words.terms, words.names, speaker), scope)
-    return session, words.length, words.asks, " ".join(words.terms), "\n".join(words.names), keys
+    return session, words.word_count, words.is_question, " ".join(words.terms), "\n".join(words.names), keys
 
 
 def _keys(said: Iterable[tuple[str, str]], scope: Scope) -> list[int]:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mem0_core.domain.records import Axis, MemoryItem, Scope
 from mem0_core.interfaces import MemoryFeatures, MemoryFeatureSet
-from mem0_core.language.terms import get_analyzer_version, read
+from mem0_core.language.terms import analyze_text, get_analyzer_version
 from mem0_core.stores.sql.rows import index_keys, narrowest_axis, session_number
 from mem0_core.stores.sqlite.rows import scope_ids, scope_sql_unindexed
 from mem0_core.stores.sqlite.vectors import ConnectionFactory
@@ -117,8 +117,8 @@ def index_memory(db: sqlite3.Connection, row: int, item: MemoryItem, session: in
 def index_text(
     db: sqlite3.Connection, row: int, text: str, speaker: str | None, ids: Sequence[str | None], session: int
 ) -> None:
-    words = read(text, speaker)
-    features = (row, session, words.length, words.asks, " ".join(words.terms), "\n".join(words.names))
+    words = analyze_text(text, speaker)
+    features = (row, session, words.word_count, words.is_question, " ".join(words.terms), "\n".join(words.names))
     db.execute("INSERT INTO sketches VALUES (?, ?, ?, ?, ?, ?)", features)
     keys = _keys(words.terms, words.names, speaker, ids)
     db.execute("INSERT INTO words (rowid, keys) VALUES (?, ?)", (row, keys))

@@ -1,0 +1,95 @@
+"""Query of a search or a traversal, parsed once where a call enters and passed on from there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from functools import cached_property
+
+from mem0_core.domain.records import Entity, is_valid_text
+from mem0_core.errors import QueryError
+from mem0_core.language import rule_extractor as rules
+from mem0_core.language._question import Question, read_question
+from mem0_core.language.messages import mentions_speaker
+from mem0_core.language.temporal import TimeSpan, is_about_time, parse_time_spans
+from mem0_core.language.terms import extract_terms, fold_names, is_stop_word, split_words
+
+__all__ = ["ParsedQuery", "parse_query"]
+
+_MAX_QUERY_CHARS = 4_000  # characters that are searched for terms, names and times
+_MAX_TERMS = 64
+
+
+@dataclass(frozen=True)
+class ParsedQuery:
+    """Text of a query, with everything that can be read from it without a model or a store.
+
+    Each part is parsed on first use and then kept, so a search by vectors alone pays for none of them.
+
+    Attributes:
+        text: the query as given.
+        reference: the day from which relative times count ("yesterday").
+    """
+
+    text: str
+    reference: date
+
+    @cached_property
+    def terms(self) -> tuple[str, ...]:
+        """Distinct search terms, in the order of the text."""
+        return tuple(dict.fromkeys(extract_terms(self._head)))[:_MAX_TERMS]
+
+    @cached_property
+    def content_words(self) -> tuple[str, ...]:
+        """Distinct words that are no stop words, unstemmed."""
+        return tuple(word for word in dict.fromkeys(split_words(self._head)) if not is_stop_word(word))[:_MAX_TERMS]
+
+    @cached_property
+    def entities(self) -> tuple[Entity, ...]:
+        """Entities that the query names, quoted ones first."""
+        return rules.entities(self.text)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Distinct names in the query, folded as the names of memories are."""
+        return fold_names(self.entities if self._head == self.text else rules.entities(self._head))
+
+    @cached_property
+    def time_spans(self) -> tuple[TimeSpan, ...]:
+        """Spans of days that the query names."""
+        return parse_time_spans(self._head, self.reference)
+
+    @cached_property
+    def is_about_time(self) -> bool:
+        """True if the query names a time or asks for one."""
+        return is_about_time(self.text, self.time_spans)
+
+    @cached_property
+    def mentions_speaker(self) -> bool:
+        """True if "I", "me" or "my" occur in the query."""
+        return mentions_speaker(self.text)
+
+    @cached_property
+    def question(self) -> Question:
+        """The entity and the chain of relations that the query asks for."""
+        return read_question(self.text, entities=lambda: self.entities)
+
+    @property
+    def _head(self) -> str:
+        return self.text[:_MAX_QUERY_CHARS]
+
+
+def parse_query(text: str, *, reference: date | None = None) -> ParsedQuery:
+    """Check a query and make it ready for parsing.
+
+    Args:
+        reference: the day from which relative times count; today in UTC by default.
+
+    Raises:
+        QueryError: `text` is no string, is empty or blank, or is not valid Unicode.
+    """
+    if not isinstance(text, str) or not text.strip():
+        raise QueryError("the query is empty; give a text, or list all memories with get_all", query=text)
+    if not is_valid_text(text):
+        raise QueryError("the query is not valid Unicode (it holds a lone surrogate)", query=text)
+    return ParsedQuery(text, reference or datetime.now(UTC).date())

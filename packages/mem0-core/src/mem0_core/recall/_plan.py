@@ -1,0 +1,273 @@
+"""Plan of one search: the request, and everything known of its query before memories are read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mem0_core.domain.filters import Filter
+from mem0_core.domain.recipes import HYBRID, Recipe
+from mem0_core.domain.records import Hit, MemoryItem, Message, Relation, Scope, content_hash, is_expired
+from mem0_core.errors import ConfigError
+from mem0_core.flow import Flow, call_all, defer, do
+from mem0_core.interfaces import Job, Ports, check_embedding_space
+from mem0_core.language.messages import SPEAKER_ROLES
+from mem0_core.language.parsed_query import ParsedQuery
+from mem0_core.language.temporal import TimeSpan
+from mem0_core.language.terms import extract_terms
+from mem0_core.recall._ranking import COMMON_TERM_COUNT, compute_word_weights
+from mem0_core.recall._relations import GraphEvidence, recall_relations
+from mem0_core.recall.embedding import embed_texts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Search", "SearchRequest", "TransientCandidate", "plan_search"]
+
+_MAX_UNPROCESSED = 8  # queued messages that one search takes into account
+
+
+@dataclass(frozen=True, slots=True)
+class SearchRequest:
+    """Arguments of one search.
+
+    Attributes:
+        today: ``YYYY-MM-DD``; memories that expired before it are left out.
+        limit: maximum number of hits.
+        threshold: hits with a lower score are left out; None for the recipe's threshold.
+        rerank: False skips the reranker, True requires one; None uses the reranker if there is one.
+        as_of: ISO 8601 in UTC; search the state of that time. None for now.
+        half_life: days after which the score of an untouched memory is halved; None to ignore age.
+        include_unprocessed: True to find queued messages that are not remembered yet.
+        allow_no_answer: True to find nothing if the best hit scores below the recipe's gate.
+    """
+
+    query: ParsedQuery
+    scope: Scope
+    today: str
+    limit: int = 10
+    filter: Filter | None = None
+    threshold: float | None = None
+    rerank: bool | None = None
+    as_of: str | None = None
+    half_life: float | None = None
+    include_unprocessed: bool = True
+    recipe: Recipe = HYBRID
+    allow_no_answer: bool = False
+
+    @property
+    def min_score(self) -> float:
+        """The score below which a hit is left out."""
+        chosen = self.threshold if self.threshold is not None else self.recipe.threshold
+        return 0.0 if chosen is None else chosen
+
+
+class TransientCandidate(NamedTuple):
+    """A memory that is not in the store in the form that is ranked, with its cosine to the query.
+
+    Attributes:
+        is_unprocessed: True for a queued message, False for a past text of a memory.
+    """
+
+    item: MemoryItem
+    cosine: float
+    is_unprocessed: bool = False
+
+
+@dataclass(slots=True)
+class Search:
+    """One search, from its plan to its results.
+
+    Attributes:
+        now: the time to which ages count.
+        vectors: embedding of the query, (1, dims).
+        postings: for each term of the query the rows of the memories that have it.
+        word_weights: inverse document frequency of each term, see `compute_word_weights`.
+        speaker_words: words of the query that belong to the name of a speaker of the scope.
+        names: other names in the query, if the recipe uses them.
+        time_spans: times that the query names, if the recipe uses them.
+        graph: relations that bear on the query.
+        allowed_rows: rows that may be found; None for all of the scope.
+        transient: memories to rank in addition to those of the store.
+        hits: the results, best first.
+        notes: remarks for the caller: why there is no result, or why the order differs from the one requested.
+    """
+
+    request: SearchRequest
+    now: datetime
+    vectors: NDArray[np.float32]
+    postings: Mapping[str, NDArray[np.int64]]
+    word_weights: Mapping[str, float]
+    speaker_words: frozenset[str]
+    names: tuple[str, ...]
+    time_spans: tuple[TimeSpan, ...]
+    graph: GraphEvidence
+    allowed_rows: NDArray[np.int64] | None
+    transient: list[TransientCandidate]
+    hits: list[Hit] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def relations(self) -> list[tuple[Relation, float]]:
+        """Relations that bear on the query, best first, each with its cosine in [0, 1]."""
+        return self.graph.best
+
+    @property
+    def note(self) -> str | None:
+        """All notes in one text; None if there are none."""
+        return "; ".join(self.notes) or None
+
+    def filter_rows(self, rows: Collection[int]) -> list[int]:
+        """Return those of `rows` that may be found, in order."""
+        if self.allowed_rows is None:
+            return list(rows)
+        allowed = set(self.allowed_rows.tolist())
+        return [row for row in rows if row in allowed]
+
+
+def plan_search(ports: Ports, request: SearchRequest) -> Flow[Search]:
+    """Embed the query and look it up: the postings of its terms, the relations that bear on it, the rows allowed.
+
+    Names of speakers are removed from the embedded text: they say by whom a thing was said, not its subject, and "What
+    did Maya buy?" would be nearer to all texts that name Maya than to the purchase.
+
+    Raises:
+        ConfigError: a rerank is required and there is no reranker, or the store holds another embedder's vectors.
+    """
+    if request.rerank and ports.reranker is None:
+        raise ConfigError("rerank=True needs a reranker, and none is configured; configure one or leave rerank out")
+    query, signals = request.query, request.recipe.signals
+    known = yield from _look_up(ports, request)
+    check_embedding_space(known["space"], (ports.embedder.name, ports.embedder.dims))
+    speaker_words, postings = frozenset(known.get("speakers", ())), known.get("postings", {})
+    vectors = yield from embed_texts(ports, [_remove_names(query.text, speaker_words)], kind="query")
+    names = query.names if "pagerank" in signals else ()
+    return Search(
+        request=request,
+        now=datetime.fromisoformat(request.as_of) if request.as_of else datetime.now(UTC),
+        vectors=vectors,
+        postings=postings,
+        word_weights=compute_word_weights(postings),
+        speaker_words=speaker_words,
+        names=tuple(name for name in names if speaker_words.isdisjoint(name.split())),
+        time_spans=query.time_spans if "date" in signals else (),
+        # A position of 0: the graph never had a relation, as for most users of a store without a model.
+        graph=(yield from _recall_graph(ports, request, vectors)) if known.get("relations") else GraphEvidence(),
+        allowed_rows=(yield from _load_allowed_rows(ports, request)),
+        transient=(yield from _load_transient(ports, request, known.get("unprocessed", ()), vectors)),
+    )
+
+
+def _look_up(ports: Ports, request: SearchRequest) -> Flow[dict[str, Any]]:
+    """Make all the calls to the store that need no vector, in one go; returns their results by name."""
+    store, scope, query, recipe = ports.store, request.scope, request.query, request.recipe
+    calls = {"space": defer(store.embedding_space)}
+    if query.content_words:
+        calls["speakers"] = defer(store.lexicon.postings, scope, list(query.content_words), kind="speaker", limit=1)
+    if ("lexical" in recipe.sources or not recipe.signals.isdisjoint({"bm25", "context_bm25"})) and query.terms:
+        calls["postings"] = defer(
+            store.lexicon.postings, scope, list(query.terms), kind="term", limit=COMMON_TERM_COUNT
+        )
+    if ports.graph is not None:
+        calls["relations"] = defer(store.graph.relation_vectors.position, scope)
+    if request.as_of is None and request.filter is None and request.include_unprocessed:
+        calls["unprocessed"] = defer(store.jobs.unprocessed_messages, scope, limit=_MAX_UNPROCESSED)
+    known = dict(zip(calls, (yield from call_all(*calls.values())), strict=True))
+    if "relations" in known:
+        known["relations"] = known["relations"].seq
+    return known
+
+
+def _remove_names(text: str, names: frozenset[str]) -> str:
+    """Return a text without some words; unchanged if no term would be left."""
+    if not names:
+        return text
+    name = "|".join(sorted(map(re.escape, names), key=len, reverse=True))
+    cut = re.sub(rf"(?<!\w)(?:{name})(?:['’]s)?(?!\w)", "", text, flags=re.IGNORECASE)
+    return " ".join(cut.split()) if extract_terms(cut) else text
+
+
+def _recall_graph(ports: Ports, request: SearchRequest, vectors: NDArray[np.float32]) -> Flow[GraphEvidence]:
+    assert ports.graph is not None
+    recipe = request.recipe
+    return (
+        yield from recall_relations(
+            ports,
+            ports.graph,
+            request.query,
+            request.scope,
+            vectors,
+            hops=recipe.hops,
+            as_of=request.as_of,
+            with_support="graph" in recipe.sources,
+            with_paths="path" in recipe.signals,
+        )
+    )
+
+
+def _load_allowed_rows(ports: Ports, request: SearchRequest) -> Flow[NDArray[np.int64] | None]:
+    if request.filter is None and request.as_of is None:
+        return None
+    return (yield from do(ports.store.rows, request.scope, filter=request.filter, as_of=request.as_of))
+
+
+# --- transient candidates ----------------------------------------------------------------------------------------
+
+
+def _load_transient(
+    ports: Ports,
+    request: SearchRequest,
+    unprocessed: Sequence[tuple[Job, Message]],
+    vectors: NDArray[np.float32],
+) -> Flow[list[TransientCandidate]]:
+    if request.as_of is not None:
+        return (yield from _load_past(ports, request, request.as_of, vectors))
+    return (yield from _embed_unprocessed(ports, unprocessed, vectors))
+
+
+def _embed_unprocessed(
+    ports: Ports, unprocessed: Sequence[tuple[Job, Message]], vectors: NDArray[np.float32]
+) -> Flow[list[TransientCandidate]]:
+    """Return the last queued messages as candidates: an agent must not forget the last turn."""
+    spoken = [
+        (job, message) for job, message in unprocessed if message.role in SPEAKER_ROLES and message.content.strip()
+    ]
+    if not spoken:
+        return []
+    embedded = yield from embed_texts(ports, [message.content for _, message in spoken])
+    cosines = (embedded @ vectors[0]).tolist()
+    return [
+        TransientCandidate(_to_item(job, message), cosine, is_unprocessed=True)
+        for (job, message), cosine in zip(spoken, cosines, strict=True)
+    ]
+
+
+def _to_item(job: Job, message: Message) -> MemoryItem:
+    return MemoryItem(
+        id=f"pending:{message.row}",
+        text=message.content,
+        scope=job.scope,
+        hash=content_hash(message.content),
+        created_at=message.timestamp or job.timestamp,
+        metadata={**job.options.get("metadata", {}), **message.metadata},
+        actor_id=message.name,
+        role=message.role,
+    )
+
+
+def _load_past(
+    ports: Ports, request: SearchRequest, as_of: str, vectors: NDArray[np.float32]
+) -> Flow[list[TransientCandidate]]:
+    """Return the texts that memories had then and no longer have. They are few, so all are compared."""
+    items, embedded = yield from do(ports.store.past_memories, request.scope, as_of=as_of, filter=request.filter)
+    if not items:
+        return []
+    return [
+        TransientCandidate(item, cosine)
+        for item, cosine in zip(items, (embedded @ vectors[0]).tolist(), strict=True)
+        if not is_expired(item, request.today)
+    ]

@@ -1,0 +1,477 @@
+"""Scores of search results, computed without calls to a store or a model.
+
+BM25 (Robertson and Zaragoza, 2009) has two forms here. `bm25` orders a handful of texts among themselves.
+`TextMatches.compute_bm25` scores memories, with constants in place of the averages of a corpus: the score of a memory
+depends on the query, on the memory and on how many memories share its words, and stays the same when others are added.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, NamedTuple
+
+from mem0_core.domain.recipes import shortness
+from mem0_core.language.temporal import score_day, score_days
+from mem0_core.language.terms import split_words
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from mem0_core.domain.records import DateRange, MemoryItem
+    from mem0_core.interfaces import MemoryFeatures
+    from mem0_core.recall._plan import Search
+
+__all__ = [
+    "COMMON_TERM_COUNT",
+    "MAX_NAME_MEMORIES",
+    "MAX_WALK_NAMES",
+    "Candidate",
+    "RankedMemory",
+    "Ranker",
+    "TextMatches",
+    "bm25",
+    "clamp_cosine",
+    "compute_word_weights",
+    "rank_rows_by_words",
+]
+
+_TOKEN = re.compile(r"[^\W_]+")  # works_at is two words
+_MAX_QUERY_WORDS = 512  # BM25 compares each word of a query with every text
+_MIN_STEM_CHARS = 4
+
+COMMON_TERM_COUNT = 1024
+"""Number of memories from which a shared word weighs nothing; also the assumed size of the corpus."""
+
+_K1, _B, _TYPICAL_TERMS = 1.2, 0.5, 50.0  # parameters of BM25
+_HALF_SCORE_BM25 = 25.0  # the BM25 that counts as 0.5
+_HALF_CERTAIN_COUNT = 3.0  # mentions that make a relation half certain
+_MONTH_DAYS = 30.44
+_DAY_SECONDS = 86_400
+
+_MAX_CONTEXT_LEADERS = 10  # best memories that bring in their neighbors
+_MAX_WALK_STARTS = 10  # best memories from which PageRank starts
+MAX_WALK_NAMES = 40  # names over which PageRank walks
+MAX_NAME_MEMORIES = 50  # a name that more memories share is too common to walk over
+_WALK_STEPS, _DAMPING, _HALF_RANK = 2, 0.5, 0.03
+_SESSION_LEADERS = 3  # memories whose mean is the score of a session
+_DEFERRED_SIGNALS = frozenset({"pagerank", "session"})  # computed from the other signals of all candidates
+
+
+def bm25(query: str, texts: Sequence[str]) -> list[float]:
+    """Return the BM25+ score of each text for the words of `query`, among these texts.
+
+    BM25+ (Lv and Zhai, 2011) and not plain BM25, which gives no weight, or a negative one, to a word that half of a
+    handful of texts share.
+    """
+    if not texts:
+        return []
+    from rank_bm25 import BM25Plus
+
+    words = [_split_words(text) for text in texts]
+    if not any(words):
+        return [0.0] * len(texts)
+    scores: list[float] = BM25Plus(words).get_scores(_split_words(query)[:_MAX_QUERY_WORDS]).tolist()
+    return scores
+
+
+def _split_words(text: str) -> list[str]:
+    """Return the words of a text in lower case, without a final s: "works at" is to match "work"."""
+    return [
+        word.removesuffix("s") if len(word) >= _MIN_STEM_CHARS and not word.endswith("ss") else word
+        for word in _TOKEN.findall(text.casefold())
+    ]
+
+
+# --- words -------------------------------------------------------------------------------------------------------
+
+
+def compute_word_weights(postings: Mapping[str, NDArray[np.int64]]) -> dict[str, float]:
+    """Return the inverse document frequency of each word of a query, from the rows of the memories that have it."""
+    counts = ((word, len(rows)) for word, rows in postings.items())
+    return {
+        word: math.log1p((COMMON_TERM_COUNT - count + 0.5) / (count + 0.5))
+        for word, count in counts
+        if 0 < count < COMMON_TERM_COUNT
+    }
+
+
+def rank_rows_by_words(
+    postings: Mapping[str, NDArray[np.int64]],
+    weights: Mapping[str, float],
+    limit: int,
+    allowed_rows: NDArray[np.int64] | None,
+) -> list[int]:
+    """Return the rows that share the most informative words with a query, best first, the newer of equals first."""
+    import numpy as np
+
+    if not weights:
+        return []
+    found = [postings[word] for word in weights]
+    rows, places = np.unique(np.concatenate(found), return_inverse=True)
+    sums = np.bincount(places, np.repeat(list(weights.values()), list(map(len, found))))
+    if allowed_rows is not None:
+        kept = np.isin(rows, allowed_rows)
+        rows, sums = rows[kept], sums[kept]
+    rows, sums = rows[::-1], sums[::-1]
+    best: list[int] = rows[np.argsort(-sums, kind="stable")[:limit]].tolist()
+    return best
+
+
+def clamp_cosine(cosine: float) -> float:
+    """Return a cosine as a signal in [0, 1]."""
+    return min(1.0, max(0.0, cosine))
+
+
+class TextMatches:
+    """Matches of texts to a query, as one position per text in NumPy arrays.
+
+    Position 0 is no text: it has no words and a cosine of 0.
+
+    Args:
+        weights: the weight of each word of the query, see `compute_word_weights`.
+
+    Attributes:
+        dense: cosine of each text to the query, in [0, 1], (n,).
+    """
+
+    def __init__(self, weights: Mapping[str, float]) -> None:
+        import numpy as np
+
+        self._columns = {word: column for column, word in enumerate(weights)}
+        self._weights = np.array(list(weights.values()), dtype=np.float64)
+        self._counts = np.zeros((1, len(weights)))  # occurrences of each word of the query, (n, words)
+        self._lengths = np.zeros(1)  # terms of each text, (n,)
+        self.dense = np.zeros(1)
+
+    def add(self, texts: Sequence[str], cosines: Sequence[float]) -> int:
+        """Add texts, given as terms separated by spaces; returns the position of the first."""
+        import numpy as np
+
+        first, columns = len(self.dense), len(self._weights)
+        terms = [text.split(" ") if text else () for text in texts]
+        lengths = np.fromiter(map(len, terms), np.int64, len(terms))
+        found = np.fromiter(map(self._columns.get, chain.from_iterable(terms), repeat(-1)), np.int64, lengths.sum())
+        cells = np.repeat(np.arange(len(texts)) * columns, lengths) + found
+        counts = np.bincount(cells[found >= 0], minlength=len(texts) * columns).reshape(len(texts), columns)
+        self._counts = np.concatenate([self._counts, counts])
+        self._lengths = np.concatenate([self._lengths, lengths])
+        self.dense = np.concatenate([self.dense, np.clip(np.array(cosines, dtype=np.float64), 0.0, 1.0)])
+        return first
+
+    def compute_bm25(self, *indexes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Return BM25 in [0, 1) of the text at each position; given several arrays, of their texts joined."""
+        import numpy as np
+
+        counts, lengths = self._counts[indexes[0]], self._lengths[indexes[0]]
+        typical = np.full(len(counts), _TYPICAL_TERMS)
+        for joined in indexes[1:]:
+            counts, lengths = counts + self._counts[joined], lengths + self._lengths[joined]
+            typical[joined > 0] = len(indexes) * _TYPICAL_TERMS
+        norm = _K1 * (1 - _B + _B * lengths / typical)
+        total = (counts * (_K1 + 1) / (counts + norm[:, None])) @ self._weights
+        scores: NDArray[np.float64] = total / (total + _HALF_SCORE_BM25)
+        return scores
+
+
+# --- candidates --------------------------------------------------------------------------------------------------
+
+
+class Candidate(NamedTuple):
+    """A memory that a source brought.
+
+    Attributes:
+        position: position of its text in the `TextMatches`.
+        previous, following: positions of the texts said just before and after it; 0 for none.
+        item: the memory itself, if the store does not have it in the form that is ranked.
+        is_unprocessed: True for a queued message.
+    """
+
+    features: MemoryFeatures
+    position: int
+    previous: int = 0
+    following: int = 0
+    item: MemoryItem | None = None
+    is_unprocessed: bool = False
+
+
+class RankedMemory(NamedTuple):
+    """Score of a candidate in [0, 1], with its signals and their weights.
+
+    Attributes:
+        row: row of the memory in the store; None if it is only in `item`.
+    """
+
+    row: int | None
+    item: MemoryItem | None
+    is_unprocessed: bool
+    score: float
+    signals: Mapping[str, float]
+    weights: Mapping[str, float]
+
+
+class _Batch(NamedTuple):
+    """Candidates by columns."""
+
+    features: list[MemoryFeatures]
+    rows: list[int]
+    positions: NDArray[np.int64]
+    previous: NDArray[np.int64]
+    following: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate]) -> _Batch:
+        import numpy as np
+
+        features = [candidate.features for candidate in candidates]
+        positions = np.array([candidate[1:4] for candidate in candidates], dtype=np.int64).reshape(-1, 3)
+        return cls(features, [memory.row for memory in features], *positions.T)
+
+
+class Ranker:
+    """Scores the candidates of one search.
+
+    The order of calls is `add` for the candidates of all sources, `get_walk_starts`, `add` for what the walk reaches,
+    then `iter_ranked`. The first candidates decide the weights, by the length of their texts, and the speaker that the
+    query names.
+
+    Args:
+        event_dates: for rows of memories the days of the events that their relations describe.
+    """
+
+    def __init__(self, search: Search, matches: TextMatches, event_dates: Mapping[int, Sequence[DateRange]]) -> None:
+        import numpy as np
+
+        self._search = search
+        self._recipe = search.request.recipe
+        self._matches = matches
+        self._event_dates = event_dates
+        self._candidates: list[Candidate] = []
+        self._rows = np.zeros(0, dtype=np.int64)  # of the candidates; 0 for those that are not in the store
+        self._signals: dict[str, list[NDArray[np.float64]]] = {}  # of the candidates, in the batches of `add`
+        self._sums = np.zeros(0)  # weighted sum of the signals of each candidate
+        self._weights: dict[str, float] = {}
+        self._speaker: str | None = None
+
+    def add(self, candidates: Sequence[Candidate]) -> None:
+        """Score more candidates by all signals but the deferred ones."""
+        import numpy as np
+
+        if self._weights and not candidates:
+            return
+        if not self._weights:
+            lengths = sorted(candidate.features.word_count for candidate in candidates)
+            self._weights = self._recipe.weights(shortness(lengths[len(lengths) // 2] if lengths else 0))
+            self._speaker = _find_single_speaker(self._search.speaker_words, candidates)
+        batch, zero_signals = _Batch.of(candidates), self._find_zero_signals()
+        sums = np.zeros(len(candidates))
+        for name, weight in self._weights.items():
+            if name not in _DEFERRED_SIGNALS:
+                signal = np.zeros(len(candidates)) if name in zero_signals else getattr(self, f"_compute_{name}")(batch)
+                values = np.asarray(signal, dtype=np.float64)
+                self._signals.setdefault(name, []).append(values)
+                sums += weight * values
+        self._sums = np.concatenate([self._sums, sums])
+        self._candidates += candidates
+        self._rows = np.concatenate([self._rows, np.array(batch.rows, dtype=np.int64)])
+
+    def get_context_rows(self) -> list[int]:
+        """Return the rows said just before and after the best, if the recipe weighs them: answers follow questions."""
+        if self._weights.keys().isdisjoint({"context_dense", "context_bm25"}):
+            return []
+        best = [self._candidates[index].features for index in self._get_top_indexes(_MAX_CONTEXT_LEADERS)]
+        return [row for memory in best for row in (memory.previous_row, memory.next_row) if row is not None]
+
+    def get_walk_starts(self) -> list[Candidate]:
+        """Return the best candidates so far, from which PageRank walks; none if the recipe does not weigh it."""
+        if "pagerank" not in self._weights:
+            return []
+        return [self._candidates[index] for index in self._get_top_indexes(_MAX_WALK_STARTS)]
+
+    def iter_ranked(self, rows_by_name: Mapping[str, NDArray[np.int64]]) -> Iterator[RankedMemory]:
+        """Yield all candidates, best first.
+
+        Args:
+            rows_by_name: for each name to walk over the rows of the memories that contain it.
+        """
+        import numpy as np
+
+        if "pagerank" in self._weights:
+            self._add_deferred("pagerank", self._compute_pagerank(rows_by_name))
+        if "session" in self._weights:
+            self._add_deferred("session", self._compute_session())
+        sums, scale = self._sums.tolist(), self._recipe.score_scale
+        signals = np.array([np.concatenate(parts) for parts in self._signals.values()]).T.tolist()
+        for index in self._get_top_indexes(len(self._candidates)):
+            candidate = self._candidates[index]
+            yield RankedMemory(
+                row=candidate.features.row or None,
+                item=candidate.item,
+                is_unprocessed=candidate.is_unprocessed,
+                score=max(0.0, scale(sums[index])),
+                signals=dict(zip(self._signals, signals[index], strict=True)),
+                weights=self._weights,
+            )
+
+    def _add_deferred(self, name: str, signal: Sequence[float]) -> None:
+        """Add a signal that is computed from the others, for all candidates at once."""
+        import numpy as np
+
+        values = np.array(signal)
+        self._signals[name] = [values]
+        self._sums = self._sums + self._weights[name] * values
+
+    def _get_top_indexes(self, limit: int) -> list[int]:
+        """Return the positions of the best candidates so far, the newer of equals first."""
+        import numpy as np
+
+        indexes: list[int] = np.lexsort((-self._rows, -self._sums))[:limit].tolist()
+        return indexes
+
+    # --- signals: one method for each, over a batch of candidates ---------------------------------------------------
+
+    def _find_zero_signals(self) -> set[str]:
+        """Return the signals that are 0 for every candidate, because their source is empty."""
+        sources = {
+            "speaker": self._speaker,
+            "date": self._search.time_spans,
+            "graph": self._search.graph.support,
+            "evidence": self._search.graph.support,
+            "path": self._search.graph.paths,
+        }
+        return {name for name, source in sources.items() if not source}
+
+    def _compute_dense(self, batch: _Batch) -> NDArray[np.float64]:
+        return self._matches.dense[batch.positions]
+
+    def _compute_context_dense(self, batch: _Batch) -> NDArray[np.float64]:
+        dense, previous, following = self._matches.dense, batch.previous, batch.following
+        total = dense[batch.positions] + dense[previous] + dense[following]
+        mean: NDArray[np.float64] = total / (1 + (previous > 0) + (following > 0))
+        return mean
+
+    def _compute_bm25(self, batch: _Batch) -> NDArray[np.float64]:
+        return self._matches.compute_bm25(batch.positions)
+
+    def _compute_context_bm25(self, batch: _Batch) -> NDArray[np.float64]:
+        return self._matches.compute_bm25(batch.positions, batch.previous, batch.following)
+
+    def _compute_speaker(self, batch: _Batch) -> list[bool]:
+        return [memory.actor_id == self._speaker for memory in batch.features]
+
+    def _compute_role(self, batch: _Batch) -> list[bool]:
+        return [memory.actor_id is None and memory.role == "user" for memory in batch.features]
+
+    def _compute_question(self, batch: _Batch) -> list[bool]:
+        return [memory.is_question for memory in batch.features]
+
+    def _compute_date(self, batch: _Batch) -> list[float]:
+        spans = self._search.time_spans
+        days = [memory.timestamp[:10] for memory in batch.features]
+        day_scores = {day: score_day(spans, date.fromisoformat(day)) for day in set(days)}
+        events = [self._event_dates.get(row, ()) for row in batch.rows]
+        event_scores = [max((score_days(spans, dates) for dates in of_memory), default=0.0) for of_memory in events]
+        return [max(day_scores[day], score) for day, score in zip(days, event_scores, strict=True)]
+
+    def _compute_graph(self, batch: _Batch) -> list[float]:
+        support = self._search.graph.support
+        return [support.get(row, (0.0, 0))[0] for row in batch.rows]
+
+    def _compute_evidence(self, batch: _Batch) -> list[float]:
+        support = self._search.graph.support
+        mentions = [support.get(row, (0.0, 0))[1] for row in batch.rows]
+        return [count / (count + _HALF_CERTAIN_COUNT) for count in mentions]
+
+    def _compute_path(self, batch: _Batch) -> list[float]:
+        return [self._search.graph.paths.get(row, 0.0) for row in batch.rows]
+
+    def _compute_recency(self, batch: _Batch) -> list[float]:
+        now = self._search.now
+        ages = (now - datetime.fromisoformat(memory.timestamp) for memory in batch.features)
+        return [0.5 ** (max(0.0, age.total_seconds()) / _DAY_SECONDS / _MONTH_DAYS) for age in ages]
+
+    def _compute_session(self) -> list[float]:
+        """Return for each candidate a third of the sum of the best three of its session: its share in the subject."""
+        sessions = [candidate.features.session for candidate in self._candidates]
+        sums = self._sums.tolist()
+        by_session: dict[int | None, list[float]] = {}
+        for session, total in zip(sessions, sums, strict=True):
+            by_session.setdefault(session, []).append(total)
+        scores = {
+            session: sum(totals if len(totals) <= _SESSION_LEADERS else sorted(totals)[-_SESSION_LEADERS:])
+            / _SESSION_LEADERS
+            for session, totals in by_session.items()
+        }
+        return [
+            min(1.0, max(0.0, total / _SESSION_LEADERS if session is None else scores[session]))
+            for session, total in zip(sessions, sums, strict=True)
+        ]
+
+    def _compute_pagerank(self, rows_by_name: Mapping[str, NDArray[np.int64]]) -> list[float]:
+        """Return personalized PageRank (Haveliwala, 2002) over memories and the names in them, as p / (p + 0.03).
+
+        It restarts at the best memories, by the square of their score, and at those that have a name of the query.
+        """
+        members = {name: rows.tolist() for name, rows in rows_by_name.items() if 0 < len(rows) <= MAX_NAME_MEMORIES}
+        start = self._compute_restart(members)
+        names_by_row: dict[int, list[str]] = {}
+        for name, rows in members.items():
+            for row in rows if len(rows) > 1 else ():
+                names_by_row.setdefault(row, []).append(name)
+        ranks = start
+        for _ in range(_WALK_STEPS):
+            ranks = _walk_step(ranks, start, names_by_row, members)
+        reached = (ranks.get(candidate.features.row, 0.0) for candidate in self._candidates)
+        return [rank / (rank + _HALF_RANK) for rank in reached]
+
+    def _compute_restart(self, members: Mapping[str, Sequence[int]]) -> dict[int, float]:
+        """Return the share of each memory in the restarts of PageRank."""
+        best = [
+            (self._candidates[index].features.row, float(self._sums[index]))
+            for index in self._get_top_indexes(_MAX_WALK_STARTS)
+        ]
+        start = _normalize_shares({row: max(0.0, total) ** 2 for row, total in best if row})
+        names = [name for name in self._search.names if name in members]
+        for name in names:
+            for row in members[name]:
+                start[row] = start.get(row, 0.0) + 1 / len(names) / len(members[name])
+        return _normalize_shares(start)
+
+
+def _walk_step(
+    ranks: Mapping[int, float],
+    start: Mapping[int, float],
+    names_by_row: Mapping[int, Sequence[str]],
+    members: Mapping[str, Sequence[int]],
+) -> dict[int, float]:
+    """Step from memories to their names, rare ones with a higher probability, and on to all memories with that name."""
+    reached: dict[str, float] = {}
+    for row, rank in ranks.items():
+        names = names_by_row.get(row, ())
+        total = sum(1 / len(members[name]) for name in names)
+        for name in names:
+            reached[name] = reached.get(name, 0.0) + rank / len(members[name]) / total
+    after = {row: (1 - _DAMPING) * rank for row, rank in start.items()}
+    for name, rank in reached.items():
+        for row in members[name]:
+            after[row] = after.get(row, 0.0) + _DAMPING * rank / len(members[name])
+    return after
+
+
+def _normalize_shares(shares: Mapping[int, float]) -> dict[int, float]:
+    """Scale shares to a sum of 1."""
+    total = sum(shares.values())
+    return {row: share / total for row, share in shares.items()} if total else {}
+
+
+def _find_single_speaker(words: frozenset[str], candidates: Sequence[Candidate]) -> str | None:
+    """Return the one speaker of the candidates that the words name; None if there are none, or several."""
+    if not words:
+        return None
+    speakers = {candidate.features.actor_id for candidate in candidates} - {None}
+    named = {speaker for speaker in speakers if speaker is not None and not words.isdisjoint(split_words(speaker))}
+    return next(iter(named)) if len(named) == 1 else None

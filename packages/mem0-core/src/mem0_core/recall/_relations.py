@@ -1,0 +1,177 @@
+"""Relations that bear on a query, and the memories that state them.
+
+`recall_relations` finds them in the two ways of the Mem0 paper (section 2.2). The entities of the query lead to nodes
+near them and, hop by hop, to the relations around; and the query is compared with the sentence of each relation. BM25
+orders the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from mem0_core.domain.records import Relation, Scope, entity_key
+from mem0_core.errors import ModelError
+from mem0_core.flow import Flow, do
+from mem0_core.graph.lookup import extract_entities, search_neighborhoods, search_relations, self_name
+from mem0_core.interfaces import GraphMemory, Ports
+from mem0_core.language.parsed_query import ParsedQuery
+from mem0_core.recall._ranking import bm25
+from mem0_core.recall.embedding import embed_texts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["MAX_QUERY_NAMES", "GraphEvidence", "recall_relations"]
+
+MAX_QUERY_NAMES = 64
+"""Names of one query that are looked up in the graph; each is compared with all of its nodes."""
+
+_POOL_SIZE = 40  # relations that each of the two ways contributes
+
+
+@dataclass(frozen=True, slots=True)
+class GraphEvidence:
+    """Evidence from the graph for a query.
+
+    Attributes:
+        best: relations, best first, each with the cosine of its sentence to the query, in [0, 1].
+        support: for rows of memories that state one of the relations, the highest of those cosines, and the number of
+            times that the relations were stated.
+        paths: for rows of memories that state a step of a path that the query describes, the score of the path.
+    """
+
+    best: list[tuple[Relation, float]] = field(default_factory=list)
+    support: Mapping[int, tuple[float, int]] = field(default_factory=dict)
+    paths: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def memory_rows(self) -> set[int]:
+        """Rows of all memories that the graph contributes."""
+        return {*self.support, *self.paths}
+
+
+def recall_relations(
+    ports: Ports,
+    graph: GraphMemory,
+    query: ParsedQuery,
+    scope: Scope,
+    vectors: NDArray[np.float32],
+    *,
+    hops: int = 1,
+    as_of: str | None = None,
+    with_support: bool = True,
+    with_paths: bool = False,
+) -> Flow[GraphEvidence]:
+    """Return the relations that bear on a query.
+
+    Args:
+        vectors: embedding of the query, (1, dims).
+        with_support: find the memories that state them too.
+        with_paths: follow the query through the graph if it describes a path, see `_score_paths`.
+    """
+    paths = (yield from _score_paths(ports, query, scope, as_of)) if with_paths else {}
+    rows = yield from _find_rows(ports, graph, query, scope, vectors, as_of)
+    if not rows:
+        return GraphEvidence(paths=paths)
+    primary = ports.store.graph
+    relations = yield from _follow_hops(ports, list(dict.fromkeys(rows)), scope, hops, as_of)
+    embedded_rows, sentences = yield from do(primary.relation_vectors.vectors, list(relations))
+    scores = (sentences @ vectors[0]).tolist() if relations else []
+    cosines = dict(zip(embedded_rows.tolist(), scores, strict=True))
+    scored = [(relation, min(1.0, max(0.0, cosines.get(row, 0.0)))) for row, relation in relations.items()]
+    by_words = bm25(query.text, [relation.triplet.sentence for relation, _ in scored])
+    order = sorted(zip(by_words, scored, strict=True), key=lambda pair: (-pair[0], -pair[1][1]))
+    ranked = [pair for _, pair in order]
+    best = [(relation.row, score) for relation, score in ranked[: graph.options.limit]]
+    complete = yield from do(primary.relations_by_rows, [row for row, _ in best], scope=scope)
+    support = (yield from _score_support(ports, ranked)) if with_support else {}
+    return GraphEvidence([(complete[row], score) for row, score in best if row in complete], support, paths)
+
+
+def _find_rows(
+    ports: Ports,
+    graph: GraphMemory,
+    query: ParsedQuery,
+    scope: Scope,
+    vectors: NDArray[np.float32],
+    as_of: str | None,
+) -> Flow[list[int]]:
+    """Return the rows of relations near the query, then of those around the entities that it names."""
+    options = graph.options
+    (near,) = yield from search_relations(
+        graph, scope, vectors, _POOL_SIZE, threshold=options.triplet_threshold, as_of=as_of
+    )
+    rows = [row for row, _ in near]
+    names = yield from _find_query_entities(graph, query, scope)
+    if names:
+        aliases = yield from do(ports.store.merges.aliases, scope, "entity")
+        names = list(dict.fromkeys(aliases.get(entity_key(name), name) for name in names))
+        embedded = yield from embed_texts(ports, names)
+        neighborhoods = yield from search_neighborhoods(
+            graph, scope, embedded, threshold=options.threshold, limit=_POOL_SIZE, as_of=as_of
+        )
+        rows += [row for neighborhood in neighborhoods for row, _ in neighborhood.relations]
+    return rows
+
+
+def _find_query_entities(graph: GraphMemory, query: ParsedQuery, scope: Scope) -> Flow[list[str]]:
+    """Return the entities that a query names, read by the model if configured so, else by rules."""
+    if graph.chat is not None and graph.options.query_entities == "model":
+        with suppress(ModelError):
+            entities, _ = yield from extract_entities(graph, query.text, scope)
+            return [entity.name for entity in entities]
+    names = [entity.name for entity in query.entities[:MAX_QUERY_NAMES]]
+    return [self_name(scope), *names] if query.mentions_speaker else names
+
+
+def _follow_hops(
+    ports: Ports, rows: Sequence[int], scope: Scope, hops: int, as_of: str | None
+) -> Flow[dict[int, Relation]]:
+    """Return the relations in `rows`, and those up to ``hops - 1`` hops from them."""
+    primary = ports.store.graph
+    relations = yield from do(primary.relations_by_rows, rows, scope=scope, with_evidence=False)
+    for _ in range(hops - 1):
+        nodes = list({node for one in relations.values() for node in (one.source_node, one.destination_node)})
+        incident = yield from do(primary.incident_relation_rows, nodes, scope=scope, limit=_POOL_SIZE, as_of=as_of)
+        added = list({row for node_rows in incident.values() for row in node_rows} - relations.keys())
+        relations |= yield from do(
+            primary.relations_by_rows, added[: _POOL_SIZE * hops], scope=scope, with_evidence=False
+        )
+    return relations
+
+
+def _score_support(ports: Ports, ranked: Sequence[tuple[Relation, float]]) -> Flow[dict[int, tuple[float, int]]]:
+    """Return `GraphEvidence.support`."""
+    memories = yield from do(ports.store.graph.supporting_memory_rows, [relation.row for relation, _ in ranked])
+    support: dict[int, tuple[float, int]] = {}
+    for relation, score in ranked:
+        for memory in memories[relation.row]:
+            highest, mentions = support.get(memory, (0.0, 0))
+            support[memory] = max(highest, score), mentions + relation.weight
+    return support
+
+
+def _score_paths(ports: Ports, query: ParsedQuery, scope: Scope, as_of: str | None) -> Flow[dict[int, float]]:
+    """Return `GraphEvidence.paths`: a traversal, for the queries that call for one.
+
+    Those are possessive chains ("my sister's dog"), "who is", and questions about a time.
+    """
+    from mem0_core.recall.exploration import traverse  # imports NumPy, which importing this package must not
+
+    if not (query.question.steps or query.question.asks_identity or query.is_about_time):
+        return {}
+    paths = yield from traverse(ports, query, scope, as_of=as_of)
+    step_scores: dict[int, float] = {}
+    for path in paths:
+        for step in path.steps:
+            step_scores[step.relation.row] = max(path.score, step_scores.get(step.relation.row, 0.0))
+    memories = yield from do(ports.store.graph.supporting_memory_rows, list(step_scores))
+    scores: dict[int, float] = {}
+    for relation, rows in memories.items():
+        for row in rows:
+            scores[row] = max(step_scores[relation], scores.get(row, 0.0))
+    return scores
