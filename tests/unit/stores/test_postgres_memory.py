@@ -622,6 +622,9 @@ def test_a_search_reads_what_the_user_has_and_not_what_others_have(
 
 
 def _blocks(db: Any, statement: Any) -> int:
-    explained = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement.sql}"
+    from mem0_core.stores.postgres import session as postgres_session
+
+    sql = postgres_session._to_psycopg(statement.sql)
+    explained = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}"
     [(plan,)] = db.execute(explained, statement.values or None).fetchall()
     return int(plan[0]["Plan"]["Shared Hit Blocks"]) + int(plan[0]["Plan"]["Shared Read Blocks"])

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mem0_core.domain.filters import Filter
 from mem0_core.domain.records import Scope
 from mem0_core.stores.postgres import locks, text
+from mem0_core.stores.postgres.filters import filter_sql
 from mem0_core.stores.postgres.rows import partition_key, scope_digest, scope_sql, stack_vectors, to_int_list
 from mem0_core.stores.sql.dialect import ColumnType, Condition
 from mem0_core.stores.sql.rows import to_stored_vector
@@ -72,6 +74,9 @@ class PostgresDialect:
     def equals_text(self, column: str, text: str) -> Condition:
         sql = f'hashtextextended({column}, 0) = hashtextextended(?::text COLLATE "C", 0) AND {column} = ?'
         return sql, [text, text]
+
+    def matches(self, filter: Filter) -> Condition:
+        return filter_sql(filter)
 
     def set_scope(self, scope: Scope | None) -> Steps[None]:
         return locks.set_scope(scope)

@@ -31,7 +31,7 @@ def filter_sql(filter: Filter) -> tuple[str, list[Any]]:
 def _condition_sql(condition: Condition) -> tuple[str, list[Any]]:
     negated = {"ne": "eq", "nin": "in"}.get(condition.operator)
     test, values = _test_sql(negated or condition.operator, condition.value)
-    found, key = (f"to_jsonb({condition.field})", []) if condition.own else ("metadata::jsonb -> %s", [condition.field])
+    found, key = (f"to_jsonb({condition.field})", []) if condition.own else ("metadata::jsonb -> ?", [condition.field])
     sql = f"(SELECT coalesce({test}, false) FROM (SELECT {found} AS it) AS its)"
     return (f"NOT {sql}" if negated else sql), [*values, *key]
 
@@ -42,25 +42,25 @@ def _test_sql(operator: str, value: Any) -> tuple[str, list[Any]]:
         return "jsonb_typeof(it) <> 'null'", []
     if operator in ("eq", "in"):
         wanted = value if isinstance(value, tuple) else (value,)
-        return "coalesce(it, 'null') = ANY (%s::text[]::jsonb[])", [[_json(each) for each in wanted]]
+        return "coalesce(it, 'null') = ANY (?::text[]::jsonb[])", [[_json(each) for each in wanted]]
     if operator in _COMPARISON_OPERATORS and isinstance(value, str):
-        return f"jsonb_typeof(it) = 'string' AND (it #>> '{{}}') COLLATE \"C\" {_COMPARISON_OPERATORS[operator]} %s", [
+        return f"jsonb_typeof(it) = 'string' AND (it #>> '{{}}') COLLATE \"C\" {_COMPARISON_OPERATORS[operator]} ?", [
             value
         ]
     if operator in _COMPARISON_OPERATORS:
         number = "CASE WHEN jsonb_typeof(it) = 'number' THEN it::numeric END"
-        return f"{number} {_COMPARISON_OPERATORS[operator]} %s::text::numeric", [repr(value)]
+        return f"{number} {_COMPARISON_OPERATORS[operator]} ?::text::numeric", [repr(value)]
     if operator == "contains":
-        listed = "(jsonb_typeof(it) = 'array' AND it @> %s::text::jsonb)"
+        listed = "(jsonb_typeof(it) = 'array' AND it @> ?::text::jsonb)"
         if not isinstance(value, str):
             return listed, [f"[{_json(value)}]"]
-        part = "(jsonb_typeof(it) = 'string' AND strpos(it #>> '{}', %s) > 0)"
+        part = "(jsonb_typeof(it) = 'string' AND strpos(it #>> '{}', ?) > 0)"
         return f"({part} OR {listed})", [value, f"[{_json(value)}]"]
     folded = str(value).casefold()
     return (
-        "((jsonb_typeof(it) = 'string' AND strpos(mem0_casefold(it #>> '{}'), %s) > 0) OR EXISTS (SELECT 1 FROM"
+        "((jsonb_typeof(it) = 'string' AND strpos(mem0_casefold(it #>> '{}'), ?) > 0) OR EXISTS (SELECT 1 FROM"
         " jsonb_array_elements(CASE jsonb_typeof(it) WHEN 'array' THEN it ELSE '[]' END) AS i"
-        " WHERE jsonb_typeof(i) = 'string' AND mem0_casefold(i #>> '{}') = %s))",
+        " WHERE jsonb_typeof(i) = 'string' AND mem0_casefold(i #>> '{}') = ?))",
         [folded, folded],
     )
 

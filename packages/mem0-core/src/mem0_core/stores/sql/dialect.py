@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
+from mem0_core.domain.filters import Filter
 from mem0_core.domain.records import Scope
 from mem0_core.stores.sql.steps import Steps, TransactionKind
 
@@ -111,6 +112,10 @@ class Dialect(Protocol):
 
     def equals_text(self, column: str, text: str) -> Condition:
         """Return the condition that `column`, which is indexed by a hash where texts have any length, equals `text`."""
+        ...
+
+    def matches(self, filter: Filter) -> Condition:
+        """Return the condition of memories that pass a filter, as `filters.matches` defines it."""
         ...
 
     # --- transactions ------------------------------------------------------------------------------------------------

@@ -6,10 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mem0_core.domain.filters import Filter
 from mem0_core.domain.records import Scope
 from mem0_core.stores.sql.dialect import ColumnType, Condition
 from mem0_core.stores.sql.rows import to_stored_vector
 from mem0_core.stores.sql.steps import Steps, fetch_rows
+from mem0_core.stores.sqlite.filters import filter_sql
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,6 +83,9 @@ class SQLiteDialect:
 
     def equals_text(self, column: str, text: str) -> Condition:
         return f"{column} = ?", [text]
+
+    def matches(self, filter: Filter) -> Condition:
+        return filter_sql(filter)
 
     def set_scope(self, scope: Scope | None) -> Steps[None]:
         yield from ()

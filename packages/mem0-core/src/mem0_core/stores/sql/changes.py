@@ -1,0 +1,286 @@
+"""Changes of memories: applying a planned change, and erasing memories with everything derived from them.
+
+All functions are steps of a write transaction that holds the partitions they change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence, Set
+from typing import Any, Protocol
+
+from mem0_core.domain.records import Event, MemoryChange, MemoryItem, Scope, same_fact_key
+from mem0_core.errors import InputError, StoreError
+from mem0_core.stores.sql.dialect import Dialect
+from mem0_core.stores.sql.graph import erase_evidence
+from mem0_core.stores.sql.merges import erase_from_merges
+from mem0_core.stores.sql.messages import erase_summaries
+from mem0_core.stores.sql.queue import enqueue_job
+from mem0_core.stores.sql.rows import (
+    CONTENT_COLUMNS,
+    StoredMemory,
+    history_values,
+    is_plan_current,
+    memory_from_row,
+    resolve_duplicate_add,
+    scope_from_ids,
+    scope_ids,
+)
+from mem0_core.stores.sql.schema import HISTORY_COLUMNS
+from mem0_core.stores.sql.steps import Steps, execute, execute_many, fetch_rows, insert_sql
+
+__all__ = [
+    "ChangeWriter",
+    "MemoryWriter",
+    "erase_memories",
+    "erase_past",
+    "find_targets",
+    "insert_history",
+    "insert_sources",
+    "purge_deleted",
+    "select_memories",
+]
+
+_MEMORY_COLUMNS = f"row, {CONTENT_COLUMNS}, pinned"
+_PAST_COLUMNS = ", ".join(f"m.{column.strip()}" for column in CONTENT_COLUMNS.split(","))
+_HISTORY_COLUMNS = ", ".join(HISTORY_COLUMNS)
+
+
+class MemoryWriter(Protocol):
+    """Statements that write a memory and its words, which the two databases index differently."""
+
+    def insert(self, item: MemoryItem, vector: Any, seq: int, session: int) -> Steps[int | None]:
+        """Insert a memory with its vector, words and history, and return its row; None for a duplicate id or fact."""
+        ...
+
+    def clear_words(self, row: int) -> Steps[int]:
+        """Remove the words of a memory that is about to change or to go, and return its session."""
+        ...
+
+    def write_words(self, row: int, item: MemoryItem, session: int) -> Steps[None]:
+        """Write the words of a changed memory."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class ChangeWriter:
+    """Writes one planned change.
+
+    Attributes:
+        dialect: SQL of the database.
+        writer: statements that write memories.
+        seq: number of the change.
+        at: ISO 8601 time of a deletion.
+        reject_duplicates: raise InputError where an UPDATE would repeat another memory.
+        dims: length of the vectors.
+        session: session of an added memory without a run.
+    """
+
+    dialect: Dialect
+    writer: MemoryWriter
+    seq: int
+    at: str
+    reject_duplicates: bool
+    dims: int
+    session: int
+
+    def apply(self, change: MemoryChange, target: StoredMemory | None) -> Steps[tuple[int | None, MemoryChange]]:
+        """Write the change. Return the memory's row (None if it is gone) and the change as it took effect."""
+        if change.event is Event.NONE:
+            if not change.message_indexes:
+                return None, change
+            found = yield from select_memories(self.dialect, "WHERE id = ?", (change.after.id,))
+            return (found[0][0] if found else None), change
+        if target is None:
+            return (yield from self._add(change))
+        row, item = target
+        if change.event is Event.UPDATE and (yield from self._update(row, change)):
+            return row, change
+        if change.event is Event.UPDATE and self.reject_duplicates:
+            raise InputError(f"another memory of this scope says this already: delete {item.id!r} instead")
+        # After an UPDATE to the text of another memory of the scope, this one would be its duplicate: delete it.
+        yield from self._insert_past(row, item, self.at)  # its messages stay, as part of the conversation
+        yield from remove_row(self.dialect, self.writer, row, item, self.at)
+        return row, dataclasses.replace(change, event=Event.DELETE, after=item)
+
+    def _add(self, change: MemoryChange) -> Steps[tuple[int, MemoryChange]]:
+        item = change.after
+        vector = self.dialect.vector(change.vector, self.dims)
+        row = yield from self.writer.insert(item, vector, self.seq, self.session)
+        if row is not None:
+            after = dataclasses.replace(item, seq=self.seq)
+            return row, MemoryChange(change.event, after, message_indexes=change.message_indexes)
+        duplicate = yield from self._find_duplicate(item)
+        if duplicate is None:
+            raise StoreError(f"a memory with the id {item.id!r} exists already")
+        applied = resolve_duplicate_add(change, duplicate[1], self.seq)
+        if applied.event is Event.UPDATE:
+            part, part_values = self.dialect.in_part(item.scope)
+            yield from execute(
+                f"UPDATE memories SET expiration_date = ?, seq = ? WHERE {part}row = ?",
+                (applied.after.expiration_date, self.seq, *part_values, duplicate[0]),
+            )
+        return duplicate[0], applied
+
+    def _update(self, row: int, change: MemoryChange) -> Steps[bool]:
+        """Write an UPDATE. Return False if another memory of the scope has the new text."""
+        item = change.after
+        duplicate = yield from self._find_duplicate(item)
+        if duplicate is not None and duplicate[0] != row:
+            return False
+        since = item.updated_at or item.created_at
+        is_new_text = item.text != change.before
+        if is_new_text:
+            yield from self._insert_past(row, item, since)
+        session = yield from self.writer.clear_words(row)
+        part, part_values = self.dialect.in_part(item.scope)
+        yield from execute(
+            "UPDATE memories SET text = ?, hash = ?, same = ?, metadata = ?, actor_id = ?, role = ?, updated_at = ?,"
+            " expiration_date = ?, seq = ?,"
+            f" valid_from = CASE WHEN ? THEN {self.dialect.greatest}(valid_from, ?) ELSE valid_from END"
+            f" WHERE {part}row = ?",
+            (
+                *(item.text, item.hash, same_fact_key(item.text, item.actor_id), self.dialect.to_json(item.metadata)),
+                *(item.actor_id, item.role, item.updated_at, item.expiration_date, self.seq, is_new_text, since),
+                *(*part_values, row),
+            ),
+        )
+        yield from self.writer.write_words(row, item, session)
+        if change.vector is not None:
+            vector = self.dialect.vector(change.vector, self.dims)
+            yield from execute(f"UPDATE vectors SET vector = ? WHERE {part}row = ?", (vector, *part_values, row))
+        if is_new_text:  # the history is of texts: a change of metadata alone adds nothing to it
+            yield from insert_history(self.dialect, item, Event.UPDATE, change.before, item.text, item.updated_at)
+        return True
+
+    def _find_duplicate(self, item: MemoryItem) -> Steps[StoredMemory | None]:
+        where, values = self.dialect.in_exact_scope(item.scope)
+        same = same_fact_key(item.text, item.actor_id)
+        found = yield from select_memories(self.dialect, f"WHERE {where} AND same = ?", (*values, same))
+        return found[0] if found else None
+
+    def _insert_past(self, row: int, item: MemoryItem, until: str) -> Steps[None]:
+        """Keep the current text of a memory as its text before `until`."""
+        dialect = self.dialect
+        part, part_values = dialect.in_part(item.scope, "m")
+        yield from execute(
+            f"INSERT INTO past ({dialect.part}memory, {CONTENT_COLUMNS}, valid_from, valid_to, vector)"
+            f" SELECT {'m.part, ' if dialect.part else ''}m.row, {_PAST_COLUMNS}, m.valid_from,"
+            f" {dialect.greatest}(m.valid_from, ?), v.vector"
+            f" FROM memories AS m JOIN vectors AS v ON {dialect.same_part('v', 'm')}v.row = m.row"
+            f" WHERE {part}m.row = ?",
+            (until, *part_values, row),
+        )
+
+
+def select_memories(dialect: Dialect, tail: str, values: Sequence[Any]) -> Steps[list[StoredMemory]]:
+    """Return the memories that a WHERE clause selects, with their rows."""
+    rows = yield from fetch_rows(f"SELECT {_MEMORY_COLUMNS} FROM memories {tail}", values)
+    return [(row[0], memory_from_row(row, dialect.from_json, row[0])) for row in rows]
+
+
+def find_targets(dialect: Dialect, changes: Sequence[MemoryChange]) -> Steps[list[StoredMemory | None]]:
+    """Return for each change the memory that it changes; None for a new memory, or one that differs from the plan."""
+    planned = [change for change in changes if change.before is not None]
+    if not planned:
+        return [None] * len(changes)
+    scopes = {change.after.scope for change in planned}
+    part, part_values = dialect.in_part(scopes.pop()) if len(scopes) == 1 else ("", [])
+    among, ids = dialect.among("id", [change.after.id for change in planned], "text")
+    found = yield from select_memories(dialect, f"WHERE {part}{among}", (*part_values, *ids))
+    stored = {item.id: (row, item) for row, item in found}
+    targets: list[StoredMemory | None] = []
+    for change in changes:
+        target = stored.get(change.after.id) if change.before is not None else None
+        targets.append(target if target is not None and is_plan_current(change, target[1]) else None)
+    return targets
+
+
+# --- erasing -----------------------------------------------------------------------------------------------------
+
+
+def erase_memories(dialect: Dialect, writer: MemoryWriter, memories: Iterable[StoredMemory], at: str) -> Steps[None]:
+    """Erase memories with everything derived from them, and the messages they came from."""
+    for row, item in memories:
+        yield from _erase_traces(dialect, row, item.scope, at)
+        yield from remove_row(dialect, writer, row, item, at)
+
+
+def erase_past(dialect: Dialect, memory_ids: Sequence[str], at: str, *, keep_ids: Set[str] = frozenset()) -> Steps[int]:
+    """Erase earlier texts of memories. Return the number of memories that were deleted before.
+
+    Args:
+        dialect: SQL of the database.
+        memory_ids: ids of memories, deleted ones included.
+        at: ISO 8601 time of the erasure.
+        keep_ids: ids of memories that exist, whose traces are not erased here.
+    """
+    among, ids = dialect.among("id", memory_ids, "text")
+    erased = yield from fetch_rows(
+        f"DELETE FROM past WHERE {among} RETURNING id, memory, user_id, agent_id, run_id", ids
+    )
+    deleted = {(memory_id, row): scope_from_ids(*ids) for memory_id, row, *ids in erased if memory_id not in keep_ids}
+    for (_, row), scope in deleted.items():
+        yield from _erase_traces(dialect, row, scope, at)
+    return len({memory_id for memory_id, _ in deleted})
+
+
+def _erase_traces(dialect: Dialect, row: int, scope: Scope, at: str) -> Steps[None]:
+    """Erase the relations and messages of a memory; a summary of them is written again."""
+    yield from erase_from_merges(dialect, row, scope)
+    yield from erase_evidence(dialect, row)
+    if (yield from erase_summaries(dialect, scope)):
+        yield from enqueue_job(dialect, scope, "summary", at=at)
+    yield from _erase_messages(dialect, [row])
+
+
+def _erase_messages(dialect: Dialect, memories: Sequence[int]) -> Steps[None]:
+    """Erase the messages that memories came from."""
+    among, rows = dialect.among("memory", memories)
+    key = "(part, row)" if dialect.part else "row"
+    yield from execute(
+        f"DELETE FROM messages WHERE {key} IN (SELECT {dialect.part}message FROM sources WHERE {among})", rows
+    )
+
+
+def remove_row(dialect: Dialect, writer: MemoryWriter, row: int, item: MemoryItem, at: str) -> Steps[None]:
+    """Delete the row of a memory and leave a tombstone."""
+    [seq] = yield from dialect.reserve_seqs(1)
+    yield from writer.clear_words(row)
+    part, part_values = dialect.in_part(item.scope)
+    yield from execute(f"DELETE FROM memories WHERE {part}row = ?", (*part_values, row))
+    yield from execute(
+        insert_sql("tombstones", f"{dialect.part}seq, row, memory_id, user_id, agent_id, run_id"),
+        (*dialect.part_values(item.scope), seq, row, item.id, *scope_ids(item.scope)),
+    )
+    yield from insert_history(dialect, item, Event.DELETE, item.text, None, at)
+
+
+def purge_deleted(dialect: Dialect, memory_ids: Sequence[str]) -> Steps[None]:
+    """Erase the history of deleted memories and the rest of their messages.
+
+    Their tombstones, which have no text, stay: projections learn from them which rows to drop.
+    """
+    among, ids = dialect.among("memory_id", memory_ids, "text")
+    deleted = yield from fetch_rows(f"SELECT row FROM tombstones WHERE {among}", ids)
+    yield from _erase_messages(dialect, [row for (row,) in deleted])
+    yield from execute(f"DELETE FROM history WHERE {among}", ids)
+
+
+# --- history and sources -----------------------------------------------------------------------------------------
+
+
+def insert_history(
+    dialect: Dialect, item: MemoryItem, event: Event, old: str | None, new: str | None, updated_at: str | None
+) -> Steps[None]:
+    row = (*dialect.part_values(item.scope), *history_values(item, event, old, new, updated_at))
+    yield from execute(insert_sql("history", f"{dialect.part}{_HISTORY_COLUMNS}"), row)
+
+
+def insert_sources(dialect: Dialect, scope: Scope, memory: int, messages: Sequence[int]) -> Steps[None]:
+    """Record the messages of `scope` that a memory came from."""
+    part = dialect.part_values(scope)
+    yield from execute_many(
+        insert_sql("sources", f"{dialect.part}memory, message", "ON CONFLICT DO NOTHING"),
+        [(*part, memory, message) for message in messages],
+    )

@@ -1,0 +1,352 @@
+"""Primary store in SQL tables: one transaction per add."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mem0_core.domain.filters import Filter
+from mem0_core.domain.records import (
+    Event,
+    HistoryRow,
+    MemoryChange,
+    MemoryItem,
+    Message,
+    RelationChange,
+    Scope,
+    Triplet,
+)
+from mem0_core.errors import StoreError
+from mem0_core.interfaces import CommitResult, EmbeddedItem, Lease, OnConflict, Summary
+from mem0_core.stores.sql.changes import (
+    ChangeWriter,
+    MemoryWriter,
+    erase_memories,
+    erase_past,
+    find_targets,
+    insert_sources,
+    purge_deleted,
+    select_memories,
+)
+from mem0_core.stores.sql.dialect import Condition, Engine
+from mem0_core.stores.sql.graph import GraphWriter, erase_graph
+from mem0_core.stores.sql.merges import erase_merges
+from mem0_core.stores.sql.messages import insert_messages, insert_summary
+from mem0_core.stores.sql.meta import (
+    begin_epoch,
+    claim_embedding_space,
+    read_embedding_space,
+    read_import_checkpoint,
+    save_import_checkpoint,
+    set_meta,
+)
+from mem0_core.stores.sql.queue import erase_jobs, finish_jobs
+from mem0_core.stores.sql.rows import CONTENT_COLUMNS, StoredMemory, first_column, memory_from_row, pages, write_order
+from mem0_core.stores.sql.schema import HISTORY_COLUMNS, TABLES
+from mem0_core.stores.sql.steps import Steps, execute, fetch_rows, read_method, snapshot_method, write_method
+from mem0_core.stores.sql.vectors import MEMORY_VECTORS, SqlVectors
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["SqlStore"]
+
+_MEMORY_COLUMNS = f"row, {CONTENT_COLUMNS}, pinned"
+
+_VECTOR_TABLES: dict[str, tuple[str, str]] = {
+    "memory": ("vectors", "memories"),
+    "past": ("past", "past"),
+    "node": ("node_vectors", "nodes"),
+    "relation": ("edge_vectors", "edges"),
+}
+"""For each kind of `EmbeddedItem` the table of its vector and the table of its `seq`."""
+
+
+class SqlStore(SqlVectors):
+    """The methods of a `MemoryStore` that read and write memories. It is the `VectorSource` of its memories.
+
+    Args:
+        db: connections to the database.
+        writer: statements that write memories.
+    """
+
+    def __init__(self, db: Engine, writer: MemoryWriter) -> None:
+        super().__init__(db, MEMORY_VECTORS)
+        self._writer = writer
+
+    # --- differences between databases -------------------------------------------------------------------------------
+
+    def _lock_plan(
+        self, scope: Scope, changes: Sequence[MemoryChange], relations: Sequence[RelationChange]
+    ) -> Steps[None]:
+        """Lock the partitions that a plan changes, before any of them is read."""
+        yield from self._dialect.lock_scope(scope)
+
+    def _lock_memories(self, condition: Condition, scope: Scope | None = None) -> Steps[None]:
+        """Lock `scope`, and the partitions with data of the memories that a condition selects."""
+        yield from ()
+
+    def _replace_vectors(self, table: str, rows: str, new: Sequence[tuple[int, int, Any]]) -> Steps[int]:
+        """Replace vectors, given as (row, seq, vector), of rows that still have their `seq`; return their number."""
+        raise NotImplementedError
+
+    def _clear_indexes(self, *, keep_words: bool) -> Steps[None]:
+        """Remove indexes that refer to vectors about to be replaced; without `keep_words` also the word index."""
+        yield from ()
+
+    # --- writing -----------------------------------------------------------------------------------------------------
+
+    @write_method
+    def commit(
+        self,
+        changes: Sequence[MemoryChange],
+        *,
+        scope: Scope,
+        messages: Sequence[Message] = (),
+        at: str,
+        embedding_space: tuple[str, int] | None = None,
+        reject_duplicates: bool = False,
+        relations: Sequence[RelationChange] = (),
+        on_conflict: OnConflict = "invalidate",
+        lease: Lease | None = None,
+        import_checkpoint: tuple[str, int] | None = None,
+        distinct_sessions: bool = False,
+        replace_relations: bool = False,
+    ) -> Steps[CommitResult]:
+        dialect = self._dialect
+        yield from self._lock_plan(scope, changes, relations)
+        dims = yield from claim_embedding_space(embedding_space)
+        targets = yield from find_targets(dialect, changes)
+        conflicts = tuple(i for i, change in enumerate(changes) if change.before is not None and not targets[i])
+        if conflicts:
+            return CommitResult(conflicts=conflicts)
+        if lease is not None and not (yield from finish_jobs(dialect, lease)):
+            return CommitResult(lease_lost=True)
+        if import_checkpoint is not None:
+            yield from save_import_checkpoint(dialect, scope, *import_checkpoint)
+        stored = yield from insert_messages(dialect, messages, scope, at)
+        seqs = yield from dialect.reserve_seqs(len(changes))
+        applied, rows = list(changes), dict[int, int]()
+        for index in write_order(changes):
+            change, session = changes[index], seqs[index if distinct_sessions else 0]
+            write = ChangeWriter(dialect, self._writer, seqs[index], at, reject_duplicates, dims, session)
+            row, applied[index] = yield from write.apply(change, targets[index])
+            if row is not None and applied[index].event is not Event.DELETE:
+                rows[index] = row
+                yield from insert_sources(dialect, scope, row, [stored[i] for i in change.message_indexes])
+        graph = GraphWriter(dialect, scope, at, dims, on_conflict)
+        replaced = [
+            (change, target)
+            for change, target in zip(applied, targets, strict=True)
+            if target is not None and change.event is not Event.NONE
+        ]
+        retracted: dict[int, list[int]] = {}
+        for change, (row, _) in replaced:
+            if replace_relations and change.event is Event.UPDATE:
+                retracted[row] = yield from graph.withdraw_relations(row)
+        related = yield from graph.apply(relations, rows, stored)
+        for change, (row, before) in replaced:
+            if row in retracted:
+                related += yield from graph.close_unsupported(retracted[row])
+            else:
+                text = change.after.text if change.event is Event.UPDATE else None
+                related += yield from graph.withdraw(row, before.text, text)
+        return CommitResult(applied=tuple(applied), relations=tuple(related))
+
+    @write_method
+    def pin(self, memory_id: str, pinned: bool) -> Steps[bool]:
+        return (yield from execute("UPDATE memories SET pinned = ? WHERE id = ?", (pinned, memory_id))) > 0
+
+    @write_method
+    def save_summary(self, scope: Scope, summary: Summary, lease: Lease) -> Steps[bool]:
+        yield from self._dialect.lock_scope(scope)
+        if not (yield from finish_jobs(self._dialect, lease)):
+            return False
+        yield from insert_summary(self._dialect, scope, summary)
+        return True
+
+    @write_method
+    def erase(self, memory_ids: Sequence[str], *, at: str, purge: bool = False) -> Steps[int]:
+        ids = list(dict.fromkeys(memory_ids))
+        condition = self._dialect.among("id", ids, "text")
+        yield from self._lock_memories(condition)
+        memories = yield from self._select(f"WHERE {condition[0]} ORDER BY row", condition[1])
+        deleted_before = yield from erase_past(self._dialect, ids, at, keep_ids={item.id for _, item in memories})
+        yield from erase_memories(self._dialect, self._writer, memories, at)
+        if purge:
+            yield from purge_deleted(self._dialect, ids)
+        return len(memories) + deleted_before
+
+    @write_method
+    def erase_scope(self, scope: Scope, *, at: str, purge: bool = False) -> Steps[int]:
+        dialect = self._dialect
+        where, values = dialect.in_scope(scope)
+        yield from dialect.set_scope(scope)
+        yield from self._lock_memories((where, values), scope)
+        memories = yield from self._select(f"WHERE {where} ORDER BY row", values)
+        past = yield from fetch_rows(f"SELECT DISTINCT id FROM past WHERE {where}", values)
+        yield from erase_past(dialect, [memory_id for (memory_id,) in past], at)
+        yield from erase_memories(dialect, self._writer, memories, at)
+        yield from erase_merges(dialect, scope)
+        yield from erase_graph(dialect, scope)
+        yield from erase_jobs(dialect, scope)
+        for table in ("summaries", "imports", "messages"):
+            yield from execute(f"DELETE FROM {table} WHERE {where}", values)
+        if purge:
+            deleted = yield from fetch_rows(f"SELECT memory_id FROM tombstones WHERE {where}", values)
+            yield from purge_deleted(dialect, [memory_id for (memory_id,) in deleted])
+            for tombstones in ("tombstones", "node_tombstones", "edge_tombstones"):
+                yield from execute(f"DELETE FROM {tombstones} WHERE {where}", values)
+            yield from begin_epoch()  # without the tombstones, projections cannot follow: they start from the beginning
+        return len(memories)
+
+    @write_method
+    def replace_vectors(
+        self, vectors: Sequence[tuple[EmbeddedItem, Any]], *, embedding_space: tuple[str, int]
+    ) -> Steps[None]:
+        yield from self._dialect.lock_all()
+        yield from self._clear_indexes(keep_words=True)
+        replaced, stored = 0, 0
+        for kind, (table, rows) in _VECTOR_TABLES.items():
+            new = [
+                (item.row, item.seq, self._dialect.vector(vector, embedding_space[1]))
+                for item, vector in vectors
+                if item.kind == kind
+            ]
+            replaced += yield from self._replace_vectors(table, rows, new)
+            [(count,)] = yield from fetch_rows(f"SELECT count(*) FROM {table}")
+            stored += count
+        if not stored == replaced == len(vectors):
+            raise StoreError("memories changed while they were embedded again; nothing is replaced: repeat the call")
+        yield from set_meta("space", json.dumps(embedding_space))
+        yield from begin_epoch()
+
+    @write_method
+    def reset(self) -> Steps[None]:
+        yield from self._dialect.lock_all()
+        yield from self._clear_indexes(keep_words=False)
+        for table in TABLES:
+            yield from execute(f"DELETE FROM {table}")
+        yield from execute("DELETE FROM meta WHERE key = 'space'")
+        yield from begin_epoch()
+
+    # --- reading -----------------------------------------------------------------------------------------------------
+
+    @snapshot_method
+    def embedded_items(self) -> Steps[list[EmbeddedItem]]:
+        yield from self._dialect.set_scope(None)
+        items: list[EmbeddedItem] = []
+        memories = yield from fetch_rows("SELECT row, seq, text FROM memories ORDER BY row")
+        items += (EmbeddedItem("memory", *row) for row in memories)
+        past = yield from fetch_rows("SELECT row, seq, text FROM past ORDER BY row")
+        items += (EmbeddedItem("past", *row) for row in past)
+        nodes = yield from fetch_rows("SELECT row, seq, name FROM nodes ORDER BY row")
+        items += (EmbeddedItem("node", *row) for row in nodes)
+        same = self._dialect.same_part
+        relations = yield from fetch_rows(
+            "SELECT e.row, e.seq, s.name, e.relationship, d.name FROM edges AS e"
+            f" JOIN nodes AS s ON {same('s', 'e')}s.row = e.source"
+            f" JOIN nodes AS d ON {same('d', 'e')}d.row = e.destination ORDER BY e.row"
+        )
+        items += (EmbeddedItem("relation", row, seq, Triplet(*parts).sentence) for row, seq, *parts in relations)
+        return items
+
+    @read_method
+    def import_checkpoint(self, scope: Scope, key: str) -> Steps[int]:
+        yield from self._dialect.set_scope(scope)
+        return (yield from read_import_checkpoint(self._dialect, scope, key))
+
+    @read_method
+    def embedding_space(self) -> Steps[tuple[str, int] | None]:
+        return read_embedding_space()
+
+    @read_method
+    def get(self, memory_id: str) -> Steps[MemoryItem | None]:
+        found = yield from self._select("WHERE id = ?", (memory_id,))
+        return found[0][1] if found else None
+
+    @read_method
+    def row(self, memory_id: str) -> Steps[int | None]:
+        found = yield from fetch_rows("SELECT row FROM memories WHERE id = ?", (memory_id,))
+        return int(found[0][0]) if found else None
+
+    @read_method
+    def find_by_fact_keys(self, scope: Scope, keys: Sequence[bytes]) -> Steps[dict[bytes, MemoryItem]]:
+        yield from self._dialect.set_scope(scope)
+        where, values = self._dialect.in_exact_scope(scope)
+        found: dict[bytes, MemoryItem] = {}
+        for page in pages(keys):
+            among, same = self._dialect.among("same", page, "bytea")
+            rows = yield from fetch_rows(
+                f"SELECT {_MEMORY_COLUMNS}, same FROM memories WHERE {where} AND {among}", (*values, *same)
+            )
+            found |= {bytes(row[-1]): memory_from_row(row, self._dialect.from_json, row[0]) for row in rows}
+        return found
+
+    @read_method
+    def list_memories(
+        self, scope: Scope | None, *, filter: Filter | None = None, limit: int | None = None
+    ) -> Steps[list[MemoryItem]]:
+        yield from self._dialect.set_scope(scope)
+        where, values = self._condition(scope, filter)
+        tail = f"WHERE {where} ORDER BY created_at, row LIMIT ?"
+        found = yield from self._select(tail, (*values, self._dialect.limit(limit)))
+        return [item for _, item in found]
+
+    @read_method
+    def pinned_memories(self, scope: Scope) -> Steps[list[MemoryItem]]:
+        yield from self._dialect.set_scope(scope)
+        where, values = self._dialect.in_scope(scope)
+        found = yield from self._select(f"WHERE {where} AND pinned ORDER BY created_at, row", values)
+        return [item for _, item in found]
+
+    @read_method
+    def rows(self, scope: Scope, *, filter: Filter | None = None, as_of: str | None = None) -> Steps[NDArray[np.int64]]:
+        yield from self._dialect.set_scope(scope)
+        where, values = self._condition(scope, filter)
+        if as_of is not None:
+            where, values = f"{where} AND valid_from <= ?", [*values, as_of]
+        return first_column((yield from fetch_rows(f"SELECT row FROM memories WHERE {where}", values)))
+
+    @read_method
+    def past_memories(
+        self, scope: Scope, *, as_of: str, filter: Filter | None = None
+    ) -> Steps[tuple[list[MemoryItem], NDArray[np.float32]]]:
+        yield from self._dialect.set_scope(scope)
+        where, values = self._condition(scope, filter)
+        rows = yield from fetch_rows(
+            f"SELECT row, {CONTENT_COLUMNS}, false, vector FROM past"
+            f" WHERE {where} AND valid_to > ? AND valid_from <= ? ORDER BY row",
+            (*values, as_of, as_of),
+        )
+        memories = [memory_from_row(row, self._dialect.from_json) for row in rows]
+        return memories, self._dialect.stack_vectors([row[-1] for row in rows])
+
+    @read_method
+    def memories_by_rows(self, rows: Sequence[int], *, scope: Scope) -> Steps[dict[int, MemoryItem]]:
+        yield from self._dialect.set_scope(scope)
+        among, row_values = self._dialect.among("row", rows)
+        where, values = self._dialect.in_scope(scope, by_row=True)
+        return dict((yield from self._select(f"WHERE {among} AND {where}", (*row_values, *values))))
+
+    @read_method
+    def history(self, memory_id: str) -> Steps[list[HistoryRow]]:
+        rows = yield from fetch_rows(
+            f"SELECT {', '.join(HISTORY_COLUMNS)} FROM history WHERE memory_id = ?"
+            f" ORDER BY {self._dialect.insertion_order}",
+            (memory_id,),
+        )
+        return [dataclasses.replace(HistoryRow(*row), is_deleted=bool(row[7])) for row in rows]
+
+    def _select(self, tail: str, values: Sequence[Any]) -> Steps[list[StoredMemory]]:
+        return select_memories(self._dialect, tail, values)
+
+    def _condition(self, scope: Scope | None, filter: Filter | None) -> Condition:
+        where, values = self._dialect.in_scope(scope) if scope else ("true", [])
+        if filter is not None:
+            condition, more = self._dialect.matches(filter)
+            where, values = f"{where} AND {condition}", values + more
+        return where, values
