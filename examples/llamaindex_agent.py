@@ -1,7 +1,7 @@
-"""A LlamaIndex agent that remembers: by itself, by tools of its own, and after its Context was saved and restored.
+"""Give a LlamaIndex agent memory: automatic, by tools, and across a saved and restored Context.
 
-No key and no network: the model is a small script, the memory is in a temporary folder. To watch a real one, name
-its class (and have its package and key): ``MEM0_EXAMPLE_LLM=llama_index.llms.openai.OpenAI:gpt-4o-mini``
+Needs no key or network: a small script replaces the model, and the data is stored in a temporary folder. To use a real
+model, name its class: ``MEM0_EXAMPLE_LLM=llama_index.llms.openai.OpenAI:gpt-4o-mini`` (needs its package and key).
 
     pip install mem0-llamaindex "mem0-core[onnx]"
     python examples/llamaindex_agent.py
@@ -28,7 +28,7 @@ from mem0_llamaindex import Mem0Memory, memory_tools
 
 
 def clerk(messages: Sequence[ChatMessage], **kwargs: Any) -> ChatMessage:
-    """Stands in for a real model: it notes what it is told to, and else repeats all that it is shown."""
+    """Answer like a chat model: save notes by a tool call, otherwise repeat the shown memories and messages."""
     said = str(messages[-1].content)
     if messages[-1].role == MessageRole.TOOL:
         return ChatMessage(role="assistant", content="I have noted that.")
@@ -42,7 +42,7 @@ def clerk(messages: Sequence[ChatMessage], **kwargs: Any) -> ChatMessage:
     return ChatMessage(role="assistant", content=f"I know: {' '.join(known)}" if known else "That is new to me.")
 
 
-def a_model() -> FunctionCallingLLM:
+def build_model() -> FunctionCallingLLM:
     named = os.environ.get("MEM0_EXAMPLE_LLM")
     if not named:
         return MockFunctionCallingLLM(response_generator=clerk)
@@ -52,10 +52,10 @@ def a_model() -> FunctionCallingLLM:
     return made
 
 
-def an_agent(core: Memory, user: str) -> FunctionAgent:
-    # The scope of the tools is bound here: no model can leave it, whatever ids it knows.
+def build_agent(core: Memory, user: str) -> FunctionAgent:
+    # The scope of the tools is fixed here; no model can change it.
     tools = memory_tools(core, user_id=user, only=["search_memory", "save_memory"])
-    return FunctionAgent(tools=[*tools], llm=a_model())
+    return FunctionAgent(tools=[*tools], llm=build_model())
 
 
 async def ask(agent: FunctionAgent, user: str, message: str, **options: Any) -> None:
@@ -69,24 +69,24 @@ async def main() -> None:
 
         print("Monday")
         memory = Mem0Memory.from_config(config, user_id="maya", k=3)
-        agent = an_agent(memory.long_term, "maya")
+        agent = build_agent(memory.long_term, "maya")
         context = Context(agent)
         await ask(agent, "maya", "I am allergic to peanuts.", memory=memory, ctx=context)
         await ask(agent, "maya", "Note: Maya's sister Ines visits in May.", ctx=context)
-        saved = json.dumps(context.to_dict())  # into a database, a file, a cookie
+        saved = json.dumps(context.to_dict())  # for a database, a file or a cookie
         await memory.long_term.aclose()
 
-        # The program ends here. The next one has the saved Context, and the same folder.
+        # A new program has the saved Context and the same folder.
         print("Friday")
         restored = Mem0Memory.from_config(config, user_id="maya")
-        agent = an_agent(restored.long_term, "maya")
+        agent = build_agent(restored.long_term, "maya")
         context = Context.from_dict(agent, json.loads(saved))
         await ask(agent, "maya", "Which food must I avoid?", ctx=context)
         await ask(agent, "maya", "Who visits in May?", ctx=context)
 
         core = restored.long_term
         bens = Mem0Memory.from_defaults(core, user_id="ben")
-        await ask(an_agent(core, "ben"), "ben", "Which food must I avoid?", memory=bens)
+        await ask(build_agent(core, "ben"), "ben", "Which food must I avoid?", memory=bens)
         await core.aclose()
 
 

@@ -1,6 +1,6 @@
-"""A LlamaIndex chat engine that still knows you in the next session.
+"""Build a LlamaIndex chat engine that remembers users across sessions.
 
-No key and no network: the model is a small script, the memory is in a temporary folder.
+Needs no key or network: a small script replaces the model, and the data is stored in a temporary folder.
 
     pip install mem0-llamaindex "mem0-core[onnx]"
     python examples/llamaindex_chat.py
@@ -22,7 +22,7 @@ from mem0_llamaindex import Mem0Memory
 
 
 class Clerk(CustomLLM):
-    """Stands in for a real model: it repeats the best of the memories that it is shown, and knows nothing else."""
+    """LLM that repeats the first memory in its prompt."""
 
     @property
     def metadata(self) -> LLMMetadata:
@@ -42,7 +42,7 @@ class Clerk(CustomLLM):
 
 
 def session(core: Memory, user: str, *messages: str) -> None:
-    """One conversation. Its short-term messages end with it, its long-term memory does not."""
+    """Run one conversation; only long-term memory outlives it."""
     engine = SimpleChatEngine.from_defaults(llm=Clerk(), memory=Mem0Memory.from_defaults(core, user_id=user, k=3))
     for message in messages:
         print(f"  {user}: {message}")
@@ -55,13 +55,13 @@ def main() -> None:
             print("Monday")
             session(core, "maya", "I am allergic to peanuts.")
 
-        # The program ends here. The next one opens the same folder.
+        # A new program opens the same folder.
         with Memory({"path": folder}) as core:
             print("Friday")
             session(core, "maya", "Which food must I avoid?")
             session(core, "ben", "Which food must I avoid?")
 
-            print("Kept of maya, word for word: with Memory(llm=...) it would be the facts alone")
+            print("Stored for maya, verbatim; with Memory(llm=...), only facts are stored")
             for item in core.get_all(user_id="maya")["results"]:
                 print(f"  {item['created_at'][:16]} {item['role']:9} {item['memory']}")
 

@@ -1,7 +1,7 @@
-"""Retrieval with a second look: BM25 and a reranker put in order what a LlamaIndex retriever found.
+"""Rerank the results of a LlamaIndex retriever by BM25 and a reranker.
 
-First over documents, whose index finds by a poor embedding; then over a memory, as a retriever among others. No key
-and no network. A real cross encoder takes the place of the small one below by one variable, for instance
+The example reranks documents from an index with a poor embedding, and then memories. It needs no key or network. To use
+a real cross-encoder, set for instance
 ``MEM0_EXAMPLE_RERANKER=cross_encoder:cross-encoder/ms-marco-MiniLM-L-6-v2``.
 
     pip install mem0-llamaindex "mem0-core[onnx]"
@@ -34,7 +34,7 @@ LIBRARY = [
 
 
 class Overlap:
-    """Stands in for a cross encoder: it reads query and text together, and says how much of the query is answered."""
+    """Reranker that scores the share of query words in a text, in place of a cross-encoder."""
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         asked = _stems(query)
@@ -55,10 +55,10 @@ def main() -> None:
     reranker = os.environ.get("MEM0_EXAMPLE_RERANKER") or Overlap()
     question = "May my dog travel on the ferry?"
 
-    # An embedding that finds every document equally near: all the order there is comes from the second look.
+    # This embedding finds every document equally near, so only reranking creates an order.
     index = VectorStoreIndex.from_documents([Document(text=text) for text in LIBRARY], embed_model=MockEmbedding(8))
     found = index.as_retriever(similarity_top_k=5)
-    show(f"{question}\nBy the index alone:", found.retrieve(question))
+    show(f"{question}\nBy the index only:", found.retrieve(question))
     best = Mem0Rerank(reranker, top_n=2)
     show("With BM25 and a reranker:", best.postprocess_nodes(found.retrieve(question), query_str=question))
 

@@ -1,6 +1,6 @@
-"""The main job, with no key, no server and no download: nine months of conversation go in, answers come out.
+"""Store nine months of conversation and search them, without a key, server or download.
 
-Run it twice: the second time it finds that it knows everything already. ``--fresh`` starts over.
+A second run adds nothing, because everything is known. ``--fresh`` starts over.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ DATA = MemoryConfig().folder / "quickstart"
 
 def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--path", type=Path, default=DATA, help=f"where the data lies (default: {DATA})")
-    options.add_argument("--fresh", action="store_true", help="forget what an earlier run remembered")
+    options.add_argument("--path", type=Path, default=DATA, help=f"data folder (default: {DATA})")
+    options.add_argument("--fresh", action="store_true", help="delete the data of an earlier run")
     chosen = options.parse_args()
     if chosen.fresh:
         shutil.rmtree(chosen.path, ignore_errors=True)
@@ -39,15 +39,15 @@ def main() -> None:
             ask(memory, question["ask"], user)
         whole = len(memory.get_all(user_id=user)["results"])
     reconcile()
-    heading("Where it lies")
+    heading("Files")
     files = [file for file in chosen.path.rglob("*") if file.is_file()]
     print(f"  {whole} memories of {user}, {sum(file.stat().st_size for file in files) / 1e6:.1f} MB")
-    print(f"  {chosen.path / 'memory.db'}   one SQLite file: memories, vectors, messages, history")
+    print(f"  {chosen.path / 'memory.db'}   one SQLite file with memories, vectors, messages, history")
     print("\n  Next: examples/langchain_agent.py, langgraph_workflow.py, llamaindex_chat.py")
 
 
 def ingest(memory: Memory, conversation: dict[str, Any]) -> None:
-    """Add the sessions one by one, each at its own date. No model: every message is kept as it was said."""
+    """Add the sessions, each at its own date. Without a model, messages are stored verbatim."""
     sessions = conversation["sessions"]
     total = sum(len(session["messages"]) for session in sessions)
     heading(f"{conversation['title']}: {len(sessions)} sessions, {total} messages")
@@ -63,12 +63,12 @@ def ingest(memory: Memory, conversation: dict[str, Any]) -> None:
         new += fresh
         print(f"  {session['date'][:10]}  {bar(len(session['messages']), 24)}  {fresh:3} new", flush=True)
     seconds = time.perf_counter() - started
-    known = "" if new else ": all of it was known already"
+    known = "" if new else "; everything was known already"
     print(f"  {new} memories added in {seconds:.1f} s{known}")
 
 
 def ask(memory: Memory, question: str, user: str) -> None:
-    """Show what a question recalls of what people (not the assistant) said: how near it is, who said it, and when."""
+    """Show the memories of users (not of the assistant) for a question, with score, speaker and date."""
     print(f"\n{bold('? ' + question)}")
     for entry in memory.search(question, user_id=user, filters={"role": "user"}, limit=2)["results"]:
         said = f"{entry.get('actor_id', 'somebody')}, {entry['created_at'][:10]}"
@@ -78,17 +78,17 @@ def ask(memory: Memory, question: str, user: str) -> None:
 
 
 def reconcile() -> None:
-    """A chat model finds by itself what a new statement changes, and the history keeps both.
+    """Reconcile a new statement with known facts by a chat model, and show the history.
 
-    A script stands in for the model here, so that this runs with no key. With one:
+    A script replaces the model, so no key is needed. With a model:
     ``Memory(llm="openai:gpt-4o-mini")``, or ``llm={"provider": "ollama", "config": {"model": "qwen3"}}``.
     """
-    heading("With a chat model, what changed is reconciled (a script stands in for the model here)")
+    heading("With a chat model, changed facts are reconciled (a script replaces the model here)")
     said = [
         ("2025-03-08", "I live in Lisbon, in Graça, and arroz de marisco is my favourite dish."),
         ("2025-07-28", "We moved to Bonfim in Porto, and I turned out to be allergic to crustaceans."),
     ]
-    with tempfile.TemporaryDirectory() as path, Memory({"path": path}, llm=ScriptedChat(stand_in)) as memory:
+    with tempfile.TemporaryDirectory() as path, Memory({"path": path}, llm=ScriptedChat(answer_as_model)) as memory:
         for day, text in said:
             print(f"  {dim(day)}  Maya: {text}")
             for change in memory.add(text, user_id="maya", timestamp=day)["results"]:
@@ -98,8 +98,8 @@ def reconcile() -> None:
         show_history(memory, home["id"])
 
 
-def stand_in(task: str, messages: Any) -> dict[str, Any]:
-    """What a chat model would answer to the two requests of each `add`."""
+def answer_as_model(task: str, messages: Any) -> dict[str, Any]:
+    """Return the answers of a chat model to the two requests of each `add`."""
     asked = messages[-1]["content"]
     if task == "facts":
         if "Lisbon" in asked:
