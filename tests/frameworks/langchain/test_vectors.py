@@ -26,7 +26,7 @@ from mem0_core.testing import HashEmbedder
 from mem0_langchain import MemoryVectors, VectorStoreIndex
 from tests.support import open_memory, result_texts
 
-NURSERY = Path(__file__).with_name("vectors_nursery.py")
+NURSERY = Path(__file__).with_name("vectors_process.py")
 COSINE = models.Distance.COSINE
 
 

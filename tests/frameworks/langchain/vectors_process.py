@@ -1,6 +1,6 @@
 """Run as a script: let a Qdrant on disk follow a truth, and kill it in the middle of that, until it comes to its end.
 
-``python vectors_nursery.py STORE FOLDER`` prints what the runs said, line by line. They are forked from this process,
+``python vectors_process.py STORE FOLDER`` prints what the runs said, line by line. They are forked from this process,
 which has imported everything and opened nothing.
 """
 

@@ -23,7 +23,7 @@ from mem0_core.interfaces.archive import SECTIONS, Archive
 from mem0_core.stores.sqlite.store import SQLiteStore
 from tests.support import open_memory
 
-NURSERY = Path(__file__).with_name("migration_nursery.py")
+TRANSFER_PROCESS = Path(__file__).with_name("transfer_process.py")
 LATER = "2026-01-01T00:00:00+00:00"
 ANA = Scope("ana")
 
@@ -309,7 +309,7 @@ def test_one_that_is_killed_again_and_again_goes_on_and_comes_to_its_end(source:
 
 def start(source: Path, target: str) -> subprocess.Popen[str]:
     root = str(Path(__file__).parents[3])
-    command = [sys.executable, str(NURSERY), str(source), target]
+    command = [sys.executable, str(TRANSFER_PROCESS), str(source), target]
     pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     return subprocess.Popen(command, **pipes, env={**os.environ, "PYTHONPATH": root})
 
@@ -447,7 +447,7 @@ def test_every_column_is_carried_or_known_to_be_derived(source: Path) -> None:
         *("meta", "words", "sketches", "node_tombstones", "edge_tombstones", "sqlite_sequence"),
         *("vectors", "node_vectors", "edge_vectors"),  # columns of the sections that they are of
     }
-    own = {"jobs": {"partition", "leased_by", "leased_until"}}
+    own = {"jobs": {"part", "leased_by", "leased_until"}}
     carried = {section.name: set(section.columns) for section in SECTIONS}
     carried["memories"] -= {"vector", "session"}
     for name in ("nodes", "edges"):

@@ -1,6 +1,6 @@
 """Run as a script: migrate one store to another in small chunks, saying of each that it is done.
 
-``python migration_nursery.py SOURCE TARGET`` is killed by the test that reads what it says. It goes on when it is sent
+``python transfer_process.py SOURCE TARGET`` is killed by the test that reads what it says. It goes on when it is sent
 a line, so that it is not done before a test that is slow to read.
 """
 

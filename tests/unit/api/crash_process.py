@@ -1,6 +1,6 @@
 """Run as a script: start writers, kill them in the middle, and check what they left.
 
-``python crash_nursery.py FOLDER RUNS SEED [GRAPH_STORE]`` prints one JSON object. Writers are forked from this process,
+``python crash_process.py FOLDER RUNS SEED [GRAPH_STORE]`` prints one JSON object. Writers are forked from this process,
 which has imported everything and opened nothing, so that a run takes milliseconds. With a graph store, every fact comes
 with a relation, and now and then one of them ends.
 """

@@ -1,6 +1,6 @@
 """Run as a script: let processes add and do what was put off, kill one of them all the time, and check what came of it.
 
-``python worker_nursery.py FOLDER JOBS SEED [WORKERS ADDS KILL_EVERY [URL]]`` prints one JSON object. JOBS are put off
+``python worker_process.py FOLDER JOBS SEED [WORKERS ADDS KILL_EVERY [URL]]`` prints one JSON object. JOBS are put off
 before the workers start; of ADDS each worker adds its share by itself, one now and the next in the background, and the
 one that takes the place of a killed one goes on where that was last known to be. The store is a file in FOLDER, or the
 PostgreSQL at URL, in a schema of its own.
