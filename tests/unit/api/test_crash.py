@@ -23,7 +23,10 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def killed(folder: Path, runs: int, *graph: str) -> dict[str, int]:
     """What the nursery found after so many writers were killed, if it found anything wrong."""
     done = subprocess.run(
-        [sys.executable, str(CRASH_PROCESS), str(folder), str(runs), "7", *graph], capture_output=True, text=True, timeout=500
+        [sys.executable, str(CRASH_PROCESS), str(folder), str(runs), "7", *graph],
+        capture_output=True,
+        text=True,
+        timeout=500,
     )
     assert done.returncode == 0, done.stderr
     report: dict[str, int] = json.loads(done.stdout)
@@ -76,7 +79,9 @@ def test_a_fleet_on_postgres_loses_and_doubles_nothing(tmp_path: Path, postgres_
 
 def worked(folder: Path, jobs: int, *more: str) -> dict[str, int]:
     """What the nursery of workers found wrong, after it killed some. It ends by itself where nobody comes further."""
-    done = subprocess.run([sys.executable, str(WORKER_PROCESS), str(folder), str(jobs), *more], capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, str(WORKER_PROCESS), str(folder), str(jobs), *more], capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     report: dict[str, int] = json.loads(done.stdout)
     print(report)  # noqa: T201 - shown with -s, and when the test fails

@@ -1,4 +1,4 @@
-"""What verbs are given, read and checked, so that each says the same of the same mistake."""
+"""Validation and conversion of the arguments of public methods, with one error text per mistake."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ __all__ = [
     "raise_policy_refusal",
     "resolve_expiration_date",
     "resolve_timestamp",
+    "scope_or_all",
     "utc_now",
     "utc_today",
     "validate_id",
@@ -50,9 +51,14 @@ def parse_scope_and_filter(filters: Mapping[str, Any] | None, ids: ScopeIds) -> 
     return Scope(given[Axis.USER], given[Axis.AGENT], given[Axis.RUN]), filter
 
 
+def scope_or_all(ids: ScopeIds) -> Scope | None:
+    """Return the scope of the given ids, or None, for all scopes, if there are none."""
+    return Scope(*ids) if any(value is not None for value in ids) else None
+
+
 def validate_limit(limit: int | None, top_k: int | None, *, default: int) -> int:
     if limit is not None and top_k is not None and limit != top_k:
-        raise InputError(f"limit={limit} and top_k={top_k} are two names for one thing")
+        raise InputError(f"limit={limit} and top_k={top_k} name the same argument; pass one of them")
     chosen = limit if limit is not None else top_k if top_k is not None else default
     if not isinstance(chosen, int) or isinstance(chosen, bool) or chosen < 1:
         raise InputError(f"limit must be a positive whole number, not {chosen!r}")
@@ -61,7 +67,7 @@ def validate_limit(limit: int | None, top_k: int | None, *, default: int) -> int
 
 def validate_id(memory_id: object) -> str:
     if not isinstance(memory_id, str) or not memory_id:
-        raise InputError(f"a memory's id is a non-empty string, not {memory_id!r}")
+        raise InputError(f"memory_id must be a non-empty string, not {memory_id!r}")
     return memory_id
 
 
@@ -70,30 +76,30 @@ def utc_now() -> str:
 
 
 def resolve_timestamp(timestamp: object, messages: Sequence[Message]) -> str:
-    """The time of an add: what the caller says, else its last message, else now."""
+    """Return the time of an add: the argument, else the time of its last message, else now."""
     if timestamp is not None:
         return parse_timestamp(timestamp)
     return next((message.timestamp for message in reversed(messages) if message.timestamp), None) or utc_now()
 
 
 def resolve_expiration_date(expiration_date: str | date | None, ttl: timedelta | float | None) -> str | None:
-    """The last day on which memories are recalled, by either way to say it."""
+    """Return the last day of memories, from the argument that is given."""
     if expiration_date is not None and ttl is not None:
-        raise InputError("expiration_date and ttl are two ways to say one thing")
+        raise InputError("expiration_date and ttl exclude each other; pass one of them")
     if ttl is not None:
-        span = ttl if isinstance(ttl, timedelta) else timedelta(seconds=ttl)
-        if span <= timedelta(0):
+        lifetime = ttl if isinstance(ttl, timedelta) else timedelta(seconds=ttl)
+        if lifetime <= timedelta(0):
             raise InputError(f"ttl must be positive, not {ttl!r}")
-        return (datetime.now(UTC) + span).date().isoformat()
+        return (datetime.now(UTC) + lifetime).date().isoformat()
     return None if expiration_date is None else parse_date(expiration_date, "expiration_date")
 
 
 def extract_query_text(query: Messages | None) -> str | None:
-    """What is asked: the text, or the user's last message."""
+    """Return the text of a query: the text itself, or the last user message."""
     if query is None or isinstance(query, str):
         return query
-    said = parse_messages(query).messages
-    return next((message.content for message in reversed(said) if message.role == "user"), None)
+    messages = parse_messages(query).messages
+    return next((message.content for message in reversed(messages) if message.role == "user"), None)
 
 
 def raise_policy_refusal(text: str) -> str:
@@ -104,17 +110,17 @@ def validate_threshold(threshold: object) -> float | None:
     if threshold is None:
         return None
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
-        raise InputError(f"threshold must lie in [0, 1], as scores do, not {threshold!r}")
+        raise InputError(f"threshold must be a number in [0, 1], not {threshold!r}")
     return float(threshold)
 
 
 def filename_timestamp() -> str:
-    """The time as part of a file's name, to the microsecond."""
+    """Return the current time, to the microsecond, in a form for file names."""
     return datetime.now(UTC).strftime("%Y%m%d_%H%M%S_%f")
 
 
 def write_atomically(file: Path, text: str) -> None:
-    """Write a file or leave what was there."""
+    """Replace a file with `text`, or leave it unchanged on an error."""
     try:
         with replace_atomically(file) as unfinished:
             unfinished.write_text(text, encoding="utf-8")

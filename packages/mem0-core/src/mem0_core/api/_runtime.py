@@ -1,4 +1,4 @@
-"""What all verbs stand on: the models and stores of one memory, opened when they are needed, closed together."""
+"""Lifecycle of the models and stores of one memory: built or opened on first use, closed together."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ R = TypeVar("R", AddResult, SearchResult)
 
 
 class MemoryRuntime:
-    """The parts of one memory; see `memory.Memory` for its arguments."""
+    """Components of one memory; see `memory.Memory` for the arguments."""
 
     def __init__(
         self,
@@ -72,11 +72,13 @@ class MemoryRuntime:
         self._lock = Lock()
         self._closed = False
         self._chat: ChatModel | None = resolve_component("llm", "complete", llm, self.config.llm)
-        self._tokenizer_loaded = False  # whether the model has read what it counts tokens by
+        self._tokenizer_loaded = False  # the first count may load a vocabulary, off the event loop
         self._embedder: Embedder = resolve_component("embedder", "embed", embedder, self.config.embedder, "onnx")
         self._reranker: Reranker | None = resolve_reranker(self._chat, reranker, self.config.reranker)
         if index is None:
-            check_provider("vector_store", self.config.vector_store.provider)  # a wrong name is told now
+            check_provider(
+                "vector_store", self.config.vector_store.provider
+            )  # report a wrong name now, not at the first search
         self._graph_config, self._graph_index = resolve_graph(graph, self.config, self._chat)
         self._graph_chat: ChatModel | None = self._chat
         if self._graph_config is not None and self._graph_config.llm is not None:
@@ -124,29 +126,30 @@ class MemoryRuntime:
         await asyncio.to_thread(self._close)
 
     def __repr__(self) -> str:
-        where = getattr(self._store, "where", self.config.database)
-        return f"<Memory {where} embedder={self._embedder.name}>"
+        location = getattr(self._store, "where", self.config.database)
+        return f"<Memory {location} embedder={self._embedder.name}>"
 
     def _adapt_index(self, index: VectorIndex | FrameworkModel | None) -> VectorIndex | None:
-        """The caller's index, made to follow the truth where it is a framework's vector store."""
+        """Return the given index; wrap a framework's vector store so that it follows the primary store."""
         try:
-            wired: VectorIndex | None = resolve_component("vector_store", "nearest", index, source=self._store)
+            adapted: VectorIndex | None = resolve_component("vector_store", "nearest", index, source=self._store)
         except BaseException:
             self._store.close()
             raise
-        return wired
+        return adapted
 
     def _ports(self) -> Flow[Ports]:
+        """Return the components that pipelines need, opened."""
         index = self._index if self._index is not None else (yield from do(self._open_index))
         graph = self._graph
         if graph is None and self._graph_config is not None:
             graph = yield from do(self._open_graph)
-        walk = self.config.traverse.model_dump()
+        weights = self.config.traverse.model_dump()
         adjacency = self._open_adjacency()
-        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, adjacency, walk)
+        return Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, adjacency, weights)
 
     def _open_adjacency(self) -> AdjacencyIndex:
-        """The graph as walks and queries see it, which is arrays: NumPy is imported at the first call that needs it."""
+        """Return the adjacency arrays of the graph; the first call imports NumPy."""
         with self._lock:
             if self._adjacency is None:
                 from mem0_core.graph.adjacency import AdjacencyIndex
@@ -155,20 +158,20 @@ class MemoryRuntime:
             return self._adjacency
 
     def _open_index(self) -> VectorIndex:
-        """The vector projection, opened at the first call that needs it: importing FAISS takes a while."""
+        """Return the vector projection; the first call opens it, which imports FAISS."""
         if self._index is None:
             with self._lock:
                 if self._closed:
-                    raise StoreError("this memory is closed")
+                    raise StoreError("this memory is closed; open a new one")
                 if self._index is None:
                     self._index = build_vector_index(self.config, self._store)
         return self._index
 
     def _open_graph(self) -> GraphMemory | None:
-        """Graph memory, opened at the first call that needs it."""
+        """Return graph memory; the first call opens it."""
         with self._lock:
             if self._closed:
-                raise StoreError("this memory is closed")
+                raise StoreError("this memory is closed; open a new one")
             if self._graph is None and self._graph_config is not None:
                 embedded = build_embedded_graph(self.config, self._store)
                 index = self._graph_index or build_graph_index(self._graph_config, self._store, embedded)
@@ -193,5 +196,5 @@ class MemoryRuntime:
         return cast(R, result["results"])
 
     def _do_jobs(self, jobs: list[Job], lease: Lease) -> Flow[None]:
-        """What workers do with what was put off; who learns says how."""
+        """Process queued jobs; overridden by `AddApi`."""
         raise NotImplementedError

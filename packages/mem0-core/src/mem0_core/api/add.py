@@ -1,7 +1,4 @@
-"""What is told: remembered at once or put off, and imported.
-
-Each verb is a flow; `memory.Memory` makes its sync and async forms.
-"""
+"""Flows that add memories: at once, in the background, or many at a time."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from mem0_core.api._arguments import (
     ScopeIds,
     resolve_expiration_date,
     resolve_timestamp,
+    scope_or_all,
     utc_now,
     utc_today,
     validate_limit,
@@ -53,7 +51,7 @@ _log = logging.getLogger(__name__)
 
 
 class AddApi(MemoryRuntime):
-    """What is told: remembered at once or put off, and imported."""
+    """Flows of `Memory` that add memories, and the processing of queued jobs."""
 
     def _add_flow(
         self,
@@ -75,7 +73,7 @@ class AddApi(MemoryRuntime):
         started, usage = time.perf_counter(), UsageCounter()
         scope = Scope(*ids)
         if memory_type not in (None, PROCEDURAL_MEMORY):
-            raise InputError(f"unknown memory_type {memory_type!r}; the one there is: {PROCEDURAL_MEMORY!r}")
+            raise InputError(f"unknown memory_type {memory_type!r}; supported: {PROCEDURAL_MEMORY!r}")
         parsed = parse_messages(messages)
         check_sizes(self._limits, parsed.messages)
         allowed, refused = filter_messages(self._policy, parsed.messages, scope)
@@ -92,24 +90,24 @@ class AddApi(MemoryRuntime):
             dry_run=dry_run,
         )
         if background:
-            job = yield from self._enqueue(request, max_pending)
-            put = AddResult(
-                results=[],
-                relations=relation_changes_dict(()),
-                skipped=[*parsed.skipped, *refused],
-                usage=usage.total(time.perf_counter() - started),
-                job_id=job,
-            )
-            return put
-        ports = yield from self._ports()
-        done = yield from observe(ingest(ports, request), usage.count)
+            result = AddResult(results=[], relations=relation_changes_dict(()), skipped=[], usage=usage.total(0))
+            result["job_id"] = yield from self._enqueue(request, max_pending)
+        else:
+            result = yield from self._ingest(request, usage)
+        result["skipped"][:0] = [*parsed.skipped, *refused]
+        result["usage"]["seconds"] = time.perf_counter() - started
+        return result
+
+    def _ingest(self, request: AddRequest, usage: UsageCounter) -> Flow[AddResult]:
+        """Run the ingest pipeline now, and count its model calls."""
+        done = yield from observe(ingest((yield from self._ports()), request), usage.count)
         if done.summary_queued:
             yield from do(self._background.start)
         result = AddResult(
             results=[added_dict(change) for change in done.changes],
             relations=relation_changes_dict(done.relations),
-            skipped=[*parsed.skipped, *refused, *done.skipped],
-            usage=usage.total(time.perf_counter() - started),
+            skipped=list(done.skipped),
+            usage=usage.total(0),
         )
         if done.pending:
             result["pending"] = list(done.pending)
@@ -127,13 +125,12 @@ class AddApi(MemoryRuntime):
         on_progress: Callable[[int, int | None], None] | None,
     ) -> Flow[AddManyResult]:
         """Flow of `Memory.add_many`."""
-        scope = Scope(*ids)
+        scope, chunk = Scope(*ids), validate_limit(chunk, None, default=0)
         if infer and self._chat is None:
-            raise ConfigError("llm: infer=True learns from messages with a chat model, and there is none")
+            raise ConfigError("infer=True extracts facts with a chat model, and there is none; configure 'llm'")
         if key is not None and not (isinstance(key, str) and key and is_valid_text(key)):
             raise InputError(f"key must be a non-empty string, not {key!r}")
-        most = validate_limit(chunk, None, default=0)
-        by_rules = self._chat is None and self._graph_chat is None  # else nobody reads relations in what is not learnt
+        by_rules = self._chat is None and self._graph_chat is None  # a model extracts relations from facts only
         request = self._request(
             scope, at=utc_now(), metadata=check_metadata(metadata, "the import"), infer=infer or by_rules
         )
@@ -143,29 +140,31 @@ class AddApi(MemoryRuntime):
             by_rules=by_rules and self._graph_config is not None,
             message_chars=self._limits.message_chars,
         )
-        after = 0 if key is None else (yield from do(self._store.import_checkpoint, scope, key))
-        yield from do(source.start_at, after)
+        resume_after = 0 if key is None else (yield from do(self._store.import_checkpoint, scope, key))
+        yield from do(source.start_at, resume_after)
         self._rates.record_add(scope)
         done = yield from import_messages(
             (yield from self._ports()),
             request,
             source,
-            after=after,
-            chunk_size=most,
+            after=resume_after,
+            chunk_size=chunk,
             key=key,
             enqueue=infer,
             wake_workers=self._background.start,
             on_progress=on_progress,
         )
-        result = AddManyResult(added=done.added, known=done.known, skipped=done.skipped, jobs=done.jobs, resumed=after)
+        result = AddManyResult(
+            added=done.added, known=done.known, skipped=done.skipped, jobs=done.jobs, resumed=resume_after
+        )
         if done.pending:
             result["pending"] = list(done.pending)
         return result
 
-    def _enqueue(self, request: AddRequest, most: int | None) -> Flow[str]:
-        """Keep a request for later, and see that somebody is there to do it."""
+    def _enqueue(self, request: AddRequest, max_jobs: int | None) -> Flow[str]:
+        """Queue a request, start the workers, and return the id of the job."""
         if request.dry_run:
-            raise InputError("dry_run and background: nothing would be done, later")
+            raise InputError("dry_run and background exclude each other: a dry run reports its changes at once")
         job = yield from do(
             self._store.jobs.enqueue,
             request.scope,
@@ -173,16 +172,14 @@ class AddApi(MemoryRuntime):
             at=request.at,
             messages=stored_messages(request.messages),
             options=to_job_options(request),
-            max_jobs=most,
+            max_jobs=max_jobs,
         )
         yield from do(self._background.start)
         return str(job)
 
     def _pending_flow(self, *, ids: ScopeIds) -> Flow[list[JobDict]]:
         """Flow of `Memory.pending`."""
-        given = any(value is not None for value in ids)
-        scope = Scope(*ids) if given else None
-        return [job_dict(job) for job in (yield from do(self._store.jobs.list_jobs, scope))]
+        return [job_dict(job) for job in (yield from do(self._store.jobs.list_jobs, scope_or_all(ids)))]
 
     def _flush_flow(self, timeout: float | None) -> Flow[bool]:
         """Flow of `Memory.flush`."""
@@ -193,13 +190,13 @@ class AddApi(MemoryRuntime):
     def _retry_flow(self, job_id: str) -> Flow[None]:
         """Flow of `Memory.retry`."""
         if not (isinstance(job_id, str) and job_id.isdecimal()):
-            raise InputError(f"a job's id is a string of digits, not {job_id!r}")
+            raise InputError(f"job_id must be a string of digits, not {job_id!r}")
         if not (yield from do(self._store.jobs.retry, int(job_id))):
             raise NotFoundError(job_id)
         yield from do(self._background.start)
 
     def _do_jobs(self, jobs: list[Job], lease: Lease) -> Flow[None]:
-        """What the workers do: remember turns that were put off, or sum a conversation up."""
+        """Process queued jobs: ingest their messages, or refresh the summary of a conversation."""
         ports = yield from self._ports()
         if jobs[0].kind == "summary":
             if self._chat is None:
@@ -208,25 +205,19 @@ class AddApi(MemoryRuntime):
             yield from refresh_summary(ports, self._chat, jobs[0], lease, max_words=self.config.summary_words)
         elif any(job.messages for job in jobs):
             done = yield from ingest(ports, self._request_for_jobs(jobs), lease)
-            for skipped in done.skipped:  # nobody waits for the result
-                _log.warning("not remembered: %s (%r)", skipped["reason"], skipped["item"])
-        else:  # they were deleted meanwhile
+            for skipped in done.skipped:  # no caller gets the result
+                _log.warning("skipped in the background: %s (%r)", skipped["reason"], skipped["item"])
+        else:  # the messages were deleted after they were queued
             yield from do(self._store.jobs.mark_done, lease)
 
     def _request_for_jobs(self, jobs: Sequence[Job]) -> AddRequest:
-        """The request that jobs were put off for, as one."""
+        """Return one request for all messages of the jobs."""
         return build_request(jobs, self._request(jobs[0].scope, at=jobs[-1].timestamp))
 
     def _request(
-        self,
-        scope: Scope,
-        *,
-        at: str,
-        prompt: str | None = None,
-        messages: tuple[Message, ...] = (),
-        **own: Any,
+        self, scope: Scope, *, at: str, prompt: str | None = None, messages: tuple[Message, ...] = (), **options: Any
     ) -> AddRequest:
-        """A request as the configuration has it, with what is the call's own."""
+        """Build a request from the configuration and the options of the call."""
         return AddRequest(
             scope=scope,
             messages=messages,
@@ -245,5 +236,5 @@ class AddApi(MemoryRuntime):
             extraction=self.config.extraction,
             operations=self.config.operations,
             policy=self._policy,
-            **own,
+            **options,
         )

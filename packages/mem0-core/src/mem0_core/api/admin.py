@@ -1,7 +1,4 @@
-"""Looking after a store: copies, checks, counts, and memories of other stores.
-
-Each verb is a flow; `memory.Memory` makes its sync and async forms.
-"""
+"""Flows that administer a store: backup, checks, statistics, export, adoption."""
 
 from __future__ import annotations
 
@@ -9,10 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from mem0_core.api._arguments import ScopeIds
+from mem0_core.api._arguments import ScopeIds, scope_or_all
 from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.api.factory import snapshot_folder
-from mem0_core.domain.records import Scope
 from mem0_core.errors import InputError
 from mem0_core.flow import Flow, do
 
@@ -20,14 +16,10 @@ __all__ = ["AdminApi"]
 
 
 class AdminApi(MemoryRuntime):
-    """Looking after a store: copies, checks, counts, and memories of other stores."""
+    """Flows of `Memory` that administer its store."""
 
     def _backup_flow(
-        self,
-        path: str | Path,
-        *,
-        overwrite: bool,
-        on_progress: Callable[[int, int | None], object] | None,
+        self, path: str | Path, *, overwrite: bool, on_progress: Callable[[int, int | None], object] | None
     ) -> Flow[dict[str, Any]]:
         """Flow of `Memory.backup`."""
         from mem0_core.admin.backup import write_backup
@@ -35,11 +27,7 @@ class AdminApi(MemoryRuntime):
         return (yield from do(write_backup, self._store, Path(path), overwrite=overwrite, on_progress=on_progress))
 
     def _doctor_flow(
-        self,
-        *,
-        repair: bool,
-        torn: str | None,
-        on_progress: Callable[[int, int | None], object] | None,
+        self, *, repair: bool, torn: str | None, on_progress: Callable[[int, int | None], object] | None
     ) -> Flow[dict[str, Any]]:
         """Flow of `Memory.doctor`."""
         from mem0_core.admin.doctor import diagnose
@@ -52,7 +40,7 @@ class AdminApi(MemoryRuntime):
         """Flow of `Memory.stats`."""
         from mem0_core.admin.statistics import collect_statistics
 
-        scope = _scope_or_all(ids)
+        scope = scope_or_all(ids)
         return (yield from do(collect_statistics, self._store.maintenance, snapshot_folder(self.config), scope))
 
     def _export_flow(
@@ -67,13 +55,15 @@ class AdminApi(MemoryRuntime):
         """Flow of `Memory.export`."""
         from mem0_core.interchange import export_csv, export_jsonl
 
-        scope = _scope_or_all(ids)
-        care = self._store.maintenance
+        scope = scope_or_all(ids)
+        maintenance = self._store.maintenance
         if format == "csv":
-            return (yield from do(export_csv, care, Path(path), scope, overwrite=overwrite))
+            return (yield from do(export_csv, maintenance, Path(path), scope, overwrite=overwrite))
         if format != "jsonl":
-            raise InputError(f"unknown format {format!r}; there are 'jsonl' and 'csv'")
-        return (yield from do(export_jsonl, care, Path(path), scope, overwrite=overwrite, on_progress=on_progress))
+            raise InputError(f"unknown format {format!r}; supported: 'jsonl', 'csv'")
+        return (
+            yield from do(export_jsonl, maintenance, Path(path), scope, overwrite=overwrite, on_progress=on_progress)
+        )
 
     def _adopt_flow(
         self,
@@ -88,9 +78,3 @@ class AdminApi(MemoryRuntime):
 
         given = filter_adoption(parse_adoption(list(memories), history, messages), self._policy)
         return dict((yield from adopt((yield from self._ports()), given, on_progress)))
-
-
-def _scope_or_all(ids: ScopeIds) -> Scope | None:
-    """The scope of the ids that are given; None, which is everybody, where there are none."""
-    given = any(value is not None for value in ids)
-    return Scope(*ids) if given else None

@@ -1,7 +1,4 @@
-"""The graph: listed, walked, asked, drawn, its names merged.
-
-Each verb is a flow; `memory.Memory` makes its sync and async forms.
-"""
+"""Flows on the graph: list, traverse, query and draw relations; merge names."""
 
 from __future__ import annotations
 
@@ -31,65 +28,48 @@ __all__ = ["GraphApi"]
 
 
 class GraphApi(MemoryRuntime):
-    """The graph: listed, walked, asked, drawn, its names merged."""
+    """Flows of `Memory` on the graph."""
 
     def _relations_flow(
-        self,
-        *,
-        ids: ScopeIds,
-        as_of: int | float | str | datetime | None,
-        include_ended: bool,
-        limit: int | None,
+        self, *, ids: ScopeIds, as_of: int | float | str | datetime | None, include_ended: bool, limit: int | None
     ) -> Flow[list[RelationDict]]:
         """Flow of `Memory.relations`."""
         scope = Scope(*ids)
-        then = None if as_of is None else parse_timestamp(as_of, "as_of")
-        most = None if limit is None else validate_limit(limit, None, default=0)
-        held = yield from do(self._store.graph.relations, scope, as_of=then, include_ended=include_ended, limit=most)
-        return [relation_dict(relation) for relation in held]
+        time = None if as_of is None else parse_timestamp(as_of, "as_of")
+        maximum = None if limit is None else validate_limit(limit, None, default=0)
+        found = yield from do(
+            self._store.graph.relations, scope, as_of=time, include_ended=include_ended, limit=maximum
+        )
+        return [relation_dict(relation) for relation in found]
 
     def _traverse_flow(
-        self,
-        question: str,
-        *,
-        ids: ScopeIds,
-        as_of: int | float | str | datetime | None,
-        limit: int,
-        depth: int | None,
+        self, question: str, *, ids: ScopeIds, as_of: int | float | str | datetime | None, limit: int, depth: int | None
     ) -> Flow[list[PathDict]]:
         """Flow of `Memory.traverse`."""
         from mem0_core.recall.exploration import traverse
 
         query = parse_query(question)
         scope = Scope(*ids)
-        then = None if as_of is None else parse_timestamp(as_of, "as_of")
-        most = validate_limit(limit, None, default=5)
+        time = None if as_of is None else parse_timestamp(as_of, "as_of")
+        maximum = validate_limit(limit, None, default=5)
         ports = yield from self._ports()
+<<<<<<< HEAD
         found = yield from traverse(ports, query, scope, as_of=then, limit=most, depth=depth)
+=======
+        found = yield from traverse(ports, question, scope, as_of=time, limit=maximum, depth=depth)
+>>>>>>> bec5896 (Describe the flows of Memory plainly, and split their long ones)
         return [path_dict(path) for path in found]
 
-    def _query_flow(
-        self,
-        text: str,
-        *,
-        ids: ScopeIds,
-        as_of: int | float | str | datetime | None,
-    ) -> Flow[QueryResult]:
+    def _query_flow(self, text: str, *, ids: ScopeIds, as_of: int | float | str | datetime | None) -> Flow[QueryResult]:
         """Flow of `Memory.query`."""
         from mem0_core.recall.exploration import run_query
 
         scope = Scope(*ids)
-        then = None if as_of is None else parse_timestamp(as_of, "as_of")
-        return query_dict((yield from run_query((yield from self._ports()), text, scope, as_of=then)))
+        time = None if as_of is None else parse_timestamp(as_of, "as_of")
+        return query_dict((yield from run_query((yield from self._ports()), text, scope, as_of=time)))
 
     def _visualize_flow(
-        self,
-        path: str | Path | None,
-        *,
-        entities: Sequence[str] | None,
-        depth: int,
-        limit: int,
-        ids: ScopeIds,
+        self, path: str | Path | None, *, entities: Sequence[str] | None, depth: int, limit: int, ids: ScopeIds
     ) -> Flow[str]:
         """Flow of `Memory.visualize`."""
         from mem0_core.graph.view import render_page
@@ -98,9 +78,9 @@ class GraphApi(MemoryRuntime):
         scope = Scope(*ids)
         if isinstance(entities, str) or (entities is not None and not entities):
             raise InputError(f"entities must be a list of names, not {entities!r}")
-        hops, most = validate_limit(depth, None, default=2), validate_limit(limit, None, default=0)
+        hops, maximum = validate_limit(depth, None, default=2), validate_limit(limit, None, default=0)
         ports = yield from self._ports()
-        drawn = yield from build_drawing(ports, scope, entities=entities, depth=hops, limit=most)
+        drawn = yield from build_drawing(ports, scope, entities=entities, depth=hops, limit=maximum)
         file = (
             Path(path)
             if path is not None
@@ -123,10 +103,10 @@ class GraphApi(MemoryRuntime):
         from mem0_core.ingest.entity_resolution import merge_duplicates
 
         scope = Scope(*ids)
-        floor = validate_threshold(threshold)
+        minimum = validate_threshold(threshold)
         ports = yield from self._ports()
         done = yield from merge_duplicates(
-            ports, scope, what=what, names=names, into=into, threshold=floor, at=utc_now(), dry_run=dry_run
+            ports, scope, what=what, names=names, into=into, threshold=minimum, at=utc_now(), dry_run=dry_run
         )
         return merge_result(done, dry_run)
 

@@ -1,4 +1,4 @@
-"""`rerank` and `arerank`: the rerank stage for texts that lie outside a memory."""
+"""`rerank` and `arerank`: the rerank stage for texts outside a memory."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mem0_core.api.factory import resolve_reranker
 from mem0_core.domain.recipes import RERANK_WEIGHT
 from mem0_core.flow import arun, run
 from mem0_core.interfaces import Reranker
-from mem0_core.recall.rerank import rerank as flow
+from mem0_core.recall.rerank import rerank as rerank_flow
 
 __all__ = ["arerank", "rerank"]
 
@@ -24,18 +24,18 @@ def rerank(
     top_n: int | None = None,
     weight: float = RERANK_WEIGHT,
 ) -> list[tuple[int, float]]:
-    """Order texts by what they say of `query`: (position, score in [0, 1]) of each, best first.
+    """Order texts by relevance to `query`; return (position, score in [0, 1]) of each, best first.
 
     Args:
-        reranker: an instance, ``"provider:model"`` or ``{"provider", "config"}``; None for the first scores alone. The
-            model that a string names is kept for the next call that names it.
-        scores, top_n, weight: see `pipelines.rerank.rerank`.
+        reranker: An instance, ``"provider:model"`` or ``{"provider", "config"}``; None uses only `scores`. The model
+            that a string names stays loaded for the next call with that name.
+        scores, top_n, weight: See `mem0_core.recall.rerank.rerank`.
 
     Raises:
-        ConfigError: there is no such provider.
-        QueryError, InputError, ModelError: see `pipelines.rerank.rerank`.
+        ConfigError: The provider does not exist.
+        QueryError, InputError, ModelError: See `mem0_core.recall.rerank.rerank`.
     """
-    return run(flow(_build_reranker(reranker), query, texts, scores=scores, top_n=top_n, weight=weight))
+    return run(rerank_flow(_build_reranker(reranker), query, texts, scores=scores, top_n=top_n, weight=weight))
 
 
 async def arerank(
@@ -47,8 +47,8 @@ async def arerank(
     top_n: int | None = None,
     weight: float = RERANK_WEIGHT,
 ) -> list[tuple[int, float]]:
-    """`rerank`, awaited."""
-    return await arun(flow(_build_reranker(reranker), query, texts, scores=scores, top_n=top_n, weight=weight))
+    """Async version of `rerank`."""
+    return await arun(rerank_flow(_build_reranker(reranker), query, texts, scores=scores, top_n=top_n, weight=weight))
 
 
 def _build_reranker(reranker: Reranker | Mapping[str, Any] | str | None) -> Reranker | None:
@@ -57,6 +57,6 @@ def _build_reranker(reranker: Reranker | Mapping[str, Any] | str | None) -> Rera
     return resolve_reranker(None, reranker)
 
 
-@lru_cache(maxsize=1)  # a model takes seconds to load, and gigabytes to hold
+@lru_cache(maxsize=1)  # a model takes seconds to load and gigabytes of memory
 def _load_reranker(reranker: str) -> Reranker | None:
     return resolve_reranker(None, reranker)

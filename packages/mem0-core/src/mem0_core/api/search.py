@@ -1,7 +1,4 @@
-"""What is remembered: searched, listed, put into a prompt.
-
-Each verb is a flow; `memory.Memory` makes its sync and async forms.
-"""
+"""Flows that read memories: search, context, listing, history."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ from mem0_core.language.messages import parse_date, parse_timestamp
 from mem0_core.language.parsed_query import parse_query
 from mem0_core.llm.prompts import memory_line
 from mem0_core.llm.tokens import estimate_tokens
-from mem0_core.recall.context import PromptFormat
+from mem0_core.recall.context import PackedContext, PromptFormat
 from mem0_core.recall.explain import explain_missing
 from mem0_core.recall.search import SearchRequest, recall
 
@@ -46,7 +43,7 @@ __all__ = ["SearchApi"]
 
 
 class SearchApi(MemoryRuntime):
-    """What is remembered: searched, listed, put into a prompt."""
+    """Flows of `Memory` that read memories, and its `pin`."""
 
     def _search_flow(
         self,
@@ -65,27 +62,30 @@ class SearchApi(MemoryRuntime):
         allow_no_answer: bool,
     ) -> Flow[SearchResult]:
         """Flow of `Memory.search`."""
+<<<<<<< HEAD
         scope, filter = parse_scope_and_filter(filters, ids)
         asked = self._build_request(
+=======
+        search = self._build_query(
+>>>>>>> bec5896 (Describe the flows of Memory plainly, and split their long ones)
             query,
-            scope,
+            *parse_scope_and_filter(filters, ids),
             limit=validate_limit(limit, top_k, default=10),
-            filter=filter,
             threshold=threshold,
-            as_of=None if as_of is None else parse_timestamp(as_of, "as_of"),
+            as_of=as_of,
             rerank=rerank,
             recipe=recipe,
-            reference=reference_date,
+            reference_date=reference_date,
             allow_no_answer=allow_no_answer,
         )
-        recalled = yield from recall((yield from self._ports()), asked)
-        found = SearchResult(
+        recalled = yield from recall((yield from self._ports()), search)
+        result = SearchResult(
             results=[hit_dict(hit, explain) for hit in recalled.hits],
             relations=[relation_dict(relation, score) for relation, score in recalled.relations],
         )
         if recalled.note is not None:
-            found["note"] = recalled.note
-        return found
+            result["note"] = recalled.note
+        return result
 
     def _explain_missing_flow(
         self,
@@ -104,20 +104,23 @@ class SearchApi(MemoryRuntime):
         allow_no_answer: bool,
     ) -> Flow[MissingDict]:
         """Flow of `Memory.explain_missing`."""
+<<<<<<< HEAD
         scope, filter = parse_scope_and_filter(filters, ids)
         asked = self._build_request(
+=======
+        search = self._build_query(
+>>>>>>> bec5896 (Describe the flows of Memory plainly, and split their long ones)
             query,
-            scope,
+            *parse_scope_and_filter(filters, ids),
             limit=validate_limit(limit, top_k, default=10),
-            filter=filter,
             threshold=threshold,
-            as_of=None if as_of is None else parse_timestamp(as_of, "as_of"),
+            as_of=as_of,
             rerank=rerank,
             recipe=recipe,
-            reference=reference_date,
+            reference_date=reference_date,
             allow_no_answer=allow_no_answer,
         )
-        missing = yield from explain_missing((yield from self._ports()), asked, validate_id(memory_id))
+        missing = yield from explain_missing((yield from self._ports()), search, validate_id(memory_id))
         return missing_dict(memory_id, missing)
 
     def _context_flow(
@@ -138,45 +141,43 @@ class SearchApi(MemoryRuntime):
     ) -> Flow[ContextDict]:
         """Flow of `Memory.context`."""
         scope, filter = parse_scope_and_filter(filters, ids)
-        then = None if as_of is None else parse_timestamp(as_of, "as_of")
+        time = None if as_of is None else parse_timestamp(as_of, "as_of")
         if not isinstance(max_tokens, int) or max_tokens < 1:
             raise InputError(f"max_tokens must be a positive whole number, not {max_tokens!r}")
+<<<<<<< HEAD
         asked = extract_query_text(query)
         wanted = None
         if asked is not None:
             most = validate_limit(limit, None, default=20)
             wanted = self._build_request(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
         form = PromptFormat(
+=======
+        text, search = extract_query_text(query), None
+        if text is not None:
+            limit = validate_limit(limit, None, default=20)
+            search = self._build_query(text, scope, filter, limit=limit, threshold=threshold, as_of=time)
+        prompt_format = PromptFormat(
+>>>>>>> bec5896 (Describe the flows of Memory plainly, and split their long ones)
             max_tokens=max_tokens,
             count=count_tokens or (yield from self._token_counter()),
             line=lambda hit, number: memory_line(hit_dict(hit, False), number),
             introduction=introduction,
             citations=citations,
         )
-        packed = yield from assemble_context(
+        context = yield from assemble_context(
             (yield from self._ports()),
-            wanted,
+            search,
             scope,
-            form,
-            today=utc_today() if then is None else then[:10],
+            prompt_format,
+            today=utc_today() if time is None else time[:10],
             recent=self.config.window if recent is None else recent,
             exclude=exclude,
-            as_of=then,
+            as_of=time,
         )
-        seen = ContextDict(
-            text=packed.text,
-            summary=packed.summary,
-            memories=[hit_dict(hit, False) for hit in packed.hits],
-            relations=[relation_dict(relation, score) for relation, score in packed.relations],
-            messages=[message_dict(message) for message in packed.messages],
-            tokens=packed.tokens,
-        )
-        if citations:
-            seen["citations"] = packed.citations
-        return seen
+        return _context_dict(context, citations)
 
     def _token_counter(self) -> Flow[Callable[[str], int]]:
-        """What counts tokens where the caller does not say; a model that reads its vocabulary first has done so."""
+        """Return the chat model's token counter, with its vocabulary loaded; without one, an estimate."""
         count: Callable[[str], int] | None = getattr(self._chat, "count_tokens", None)
         if count is None:
             return estimate_tokens
@@ -206,14 +207,13 @@ class SearchApi(MemoryRuntime):
     ) -> Flow[SearchResult]:
         """Flow of `Memory.get_all`."""
         scope, filter = parse_scope_and_filter(filters, ids)
-        most = None if limit is None and top_k is None else validate_limit(limit, top_k, default=0)
+        maximum = None if limit is None and top_k is None else validate_limit(limit, top_k, default=0)
         filter = filter if show_expired else unexpired(utc_today(), filter)
-        items = yield from do(self._store.list_memories, scope, filter=filter, limit=most)
-        held = (yield from do(self._store.graph.relations, scope, limit=most)) if self._graph_config else []
-        found = SearchResult(
-            results=[memory_dict(item) for item in items], relations=[relation_dict(relation) for relation in held]
+        items = yield from do(self._store.list_memories, scope, filter=filter, limit=maximum)
+        relations = (yield from do(self._store.graph.relations, scope, limit=maximum)) if self._graph_config else []
+        return SearchResult(
+            results=[memory_dict(item) for item in items], relations=[relation_dict(relation) for relation in relations]
         )
-        return found
 
     def _history_flow(self, memory_id: str) -> Flow[list[HistoryDict]]:
         """Flow of `Memory.history`."""
@@ -224,15 +224,16 @@ class SearchApi(MemoryRuntime):
         self,
         text: str,
         scope: Scope,
+        filter: Filter | None,
         *,
         limit: int,
-        filter: Filter | None,
         threshold: float | None,
-        as_of: str | None,
+        as_of: int | float | str | datetime | None,
         rerank: bool | None = None,
         recipe: Recipe | Mapping[str, Any] | str | None = None,
-        reference: object = None,
+        reference_date: object = None,
         allow_no_answer: bool = False,
+<<<<<<< HEAD
     ) -> SearchRequest:
         """Parse the query, and complete the request from the configuration."""
         today = utc_today() if as_of is None else as_of[:10]
@@ -241,13 +242,42 @@ class SearchApi(MemoryRuntime):
             query=parse_query(text, reference=date.fromisoformat(day)),
             scope=scope,
             today=today,
+=======
+    ) -> SearchQuery:
+        """Build a query from the configuration and the arguments of the call."""
+        time = None if as_of is None else parse_timestamp(as_of, "as_of")
+        return SearchQuery(
+            text=text,
+            scope=scope,
+            today=utc_today() if time is None else time[:10],
+>>>>>>> bec5896 (Describe the flows of Memory plainly, and split their long ones)
             limit=limit,
             filter=filter,
             threshold=validate_threshold(threshold),
             rerank=rerank,
-            as_of=as_of,
+            as_of=time,
             half_life=self.config.half_life,
             include_unprocessed=self.config.read_your_writes,
             recipe=self._recipe if recipe is None else resolve_recipe(recipe),
+<<<<<<< HEAD
+=======
+            reference=(
+                None if reference_date is None else date.fromisoformat(parse_date(reference_date, "reference_date"))
+            ),
+>>>>>>> bec5896 (Describe the flows of Memory plainly, and split their long ones)
             allow_no_answer=allow_no_answer,
         )
+
+
+def _context_dict(context: PackedContext, citations: bool) -> ContextDict:
+    result = ContextDict(
+        text=context.text,
+        summary=context.summary,
+        memories=[hit_dict(hit, False) for hit in context.hits],
+        relations=[relation_dict(relation, score) for relation, score in context.relations],
+        messages=[message_dict(message) for message in context.messages],
+        tokens=context.tokens,
+    )
+    if citations:
+        result["citations"] = context.citations
+    return result

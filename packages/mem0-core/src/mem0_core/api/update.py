@@ -1,7 +1,4 @@
-"""What becomes of memories: updated and deleted by id and by query, embedded anew.
-
-Each verb is a flow; `memory.Memory` makes its sync and async forms.
-"""
+"""Flows that change memories: update and delete by id or by query, reset, rebuild."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ from mem0_core.domain.policy import apply_policy
 from mem0_core.domain.records import ByQueryResult, MemoryDict, Scope
 from mem0_core.domain.results import by_query_dict, memory_dict, status_dict
 from mem0_core.flow import Flow, do
-from mem0_core.ingest import updates as upkeep
+from mem0_core.ingest import updates
 from mem0_core.ingest.by_query import Match, delete_matches, find_matches, update_matches
 from mem0_core.interfaces import Ports
 from mem0_core.language.messages import check_metadata
@@ -33,17 +30,17 @@ __all__ = ["UpdateApi"]
 
 
 class UpdateApi(MemoryRuntime):
-    """What becomes of memories: updated and deleted by id and by query, embedded anew."""
+    """Flows of `Memory` that change or delete memories."""
 
     def _update_flow(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None) -> Flow[dict[str, Any]]:
         """Flow of `Memory.update`."""
-        more = check_metadata(metadata, "the update")
+        metadata = check_metadata(metadata, "the update")
         if self._policy is not None and isinstance(data, str):
             item = yield from do(self._store.get, validate_id(memory_id))
             if item is not None:
                 data = apply_policy(self._policy, data, item.scope) or raise_policy_refusal(data)
         ports = yield from self._ports()
-        updated = yield from upkeep.update_memory(ports, validate_id(memory_id), data, metadata=more, at=utc_now())
+        updated = yield from updates.update_memory(ports, validate_id(memory_id), data, metadata=metadata, at=utc_now())
         return status_dict("Memory updated successfully!", updated.pending)
 
     def _update_by_query_flow(
@@ -59,7 +56,7 @@ class UpdateApi(MemoryRuntime):
         dry_run: bool,
     ) -> Flow[ByQueryResult]:
         """Flow of `Memory.update_by_query`."""
-        more = check_metadata(metadata, "the update")
+        metadata = check_metadata(metadata, "the update")
         ports, found = yield from self._find_matches(query, ids, filters, threshold, limit)
         texts = [data if isinstance(data, str) else data(memory_dict(match.item)) for match in found]
         if self._policy is not None:
@@ -67,7 +64,7 @@ class UpdateApi(MemoryRuntime):
                 text and (apply_policy(self._policy, text, match.item.scope) or raise_policy_refusal(text))
                 for match, text in zip(found, texts, strict=True)
             ]
-        done = yield from update_matches(ports, found, texts, metadata=more, at=utc_now(), dry_run=dry_run)
+        done = yield from update_matches(ports, found, texts, metadata=metadata, at=utc_now(), dry_run=dry_run)
         return by_query_dict(done, dry_run)
 
     def _delete_by_query_flow(
@@ -87,44 +84,35 @@ class UpdateApi(MemoryRuntime):
         return by_query_dict(done, dry_run)
 
     def _find_matches(
-        self,
-        query: str | None,
-        ids: ScopeIds,
-        filters: Mapping[str, Any] | None,
-        threshold: float,
-        limit: int,
+        self, query: str | None, ids: ScopeIds, filters: Mapping[str, Any] | None, threshold: float, limit: int
     ) -> Flow[tuple[Ports, list[Match]]]:
+        """Return the opened components and the memories that match a query, filters, or both."""
         scope, filter = parse_scope_and_filter(filters, ids)
-        floor, most = validate_threshold(threshold) or 0.0, validate_limit(limit, None, default=0)
+        minimum, maximum = validate_threshold(threshold) or 0.0, validate_limit(limit, None, default=0)
         parsed = None if query is None else parse_query(query)
         ports = yield from self._ports()
         found = yield from find_matches(
-            ports, parsed, scope, filter=filter, threshold=floor, limit=most, today=utc_today()
+            ports, parsed, scope, filter=filter, threshold=minimum, limit=maximum, today=utc_today()
         )
         return ports, found
 
     def _delete_flow(self, memory_id: str, *, purge: bool) -> Flow[dict[str, Any]]:
         """Flow of `Memory.delete`."""
         ports = yield from self._ports()
-        pending = yield from upkeep.delete_memory(ports, validate_id(memory_id), at=utc_now(), purge=purge)
+        pending = yield from updates.delete_memory(ports, validate_id(memory_id), at=utc_now(), purge=purge)
         return status_dict("Memory deleted successfully!", pending)
 
-    def _delete_all_flow(
-        self,
-        *,
-        ids: ScopeIds,
-        purge: bool,
-    ) -> Flow[dict[str, Any]]:
+    def _delete_all_flow(self, *, ids: ScopeIds, purge: bool) -> Flow[dict[str, Any]]:
         """Flow of `Memory.delete_all`."""
         scope = Scope(*ids)
         ports = yield from self._ports()
-        erased, pending = yield from upkeep.delete_scope(ports, scope, at=utc_now(), purge=purge)
+        erased, pending = yield from updates.delete_scope(ports, scope, at=utc_now(), purge=purge)
         return status_dict(f"{erased} memories deleted successfully!", pending)
 
     def _reset_flow(self) -> Flow[None]:
         """Flow of `Memory.reset`."""
-        yield from upkeep.reset_store((yield from self._ports()))
+        yield from updates.reset_store((yield from self._ports()))
 
     def _rebuild_flow(self, *, on_progress: Callable[[int, int | None], object] | None) -> Flow[int]:
         """Flow of `Memory.rebuild`."""
-        return (yield from upkeep.reembed_all((yield from self._ports()), on_progress))
+        return (yield from updates.reembed_all((yield from self._ports()), on_progress))
