@@ -53,11 +53,7 @@ class GraphApi(MemoryRuntime):
         time = None if as_of is None else parse_timestamp(as_of, "as_of")
         maximum = validate_limit(limit, None, default=5)
         ports = yield from self._ports()
-<<<<<<< HEAD
-        found = yield from traverse(ports, query, scope, as_of=then, limit=most, depth=depth)
-=======
-        found = yield from traverse(ports, question, scope, as_of=time, limit=maximum, depth=depth)
->>>>>>> bec5896 (Describe the flows of Memory plainly, and split their long ones)
+        found = yield from traverse(ports, query, scope, as_of=time, limit=maximum, depth=depth)
         return [path_dict(path) for path in found]
 
     def _query_flow(self, text: str, *, ids: ScopeIds, as_of: int | float | str | datetime | None) -> Flow[QueryResult]:

@@ -62,12 +62,7 @@ class SearchApi(MemoryRuntime):
         allow_no_answer: bool,
     ) -> Flow[SearchResult]:
         """Flow of `Memory.search`."""
-<<<<<<< HEAD
-        scope, filter = parse_scope_and_filter(filters, ids)
-        asked = self._build_request(
-=======
-        search = self._build_query(
->>>>>>> bec5896 (Describe the flows of Memory plainly, and split their long ones)
+        search = self._build_request(
             query,
             *parse_scope_and_filter(filters, ids),
             limit=validate_limit(limit, top_k, default=10),
@@ -104,12 +99,7 @@ class SearchApi(MemoryRuntime):
         allow_no_answer: bool,
     ) -> Flow[MissingDict]:
         """Flow of `Memory.explain_missing`."""
-<<<<<<< HEAD
-        scope, filter = parse_scope_and_filter(filters, ids)
-        asked = self._build_request(
-=======
-        search = self._build_query(
->>>>>>> bec5896 (Describe the flows of Memory plainly, and split their long ones)
+        search = self._build_request(
             query,
             *parse_scope_and_filter(filters, ids),
             limit=validate_limit(limit, top_k, default=10),
@@ -144,20 +134,11 @@ class SearchApi(MemoryRuntime):
         time = None if as_of is None else parse_timestamp(as_of, "as_of")
         if not isinstance(max_tokens, int) or max_tokens < 1:
             raise InputError(f"max_tokens must be a positive whole number, not {max_tokens!r}")
-<<<<<<< HEAD
-        asked = extract_query_text(query)
-        wanted = None
-        if asked is not None:
-            most = validate_limit(limit, None, default=20)
-            wanted = self._build_request(asked, scope, limit=most, filter=filter, threshold=threshold, as_of=then)
-        form = PromptFormat(
-=======
         text, search = extract_query_text(query), None
         if text is not None:
             limit = validate_limit(limit, None, default=20)
-            search = self._build_query(text, scope, filter, limit=limit, threshold=threshold, as_of=time)
+            search = self._build_request(text, scope, filter, limit=limit, threshold=threshold, as_of=time)
         prompt_format = PromptFormat(
->>>>>>> bec5896 (Describe the flows of Memory plainly, and split their long ones)
             max_tokens=max_tokens,
             count=count_tokens or (yield from self._token_counter()),
             line=lambda hit, number: memory_line(hit_dict(hit, False), number),
@@ -233,24 +214,15 @@ class SearchApi(MemoryRuntime):
         recipe: Recipe | Mapping[str, Any] | str | None = None,
         reference_date: object = None,
         allow_no_answer: bool = False,
-<<<<<<< HEAD
     ) -> SearchRequest:
         """Parse the query, and complete the request from the configuration."""
-        today = utc_today() if as_of is None else as_of[:10]
-        day = today if reference is None else parse_date(reference, "reference_date")
+        time = None if as_of is None else parse_timestamp(as_of, "as_of")
+        today = utc_today() if time is None else time[:10]
+        day = today if reference_date is None else parse_date(reference_date, "reference_date")
         return SearchRequest(
             query=parse_query(text, reference=date.fromisoformat(day)),
             scope=scope,
             today=today,
-=======
-    ) -> SearchQuery:
-        """Build a query from the configuration and the arguments of the call."""
-        time = None if as_of is None else parse_timestamp(as_of, "as_of")
-        return SearchQuery(
-            text=text,
-            scope=scope,
-            today=utc_today() if time is None else time[:10],
->>>>>>> bec5896 (Describe the flows of Memory plainly, and split their long ones)
             limit=limit,
             filter=filter,
             threshold=validate_threshold(threshold),
@@ -259,12 +231,6 @@ class SearchApi(MemoryRuntime):
             half_life=self.config.half_life,
             include_unprocessed=self.config.read_your_writes,
             recipe=self._recipe if recipe is None else resolve_recipe(recipe),
-<<<<<<< HEAD
-=======
-            reference=(
-                None if reference_date is None else date.fromisoformat(parse_date(reference_date, "reference_date"))
-            ),
->>>>>>> bec5896 (Describe the flows of Memory plainly, and split their long ones)
             allow_no_answer=allow_no_answer,
         )
 
