@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from mem0_core import Memory, QueryError
+from mem0_core.cli import main
 from mem0_core.domain.records import Scope
 from mem0_core.graph.traversal import components
 from mem0_core.providers.local import BACKENDS, resolve_backend
@@ -530,6 +531,7 @@ class TestPart10Files:
         with Memory.from_config(ROOT / "examples" / "offline.yaml") as memory:
             memory.add("My sister Anna lives in Porto.", **MAYA)
             memory.visualize(**MAYA)
+        assert main(["--config", str(ROOT / "examples" / "offline.yaml"), "--user", "maya", "search", "sister"]) == 0
         folder = tmp_path / "mem0-core" / "offline"
         names = {path.relative_to(folder).parts[0] for path in folder.rglob("*") if path.is_file()}
         assert names - {"memory.db-wal", "memory.db-shm"} == {"memory.db", "app.log", "viz"}
@@ -543,7 +545,7 @@ class TestPart10Files:
         database.close()
         assert rows == [("ADD", "I like tea.", 0)]
 
-    @pytest.mark.parametrize("page", ["architecture", "operations", "api"])
+    @pytest.mark.parametrize("page", ["explanation/architecture", "how-to/operations", "reference/api"])
     def test_the_pages_are_there(self, page: str) -> None:
         assert (ROOT / "docs" / f"{page}.md").stat().st_size > 2_000
 

@@ -108,7 +108,7 @@ def test_the_context_says_whose_memory_it_is(memory: Memory, mode: Mode) -> None
 @pytest.mark.parametrize("mode", MODES)
 def test_no_scope_is_an_error(memory: Memory, mode: Mode) -> None:
     model = Chatbot()
-    with pytest.raises(ScopeError, match="whose memory"):
+    with pytest.raises(ScopeError, match="no user_id, agent_id or run_id is given"):
         turn(workflow(memory, model), "I drink tea.", {}, mode)
     assert model.heard == []
 

@@ -115,9 +115,9 @@ def test_no_scope_is_an_error(memory: Memory) -> None:
     retriever = Mem0Retriever(memory=memory)
     unnamed: list[Any] = [None, {}, {"configurable": {}}, {"configurable": {"user_id": None, "thread_id": "1"}}]
     for config in unnamed:
-        with pytest.raises(ScopeError, match="whose memory"):
+        with pytest.raises(ScopeError, match="no user_id, agent_id or run_id is given"):
             retriever.invoke("tea", config)
-        with pytest.raises(ScopeError, match="whose memory"):
+        with pytest.raises(ScopeError, match="no user_id, agent_id or run_id is given"):
             asyncio.run(retriever.ainvoke("tea", config))
     with pytest.raises(ScopeError, match="empty"):
         retriever.invoke("tea", {"configurable": {"user_id": ""}})

@@ -181,7 +181,7 @@ def test_no_argument_names_a_user_and_one_that_the_model_makes_up_does_nothing(t
 
 def test_without_a_scope_nothing_is_done(memory: Memory, tools: dict[str, BaseTool]) -> None:
     for tool, arguments in zip(tools.values(), [{"query": "x"}, {"text": "x"}], strict=False):
-        with pytest.raises(ScopeError, match="whose memory"):
+        with pytest.raises(ScopeError, match="no user_id, agent_id or run_id is given"):
             tool.invoke(arguments)
     assert memory.store.list_memories(None) == []
 

@@ -378,13 +378,13 @@ def test_a_vector_that_the_truth_no_longer_has_is_not_returned(
 def damaged(client: QdrantClient, index: VectorStoreIndex, rows: list[int], how: str) -> None:
     """Do to what Qdrant holds of some rows what a crash, or a hand in the wrong collection, may have done."""
     ids = [index._id(ALICE, row) for row in rows]
-    if how == "lacking":
+    if how == "missing":
         client.delete("memories", models.PointIdsList(points=[*ids]))
-    elif how == "strange":
+    elif how == "mismatched":
         client.update_vectors("memories", [models.PointVectors(id=id, vector=[0.0] * (DIMS - 1) + [1.0]) for id in ids])
 
 
-@pytest.mark.parametrize("how", ["lacking", "strange", "surplus"])
+@pytest.mark.parametrize("how", ["missing", "mismatched", "extra"])
 def test_what_it_holds_otherwise_than_the_truth_is_found_and_repaired(
     store: MemoryStore, index: VectorStoreIndex, client: QdrantClient, how: str
 ) -> None:
@@ -392,8 +392,8 @@ def test_what_it_holds_otherwise_than_the_truth_is_found_and_repaired(
     index.nearest(ALICE, vectors[:1], 1)
     assert not index.compare(ALICE)
     rows = store.rows(ALICE).tolist()
-    touched = [9_998, 9_999] if how == "surplus" else [rows[3], rows[40]]
-    if how == "surplus":
+    touched = [9_998, 9_999] if how == "extra" else [rows[3], rows[40]]
+    if how == "extra":
         index._add_rows(ALICE, touched, unit_vectors(2, seed=8))
     damaged(client, index, touched, how)
     found = index.compare(ALICE, sample_size=60)

@@ -136,7 +136,9 @@ async def test_a_turn_that_could_not_be_written_is_written_later(
     memory = with_block(counted, WriteThroughMemory)
     with monkeypatch.context() as broken:
         broken.setattr(
-            type(counted.memory._store.jobs), "put", lambda *args, **kwargs: (_ for _ in ()).throw(StoreError("full"))
+            type(counted.memory._store.jobs),
+            "enqueue",
+            lambda *args, **kwargs: (_ for _ in ()).throw(StoreError("full")),
         )
         with pytest.raises(StoreError):
             await memory.aput_messages([user("I like figs."), assistant("Noted.")])
@@ -192,7 +194,7 @@ async def test_two_users_in_two_sessions_at_once(counted: Counted) -> None:
 def test_what_makes_no_sense_is_refused(counted: Counted) -> None:
     with pytest.raises(ScopeError):
         Mem0MemoryBlock(counted.memory)
-    with pytest.raises(ConfigError, match="needs a memory"):
+    with pytest.raises(ConfigError, match="needs memory="):
         Mem0MemoryBlock(user_id="maya")
     with pytest.raises(ConfigError, match="unknown option 'limit'"):
         Mem0MemoryBlock(counted.memory, user_id="maya", limit=3)

@@ -192,7 +192,7 @@ async def test_resetting_the_engine_leaves_long_term_memory(counted: Counted) ->
     assert "I like figs." in str(llm.shown[0].content)
 
 
-@pytest.mark.parametrize(("background", "part", "call"), [(True, "jobs", "put"), (False, "", "commit")])
+@pytest.mark.parametrize(("background", "part", "call"), [(True, "jobs", "enqueue"), (False, "", "commit")])
 async def test_a_failing_store_is_heard_of_and_the_turn_is_written_later(
     counted: Counted, monkeypatch: pytest.MonkeyPatch, background: bool, part: str, call: str
 ) -> None:

@@ -18,7 +18,7 @@ from llama_index.core.base.llms.types import ChatMessage, ToolCallBlock
 from llama_index.core.llms.mock import MockFunctionCallingLLM
 
 from mem0_core import AsyncMemory, Memory
-from mem0_core.stores.sqlite.store import SQLiteStore
+from mem0_core.stores.sqlite.session import Database
 from mem0_core.stores.vector.faiss import FaissIndex
 from mem0_core.testing import HashEmbedder, ScriptedChat
 from mem0_llamaindex import Mem0Memory
@@ -73,8 +73,8 @@ async def test_no_model_and_no_store_is_called_on_the_loops_thread(
 
         monkeypatch.setattr(owner, name, call)
 
-    noted(SQLiteStore, "_read", "read")
-    noted(SQLiteStore, "_write", "write")
+    noted(Database, "read", "read")
+    noted(Database, "write", "write")
     noted(FaissIndex, "nearest", "index")
     noted(HashEmbedder, "embed", "embedder")
     chat = model(0.0, lambda: note("model"))

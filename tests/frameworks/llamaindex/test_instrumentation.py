@@ -65,9 +65,9 @@ def test_a_turn_is_a_recall_and_a_remember(counted: Counted, mode: str, backgrou
     assert (done.job_id is not None) is background
     assert bool(done.results) is not background
     way = "a" if mode == "async" else ""
-    assert str(asked.span_id).startswith(f"LongTerm.{way}recall-")
+    assert str(asked.span_id).startswith(f"ScopedMemory.{way}recall-")
     assert asked.span_id == told.span_id
-    assert str(said.span_id).startswith(f"LongTerm.{way}remember-")
+    assert str(said.span_id).startswith(f"ScopedMemory.{way}remember-")
     assert log.span(said.span_id).duration is not None
 
 

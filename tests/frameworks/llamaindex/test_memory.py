@@ -75,7 +75,7 @@ def test_the_scope_does_not_change(core: Memory) -> None:
 
 
 def test_a_wrong_memory_or_config_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no mem0_core"):
+    with pytest.raises(ConfigError, match="is not a mem0_core"):
         Mem0Memory(object(), user_id="maya")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="embeder"):
         Mem0Memory.from_config({"path": str(tmp_path), "embeder": "hash"}, user_id="maya")

@@ -388,7 +388,7 @@ def test_they_are_made_by_name_so_that_a_configuration_can_be_restored(tmp_path:
         build_component(
             "embedder", {"provider": "llamaindex", "config": {"model": "llama_index.core.embeddings.NoSuch"}}
         )
-    with pytest.raises(ConfigError, match="reranker: MockLLM is none"):
+    with pytest.raises(ConfigError, match="reranker: MockLLM is not"):
         build_component(
             "reranker", {"provider": "llamaindex", "config": {"model": "llama_index.core.llms.mock.MockLLM"}}
         )

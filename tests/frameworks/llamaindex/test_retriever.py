@@ -157,7 +157,7 @@ def test_a_postprocessor_of_llamaindex_is_a_reranker_too(mode: str) -> None:
 
 def test_nothing_to_order_and_nothing_to_order_by(mode: str) -> None:
     assert reranked(Mem0Rerank(), mode, []) == []
-    with pytest.raises(InputError, match="there is none"):
+    with pytest.raises(InputError, match="needs a query"):
         Mem0Rerank().postprocess_nodes(nodes())
     with pytest.raises(InputError, match="scores"):
         reranked(Mem0Rerank(retrieval_scores=True), mode, nodes([7.5, 1, 1, 1]))

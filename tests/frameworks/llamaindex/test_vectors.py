@@ -351,7 +351,7 @@ def test_what_is_no_vector_store_is_refused(tmp_path: Path, store: MemoryStore) 
 
 
 @pytest.mark.parametrize("kind", ["qdrant", "simple", "minimal"])
-@pytest.mark.parametrize("how", ["lacking", "surplus"])
+@pytest.mark.parametrize("how", ["missing", "extra"])
 def test_what_it_holds_otherwise_than_the_truth_is_found_and_repaired(
     store: MemoryStore, client: QdrantClient, kind: str, how: str
 ) -> None:
@@ -362,8 +362,8 @@ def test_what_it_holds_otherwise_than_the_truth_is_found_and_repaired(
     vectors = fill(store, 40)
     found = index.nearest(ALICE, vectors[:2], 5)
     assert not index.compare(ALICE)
-    rows = [9_998, 9_999] if how == "surplus" else store.rows(ALICE).tolist()[3:5]
-    if how == "surplus":
+    rows = [9_998, 9_999] if how == "extra" else store.rows(ALICE).tolist()[3:5]
+    if how == "extra":
         index._add_rows(ALICE, rows, unit_vectors(2, seed=8))
     else:
         index._delete_rows(ALICE, rows)

@@ -66,7 +66,7 @@ _MODULES_BY_NAME = {
     "MemoryMiddleware": "mem0_langchain.middleware",
     "MemoryVectors": "mem0_langchain.vectors",
     "VectorStoreIndex": "mem0_langchain.vectors",
-    "memory_prompt": "mem0_langchain.convert",
+    "format_memory_prompt": "mem0_langchain.convert",
 }
 
 
