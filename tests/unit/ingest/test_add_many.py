@@ -152,7 +152,7 @@ def test_what_is_not_said_is_skipped_with_its_reason(memory: MemoryDriver) -> No
         "messages[0] has the role 'system'",
         "messages[2] is empty",
         "messages[3] has the role 'tool'",
-        "messages[4] says nothing",
+        "messages[4] is empty",
         "no model describes images",
     ]
 

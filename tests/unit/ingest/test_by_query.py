@@ -204,7 +204,7 @@ def test_an_update_by_query_makes_of_each_its_own_text(memory: MemoryDriver) -> 
 def test_texts_that_cannot_be_are_refused_before_the_first_is_written(memory: MemoryDriver) -> None:
     tell(memory, "I like green tea.", "I like black tea.")
     for data, why in (
-        ("I like tea.", "would say the same"),
+        ("I like tea.", "would have the same text"),
         (lambda _: "", "non-empty"),
         (lambda _: "\ud800", "Unicode"),
     ):

@@ -170,7 +170,7 @@ class AddApi(MemoryRuntime):
             request.scope,
             "remember",
             at=request.at,
-            messages=stored_messages(request.messages),
+            messages=request.messages,
             options=to_job_options(request),
             max_jobs=max_jobs,
         )
@@ -220,7 +220,7 @@ class AddApi(MemoryRuntime):
         """Build a request from the configuration and the options of the call."""
         return AddRequest(
             scope=scope,
-            messages=messages,
+            messages=stored_messages(messages),
             at=at,
             today=utc_today(),
             prompts=PromptOverrides(

@@ -1,7 +1,7 @@
-"""Remembering in bulk: an import of many messages, each of them kept as it was said, or put off.
+"""Bulk import: keep many messages verbatim, or queue them, one chunk at a time.
 
-`next_chunk` a chunk -> `ingest` it with one embedding and one commit, or put its messages off -> the next. How far the
-import has come is committed with each chunk, so that after a crash the same call goes on from there.
+`MessageSource.next_chunk` reads a chunk, and `import_messages` ingests it with one embedding call and one commit, or
+enqueues its messages. Each commit also stores the progress of the import, so that the same call resumes after a crash.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from mem0_core.errors import InputError, LimitError
 from mem0_core.flow import Flow, do
 from mem0_core.ingest.relations import StatementLog, extract_from_message
 from mem0_core.ingest.remember import ingest
-from mem0_core.ingest.request import AddRequest, to_job_options
+from mem0_core.ingest.request import AddRequest, stored_messages, to_job_options
 from mem0_core.interfaces import Ports, QueuedTurn
 from mem0_core.language.messages import SPEAKER_ROLES, parse_message
 
@@ -28,7 +28,12 @@ __all__ = ["ImportProgress", "MessageSource", "import_messages"]
 
 @dataclass(frozen=True, slots=True)
 class ImportEntry:
-    """One of the messages given: what is left of it, and what of it is skipped."""
+    """A given message as parsed, and its skipped parts.
+
+    Attributes:
+        position: index of the message in the import.
+        message: None if nothing of it is kept.
+    """
 
     position: int
     message: Message | None
@@ -37,10 +42,13 @@ class ImportEntry:
 
 @dataclass(slots=True)
 class ImportProgress:
-    """What an import has done so far.
+    """Counts and skipped items of an import.
 
     Attributes:
-        done: how many of the messages are done, those of earlier calls included.
+        processed: messages processed, including those of earlier calls with the same key.
+        added: new memories.
+        known: messages that the scope already held.
+        jobs: queued turns.
     """
 
     processed: int
@@ -52,14 +60,17 @@ class ImportProgress:
 
 
 class MessageSource:
-    """The messages of an import, read and judged a chunk at a time.
+    """Messages of an import, parsed and checked one chunk at a time.
 
     Args:
-        messages: what has a length is read as a whole before anything of it is taken, anything else as it comes.
-        request: whose messages they are, and the policy they are under.
-        by_rules: whether rules read relations in them: then a chunk ends where a message takes back what another
-            message of it says, since a plan cannot both begin and end a relation.
-        message_chars: characters that a message may have; None for any.
+        messages: a sized collection is parsed completely before anything is stored; an iterator is read as needed.
+        request: scope and policy of the import.
+        by_rules: True if rules extract relations from the messages. A chunk then ends before a message that contradicts
+            an earlier message of the chunk, because one plan cannot both start and end a relation.
+        message_chars: maximum number of characters of a message; None for no maximum.
+
+    Raises:
+        InputError: `messages` is not an iterable of messages.
     """
 
     def __init__(
@@ -76,19 +87,23 @@ class MessageSource:
         self._next_entries: list[ImportEntry] = []  # read already, for the next chunk
 
     def start_at(self, after: int) -> None:
-        """Begin after so many messages.
+        """Skip the first `after` messages.
 
         Raises:
-            InputError: there are not as many, or one cannot be read; names its position.
+            InputError: there are fewer messages than that, or a message cannot be parsed; the text names its position.
+            LimitError: a message is too long.
         """
         messages = iter(self._messages)
         if (passed := sum(1 for _ in islice(messages, after))) < after:
-            raise InputError(f"key: the import it stands for has done {after} messages, and here are {passed}")
-        entries = (self._parse(place, message) for place, message in enumerate(messages, after))
+            raise InputError(
+                f"key: its import has processed {after} messages, but only {passed} are given;"
+                " give the same messages, or another key"
+            )
+        entries = (self._parse(index, message) for index, message in enumerate(messages, after))
         self._entries = entries if self.total is None else iter(list(entries))
 
     def next_chunk(self, limit: int) -> list[ImportEntry]:
-        """The next messages, at most so many; none where there are no more."""
+        """Return at most `limit` further entries; an empty list at the end."""
         entries = [
             *self._next_entries,
             *map(self._apply_policy, islice(self._entries, limit - len(self._next_entries))),
@@ -97,41 +112,41 @@ class MessageSource:
         self._next_entries = entries[taken:]
         return entries[:taken]
 
-    def _parse(self, place: int, given: object) -> ImportEntry:
-        what = f"messages[{place}]"
-        parsed = parse_message(given, what)
+    def _parse(self, index: int, given: object) -> ImportEntry:
+        label = f"messages[{index}]"
+        parsed = parse_message(given, label)
         message = next(iter(parsed.messages), None)
         skipped = list(parsed.skipped)
         if message is None:
-            skipped = skipped or [SkippedItem(reason=f"{what} says nothing", item=given)]
+            skipped = skipped or [SkippedItem(reason=f"{label} is empty", item=given)]
         elif message.role not in SPEAKER_ROLES:
-            skipped.append(SkippedItem(reason=f"{what} has the role {message.role!r}", item=message.content[:100]))
+            skipped.append(SkippedItem(reason=f"{label} has the role {message.role!r}", item=message.content[:100]))
         elif self._max_message_chars is not None and len(message.content) > self._max_message_chars:
             size = len(message.content)
-            raise LimitError(f"limits.message_chars: {what} has {size}, {self._max_message_chars} allowed")
-        return ImportEntry(place, message, tuple(skipped))
+            raise LimitError(f"{label} has {size} characters; limits.message_chars allows {self._max_message_chars}")
+        return ImportEntry(index, message, tuple(skipped))
 
     def _apply_policy(self, entry: ImportEntry) -> ImportEntry:
-        """What the policy leaves of a message."""
+        """Return an entry with its message as rewritten by the policy, or without it if the policy refuses it."""
         message = entry.message
         if message is None or not message.content.strip() or self._request.policy is None:
             return entry
-        left = apply_policy(self._request.policy, message.content, self._request.scope)
-        if left is None:
+        content = apply_policy(self._request.policy, message.content, self._request.scope)
+        if content is None:
             refused = SkippedItem(reason=f"messages[{entry.position}]: {POLICY_REFUSAL}", item={"role": message.role})
             return ImportEntry(entry.position, None, (*entry.skipped, refused))
-        return dataclasses.replace(entry, message=dataclasses.replace(message, content=left))
+        return dataclasses.replace(entry, message=dataclasses.replace(message, content=content))
 
     def _count_compatible(self, entries: list[ImportEntry]) -> int:
-        """How many of the messages, from the first, take back nothing of one another."""
-        said = StatementLog()
+        """Return how many leading entries do not contradict one another."""
+        statements = StatementLog()
         for count, entry in enumerate(entries):
             if entry.message is None:
                 continue
             found = extract_from_message(entry.message, self._request.scope)
-            if said.conflicts_with(found):
+            if statements.conflicts_with(found):
                 return count
-            said.add(found)
+            statements.add(found)
         return len(entries)
 
 
@@ -147,59 +162,63 @@ def import_messages(
     wake_workers: Callable[[], None],
     on_progress: Callable[[int, int | None], None] | None,
 ) -> Flow[ImportProgress]:
-    """Remember, or put off, all that `source` gives, in one transaction per chunk.
+    """Ingest or enqueue all messages of `source`, in one transaction per chunk.
 
     Args:
-        request: what holds for each of the messages.
-        after: how many messages an earlier call has done.
-        key: under which the number of messages done is kept.
-        wake: starts the workers.
+        request: settings that apply to every message.
+        after: messages that an earlier call has processed.
+        key: name under which the progress is stored; None to store none.
+        enqueue: True to queue each message as a turn of its own instead of ingesting it.
+        wake_workers: starts the workers.
+        on_progress: called after each chunk with the processed and the total number of messages (None if unknown).
 
     Raises:
-        whatever `ingest` does; the chunks before are kept.
+        Mem0Error: any error of `ingest`. Chunks that were committed before are kept.
     """
-    so_far = ImportProgress(after)
+    progress = ImportProgress(after)
     while entries := (yield from do(source.next_chunk, chunk_size)):
-        so_far.processed += len(entries)
-        so_far.skipped += [skipped for entry in entries for skipped in entry.skipped]
-        mark = None if key is None else (key, so_far.processed)
-        messages = tuple(entry.message for entry in entries if entry.message is not None)
-        now = dataclasses.replace(request, messages=messages, at=datetime.now(UTC).isoformat())
-        working = yield from (_enqueue_chunk if enqueue else _ingest_chunk)(ports, now, mark, so_far)
-        if working:
+        progress.processed += len(entries)
+        progress.skipped += [skipped for entry in entries for skipped in entry.skipped]
+        checkpoint = None if key is None else (key, progress.processed)
+        messages = stored_messages([entry.message for entry in entries if entry.message is not None])
+        chunk = dataclasses.replace(request, messages=messages, at=datetime.now(UTC).isoformat())
+        has_jobs = yield from (_enqueue_chunk if enqueue else _ingest_chunk)(ports, chunk, checkpoint, progress)
+        if has_jobs:
             yield from do(wake_workers)
         if on_progress is not None:
-            on_progress(so_far.processed, source.total)
-    return so_far
+            on_progress(progress.processed, source.total)
+    return progress
 
 
 def _ingest_chunk(
-    ports: Ports, request: AddRequest, mark: tuple[str, int] | None, so_far: ImportProgress
+    ports: Ports, request: AddRequest, checkpoint: tuple[str, int] | None, progress: ImportProgress
 ) -> Flow[bool]:
-    """Remember a chunk; returns whether there is a summary to be made."""
-    if not request.messages and mark is None:
+    """Ingest a chunk; return True if a summary was queued."""
+    if not request.messages and checkpoint is None:
         return False
-    done = yield from ingest(ports, request, mark=mark, apart=True)
-    added = sum(change.event is Event.ADD for change in done.changes)
-    so_far.added += added
-    so_far.known += len(done.changes) - added
-    so_far.skipped += done.skipped
-    so_far.pending = done.pending
-    return done.summary_queued
+    result = yield from ingest(ports, request, import_checkpoint=checkpoint, distinct_sessions=True)
+    added = sum(change.event is Event.ADD for change in result.changes)
+    progress.added += added
+    progress.known += len(result.changes) - added
+    progress.skipped += result.skipped
+    progress.pending = result.pending
+    return result.summary_queued
 
 
 def _enqueue_chunk(
-    ports: Ports, request: AddRequest, mark: tuple[str, int] | None, so_far: ImportProgress
+    ports: Ports, request: AddRequest, checkpoint: tuple[str, int] | None, progress: ImportProgress
 ) -> Flow[bool]:
-    """Put the messages of a chunk off, each as a turn of its own; returns whether there are any."""
+    """Enqueue each message of a chunk as a turn of its own; return True if there was any."""
     turns = [
         QueuedTurn(
             timestamp=message.timestamp or request.at,
             messages=(message,),
-            options=to_job_options(dataclasses.replace(request, messages=(message,))),
+            options=to_job_options(dataclasses.replace(request, messages=stored_messages([message]))),
         )
         for message in request.messages
         if message.role in SPEAKER_ROLES
     ]
-    so_far.jobs += len((yield from do(ports.store.jobs.enqueue_turns, request.scope, turns, import_checkpoint=mark)))
+    progress.jobs += len(
+        (yield from do(ports.store.jobs.enqueue_turns, request.scope, turns, import_checkpoint=checkpoint))
+    )
     return bool(turns)

@@ -1,8 +1,7 @@
-"""Updating and deleting what a search finds, or a filter (seed 003, parts 3 and 4).
+"""Update and delete the memories that match a query or a filter.
 
-Which memories are meant is decided first, and all at once: by the cosine of each to the query, by itself (not by what
-was said beside it, as searches weigh), and by the filter. More of them than the caller expects is an error, before
-anything is done.
+The matches are determined once, before any change: by the cosine of each memory to the query alone, without the
+signals that a search adds, and by the filter. More matches than expected are an error, and nothing is changed.
 """
 
 from __future__ import annotations
@@ -35,7 +34,11 @@ __all__ = ["BulkChangeResult", "Match", "delete_matches", "find_matches", "updat
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A memory that is meant; `score` is its cosine to the query, None where a filter alone chose it."""
+    """A matching memory.
+
+    Attributes:
+        score: its cosine to the query; None if only a filter selected it.
+    """
 
     item: MemoryItem
     score: float | None = None
@@ -43,10 +46,13 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class BulkChangeResult:
-    """What became of the memories that were meant, or in a dry run would.
+    """Outcome of a change by query; in a dry run, the planned outcome.
 
     Attributes:
-        results: each with what happened to it (UPDATE, DELETE or NONE), and its text since.
+        results: (match, UPDATE, DELETE or NONE, the text after it) per memory.
+        relations: changes of the graph.
+        skipped: memories that could not be changed.
+        pending: projections that could not be updated yet.
     """
 
     results: tuple[tuple[Match, Event, str], ...] = ()
@@ -65,6 +71,7 @@ def find_matches(
     limit: int,
     today: str,
 ) -> Flow[list[Match]]:
+<<<<<<< HEAD
     """The memories that are meant, nearest first; without a query all that pass the filter, oldest first.
 
     Raises:
@@ -73,6 +80,23 @@ def find_matches(
     if query is None and filter is None:
         raise InputError("give a query, filters, or both: delete_all is for everything in a scope")
     if query is None:
+=======
+    """Return the matching memories, nearest first; without a query all that pass the filter, oldest first.
+
+    Args:
+        threshold: lowest cosine of a match to the query, in [-1, 1].
+        limit: largest number of matches that is accepted.
+        today: ``YYYY-MM-DD``; memories that expired before it do not match a query.
+
+    Raises:
+        InputError: there are more than `limit` matches, or neither a query nor a filter is given.
+    """
+    if query is None and filter is None:
+        raise InputError(
+            "query and filters are both missing: give at least one; delete_all deletes everything in a scope"
+        )
+    if text is None:
+>>>>>>> 0a96b70 (Index stored messages by one type, and pass one result through an add)
         items = yield from do(ports.store.list_memories, scope, filter=filter, limit=limit + 1)
         found = [Match(item) for item in items]
     else:
@@ -91,8 +115,8 @@ def find_matches(
         found = [Match(hit.item, hit.score) for hit in recalled.hits]
     if len(found) > limit:
         raise InputError(
-            f"more than {limit} memories match, and nothing was changed: ask more closely (threshold={threshold}),"
-            " or allow more with limit="
+            f"more than limit={limit} memories match, and nothing was changed: raise threshold={threshold}, narrow the"
+            " filters, or raise limit"
         )
     return found
 
@@ -100,12 +124,12 @@ def find_matches(
 def delete_matches(
     ports: Ports, found: Sequence[Match], *, at: str, purge: bool, dry_run: bool
 ) -> Flow[BulkChangeResult]:
-    """Erase the memories, all that came of them and the messages they came from, in one transaction."""
-    done = BulkChangeResult(tuple((match, Event.DELETE, match.item.text) for match in found))
+    """Erase memories, the data derived from them and their source messages, in one transaction."""
+    planned = BulkChangeResult(tuple((match, Event.DELETE, match.item.text) for match in found))
     if dry_run or not found:
-        return done
+        return planned
     pending = yield from delete_memories(ports, [match.item for match in found], at=at, purge=purge)
-    return dataclasses.replace(done, pending=pending)
+    return dataclasses.replace(planned, pending=pending)
 
 
 def update_matches(
@@ -117,23 +141,23 @@ def update_matches(
     at: str,
     dry_run: bool,
 ) -> Flow[BulkChangeResult]:
-    """Give each memory its new text, None for the one it has.
+    """Give each memory its new text; None keeps the present one.
 
-    All texts are checked before the first is written. What then fails for one memory is told in `skipped`, and the
-    others are done.
+    All texts are checked before the first is written. An error that concerns one memory is reported in `skipped`, and
+    the other memories are updated.
 
     Raises:
-        InputError: a text cannot be one, or two memories of one scope would say the same.
+        InputError: a text is not valid, or two memories of one scope would have the same text.
     """
-    told: dict[tuple[Scope, bytes], str] = {}
+    first_ids: dict[tuple[Scope, bytes], str] = {}  # of each text
     for match, text in zip(found, texts, strict=True):
         if text is not None:
             check_memory_text(text)
         key = match.item.scope, same_fact_key(text or match.item.text, match.item.actor_id)
-        if told.setdefault(key, match.item.id) != match.item.id:
+        if first_ids.setdefault(key, match.item.id) != match.item.id:
             raise InputError(
-                f"{match.item.id!r} and {told[key]!r} would say the same; nothing was changed. Give a function that"
-                " makes of each memory its own text, or ask more closely"
+                f"{match.item.id!r} and {first_ids[key]!r} would have the same text; nothing was changed. Give a"
+                " function that returns a text per memory, or narrow the query"
             )
     results: list[tuple[Match, Event, str]] = []
     relations: list[RelationChange] = []

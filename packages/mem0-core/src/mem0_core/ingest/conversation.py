@@ -1,8 +1,8 @@
-"""Conversing: what was said before, for what is said now (seed 001, extraction phase).
+"""Conversation state: rolling summary, recent messages, and the context block of an agent (Mem0 paper, section 2.1).
 
-Extraction reads a rolling summary S of the whole conversation and the last m messages before the new ones. The summary
-is refreshed off the main path: `schedule_summary` puts a job off where enough was said since, a worker does it with
-`save_summary`. An add never waits for it, and does with an old one, or none.
+Extraction reads new messages together with a summary of the whole conversation and the last few messages before them.
+The summary is refreshed off the main path: `schedule_summary` enqueues a job after enough new messages, and a worker
+runs it with `refresh_summary`. An add never waits for it; it uses the last summary, or none.
 """
 
 from __future__ import annotations
@@ -29,103 +29,106 @@ from mem0_core.recall.search import SearchRequest, recall
 
 __all__ = ["assemble_context", "load_context", "refresh_summary", "schedule_summary"]
 
-_MAX_SUMMARY_MESSAGES = 200  # messages that one summary takes in; what is left waits for the next
-_MAX_EXCLUDED_HITS = 50  # hits that are shown anyway a search makes up for
-_EXTRA_DUPLICATE_HITS = 10  # and near-duplicates
+_MAX_SUMMARY_MESSAGES = 200  # messages per summary; later ones wait for the next summary
+_MAX_EXCLUDED_HITS = 50  # further hits requested at most to replace those that the prompt already holds
+_EXTRA_DUPLICATE_HITS = 10  # further hits requested to replace near-duplicates
 
 
 def load_context(ports: Ports, request: AddRequest) -> Flow[Context]:
-    """The summary of a request's conversation, and the last m messages before its own."""
+    """Return the summary of a request's conversation and the last messages before its own."""
     if not request.window:
         return NO_CONTEXT
-    talk = ports.store.message_log
+    log = ports.store.message_log
     first = min((message.row for message in request.messages if message.row is not None), default=None)
-    earlier = yield from do(talk.messages_before, request.scope, first, limit=request.window)
+    earlier = yield from do(log.messages_before, request.scope, first, limit=request.window)
     if not earlier:
         return NO_CONTEXT
-    summary = yield from do(talk.latest_summary, request.scope)
+    summary = yield from do(log.latest_summary, request.scope)
     return Context(summary=summary.text if summary else "", earlier=format_transcript(earlier))
 
 
 def schedule_summary(ports: Ports, request: AddRequest) -> Flow[bool]:
-    """Put a new summary off where enough was said since the last one; returns whether it is."""
+    """Enqueue a summary job if enough messages followed the last summary; return True if it was enqueued."""
     if ports.chat is None or not request.summary_every:
         return False
-    talk = ports.store.message_log
-    summary = yield from do(talk.latest_summary, request.scope)
-    most = request.summary_every
-    if (
-        yield from do(talk.count_messages_since, request.scope, summary.last_message_row if summary else 0, limit=most)
-    ) < most:
+    log = ports.store.message_log
+    summary = yield from do(log.latest_summary, request.scope)
+    after = summary.last_message_row if summary else 0
+    limit = request.summary_every
+    if (yield from do(log.count_messages_since, request.scope, after, limit=limit)) < limit:
         return False
     yield from do(ports.store.jobs.enqueue, request.scope, "summary", at=request.at)
     return True
 
 
 def refresh_summary(ports: Ports, chat: ChatModel, job: Job, lease: Lease, *, max_words: int) -> Flow[None]:
-    """Do a job that was put off: what the last summary says and what was said since become the next summary.
+    """Run a summary job: summarize the last summary and the messages since.
+
+    Args:
+        max_words: target length of the summary.
 
     Raises:
         ModelError: the call failed. ReplyError: the answer was empty.
         StoreError: another worker has taken the job.
     """
-    talk = ports.store.message_log
-    last = yield from do(talk.latest_summary, job.scope)
+    log = ports.store.message_log
+    last = yield from do(log.latest_summary, job.scope)
     messages = yield from do(
-        talk.messages_since, job.scope, last.last_message_row if last else 0, limit=_MAX_SUMMARY_MESSAGES
+        log.messages_since, job.scope, last.last_message_row if last else 0, limit=_MAX_SUMMARY_MESSAGES
     )
-    spoken = format_transcript(messages)
-    if not spoken:
+    transcript = format_transcript(messages)
+    if not transcript:
         yield from do(ports.store.jobs.mark_done, lease)
         return
     newest = messages[-1]
     assert newest.row is not None
     at = newest.timestamp or job.timestamp
-    asked = summary_messages(last.text if last else "", spoken, today=at[:10], max_words=max_words)
-    reply = yield from do(chat.complete, asked, task="summary")
+    prompt = summary_messages(last.text if last else "", transcript, today=at[:10], max_words=max_words)
+    reply = yield from do(chat.complete, prompt, task="summary")
     summary = Summary(read_summary(reply), newest.row, at)
     if not (yield from do(ports.store.save_summary, job.scope, summary, lease)):
-        raise StoreError("another worker has taken the job")
+        raise StoreError("another worker has taken the job and will finish it")
     if len(messages) == _MAX_SUMMARY_MESSAGES:
         yield from do(ports.store.jobs.enqueue, job.scope, "summary", at=at)
 
 
-# --- what an agent should see now --------------------------------------------------------------------------------
+# --- context of an agent -----------------------------------------------------------------------------------------
 
 
 def assemble_context(
     ports: Ports,
     query: SearchRequest | None,
     scope: Scope,
-    form: PromptFormat,
+    prompt_format: PromptFormat,
     *,
     today: str,
     recent: int,
     exclude: Sequence[str] = (),
     as_of: str | None = None,
 ) -> Flow[PackedContext]:
-    """The summary, what is pinned, what bears on `query`, and the last messages, as far as they fit; see
-    `pack_context`.
+    """Pack summary, pinned memories, recalled memories and recent messages into a context; see `pack_context`.
 
     Args:
-        query: None where nothing is asked yet: then nothing is recalled.
-        today: ``YYYY-MM-DD``; what is pinned and expired before it is left out.
-        recent: how many messages at most.
-        exclude: texts that are shown anyway: memories that say just the same are left out.
-        as_of: the summary and the memories of that time; messages are of now, so there are none.
+        query: None to recall nothing.
+        today: ``YYYY-MM-DD``; pinned memories that expired before it are left out.
+        recent: maximum number of messages.
+        exclude: texts that the prompt already holds; memories with the same text are left out.
+        as_of: ISO 8601 time for the summary and the memories. Messages are always current, so there are none then.
     """
-    talk = ports.store.message_log
-    said = (yield from do(talk.messages_before, scope, None, limit=recent)) if recent and as_of is None else []
-    last = yield from do(talk.latest_summary, scope, as_of=as_of)
+    log = ports.store.message_log
+    show_messages = recent and as_of is None
+    messages = (yield from do(log.messages_before, scope, None, limit=recent)) if show_messages else []
+    last = yield from do(log.latest_summary, scope, as_of=as_of)
     pinned = yield from _load_pinned(ports, scope, today, as_of)
-    found = ContextCandidates(summary=last.text if last else "", pinned=pinned, messages=said)
+    candidates = ContextCandidates(summary=last.text if last else "", pinned=pinned, messages=messages)
     if query is not None:
-        found = yield from _add_recalled(ports, query, found, {same_fact_key(text) for text in exclude})
-    return pack_context(found, form)
+        excluded = {same_fact_key(text) for text in exclude}
+        candidates = yield from _add_recalled(ports, query, candidates, excluded)
+    return pack_context(candidates, prompt_format)
 
 
 def _load_pinned(ports: Ports, scope: Scope, today: str, as_of: str | None) -> Flow[list[Hit]]:
-    """What is pinned now, as it was then."""
+    """Return the currently pinned memories as they were at a time."""
     items = yield from do(ports.store.pinned_memories, scope)
     if items and as_of is not None:
         ids = {item.id for item in items}
@@ -138,18 +141,22 @@ def _load_pinned(ports: Ports, scope: Scope, today: str, as_of: str | None) -> F
 
 
 def _add_recalled(
+<<<<<<< HEAD
     ports: Ports, query: SearchRequest, found: ContextCandidates, shown: Set[bytes]
+=======
+    ports: Ports, query: SearchRequest, candidates: ContextCandidates, excluded: Set[bytes]
+>>>>>>> 0a96b70 (Index stored messages by one type, and pass one result through an add)
 ) -> Flow[ContextCandidates]:
-    """What was found, and what bears on a query besides what is pinned and what is shown anyway."""
-    spare = len(found.pinned) + min(len(shown), _MAX_EXCLUDED_HITS) + _EXTRA_DUPLICATE_HITS
-    recalled = yield from recall(ports, replace(query, limit=query.limit + spare))
-    pinned = {hit.item.id for hit in found.pinned}
+    """Return the candidates with the search hits that are neither pinned nor excluded."""
+    extra = len(candidates.pinned) + min(len(excluded), _MAX_EXCLUDED_HITS) + _EXTRA_DUPLICATE_HITS
+    recalled = yield from recall(ports, replace(query, limit=query.limit + extra))
+    pinned = {hit.item.id for hit in candidates.pinned}
     others = [hit for hit in recalled.hits if hit.item.id not in pinned]
-    hits = [hit for hit in others if same_fact_key(hit.item.text) not in shown]
-    newer = yield from find_newer_restatements(ports, [*found.pinned, *hits], query.scope, as_of=query.as_of)
+    hits = [hit for hit in others if same_fact_key(hit.item.text) not in excluded]
+    newer = yield from find_newer_restatements(ports, [*candidates.pinned, *hits], query.scope, as_of=query.as_of)
     floor = 0.0 if query.threshold is None else query.threshold
     return replace(
-        found,
+        candidates,
         hits=hits,
         limit=query.limit,
         newer=newer,

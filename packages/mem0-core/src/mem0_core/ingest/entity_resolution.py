@@ -1,7 +1,8 @@
-"""Merging entities, and relationships, that are one under several names (seed 003, part 9).
+"""Entity resolution: merge entities, or relationships, that have several names.
 
-What exists -> pairs that may be one (`similarity`) -> groups, in which nothing is apart from anything -> plans, which
-the store carries out one by one (`ports.MergeLedger`). Everything stays within one scope exactly: user, agent and run.
+Load the graph -> compare pairs of names (`name_similarity`) -> group the pairs, so that no group contains two distinct
+names -> plan one merge per group, which the store applies (`MergeLedger`). Every merge stays within one exact scope of
+user, agent and run.
 """
 
 from __future__ import annotations
@@ -36,14 +37,19 @@ from mem0_core.recall.embedding import check_embedder, embed_texts
 __all__ = ["MergeReport", "merge_duplicates", "undo_merge"]
 
 _MAX_ATTEMPTS = 3
-_MIN_COSINE = 0.6  # cosine from which two names are compared that share no word
-_BLOCK_ROWS = 1024
-_MAX_NAMES_PER_WORD = 200  # names that share a word: beyond, only those near by their vectors are compared
+_MIN_COSINE = 0.6  # names without a common word are compared from this cosine on
+_BLOCK_ROWS = 1024  # rows per matrix product
+_MAX_NAMES_PER_WORD = 200  # a word that more names share does not select pairs
 
 
 @dataclass(frozen=True, slots=True)
 class MergeReport:
-    """What was merged, or in a dry run would be; and what is near and stays apart, with the reason."""
+    """Merges that were applied, or in a dry run proposed, and similar names that stay distinct.
+
+    Attributes:
+        apart: (names, reason) per pair of distinct names.
+        pending: projections that could not be updated yet.
+    """
 
     merges: tuple[Merge, ...] = ()
     apart: tuple[tuple[tuple[str, ...], str], ...] = ()
@@ -59,7 +65,7 @@ class _ScopeGraph:
     relations: tuple[Relation, ...]
 
     def degrees(self) -> Counter[str]:
-        """How many relations each name has."""
+        """Return the number of relations per name."""
         return Counter(end for one in self.relations for end in (one.triplet.source, one.triplet.destination))
 
     def labels(self) -> Counter[str]:
@@ -68,7 +74,7 @@ class _ScopeGraph:
 
 @dataclass(frozen=True, slots=True)
 class _Link:
-    """Two of the names compared, by their places, and how alike they are."""
+    """Similarity of two names, given by their indexes."""
 
     one: int
     other: int
@@ -86,16 +92,21 @@ def merge_duplicates(
     at: str,
     dry_run: bool,
 ) -> Flow[MergeReport]:
-    """Merge what is alike, or just `names`.
+    """Merge similar names, or exactly `names`.
+
+    Args:
+        into: the name that stays; by default the best-connected one.
+        threshold: lowest similarity score of a merge, in [0, 1].
+        at: ISO 8601 time of the merge.
 
     Raises:
-        InputError: `what` is unknown, or `names` are not all in one scope of the graph.
-        StoreError: the graph kept changing meanwhile; what was merged before stays.
+        InputError: `what` is unknown, `into` lacks `names`, or `names` are not all in one exact scope.
+        StoreError: the graph kept changing; earlier merges of the call stay.
     """
     if what not in ("all", "entities", "relationships"):
-        raise InputError(f"merge what? entities, relationships or all, not {what!r}")
+        raise InputError(f"what must be 'entities', 'relationships' or 'all', not {what!r}")
     if into is not None and not names:
-        raise InputError("into says which of names stays: give names")
+        raise InputError("into is given without names: give the names to merge")
     graphs = yield from _load_graphs(ports, scope)
     merges: list[Merge] = []
     apart: list[tuple[tuple[str, ...], str]] = []
@@ -110,11 +121,11 @@ def merge_duplicates(
                 _collect(merges, apart, (yield from _find_relationship_merges(ports, held, floor)))
     if dry_run or not merges:
         return MergeReport(tuple(merges), tuple(apart))
-    done: list[Merge] = []
+    applied: list[Merge] = []
     for merge in merges:
-        one = yield from _apply_merge(ports, merge, at)
-        done.append(one)
-    return MergeReport(tuple(done), tuple(apart), (yield from sync_projections(ports)))
+        done = yield from _apply_merge(ports, merge, at)
+        applied.append(done)
+    return MergeReport(tuple(applied), tuple(apart), (yield from sync_projections(ports)))
 
 
 def _collect(
@@ -127,11 +138,12 @@ def _collect(
 
 
 def undo_merge(ports: Ports, merge_id: str, *, at: str) -> Flow[Merge]:
-    """Take a merge back.
+    """Undo a merge.
 
     Raises:
-        NotFoundError: no merge that stands has that id.
-        InputError: a later merge builds on it.
+        NotFoundError: no active merge has that id.
+        InputError: a later merge depends on it.
+        StoreError: the graph kept changing; nothing is undone.
     """
     ledger = ports.store.merges
     for _ in range(_MAX_ATTEMPTS):
@@ -143,69 +155,71 @@ def undo_merge(ports: Ports, merge_id: str, *, at: str) -> Flow[Merge]:
         if merge is not None:
             yield from sync_projections(ports)
             return merge
-    raise StoreError(f"the graph changed {_MAX_ATTEMPTS} times while {merge_id!r} was taken back; try again")
+    raise StoreError(
+        f"the graph changed {_MAX_ATTEMPTS} times during the undo of merge {merge_id!r}; nothing was undone, try again"
+    )
 
 
-# --- what there is -----------------------------------------------------------------------------------------------
+# --- graphs ------------------------------------------------------------------------------------------------------
 
 
 def _load_graphs(ports: Ports, scope: Scope) -> Flow[list[_ScopeGraph]]:
-    """The graphs of the exact scopes within a scope."""
-    truth = ports.store.graph
-    relations = yield from do(truth.relations, scope, include_ended=True)
+    """Load the graphs of all exact scopes within a scope."""
+    store = ports.store.graph
+    relations = yield from do(store.relations, scope, include_ended=True)
     rows = list(dict.fromkeys(end for one in relations for end in (one.source_node, one.destination_node)))
-    nodes = yield from do(truth.nodes_by_rows, rows, scope=scope)
+    nodes = yield from do(store.nodes_by_rows, rows, scope=scope)
     by_scope: dict[Scope, tuple[list[Node], list[Relation]]] = defaultdict(lambda: ([], []))
     for row in sorted(nodes):
         by_scope[nodes[row].scope][0].append(nodes[row])
     for one in relations:
         by_scope[one.scope][1].append(one)
-    return [_ScopeGraph(one, tuple(found), tuple(said)) for one, (found, said) in by_scope.items()]
+    return [_ScopeGraph(one, tuple(own), tuple(held)) for one, (own, held) in by_scope.items()]
 
 
 def _plan_named(graphs: Sequence[_ScopeGraph], what: str, names: list[str], into: str | None) -> list[Merge]:
-    """The merges of just these names, in every scope that has them all."""
+    """Return the merges of exactly these names, in every scope that has them all."""
     wanted = list(dict.fromkeys([*names, *([into] if into is not None else [])]))
     if len({entity_key(name) for name in wanted}) < 2:
-        raise InputError(f"a merge takes two names or more, not {wanted!r}")
+        raise InputError(f"names must be at least two different names, not {wanted!r}")
     merges = []
     for held in graphs:
         nodes = {entity_key(node.entity.name): node.entity.name for node in held.nodes}
         labels = {entity_key(label): label for label in held.labels()}
         if what != "relationships" and all(entity_key(name) in nodes for name in wanted):
             found = [nodes[entity_key(name)] for name in wanted]
-            stays = nodes[entity_key(into)] if into is not None else _choose_survivor(held, found)
-            merges.append(_propose_merge(held, "entity", found, stays))
+            kept = nodes[entity_key(into)] if into is not None else _choose_survivor(held, found)
+            merges.append(_propose_merge(held, "entity", found, kept))
         elif what != "entities" and all(entity_key(label) in labels for label in wanted):
             counts = held.labels()
             found = [labels[entity_key(label)] for label in wanted]
-            stays = labels[entity_key(into)] if into is not None else max(found, key=counts.__getitem__)
-            merges.append(_propose_merge(held, "relationship", found, stays))
+            kept = labels[entity_key(into)] if into is not None else max(found, key=counts.__getitem__)
+            merges.append(_propose_merge(held, "relationship", found, kept))
     if not merges:
-        raise InputError(f"no scope here has all of these: {', '.join(map(repr, wanted))}")
+        raise InputError(f"names: no exact scope within the given one has all of {', '.join(map(repr, wanted))}")
     return merges
 
 
 def _choose_survivor(held: _ScopeGraph, names: Sequence[str]) -> str:
-    """The name that the others go into: the user's own, else the one with most relations, else the longest."""
-    itself, degrees = entity_key(self_name(held.scope)), held.degrees()
-    return max(names, key=lambda name: (entity_key(name) == itself, degrees[name], len(name)))
+    """Return the name that stays: the speaker's own, else the one with most relations, else the longest."""
+    speaker, degrees = entity_key(self_name(held.scope)), held.degrees()
+    return max(names, key=lambda name: (entity_key(name) == speaker, degrees[name], len(name)))
 
 
 def _propose_merge(
     held: _ScopeGraph,
     kind: Literal["entity", "relationship"],
     names: Sequence[str],
-    stays: str,
+    kept: str,
     score: float | None = None,
     reasons: Iterable[str] = ("named by the caller",),
 ) -> Merge:
-    gone = tuple(name for name in dict.fromkeys(names) if name != stays)
+    merged = tuple(name for name in dict.fromkeys(names) if name != kept)
     if kind == "entity":
-        moved = sum(not {one.triplet.source, one.triplet.destination}.isdisjoint(gone) for one in held.relations)
+        moved = sum(not {one.triplet.source, one.triplet.destination}.isdisjoint(merged) for one in held.relations)
     else:
-        moved = sum(one.triplet.relationship in gone for one in held.relations)
-    return Merge(kind, held.scope, stays, gone, score, tuple(dict.fromkeys(reasons)), moved)
+        moved = sum(one.triplet.relationship in merged for one in held.relations)
+    return Merge(kind, held.scope, kept, merged, score, tuple(dict.fromkeys(reasons)), moved)
 
 
 # --- candidates --------------------------------------------------------------------------------------------------
@@ -218,9 +232,9 @@ def _find_entity_merges(ports: Ports, held: _ScopeGraph, floor: float) -> Flow[_
         return [], []
     yield from check_embedder(ports)
     rows = [node.row for node in held.nodes]
-    theirs, vectors = yield from do(ports.store.graph.node_vectors.vectors, rows)
-    place = {row: at for at, row in enumerate(theirs.tolist())}
-    vectors = vectors[[place[row] for row in rows]]
+    found_rows, vectors = yield from do(ports.store.graph.node_vectors.vectors, rows)
+    index_of = {row: index for index, row in enumerate(found_rows.tolist())}
+    vectors = vectors[[index_of[row] for row in rows]]
     names = [EntityName(node.entity.name, node.entity.type) for node in held.nodes]
 
     def compare(one: int, other: int) -> NameSimilarity:
@@ -255,9 +269,9 @@ def _find_relationship_merges(ports: Ports, held: _ScopeGraph, floor: float) -> 
 
 
 def _find_pairs(names: Sequence[str], vectors: NDArray[np.float32]) -> set[tuple[int, int]]:
-    """The pairs worth comparing: those that share a word, letters or initials, and those near by their vectors."""
+    """Return the pairs worth comparing: they share a word, letters or initials, or their vectors are near."""
     shared: dict[tuple[str, str], list[int]] = defaultdict(list)
-    for place, name in enumerate(names):
+    for index, name in enumerate(names):
         keys = {
             ("letters", fold_name(name)),
             ("initials", get_initials(name)),
@@ -266,12 +280,12 @@ def _find_pairs(names: Sequence[str], vectors: NDArray[np.float32]) -> set[tuple
         keys |= {("word", word) for word in name.casefold().split()}
         for key in keys:
             if key[1]:
-                shared[key].append(place)
+                shared[key].append(index)
     pairs = {
         pair
-        for places in shared.values()
-        if len(places) <= _MAX_NAMES_PER_WORD
-        for pair in combinations(sorted(set(places)), 2)
+        for indexes in shared.values()
+        if len(indexes) <= _MAX_NAMES_PER_WORD
+        for pair in combinations(sorted(set(indexes)), 2)
     }
     for start in range(0, len(names), _BLOCK_ROWS):
         near = vectors[start : start + _BLOCK_ROWS] @ vectors.T >= _MIN_COSINE
@@ -280,17 +294,17 @@ def _find_pairs(names: Sequence[str], vectors: NDArray[np.float32]) -> set[tuple
 
 
 def _drop_ambiguous(links: Sequence[_Link], names: Sequence[str], floor: float) -> list[_Link]:
-    """Links that score enough; not of a part of several names (Bob, beside Bob Smith and Bob Jones)."""
-    good = [link for link in links if link.similarity.score >= floor]
+    """Drop links below the threshold, and those of a name within several others (Bob: Bob Smith, Bob Jones)."""
+    strong = [link for link in links if link.similarity.score >= floor]
     wholes: dict[int, set[int]] = defaultdict(set)
     for link in links:
-        shorter, longer = sorted((link.one, link.other), key=lambda place: len(names[place].split()))
-        part, whole = (set(names[place].casefold().split()) for place in (shorter, longer))
+        shorter, longer = sorted((link.one, link.other), key=lambda index: len(names[index].split()))
+        part, whole = (set(names[index].casefold().split()) for index in (shorter, longer))
         if part < whole and not link.similarity.is_distinct:
             wholes[shorter].add(longer)
     return [
         link
-        for link in good
+        for link in strong
         if not any(len(wholes[one]) > 1 and other in wholes[one] for one, other in _both_ways(link))
     ]
 
@@ -303,8 +317,8 @@ def _both_ways(link: _Link) -> Iterator[tuple[int, int]]:
 def _group_links(
     links: Sequence[_Link], names: Sequence[str], compare: Callable[[int, int], NameSimilarity]
 ) -> tuple[list[tuple[list[str], float, list[str]]], list[tuple[tuple[str, ...], str]]]:
-    """Join what is linked, best links first, unless something in the one group is apart from something in the other."""
-    group = {place: [place] for link in links for place in (link.one, link.other)}
+    """Join linked names into groups, best links first, unless two names of the joined groups are distinct."""
+    group = {index: [index] for link in links for index in (link.one, link.other)}
     used: dict[int, list[_Link]] = defaultdict(list)
     apart: list[tuple[tuple[str, ...], str]] = []
     for link in sorted(links, key=lambda link: (-link.similarity.score, link.one, link.other)):
@@ -325,12 +339,12 @@ def _group_links(
             continue
         used[id(ours)] += [*used.pop(id(theirs), []), link]
         ours += theirs
-        for place in theirs:
-            group[place] = ours
+        for index in theirs:
+            group[index] = ours
     distinct = {id(found): found for found in group.values()}
     groups = [
         (
-            [names[place] for place in sorted(found)],
+            [names[index] for index in sorted(found)],
             min(link.similarity.score for link in used[key]),
             [link.similarity.reason for link in used[key]],
         )
@@ -340,7 +354,7 @@ def _group_links(
     return groups, apart
 
 
-# --- doing it ----------------------------------------------------------------------------------------------------
+# --- changes -----------------------------------------------------------------------------------------------------
 
 
 def _apply_merge(ports: Ports, merge: Merge, at: str) -> Flow[Merge]:
@@ -350,11 +364,11 @@ def _apply_merge(ports: Ports, merge: Merge, at: str) -> Flow[Merge]:
         done = yield from do(ports.store.merges.apply, plan, at=at, embedding_space=space)
         if done is not None:
             return done
-    raise StoreError(f"the graph changed {_MAX_ATTEMPTS} times while {merge.name!r} was merged; try again")
+    raise StoreError(f"the graph changed {_MAX_ATTEMPTS} times during the merge into {merge.name!r}; try again")
 
 
 def _build_plan(ports: Ports, merge: Merge) -> Flow[MergePlan]:
-    """The rows of a merge, and the vectors of what will be said with its name."""
+    """Return the rows of a merge, and the vectors of the sentences that change."""
     held = yield from _load_graphs(ports, merge.scope)
     (graph,) = [one for one in held if one.scope == merge.scope] or [_ScopeGraph(merge.scope, (), ())]
     rows = {node.entity.name: node.row for node in graph.nodes}

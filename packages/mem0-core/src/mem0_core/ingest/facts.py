@@ -1,11 +1,10 @@
-"""Facts: what a conversation says that is worth remembering, and what it does to the memories there are.
+"""Facts: extract the statements worth keeping, and decide which memories they change (Mem0 paper, section 2.1).
 
-Seed 000 part 1 and seed 004: `extract_facts` facts (step 2) -> the memories `find_similar_memories` to each (3) ->
-`decide_operations` what happens to them (4) -> `plan_changes` the changes (pure). The paper's update phase (seed 001)
-is the same with s = 10 neighbours per fact.
+`extract_facts` -> `find_similar_memories` -> `decide_operations` -> `plan_changes`, which is pure. The paper retrieves
+s = 10 memories per fact.
 
-Without a chat model, or with ``infer=False``, messages are kept as they were said, and only what the scope
-already holds (up to case, spacing and punctuation) is NONE.
+Without a chat model, or with ``infer=False``, messages are kept verbatim. A text that the scope already holds, up to
+case, spacing and punctuation, is then a NONE.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from mem0_core.domain.records import (
     Fact,
     MemoryChange,
     MemoryItem,
-    Message,
     Operation,
     SkippedItem,
     content_hash,
@@ -30,7 +28,7 @@ from mem0_core.domain.records import (
 )
 from mem0_core.errors import ConfigError, ReplyError
 from mem0_core.flow import Flow, do
-from mem0_core.ingest.request import PROCEDURAL_MEMORY, AddRequest, stored_messages
+from mem0_core.ingest.request import PROCEDURAL_MEMORY, AddRequest, StoredMessages
 from mem0_core.interfaces import ChatModel, Ports
 from mem0_core.language.messages import KNOWN_ROLES, SPEAKER_ROLES, format_transcript
 from mem0_core.llm.ask import ask_with_repair, collect_skipped
@@ -64,10 +62,11 @@ __all__ = [
 def extract_facts(
     chat: ChatModel | None, request: AddRequest, context: Context = NO_CONTEXT
 ) -> Flow[tuple[tuple[Fact, ...], tuple[SkippedItem, ...]]]:
-    """The facts of the messages: the model's, or the messages themselves.
+    """Return the facts that a model finds in the messages, or the messages themselves.
 
     Raises:
-        ConfigError: a procedural memory is asked for, which only a model can write.
+        ConfigError: a procedural memory is requested without a chat model.
+        ModelError: the call failed. ReplyError: the answer was not usable.
     """
     if request.memory_type == PROCEDURAL_MEMORY:
         if chat is None:
@@ -78,8 +77,8 @@ def extract_facts(
     return (yield from _extract_with_model(chat, request, context))
 
 
-def build_verbatim_facts(messages: Sequence[Message]) -> tuple[Fact, ...]:
-    """Each message of a user or assistant as it was said, with its role and speaker."""
+def build_verbatim_facts(messages: StoredMessages) -> tuple[Fact, ...]:
+    """Return each message of a user or assistant as a fact, with its role and speaker."""
     return tuple(
         Fact(
             message.content,
@@ -87,9 +86,9 @@ def build_verbatim_facts(messages: Sequence[Message]) -> tuple[Fact, ...]:
             role=message.role,
             metadata=message.metadata,
             timestamp=message.timestamp,
-            sources=(place,),
+            sources=(index,),
         )
-        for place, message in enumerate(stored_messages(messages))
+        for index, message in enumerate(messages)
         if message.role in SPEAKER_ROLES
     )
 
@@ -97,13 +96,13 @@ def build_verbatim_facts(messages: Sequence[Message]) -> tuple[Fact, ...]:
 def _extract_with_model(
     chat: ChatModel, request: AddRequest, context: Context
 ) -> Flow[tuple[tuple[Fact, ...], tuple[SkippedItem, ...]]]:
-    spoken = format_transcript(request.messages)
-    if not spoken:
+    transcript = format_transcript(request.messages)
+    if not transcript:
         return (), ()
     reading = yield from ask_with_repair(
         chat,
         facts_messages(
-            spoken,
+            transcript,
             today=request.at[:10],
             for_agent=request.is_about_agent,
             custom=request.prompts.facts,
@@ -119,42 +118,44 @@ def _extract_with_model(
 
 
 def build_facts(texts: Sequence[str], request: AddRequest) -> tuple[Fact, ...]:
-    """What a model found in the messages, with who said it and where."""
+    """Return the extracted texts as facts, with their speaker and source messages."""
     role = "assistant" if request.is_about_agent else "user"
-    messages = stored_messages(request.messages)
-    names = {message.name for message in messages if message.role in SPEAKER_ROLES and message.name}
-    actor = names.pop() if len(names) == 1 else None  # of two speakers we cannot tell whose fact it is
-    sources = tuple(place for place, message in enumerate(messages) if message.role in SPEAKER_ROLES)
+    speaking = [(index, message) for index, message in enumerate(request.messages) if message.role in SPEAKER_ROLES]
+    names = {message.name for _, message in speaking if message.name}
+    actor = names.pop() if len(names) == 1 else None  # with two speakers the author of a fact is unknown
+    sources = tuple(index for index, _ in speaking)
     return tuple(Fact(text, actor_id=actor, role=role, sources=sources) for text in texts)
 
 
 def _extract_procedure(chat: ChatModel, request: AddRequest) -> Flow[tuple[tuple[Fact, ...], tuple[SkippedItem, ...]]]:
-    asked = procedural_messages(
-        format_transcript(request.messages, KNOWN_ROLES - {"system", "developer"}),
+    prompt = procedural_messages(
+        format_transcript(request.messages, KNOWN_ROLES),
         today=request.at[:10],
         custom=None,
         instructions=request.prompts.instructions,
     )
-    reply = yield from do(chat.complete, asked, task="procedural")
+    reply = yield from do(chat.complete, prompt, task="procedural")
     if not reply.text.strip():
-        raise ReplyError("the model answered the request for a procedural memory with nothing", raw=reply.text)
-    sources = tuple(range(len(stored_messages(request.messages))))
+        raise ReplyError("the model returned an empty procedural memory", raw=reply.text)
+    sources = tuple(range(len(request.messages)))
     return (Fact(reply.text.strip(), role="assistant", sources=sources),), ()
 
 
-# --- weighing ----------------------------------------------------------------------------------------------------
+# --- reconciliation ----------------------------------------------------------------------------------------------
 
 
 def reconcile(
     ports: Ports, request: AddRequest, facts: Sequence[Fact]
 ) -> Flow[tuple[tuple[MemoryChange, ...], tuple[SkippedItem, ...]]]:
-    """The changes that `facts` bring about, with their vectors."""
+    """Return the changes that `facts` cause, with their vectors, and the unusable operations.
+
+    Raises:
+        ModelError: a call failed. ReplyError: with ``bad_reply="raise"``, part of the answer was not readable.
+    """
     if not facts:
         return (), ()
-    decided = ports.chat is not None and request.infer and request.memory_type != PROCEDURAL_MEMORY
-    if not decided:
+    if ports.chat is None or not request.infer or request.memory_type == PROCEDURAL_MEMORY:
         return (yield from _reconcile_verbatim(ports, request, facts)), ()
-    assert ports.chat is not None
     statements = [fact.text for fact in facts]
     vectors = yield from embed_texts(ports, statements)
     memories = yield from find_similar_memories(ports, request, vectors)
@@ -164,7 +165,7 @@ def reconcile(
 
 
 def _reconcile_verbatim(ports: Ports, request: AddRequest, facts: Sequence[Fact]) -> Flow[tuple[MemoryChange, ...]]:
-    """Every fact is an ADD, but for those the scope holds: they cost no embedding."""
+    """Add every fact that the scope does not hold; known ones cost no embedding."""
     keys = [same_fact_key(fact.text, fact.actor_id) for fact in facts]
     known = yield from do(ports.store.find_by_fact_keys, request.scope, list(dict.fromkeys(keys)))
     changes = [
@@ -179,23 +180,30 @@ def _reconcile_verbatim(ports: Ports, request: AddRequest, facts: Sequence[Fact]
 def find_similar_memories(
     ports: Ports, request: AddRequest, vectors: NDArray[np.float32]
 ) -> Flow[tuple[MemoryItem, ...]]:
-    """The s memories nearest to each fact, each memory once (seed 002: different facts may retrieve the same).
+    """Return the nearest memories of all facts, each memory once.
 
-    Memories of another user are left out, where a scope of an agent or a run alone would reach them: they are not
-    this conversation's to see or to change. Expired ones are left out as well.
+    Memories of other users are left out, although a scope of only an agent or a run covers them: this conversation may
+    neither see nor change them. Expired memories are left out too.
+
+    Args:
+        vectors: one per fact, shape (n, dims).
     """
 
     def eligible(item: MemoryItem) -> bool:
         return item.scope.user_id == request.scope.user_id and not is_expired(item, request.today)
 
     found = yield from find_nearest_items(ports, request.scope, vectors, request.neighbours, eligible)
-    return tuple({item.id: item for of_fact in found for item in of_fact}.values())
+    return tuple({item.id: item for nearest in found for item in nearest}.values())
 
 
 def decide_operations(
     chat: ChatModel, request: AddRequest, facts: Sequence[Fact], memories: Sequence[MemoryItem]
 ) -> Flow[tuple[tuple[Operation, ...], tuple[SkippedItem, ...]]]:
-    """Ask the model what the facts do to the memories, which it knows by small integers (seed 002)."""
+    """Ask the model for the operations on the memories, which it refers to by small integers.
+
+    Returns:
+        The operations, and the unusable parts of the answer.
+    """
     texts = {str(number): item.text for number, item in enumerate(memories)}
     ids = {str(number): item.id for number, item in enumerate(memories)}
     statements = [fact.text for fact in facts]
@@ -213,7 +221,7 @@ def decide_operations(
 
 
 def _calls_tools_only(chat: ChatModel) -> bool:
-    """Whether a model says of itself that it calls tools and keeps to no schema; few do say."""
+    """Return True if a model declares that it supports tools and no schema."""
     supports = getattr(chat, "supports", ())
     return "tools" in supports and "schema" not in supports
 
@@ -221,9 +229,9 @@ def _calls_tools_only(chat: ChatModel) -> bool:
 def plan_changes(
     operations: Sequence[Operation], facts: Sequence[Fact], memories: Mapping[str, MemoryItem], request: AddRequest
 ) -> tuple[MemoryChange, ...]:
-    """The changes that carry out `operations`; pure, so that a dry run is free.
+    """Return the changes that carry out `operations`; pure.
 
-    A NONE that names no memory (the model finds a fact not worth keeping) changes nothing.
+    A NONE without a memory (the model finds a fact not worth keeping) changes nothing.
     """
     return tuple(
         _plan_change(operation, facts, memories, request)
@@ -252,8 +260,8 @@ def _plan_change(
         return MemoryChange(Event.UPDATE, after, before=item.text, message_indexes=fact.sources)
     if operation.event is Event.DELETE:
         return MemoryChange(Event.DELETE, item, before=item.text)
-    said_again = same_fact_key(item.text) in {same_fact_key(fact.text) for fact in facts}
-    return MemoryChange(Event.NONE, item, message_indexes=fact.sources if said_again else ())
+    is_restated = same_fact_key(item.text) in {same_fact_key(fact.text) for fact in facts}
+    return MemoryChange(Event.NONE, item, message_indexes=fact.sources if is_restated else ())
 
 
 def _new_item(fact: Fact, request: AddRequest) -> MemoryItem:
@@ -274,7 +282,7 @@ def _new_item(fact: Fact, request: AddRequest) -> MemoryItem:
 def embed_changes(
     ports: Ports, changes: Sequence[MemoryChange], ready: Mapping[str, NDArray[np.float32]]
 ) -> Flow[tuple[MemoryChange, ...]]:
-    """The changes with the embeddings of their texts; what `ready` lacks (a merged text) is embedded in one batch."""
+    """Return the changes with the vectors of their texts; texts missing from `ready` are embedded in one batch."""
     texts = [change.after.text if change.event in (Event.ADD, Event.UPDATE) else None for change in changes]
     missing = [text for text in dict.fromkeys(texts) if text is not None and text not in ready]
     fresh = (yield from embed_texts(ports, missing)) if missing else ()

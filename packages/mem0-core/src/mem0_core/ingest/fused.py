@@ -1,7 +1,8 @@
-"""Fusing: facts, operations, entities and relations by one question, over the memories and relations nearest to it.
+"""Fused extraction: facts, operations, entities and relations from one model call.
 
-The answer goes the way of the staged pipelines from there: `facts.plan_changes` and `relate.merge` make the changes.
-One call in place of five (six with both of step 4), for models that keep a long form.
+The prompt shows the memories and relations nearest to the conversation. The answer is then processed like that of the
+staged pipeline (`facts.plan_changes`, `relations.plan_graph_changes`). One call replaces five or six, for models that
+follow a long output format.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from mem0_core.graph.lookup import search_relations, self_name
 from mem0_core.ingest.facts import build_facts, embed_changes, find_similar_memories, plan_changes
 from mem0_core.ingest.relation_plan import collect_entity_names
 from mem0_core.ingest.relations import load_neighborhood, plan_graph_changes
-from mem0_core.ingest.request import AddRequest, IngestPlan
+from mem0_core.ingest.request import AddRequest, IngestResult
 from mem0_core.interfaces import GraphMemory, Ports
 from mem0_core.language import rule_extractor as rules
 from mem0_core.language.messages import format_transcript
@@ -35,38 +36,38 @@ if TYPE_CHECKING:
 __all__ = ["plan_fused_ingest"]
 
 
-def plan_fused_ingest(ports: Ports, request: AddRequest, context: Context = NO_CONTEXT) -> Flow[IngestPlan]:
-    """What one answer makes of a conversation.
+def plan_fused_ingest(ports: Ports, request: AddRequest, context: Context = NO_CONTEXT) -> Flow[IngestResult]:
+    """Return the planned changes of a conversation from one model call.
 
     Raises:
-        ModelError: the call failed. ReplyError: with ``bad_reply="raise"``, part of the answer stayed unreadable.
+        ModelError: the call failed. ReplyError: with ``bad_reply="raise"``, part of the answer was not readable.
     """
     text = format_transcript(request.messages)
     if not text:
-        return IngestPlan()
+        return IngestResult()
     vectors = yield from embed_texts(ports, [text])
     memories = yield from find_similar_memories(ports, request, vectors)
     relations = (yield from _find_nearest_relations(ports, ports.graph, request, text, vectors)) if ports.graph else ()
-    found, skipped = yield from _ask_fused(ports, request, context, text, memories, relations)
-    facts = build_facts(found.facts, request)
-    said = facts or build_facts([text], request)  # operations without facts still come from these messages
-    planned = plan_changes(found.operations, said, {item.id: item for item in memories}, request)
+    reply, skipped = yield from _ask_fused(ports, request, context, text, memories, relations)
+    facts = build_facts(reply.facts, request)
+    sources = facts or build_facts([text], request)  # operations without facts still come from these messages
+    planned = plan_changes(reply.operations, sources, {item.id: item for item in memories}, request)
     changes = yield from embed_changes(ports, planned, {})
-    related = (yield from _plan_relations(ports, ports.graph, request, found, relations)) if ports.graph else ()
-    return IngestPlan(facts, changes, related, skipped)
+    related = (yield from _plan_relations(ports, ports.graph, request, reply, relations)) if ports.graph else ()
+    return IngestResult(facts, changes, related, skipped)
 
 
 def _find_nearest_relations(
     ports: Ports, graph: GraphMemory, request: AddRequest, text: str, vectors: NDArray[np.float32]
 ) -> Flow[tuple[Relation, ...]]:
-    """The relations around what the text names, so far as rules can tell, and those near the text itself, by turns."""
+    """Return, alternating, relations around the names in the text and relations whose sentence is near the text."""
     known = yield from load_neighborhood(
         ports, graph, request.scope, [entity.name for entity in rules.entities(text)], ()
     )
     (near,) = yield from search_relations(graph, request.scope, vectors, graph.options.existing, threshold=0.0)
     rows = [row for row, _ in near]
-    held = yield from do(ports.store.graph.relations_by_rows, rows, scope=request.scope, with_evidence=False)
-    own = [held[row] for row in rows if row in held and held[row].scope.user_id == request.scope.user_id]
+    by_row = yield from do(ports.store.graph.relations_by_rows, rows, scope=request.scope, with_evidence=False)
+    own = [by_row[row] for row in rows if row in by_row and by_row[row].scope.user_id == request.scope.user_id]
     by_turns = (relation for pair in zip_longest(own, known.relations) for relation in pair if relation)
     distinct = {relation.row: relation for relation in by_turns}
     return tuple(distinct.values())[: graph.options.existing]
@@ -84,7 +85,7 @@ def _ask_fused(
     texts = {str(number): item.text for number, item in enumerate(memories)}
     ids = {str(number): item.id for number, item in enumerate(memories)}
     triplets = {f"r{number}": relation.triplet for number, relation in enumerate(relations)}
-    itself = self_name(request.scope)
+    speaker = self_name(request.scope)
     reading = yield from ask_with_repair(
         ports.chat,
         fused_messages(
@@ -92,7 +93,7 @@ def _ask_fused(
             memories=list(texts.items()),
             relations=list(triplets.items()),
             today=request.at[:10],
-            self_name=itself,
+            self_name=speaker,
             for_agent=request.is_about_agent,
             custom_facts=request.prompts.facts,
             custom_update=request.prompts.update,
@@ -102,21 +103,26 @@ def _ask_fused(
         ),
         task="fused",
         schema=FusedReply,
-        read=lambda reply: read_fused(reply, ids=ids, texts=texts, relations=triplets, self_name=itself),
+        read=lambda reply: read_fused(reply, ids=ids, texts=texts, relations=triplets, self_name=speaker),
         key=fused_key,
     )
     return split_fused(reading.items), collect_skipped(reading, "fused", request.bad_reply)
 
 
 def _plan_relations(
-    ports: Ports, graph: GraphMemory, request: AddRequest, found: Fused, shown: Sequence[Relation]
+    ports: Ports, graph: GraphMemory, request: AddRequest, reply: Fused, shown: Sequence[Relation]
 ) -> Flow[tuple[RelationChange, ...]]:
+<<<<<<< HEAD
     """The graph part of the answer, merged as the staged one is."""
     stated = (yield from load_aliases(ports, request.scope)).resolve_triplets(found.relations)
+=======
+    """Return the changes of the graph, merged as in the staged pipeline."""
+    stated = (yield from load_aliases(ports, request.scope)).resolve_triplets(reply.relations)
+>>>>>>> 0a96b70 (Index stored messages by one type, and pass one result through an add)
     known = yield from load_neighborhood(ports, graph, request.scope, collect_entity_names(stated), ())
     known = dataclasses.replace(known, relations=tuple(shown))
     return (
         yield from plan_graph_changes(
-            ports, request.to_relation_input(), known, found.entities, stated, found.outdated, found.refined
+            ports, request.to_relation_input(), known, reply.entities, stated, reply.outdated, reply.refined
         )
     )

@@ -1,4 +1,8 @@
-"""Merging what was found into the graph: step 5 of `relate`, pure (seed 000 part 2; seed 002's four branches)."""
+"""Merge extracted relations into the known graph; pure functions (Mem0 paper, section 2.2).
+
+`merge_relations` plans the changes of the graph, and `attach_evidence` links each new relation to the memories of the
+same plan that state it.
+"""
 
 from __future__ import annotations
 
@@ -44,12 +48,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class KnownGraph:
-    """What the graph holds around some entities (step 3).
+    """The part of the graph around some entities.
 
     Attributes:
-        nodes: entity key -> its node, where one is near enough.
-        relations: what holds around them, nearest first.
-        vectors: text -> embedding, of what was embedded to look.
+        nodes: entity key -> node, for the entities that have one.
+        relations: their current relations, nearest first.
+        vectors: text -> embedding, of all texts embedded for the look-up.
     """
 
     nodes: Mapping[bytes, Node]
@@ -66,22 +70,26 @@ def merge_relations(
     types: Mapping[bytes, str],
     messages: Sequence[int],
 ) -> tuple[RelationChange, ...]:
-    """Step 5: the changes that carry out what was found; pure.
+    """Return the changes for new, outdated and refined relations; pure.
 
-    What is stated again is not outdated, and what is refined is neither: its refined form takes its place, and that of
-    the new relation that said so.
+    A restated or refined relation does not count as outdated. A refined relation ends, and a relation with the refined
+    relationship replaces it and the new relation that caused the refinement.
+
+    Args:
+        types: entity key -> type.
+        messages: indexes of the source messages.
     """
-    held: dict[Any, list[Relation]] = {}  # of one triplet there may be several, in narrower scopes
+    held: dict[Any, list[Relation]] = {}  # several relations of one triplet, in narrower scopes, are possible
     for relation in known.relations:
         held.setdefault(relation.triplet.key, []).append(relation)
-    sharper = {relation: refinement for refinement in refined for relation in held.get(refinement.old.key, ())}
+    refined_forms = {relation: refinement for refinement in refined for relation in held.get(refinement.old.key, ())}
     joined = [build_relation(triplet, known.nodes) for triplet in new]
-    added = [change for change in joined if not any(_is_refined_form(change, *pair) for pair in sharper.items())]
+    added = [change for change in joined if not any(_is_refined_form(change, *pair) for pair in refined_forms.items())]
     restated = {change.triplet.key for change in added}
     ended = [relation for triplet in outdated if triplet.key not in restated for relation in held.get(triplet.key, ())]
     changes = [
-        *(_plan_end(relation) for relation in dict.fromkeys([*sharper, *ended])),
-        *(_plan_refinement(relation, refinement.relationship) for relation, refinement in sharper.items()),
+        *(_plan_end(relation) for relation in dict.fromkeys([*refined_forms, *ended])),
+        *(_plan_refinement(relation, refinement.relationship) for relation, refinement in refined_forms.items()),
         *added,
     ]
     return tuple(
@@ -100,9 +108,9 @@ def merge_relations(
 
 
 def build_relation(triplet: Triplet, nodes: Mapping[bytes, Node]) -> RelationChange:
-    """A new relation between the nodes of its ends. Four cases: both are found, only one, only the other, neither.
+    """Return a new relation between the nodes of its ends; an end without a node becomes a new node.
 
-    A found node keeps its name; a relation never joins a node to itself.
+    A node keeps its name, and no relation joins a node to itself.
     """
     source = nodes.get(entity_key(triplet.source))
     destination = nodes.get(entity_key(triplet.destination))
@@ -139,14 +147,14 @@ _LINKING_WORDS = LINK_WORDS | {"with"}
 
 
 def _is_refined_form(change: RelationChange, held: Relation, refinement: Refinement) -> bool:
-    """Whether a new relation is the one that refines `held`: between the same two, with a word in common."""
+    """Return True if a new relation causes the refinement of `held`: same ends, and a word in common."""
     if (change.triplet.key[0], change.triplet.key[2]) != (held.triplet.key[0], held.triplet.key[2]):
         return False
-    said, old, refined = (
+    new, old, refined = (
         set(re.split(r"[\W_]+", relationship)) - _LINKING_WORDS
         for relationship in (change.triplet.relationship, held.triplet.relationship, refinement.relationship)
     )
-    return not said.isdisjoint(old | refined)
+    return not new.isdisjoint(old | refined)
 
 
 def collect_entity_names(triplets: Iterable[Triplet]) -> list[str]:
@@ -161,9 +169,9 @@ def collect_entity_types(entities: Iterable[Entity]) -> dict[bytes, str]:
 
 
 def attach_evidence(relations: Sequence[RelationChange], changes: Sequence[MemoryChange]) -> tuple[RelationChange, ...]:
-    """The changes to the graph, each with the memories of the same plan that it came from.
+    """Return the changes of the graph with the memories of the same plan as evidence.
 
-    Those learnt from the same messages come into question; of them, those that name most of its two entities.
+    The candidates are the memories from the same messages; those that mention most of the two entities are taken.
     """
     evidence = Evidence(changes)
     return tuple(
@@ -175,7 +183,7 @@ def attach_evidence(relations: Sequence[RelationChange], changes: Sequence[Memor
 
 
 class Evidence:
-    """The memories of a plan as evidence for its relations; each text is split into words only once."""
+    """Memories of a plan as evidence for its relations; each text is split into words only once."""
 
     def __init__(self, changes: Sequence[MemoryChange]) -> None:
         self._changes = changes
@@ -187,14 +195,14 @@ class Evidence:
                     self._by_message.setdefault(message, []).append(index)
 
     def find_memories(self, relation: RelationChange) -> tuple[int, ...]:
-        """Return the changes that were learnt from a relation's messages and name most of its two entities."""
+        """Return the indexes of the changes from a relation's messages that mention most of its two entities."""
         learned = sorted({index for message in relation.message_indexes for index in self._by_message.get(message, ())})
         named = {index: self._text(index).count_mentioned(relation.triplet) for index in learned}
         most = max(named.values(), default=0)
         return tuple(index for index, count in named.items() if count == most)
 
     def attach_memories(self, relation: RelationChange, memories: tuple[int, ...]) -> RelationChange:
-        """An ADD with the memories that say it, and the days they tell of where they do."""
+        """Return a new relation with its memories as evidence, and with the days that they name for it."""
         days = tuple(self._text(index).find_event_days(relation.triplet.destination) for index in memories)
         return dataclasses.replace(relation, change_indexes=memories, event_dates=days)
 
@@ -205,30 +213,30 @@ class Evidence:
 
 
 class _MemoryText:
-    """The text of a memory: which names it mentions, and the days that its clauses tell of."""
+    """The text of a memory: mentioned names, and the days that its clauses name."""
 
     def __init__(self, item: MemoryItem) -> None:
         self._item = item
-        self._said = date.fromisoformat((item.updated_at or item.created_at)[:10])
+        self._date = date.fromisoformat((item.updated_at or item.created_at)[:10])
         self._words = MentionIndex([item.text])
         self._clauses = split_clauses(item.text)
         self._clause_words = MentionIndex(self._clauses)
-        self._days_told = lru_cache(maxsize=None)(partial(find_event_days, reference=self._said))
+        self._parse_days = lru_cache(maxsize=None)(partial(find_event_days, reference=self._date))
         self._days_of: dict[str, DateRange | None] = {}
 
     def count_mentioned(self, triplet: Triplet) -> int:
         return sum(self._words.mentions_name(name) for name in (triplet.source, triplet.destination))
 
     def find_event_days(self, destination: str) -> DateRange | None:
-        """Return the days that the memory tells of where it says a relation to a destination.
+        """Return the days that the memory names for a relation to `destination`.
 
-        "I moved to Porto in May and visit Rome in June" tells two, each with its own days: those of the clauses that
-        name the destination; where none does (a model called it otherwise), those of the whole text.
+        "I moved to Porto in May and visit Rome in June" has two relations with different days: those in the clause that
+        mentions the destination. If no clause mentions it, the days of the whole text are taken.
         """
         if destination not in self._days_of:
             naming = [self._clauses[number] for number in self._clause_words.segments(destination)]
-            told = [days for clause in naming or [self._item.text] if (days := self._days_told(clause))]
-            self._days_of[destination] = told[0] if len(told) == 1 else None
+            found = [days for clause in naming or [self._item.text] if (days := self._parse_days(clause))]
+            self._days_of[destination] = found[0] if len(found) == 1 else None
         return self._days_of[destination]
 
 

@@ -1,26 +1,16 @@
-"""Remembering a conversation: what it says is turned into changes, which are committed at once.
+"""The add pipeline: turn a conversation into changes and commit them at once (Mem0 paper, sections 2.1 and 2.2).
 
-`describe_images` images -> the facts branch (`facts`) beside the graph branch (`extract_relations`), as seed 002 draws
-it, or one question for both (`plan_fused_ingest`) -> one commit, history and evidence included -> the graph's
-projection is told.
+`describe_images` -> facts (`facts`) and relations (`relations`) in parallel, or one call for both (`fused`) -> one
+commit with history and evidence -> synchronization of the graph projection.
 """
 
 from __future__ import annotations
 
 import dataclasses
 from contextlib import suppress
-from dataclasses import dataclass
 
 from mem0_core.domain.policy import POLICY_REFUSAL, apply_policy
-from mem0_core.domain.records import (
-    Event,
-    LaggingProjection,
-    MemoryChange,
-    Message,
-    RelationChange,
-    SkippedItem,
-    content_hash,
-)
+from mem0_core.domain.records import Event, MemoryChange, Message, SkippedItem, content_hash
 from mem0_core.errors import StoreError
 from mem0_core.flow import Flow, both, do
 from mem0_core.ingest.conversation import load_context, schedule_summary
@@ -28,30 +18,14 @@ from mem0_core.ingest.facts import embed_changes, extract_facts, reconcile
 from mem0_core.ingest.fused import plan_fused_ingest
 from mem0_core.ingest.relation_plan import attach_evidence
 from mem0_core.ingest.relations import RelationPlan, extract_relations, sync_projections
-from mem0_core.ingest.request import PROCEDURAL_MEMORY, AddRequest, IngestPlan, stored_messages
-from mem0_core.interfaces import ChatModel, Lease, Ports
+from mem0_core.ingest.request import PROCEDURAL_MEMORY, AddRequest, IngestResult, StoredMessages, stored_messages
+from mem0_core.interfaces import ChatModel, CommitResult, Lease, Ports
 from mem0_core.llm.prompts import NO_CONTEXT, Context, describe_image_messages
 from mem0_core.recall.embedding import embedding_space_of
 
-__all__ = ["IngestResult", "ingest"]
+__all__ = ["ingest"]
 
 _MAX_ATTEMPTS = 3  # plans made before giving up, when other writers keep changing the same memories
-
-
-@dataclass(frozen=True, slots=True)
-class IngestResult:
-    """What an add did, or in a dry run would do.
-
-    Attributes:
-        pending: the projections that could not be told of it yet.
-        put_off: whether there is a summary to be made anew.
-    """
-
-    changes: tuple[MemoryChange, ...]
-    relations: tuple[RelationChange, ...] = ()
-    skipped: tuple[SkippedItem, ...] = ()
-    pending: tuple[LaggingProjection, ...] = ()
-    summary_queued: bool = False
 
 
 def ingest(
@@ -59,97 +33,109 @@ def ingest(
     request: AddRequest,
     lease: Lease | None = None,
     *,
-    mark: tuple[str, int] | None = None,
-    apart: bool = False,
+    import_checkpoint: tuple[str, int] | None = None,
+    distinct_sessions: bool = False,
 ) -> Flow[IngestResult]:
-    """Turn messages into memories, in one commit; with it, the jobs of `lease` are done, and an import is marked.
+    """Turn messages into memories in one commit.
+
+    The same commit marks the jobs of `lease` as done and stores the checkpoint of an import.
 
     Args:
-        apart: the messages are not of one conversation, unless they share a run.
+        import_checkpoint: (key, processed messages) of an import.
+        distinct_sessions: True if the messages belong to different conversations, unless they share a run.
 
     Raises:
         ModelError: a model call failed; nothing is written.
-        ReplyError: with ``bad_reply="raise"``, part of an answer stayed unreadable; nothing is written.
+        ReplyError: with ``bad_reply="raise"``, part of an answer was not readable; nothing is written.
         StoreError: the commit failed, or other writers kept changing the same memories; nothing is written.
     """
-    messages, unseen = yield from describe_images(ports.chat, request)
-    if messages != request.messages:
-        request = dataclasses.replace(request, messages=messages)
-    learnt = yield from _apply_policy(ports, request, (yield from _plan_ingest(ports, request)))
+    messages, undescribed = yield from describe_images(ports.chat, request)
+    request = dataclasses.replace(request, messages=messages)
+    plan = yield from _plan_ingest(ports, request)
+    plan = dataclasses.replace(plan, skipped=undescribed + plan.skipped)
     for _ in range(_MAX_ATTEMPTS):
-        relations = attach_evidence(learnt.relations, learnt.changes)
+        plan = yield from _apply_policy(ports, request, plan)
+        relations = attach_evidence(plan.relations, plan.changes)
         if request.dry_run:
-            return IngestResult(learnt.changes, relations, unseen + learnt.skipped)
+            return dataclasses.replace(plan, relations=relations)
         commit = yield from do(
             ports.store.commit,
-            learnt.changes,
+            plan.changes,
             scope=request.scope,
-            messages=stored_messages(request.messages),
+            messages=request.messages,
             at=request.at,
-            embedding_space=embedding_space_of(ports, learnt.changes, relations),
+            embedding_space=embedding_space_of(ports, plan.changes, relations),
             relations=relations,
             on_conflict=ports.on_conflict,
             lease=lease,
-            import_checkpoint=mark,
-            distinct_sessions=apart,
+            import_checkpoint=import_checkpoint,
+            distinct_sessions=distinct_sessions,
         )
         if commit.lease_lost:
-            raise StoreError("another worker has taken this job; it is done there")
+            raise StoreError("another worker has taken this job and will finish it")
         if not commit.conflicts:
-            pending = (yield from sync_projections(ports)) if commit.relations else ()
-            put_off = False
-            with suppress(StoreError):  # what was learnt is committed: a summary that is not put off comes due again
-                put_off = yield from schedule_summary(ports, request)
-            return IngestResult(commit.applied, commit.relations, unseen + learnt.skipped, pending, put_off)
-        changes, undecided = yield from reconcile(ports, request, learnt.facts)
-        again = dataclasses.replace(learnt, changes=changes, skipped=learnt.skipped + undecided)
-        learnt = yield from _apply_policy(ports, request, again)
-    raise StoreError(f"the memories concerned changed {_MAX_ATTEMPTS} times while this add was weighed; try again")
+            return (yield from _finish(ports, request, plan, commit))
+        changes, undecided = yield from reconcile(ports, request, plan.facts)
+        plan = dataclasses.replace(plan, changes=changes, skipped=plan.skipped + undecided)
+    raise StoreError(f"other writers changed the same memories {_MAX_ATTEMPTS} times; nothing was written, try again")
 
 
-def _apply_policy(ports: Ports, request: AddRequest, learnt: IngestPlan) -> Flow[IngestPlan]:
-    """What the policy leaves of it: what it refuses is neither added nor updated, what it rewrites is embedded anew."""
+def _finish(ports: Ports, request: AddRequest, plan: IngestResult, commit: CommitResult) -> Flow[IngestResult]:
+    """Synchronize the projection of the graph, schedule a summary, and return the committed changes."""
+    pending = (yield from sync_projections(ports)) if commit.relations else ()
+    is_queued = False
+    with suppress(StoreError):  # the changes are committed; a summary that was not queued becomes due again
+        is_queued = yield from schedule_summary(ports, request)
+    return dataclasses.replace(
+        plan, changes=commit.applied, relations=commit.relations, pending=pending, summary_queued=is_queued
+    )
+
+
+def _apply_policy(ports: Ports, request: AddRequest, plan: IngestResult) -> Flow[IngestResult]:
+    """Return the plan without the texts that the policy refuses; rewritten texts are embedded again."""
     if request.policy is None:
-        return learnt
+        return plan
     kept: list[MemoryChange] = []
-    skipped = list(learnt.skipped)
-    for change in learnt.changes:
+    skipped = list(plan.skipped)
+    for change in plan.changes:
         text = change.after.text
-        left = apply_policy(request.policy, text, request.scope) if change.event in (Event.ADD, Event.UPDATE) else text
-        if left is None:
+        is_new = change.event in (Event.ADD, Event.UPDATE)
+        allowed = apply_policy(request.policy, text, request.scope) if is_new else text
+        if allowed is None:
             skipped.append(SkippedItem(reason=f"{change.event.value}: {POLICY_REFUSAL}", item=text))
-        elif left == text:
+        elif allowed == text:
             kept.append(change)
         else:
-            after = dataclasses.replace(change.after, text=left, hash=content_hash(left))
+            after = dataclasses.replace(change.after, text=allowed, hash=content_hash(allowed))
             kept.append(dataclasses.replace(change, after=after, vector=None))
     ready = {change.after.text: change.vector for change in kept if change.vector is not None}
     changes = yield from embed_changes(ports, kept, ready)
-    return dataclasses.replace(learnt, changes=changes, skipped=tuple(skipped))
+    return dataclasses.replace(plan, changes=changes, skipped=tuple(skipped))
 
 
-def _plan_ingest(ports: Ports, request: AddRequest) -> Flow[IngestPlan]:
-    """The facts branch, beside it the graph branch where there is one; or one question for both."""
-    inferring = request.infer and request.memory_type != PROCEDURAL_MEMORY
-    context = (yield from load_context(ports, request)) if inferring and ports.chat is not None else NO_CONTEXT
-    if inferring and request.extraction == "fused" and ports.chat is not None:
+def _plan_ingest(ports: Ports, request: AddRequest) -> Flow[IngestResult]:
+    """Plan the facts and relations of a conversation, in parallel or with one call for both."""
+    infers = request.infer and request.memory_type != PROCEDURAL_MEMORY
+    context = (yield from load_context(ports, request)) if infers and ports.chat is not None else NO_CONTEXT
+    if infers and request.extraction == "fused" and ports.chat is not None:
         return (yield from plan_fused_ingest(ports, request, context))
-    if not inferring or ports.graph is None:
-        return (yield from _plan_facts(ports, request, context))
+    facts = _plan_facts(ports, request, context)
+    if not infers or ports.graph is None:
+        return (yield from facts)
     graph = extract_relations(ports, ports.graph, request.to_relation_input(context))
-    if ports.graph.chat is None:  # rules take no time to wait for, and a thread of their own would
-        learnt = yield from _plan_facts(ports, request, context)
+    if ports.graph.chat is None:  # rules need no waiting: a thread of their own would cost more than it saves
+        plan = yield from facts
         relations, unrelated = yield from graph
     else:
-        both_learnt: tuple[IngestPlan, RelationPlan] = yield from both(_plan_facts(ports, request, context), graph)
-        learnt, (relations, unrelated) = both_learnt
-    return dataclasses.replace(learnt, relations=relations, skipped=learnt.skipped + unrelated)
+        both_plans: tuple[IngestResult, RelationPlan] = yield from both(facts, graph)
+        plan, (relations, unrelated) = both_plans
+    return dataclasses.replace(plan, relations=relations, skipped=plan.skipped + unrelated)
 
 
-def _plan_facts(ports: Ports, request: AddRequest, context: Context) -> Flow[IngestPlan]:
+def _plan_facts(ports: Ports, request: AddRequest, context: Context) -> Flow[IngestResult]:
     facts, unreadable = yield from extract_facts(ports.chat, request, context)
     changes, undecided = yield from reconcile(ports, request, facts)
-    return IngestPlan(facts, changes, (), unreadable + undecided)
+    return IngestResult(facts, changes, skipped=unreadable + undecided)
 
 
 # --- images ------------------------------------------------------------------------------------------------------
@@ -157,19 +143,23 @@ def _plan_facts(ports: Ports, request: AddRequest, context: Context) -> Flow[Ing
 
 def describe_images(
     chat: ChatModel | None, request: AddRequest
-) -> Flow[tuple[tuple[Message, ...], tuple[SkippedItem, ...]]]:
-    """Put the model's description of each message's images into its text, where vision is on."""
-    seen: list[Message] = []
+) -> Flow[tuple[StoredMessages, tuple[SkippedItem, ...]]]:
+    """Replace the images of each message by the model's description, if vision is enabled.
+
+    Returns:
+        The messages that have a text, and the images that were skipped.
+    """
+    described: list[Message] = []
     skipped: list[SkippedItem] = []
     for message in request.messages:
         if message.images and chat is not None and request.vision:
-            asked = describe_image_messages(message.images, context=message.content)
-            reply = yield from do(chat.complete, asked, task="describe_image")
+            prompt = describe_image_messages(message.images, context=message.content)
+            reply = yield from do(chat.complete, prompt, task="describe_image")
             text = "\n".join(part for part in (message.content, reply.text.strip()) if part)
             message = dataclasses.replace(message, content=text, images=())
         elif message.images:
-            why = "no model describes images" if chat is None else "images are described only with enable_vision"
-            skipped += [SkippedItem(reason=why, item=image[:100]) for image in message.images]
+            reason = "no model describes images" if chat is None else "images are described only with enable_vision"
+            skipped += [SkippedItem(reason=reason, item=image[:100]) for image in message.images]
         if message.content.strip():
-            seen.append(message)
-    return tuple(seen), tuple(skipped)
+            described.append(message)
+    return stored_messages(described), tuple(skipped)

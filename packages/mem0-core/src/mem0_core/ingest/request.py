@@ -1,14 +1,22 @@
-"""One call of `add`, as the pipelines see it."""
+"""Data that the ingest pipelines pass on: the request, the input of relation extraction, and the result."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NewType
 
 from mem0_core.domain.policy import Policy
-from mem0_core.domain.records import Fact, MemoryChange, Message, RelationChange, Scope, SkippedItem
+from mem0_core.domain.records import (
+    Fact,
+    LaggingProjection,
+    MemoryChange,
+    Message,
+    RelationChange,
+    Scope,
+    SkippedItem,
+)
 from mem0_core.interfaces import Job
 from mem0_core.language.messages import SPEAKER_ROLES, format_transcript
 from mem0_core.llm.prompts import NO_CONTEXT, Context
@@ -16,9 +24,10 @@ from mem0_core.llm.prompts import NO_CONTEXT, Context
 __all__ = [
     "PROCEDURAL_MEMORY",
     "AddRequest",
-    "IngestPlan",
+    "IngestResult",
     "PromptOverrides",
     "RelationInput",
+    "StoredMessages",
     "build_request",
     "stored_messages",
     "to_job_options",
@@ -26,10 +35,18 @@ __all__ = [
 
 PROCEDURAL_MEMORY = "procedural_memory"
 
+StoredMessages = NewType("StoredMessages", tuple[Message, ...])
+"""Messages to store with the memories, from `stored_messages`; facts, relations and jobs refer to them by index."""
+
+
+def stored_messages(messages: Sequence[Message]) -> StoredMessages:
+    """Return the messages of a conversation without the instructions to the model."""
+    return StoredMessages(tuple(message for message in messages if message.role not in ("system", "developer")))
+
 
 @dataclass(frozen=True, slots=True)
 class PromptOverrides:
-    """What the caller puts in place of, or adds to, our prompts."""
+    """Prompt texts that the caller replaces or adds."""
 
     facts: str | None = None
     """Replaces the system prompt of extraction (mem0's `custom_fact_extraction_prompt`)."""
@@ -41,16 +58,16 @@ class PromptOverrides:
 
 @dataclass(frozen=True, slots=True)
 class RelationInput:
-    """What is read for relations.
+    """Input of relation extraction.
 
     Attributes:
-        messages: those that are kept with the memories; changes refer to them by position.
-        bad_reply: what becomes of items the model did not put in the agreed form, after it was asked again.
-        context: what was said before.
+        messages: changes refer to them by index.
+        bad_reply: treatment of items that stay unreadable after the repair request.
+        context: summary and messages before these.
     """
 
     scope: Scope
-    messages: tuple[Message, ...]
+    messages: StoredMessages
     bad_reply: Literal["skip", "raise"] = "skip"
     context: Context = NO_CONTEXT
 
@@ -60,8 +77,8 @@ class RelationInput:
 
     @property
     def speaker_positions(self) -> tuple[int, ...]:
-        """Positions of the messages that make up `text`."""
-        return tuple(place for place, message in enumerate(self.messages) if message.role in SPEAKER_ROLES)
+        """Indexes of the messages in `text`."""
+        return tuple(index for index, message in enumerate(self.messages) if message.role in SPEAKER_ROLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,19 +86,20 @@ class AddRequest:
     """One call of `add`.
 
     Attributes:
-        at: ISO 8601 time of the conversation: the day prompts call today, and the memories' time.
-        today: ``YYYY-MM-DD`` of the call itself, which decides what has expired.
-        neighbours: s, how many memories nearest to each fact the model weighs it against.
-        window: m, how many messages before these the model reads them by.
-        summary_every: messages after which the summary of the conversation is due anew; 0 for never.
-        bad_reply: what becomes of items the model did not put in the agreed form, after it was asked again.
-        extraction: "fused" asks one question for everything; how relations are found otherwise, `GraphOptions` says.
-        operations: whether it decides in JSON (seed 000) or by calls of tools (seed 001).
-        policy: has the last say on every text before it is kept.
+        messages: the messages to store; facts and relations refer to them by index.
+        at: ISO 8601 time of the conversation; used as today in prompts and as the time of the memories.
+        today: ``YYYY-MM-DD`` of the call; decides which memories have expired.
+        neighbours: memories nearest to each fact that the model compares it with (s in the Mem0 paper).
+        window: earlier messages that the model reads for context (m in the Mem0 paper).
+        summary_every: messages between two summaries; 0 for no summaries.
+        bad_reply: treatment of items that stay unreadable after the repair request.
+        extraction: "fused" makes one model call for everything; else `GraphOptions` selects the steps for relations.
+        operations: the model decides by JSON or by tool calls; "auto" depends on the model.
+        policy: checks every text before it is stored.
     """
 
     scope: Scope
-    messages: tuple[Message, ...]
+    messages: StoredMessages
     at: str
     today: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
@@ -100,45 +118,54 @@ class AddRequest:
     policy: Policy | None = None
 
     def to_relation_input(self, context: Context = NO_CONTEXT) -> RelationInput:
-        """What of it is read for relations."""
-        return RelationInput(self.scope, stored_messages(self.messages), self.bad_reply, context)
+        """Return the input of relation extraction."""
+        return RelationInput(self.scope, self.messages, self.bad_reply, context)
 
     @property
     def is_about_agent(self) -> bool:
-        """An agent's own scope collects facts about the agent; where a user is named, they are about the user."""
+        """True for a scope with an agent and no user: facts then describe the agent."""
         return self.scope.agent_id is not None and self.scope.user_id is None
 
 
 @dataclass(frozen=True, slots=True)
-class IngestPlan:
-    """What was made of a conversation, before it is committed: the facts, and what they and the relations change."""
+class IngestResult:
+    """Outcome of an add: planned before the commit and in a dry run, committed after it.
+
+    Attributes:
+        facts: extracted facts.
+        skipped: items that could not be used, with the reason.
+        pending: projections that could not be updated yet.
+        summary_queued: True if a job for a new summary was enqueued.
+    """
 
     facts: tuple[Fact, ...] = ()
     changes: tuple[MemoryChange, ...] = ()
     relations: tuple[RelationChange, ...] = ()
     skipped: tuple[SkippedItem, ...] = ()
+    pending: tuple[LaggingProjection, ...] = ()
+    summary_queued: bool = False
 
 
 def to_job_options(request: AddRequest) -> dict[str, Any]:
-    """What of a request is kept with a job, as JSON: all that is the call's own, and not the configuration's."""
-    images = {str(place): list(message.images) for place, message in enumerate(stored_messages(request.messages))}
-    kept = {
+    """Return the options of a request to store with its job, as JSON: those of the call, not of the configuration."""
+    images = {str(index): list(message.images) for index, message in enumerate(request.messages) if message.images}
+    options = {
         "metadata": dict(request.metadata),
         "infer": request.infer,
         "memory_type": request.memory_type,
         "expiration_date": request.expiration_date,
         "prompt": request.prompts.instructions,
-        "images": {place: shown for place, shown in images.items() if shown},
+        "images": images,
     }
-    return {key: value for key, value in kept.items() if value not in (None, {}, True)}
+    return {key: value for key, value in options.items() if value not in (None, {}, True)}
 
 
 def build_request(jobs: Sequence[Job], configured: AddRequest) -> AddRequest:
-    """The request that jobs were put off for, on top of what is `configured`; several turns become one."""
+    """Return the request of queued jobs, on top of `configured`; several turns become one request."""
     options = jobs[0].options
     return dataclasses.replace(
         configured,
-        messages=tuple(message for job in jobs for message in _restore_images(job)),
+        messages=stored_messages([message for job in jobs for message in _restore_images(job)]),
         metadata=options.get("metadata", {}),
         infer=options.get("infer", True),
         memory_type=options.get("memory_type"),
@@ -150,11 +177,6 @@ def build_request(jobs: Sequence[Job], configured: AddRequest) -> AddRequest:
 def _restore_images(job: Job) -> list[Message]:
     images = job.options.get("images", {})
     return [
-        dataclasses.replace(message, images=tuple(images.get(str(place), ())))
-        for place, message in enumerate(job.messages)
+        dataclasses.replace(message, images=tuple(images.get(str(index), ())))
+        for index, message in enumerate(job.messages)
     ]
-
-
-def stored_messages(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """What is kept of a conversation: all but the instructions given to the model."""
-    return tuple(message for message in messages if message.role not in ("system", "developer"))

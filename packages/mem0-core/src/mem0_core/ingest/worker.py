@@ -1,7 +1,7 @@
-"""The workers that do what was put off: tasks where the caller is on an event loop, else threads.
+"""Background workers for queued jobs: tasks if the caller runs an event loop, otherwise threads.
 
-The queue lies in the truth, so workers share nothing: several of them, in several processes, take what is oldest and
-free. One that dies leaves a lease behind, which runs out; what it had not committed is done by the next.
+The queue is part of the primary store, so workers share no state: workers of several processes lease the oldest free
+jobs. The lease of a worker that dies expires, and another worker repeats its uncommitted jobs.
 """
 
 from __future__ import annotations
@@ -25,25 +25,23 @@ __all__ = ["BackgroundWorkers", "WorkerSettings"]
 
 _log = logging.getLogger(__name__)
 
-_POLL_SECONDS = 0.5  # seconds after which an idle worker looks by itself: other processes put jobs too
-_START_DELAY_SECONDS = (
-    0.02  # seconds in which whoever woke a worker goes on alone: they share an interpreter, replies come first
-)
-_LOOP_GRACE_SECONDS = 2.0  # seconds after which a call that outlives its event loop is over
-_MAX_BACKOFF_SECONDS = 300.0  # seconds between two tries, at most
-_OUTAGE_TRIES_FACTOR = 4  # times the tries after which a job is parked even where nothing else went well meanwhile
+_POLL_SECONDS = 0.5  # pause of an idle worker between looks at the queue: other processes enqueue jobs too
+_START_DELAY_SECONDS = 0.02  # a worker starts late: it shares the interpreter with its caller, whose reply is first
+_LOOP_GRACE_SECONDS = 2.0  # a call that outlives its event loop has ended by then
+_MAX_BACKOFF_SECONDS = 300.0  # longest pause between two tries
+_OUTAGE_TRIES_FACTOR = 4  # a job fails only after that many times the tries if no other job succeeded either
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """How work is done that was put off.
+    """Settings of the workers.
 
     Attributes:
-        workers: threads, or tasks, at once.
-        batch: how many turns of one conversation are read in one go, when they queue up.
-        tries: how often a job may fail, while others succeed, before it is parked.
-        backoff: seconds before the second try; then twice as long each time.
-        lease: seconds after which another worker may take the job of one that is gone.
+        workers: number of threads or tasks.
+        batch: turns of one conversation that are processed together when they queue up.
+        tries: failures, while other jobs succeed, after which a job is marked as failed.
+        backoff: seconds before the second try; doubled for each further one.
+        lease: seconds after which another worker may take the job of a dead one.
     """
 
     workers: int = 2
@@ -54,10 +52,10 @@ class WorkerSettings:
 
 
 class BackgroundWorkers:
-    """Workers over a queue.
+    """Workers that process the jobs of a queue.
 
     Args:
-        do_jobs: the flow that does some jobs and commits them, with the lease; raises what went wrong.
+        do_jobs: flow that runs jobs and commits them with the lease; raises the error of a job.
     """
 
     def __init__(
@@ -69,20 +67,20 @@ class BackgroundWorkers:
         self._name = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._changed = Condition()
         self._stopping = Event()
-        self._urgent = Event()  # somebody waits until all is done
+        self._urgent = Event()  # set while a caller waits for the jobs
         self._waiting_callers = 0
         self._threads: list[Thread] = []
         self._tasks: WeakKeyDictionary[asyncio.AbstractEventLoop, list[asyncio.Task[None]]] = WeakKeyDictionary()
         self._wakes: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Event] = WeakKeyDictionary()
-        self._leases: dict[Lease, float] = {}  # lease -> when it is to be held longer
-        self._ended: dict[str, float] = {}  # worker -> when its event loop ended under it
-        self._succeeded = 0.0  # when a job last went well
-        self._failing: dict[int, float] = {}  # job -> when it first failed here
+        self._leases: dict[Lease, float] = {}  # lease -> time of its next renewal
+        self._ended: dict[str, float] = {}  # worker -> time at which its event loop ended
+        self._succeeded = 0.0  # time of the last success
+        self._failing: dict[int, float] = {}  # job -> time of its first failure
 
-    # --- who works ---------------------------------------------------------------------------------------------------
+    # --- start and stop ----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Let threads work, if none do; and wake them."""
+        """Start the threads if none run, and wake them."""
         with self._changed:
             if self._stopping.is_set():
                 return
@@ -97,7 +95,7 @@ class BackgroundWorkers:
             self._changed.notify_all()
 
     async def astart(self) -> None:
-        """Let tasks of the running event loop work, if none do; and wake them, in a while."""
+        """Start tasks on the running event loop if none run, and wake them after a short delay."""
         loop = asyncio.get_running_loop()
         wake = self._wakes.setdefault(loop, asyncio.Event())
         loop.call_later(0 if self._urgent.is_set() else _START_DELAY_SECONDS, wake.set)
@@ -114,7 +112,7 @@ class BackgroundWorkers:
         return bool(self._threads) or any(not task.done() for tasks in self._tasks.values() for task in tasks)
 
     def stop(self) -> None:
-        """Let the threads finish what they are at, and end."""
+        """Stop the threads after their current jobs."""
         self._stopping.set()
         self._urgent.set()
         with self._changed:
@@ -123,7 +121,7 @@ class BackgroundWorkers:
             thread.join()
 
     async def astop(self) -> None:
-        """Let the tasks of the running event loop finish what they are at, and end."""
+        """Stop the tasks of the running event loop after their current jobs."""
         self._stopping.set()
         self._urgent.set()
         loop = asyncio.get_running_loop()
@@ -132,10 +130,10 @@ class BackgroundWorkers:
         tasks = self._tasks.pop(loop, [])
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # --- waiting for it ----------------------------------------------------------------------------------------------
+    # --- waiting -----------------------------------------------------------------------------------------------------
 
     def flush(self, timeout: float | None) -> bool:
-        """Wait until nothing is left to do but what is parked; False where that took longer than `timeout`."""
+        """Wait until only failed jobs remain; return False on timeout."""
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._urgent_mode():
             while self.has_unfinished_jobs():
@@ -157,7 +155,7 @@ class BackgroundWorkers:
         return True
 
     def drain(self, timeout: float) -> None:
-        """Wait for what can be done now, not for what failed and waits for its next try."""
+        """Wait for the jobs that are ready now, not for those that wait for their next try."""
         deadline = time.monotonic() + timeout
         with self._urgent_mode():
             while (self._leases or self._queue.has_ready_job()) and time.monotonic() < deadline:
@@ -175,7 +173,7 @@ class BackgroundWorkers:
 
     @contextmanager
     def _urgent_mode(self) -> Iterator[None]:
-        """Let no worker wait before it begins."""
+        """Make workers start without their delay."""
         with self._changed:
             self._waiting_callers += 1
             self._urgent.set()
@@ -191,7 +189,7 @@ class BackgroundWorkers:
         self._release_ended_workers()
         return self._queue.next_attempt_at() is not None
 
-    # --- working -----------------------------------------------------------------------------------------------------
+    # --- jobs --------------------------------------------------------------------------------------------------------
 
     def _work(self, worker: str) -> None:
         is_idle = True
@@ -214,27 +212,29 @@ class BackgroundWorkers:
             self._ended[worker] = time.monotonic()
 
     async def _yield_to_caller(self) -> None:
-        """Leave the loop to whoever started the workers."""
-        over = time.monotonic() + _START_DELAY_SECONDS
-        while not self._urgent.is_set() and time.monotonic() < over:
+        """Leave the event loop to the caller for a moment."""
+        deadline = time.monotonic() + _START_DELAY_SECONDS
+        while not self._urgent.is_set() and time.monotonic() < deadline:
             await asyncio.sleep(_START_DELAY_SECONDS / 4)
 
     def _release_ended_workers(self) -> None:
-        """Take back what a worker had leased when its event loop ended: the call that does it may outlive the loop."""
+        """Release the leases of workers whose event loop ended; a call of theirs may outlive the loop."""
         for worker, since in list(self._ended.items()):
             self._queue.release_leases(worker)
             if time.monotonic() - since > _LOOP_GRACE_SECONDS:
                 self._ended.pop(worker, None)
 
     async def _wait_for_jobs(self) -> None:
-        """Until there is something to do, or may be."""
+        """Wait until a job may be ready."""
         wake = self._wakes.get(asyncio.get_running_loop())
         if wake is None or self._stopping.is_set():
             return
         wake.clear()
         pause = await asyncio.to_thread(self._poll_delay)
         with suppress(TimeoutError):
-            async with asyncio.timeout(pause):  # not wait_for: in 3.11 it swallows a cancellation that meets the wake
+            async with asyncio.timeout(
+                pause
+            ):  # not wait_for: in 3.11 it swallows a cancellation at the time of the wake
                 await wake.wait()
 
     def _poll_delay(self) -> float:
@@ -248,12 +248,12 @@ class BackgroundWorkers:
         )
 
     def _run_next_jobs(self, worker: str) -> Flow[bool]:
-        """Do the oldest jobs that are free; False where there are none."""
+        """Run the oldest free jobs; return False if there are none."""
         try:
             jobs = yield from do(self._queue.lease, worker, seconds=self._settings.lease, limit=self._settings.batch)
         except Mem0Error:
             if not self._stopping.is_set():
-                _log.exception("could not look for work")
+                _log.exception("could not lease jobs")
             return False
         if not jobs:
             return False
@@ -261,11 +261,11 @@ class BackgroundWorkers:
         self._leases[lease] = time.monotonic() + self._settings.lease / 3
         try:
             yield from self._do_jobs(jobs, lease)
-        except GeneratorExit:  # the event loop ends: what is not committed is there for the next worker
-            with suppress(Mem0Error):  # a store that was closed on this loop: then the lease runs out
+        except GeneratorExit:  # the event loop ends: the next worker repeats uncommitted jobs
+            with suppress(Mem0Error):  # the store was closed on this loop: the lease expires
                 self._queue.release_failed(lease, error="interrupted", retry_in=0.0)
             raise
-        except Exception as error:  # noqa: BLE001 - whatever a model or hook raises: told with the job, and logged
+        except Exception as error:  # noqa: BLE001 - any error of a model or hook is stored with the job and logged
             yield from self._handle_failure(jobs, lease, error)
         else:
             self._succeeded = time.monotonic()
@@ -280,20 +280,20 @@ class BackgroundWorkers:
     def _handle_failure(self, jobs: list[Job], lease: Lease, error: Exception) -> Flow[None]:
         attempts_made = max(job.attempts for job in jobs) + 1
         since = min(self._failing.setdefault(job.row, time.monotonic()) for job in jobs)
-        # Where nothing went well since this first failed, the model is down, and the job no worse than others.
-        enough = self._settings.tries * (1 if self._succeeded > since else _OUTAGE_TRIES_FACTOR)
-        is_failed = attempts_made >= enough and len(jobs) == 1
+        # If no job succeeded since this one first failed, the model is probably down, and the job is not at fault.
+        max_attempts = self._settings.tries * (1 if self._succeeded > since else _OUTAGE_TRIES_FACTOR)
+        is_failed = attempts_made >= max_attempts and len(jobs) == 1
         wait = min(_MAX_BACKOFF_SECONDS, self._settings.backoff * 2 ** (attempts_made - 1))
         _log.warning(
-            "job %s failed (%s times)%s: %s", lease.jobs, attempts_made, ", parked" if is_failed else "", error
+            "job %s failed (%s times)%s: %s", lease.jobs, attempts_made, ", given up" if is_failed else "", error
         )
         error_text = f"{type(error).__name__}: {error}"
         try:
             yield from do(self._queue.release_failed, lease, error=error_text, retry_in=None if is_failed else wait)
         except Mem0Error:
-            _log.exception("could not give back job %s: its lease runs out", lease.jobs)
+            _log.exception("could not release job %s; its lease will expire", lease.jobs)
 
-    # --- holding on --------------------------------------------------------------------------------------------------
+    # --- leases ------------------------------------------------------------------------------------------------------
 
     def _renew_leases_until_stopped(self) -> None:
         while not self._stopping.wait(self._settings.lease / 6) or self._leases:
@@ -315,4 +315,4 @@ class BackgroundWorkers:
                 try:
                     self._queue.renew_lease(lease, seconds=self._settings.lease)
                 except Mem0Error:
-                    _log.exception("could not hold on to job %s", lease.jobs)
+                    _log.exception("could not renew the lease of job %s", lease.jobs)
