@@ -26,7 +26,7 @@ from mem0_core.llm.graph_replies import (
     RefinedReply,
     Refinement,
     RelationsReply,
-    entity_of,
+    entity_name_key,
     fused_key,
     read_entities,
     read_fused,
@@ -383,7 +383,7 @@ def test_a_broken_answer_is_asked_for_again_and_joined() -> None:
 
 
 def test_keys_tell_what_excludes_what() -> None:
-    assert entity_of(Entity("New York", "place")) == entity_of(Entity("new  york"))
+    assert entity_name_key(Entity("New York", "place")) == entity_name_key(Entity("new  york"))
     assert triplet_key(LIKES) == triplet_key(Triplet(SELF.upper(), "likes", "Pizza")) != triplet_key(MIT)
     assert refinement_key(PROFESSOR) == refinement_key(Refinement(MIT, "teaches_at")) == fused_key(Outdated(MIT))
     every: list[FusedItem] = ["Likes pizza", *PARTS.operations, ME, LIKES, Outdated(LIKES), PROFESSOR]

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 from mem0_core.interfaces import Reply, Tool
 from mem0_core.llm.prompts import (
-    MAX_ANSWER,
+    MAX_ANSWER_CHARS,
     MAX_COMPLAINTS,
     Context,
     describe_image_messages,
@@ -520,7 +520,7 @@ def test_a_repair_leaves_the_question_as_it_was() -> None:
 
 def test_a_repair_is_bounded_and_can_be_sent() -> None:
     messages = repair_messages([], "\ud83d" + "a" * 100_000, ["b" * 10_000] * 100)
-    assert len(messages[0]["content"]) < MAX_ANSWER + 50
+    assert len(messages[0]["content"]) < MAX_ANSWER_CHARS + 50
     assert len(messages[1]["content"]) < 400 * MAX_COMPLAINTS
     assert f"{100 - MAX_COMPLAINTS} more" in messages[1]["content"]
     json.dumps(messages, ensure_ascii=False).encode()

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mem0_core.domain.records import Event, Operation, is_valid_text, same_fact_key
 from mem0_core.errors import ModelError, ReplyError
 from mem0_core.interfaces import Reply, ToolCall
-from mem0_core.llm.json_replies import MAX_CHARS, MAX_LENIENT, WHOLE_REPLY, read_json
+from mem0_core.llm.json_replies import MAX_CHARS, MAX_LENIENT_CHARS, WHOLE_REPLY, read_json
 from mem0_core.llm.replies import (
     FactsReply,
     OperationsReply,
@@ -349,7 +349,7 @@ def test_a_problem_shows_only_the_start_of_a_long_text() -> None:
 def test_a_long_proper_reply_is_read_whole() -> None:
     facts = [f"Fact number {n}" for n in range(5_000)]
     text = json.dumps({"facts": facts})
-    assert len(text) > MAX_LENIENT
+    assert len(text) > MAX_LENIENT_CHARS
     assert read_facts(Reply(text)).items == tuple(facts)
 
 

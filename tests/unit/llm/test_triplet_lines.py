@@ -15,7 +15,7 @@ from mem0_core.domain.records import Message, Triplet
 from mem0_core.interfaces import Reply, ToolCall
 from mem0_core.llm.graph_prompts import triplets_messages
 from mem0_core.llm.prompts import Context
-from mem0_core.llm.triplet_lines import read_triplets, spoken
+from mem0_core.llm.triplet_lines import format_in_third_person, read_triplets
 from tests.graph_model import GraphModel, fact_replies, graph_model_of, set_replies
 from tests.support import MODES, MemoryDriver, open_memory
 
@@ -83,7 +83,7 @@ def test_dashes_inside_of_names_are_told_by_the_text() -> None:
     text = "user: Anna flew Paris - Rome with Tom."
     assert read("ANNA - FLEW - PARIS - ROME", text) == [("Anna", "flew", "Paris - Rome")]
     assert problems("A - B - C - D", "user: nothing of it") == [
-        "more than two dashes, and the text does not tell which of them are inside of a name"
+        "more than two dashes, and the text does not decide which ones are part of a name"
     ]
 
 
@@ -137,12 +137,12 @@ def test_any_reply_is_read_or_told_of(reply: str) -> None:
     ],
 )
 def test_pronouns_become_the_speaker(said: str, given: str) -> None:
-    assert spoken([Message("user", said)], "maya") == f"user: {given}"
+    assert format_in_third_person([Message("user", said)], "maya") == f"user: {given}"
 
 
 def test_each_speaker_is_called_by_their_own_name() -> None:
     messages = [Message("user", "I paint", name="Tom"), Message("assistant", "I see"), Message("system", "I rule")]
-    assert spoken(messages, "maya") == "user (Tom): Tom paint\nassistant: I see"
+    assert format_in_third_person(messages, "maya") == "user (Tom): Tom paint\nassistant: I see"
 
 
 def test_the_prompt_names_no_relations_and_is_one_of_its_own() -> None:

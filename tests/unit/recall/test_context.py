@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mem0_core import cited
+from mem0_core import read_citations
 from mem0_core.contracts import make_item
 from mem0_core.domain.records import Hit, Message, Relation, Scope, Triplet
 from mem0_core.domain.results import hit_dict
@@ -302,20 +302,22 @@ CITATIONS = {str(number): f"m{number}" for number in (*range(1, 6), 12)}
     ],
 )
 def test_citations_are_read_out_of_an_answer(answer: str, ids: list[str]) -> None:
-    assert cited(answer, CITATIONS) == ids
-    assert cited(answer, {}) == []
+    assert read_citations(answer, CITATIONS) == ids
+    assert read_citations(answer, {}) == []
 
 
 @given(st.text("[]【】0123456789,;-– andid#:\n"))
 def test_any_answer_can_be_read(answer: str) -> None:
-    found = cited(answer, CITATIONS)
+    found = read_citations(answer, CITATIONS)
     assert len(set(found)) == len(found)
     assert set(found) <= set(CITATIONS.values())
 
 
 @given(st.lists(st.sampled_from(sorted(CITATIONS)), unique=True), st.sampled_from(["][", ", ", ",", "; ", " and "]))
 def test_what_is_cited_is_found_in_its_order(numbers: list[str], between: str) -> None:
-    assert cited(f"So it is [{between.join(numbers)}].", CITATIONS) == [CITATIONS[number] for number in numbers]
+    assert read_citations(f"So it is [{between.join(numbers)}].", CITATIONS) == [
+        CITATIONS[number] for number in numbers
+    ]
 
 
 # --- with a memory -------------------------------------------------------------------------------------------------
@@ -476,7 +478,7 @@ def test_memories_can_be_cited_by_their_numbers(opened: Open) -> None:
     assert [line["id"] for line in lines(seen["text"])] == list(range(1, 13))
     assert list(seen["citations"].values()) == [entry["id"] for entry in seen["memories"]]
     answer = "They dance [1], and they sleep [12, 3]."
-    assert cited(answer, seen["citations"]) == [seen["memories"][place]["id"] for place in (0, 11, 2)]
+    assert read_citations(answer, seen["citations"]) == [seen["memories"][place]["id"] for place in (0, 11, 2)]
     assert "citations" not in memory.context("bees", user_id="u", recent=0)
     assert memory.context(user_id="nobody", citations=True)["citations"] == {}
 

@@ -35,7 +35,7 @@ from mem0_core.errors import (
     ScopeError,
     StoreError,
 )
-from mem0_core.llm.replies import cited
+from mem0_core.llm.replies import read_citations
 from mem0_core.memory import AsyncMemory, Memory
 
 __all__ = [
@@ -66,7 +66,7 @@ __all__ = [
     "SearchResult",
     "StoreError",
     "arerank",
-    "cited",
+    "read_citations",
     "rerank",
 ]
 __version__ = "0.1.0"

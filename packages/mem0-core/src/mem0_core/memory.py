@@ -412,8 +412,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             filters, threshold: As in `search`, for memories.
             exclude: Texts that the agent has already; memories with exactly these texts are omitted.
             introduction: Instructions to the agent's model about the block.
-            citations: Number memories and relations, and ask the model to cite them as in [1]; `cited` returns the
-                memories that an answer cites.
+            citations: Number memories and relations, and ask the model to cite them as in [1];
+                `read_citations` returns the memories that an answer cites.
             as_of: Use the state of that time, except for the messages.
 
         Returns:

@@ -11,7 +11,7 @@ from mem0_core.flow import Flow, do
 from mem0_core.interfaces import GraphIndex, GraphMemory, GraphNeighborhood
 from mem0_core.llm.ask import ask_with_repair, collect_skipped
 from mem0_core.llm.graph_prompts import entities_messages, entities_tool
-from mem0_core.llm.graph_replies import entity_of, read_entities
+from mem0_core.llm.graph_replies import entity_name_key, read_entities
 from mem0_core.llm.prompts import NO_CONTEXT, Context
 
 if TYPE_CHECKING:
@@ -99,6 +99,6 @@ def extract_entities(
         task="entities",
         tools=[entities_tool(strict=graph.options.strict)],
         read=lambda reply: read_entities(reply, self_name=speaker),
-        key=entity_of,
+        key=entity_name_key,
     )
     return reading.items, collect_skipped(reading, "entities", bad_reply)

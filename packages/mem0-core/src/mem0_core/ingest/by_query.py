@@ -71,16 +71,6 @@ def find_matches(
     limit: int,
     today: str,
 ) -> Flow[list[Match]]:
-<<<<<<< HEAD
-    """The memories that are meant, nearest first; without a query all that pass the filter, oldest first.
-
-    Raises:
-        InputError: there are more than `limit`, or there is neither a query nor a filter.
-    """
-    if query is None and filter is None:
-        raise InputError("give a query, filters, or both: delete_all is for everything in a scope")
-    if query is None:
-=======
     """Return the matching memories, nearest first; without a query all that pass the filter, oldest first.
 
     Args:
@@ -95,8 +85,7 @@ def find_matches(
         raise InputError(
             "query and filters are both missing: give at least one; delete_all deletes everything in a scope"
         )
-    if text is None:
->>>>>>> 0a96b70 (Index stored messages by one type, and pass one result through an add)
+    if query is None:
         items = yield from do(ports.store.list_memories, scope, filter=filter, limit=limit + 1)
         found = [Match(item) for item in items]
     else:

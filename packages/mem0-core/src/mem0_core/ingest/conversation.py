@@ -141,11 +141,7 @@ def _load_pinned(ports: Ports, scope: Scope, today: str, as_of: str | None) -> F
 
 
 def _add_recalled(
-<<<<<<< HEAD
-    ports: Ports, query: SearchRequest, found: ContextCandidates, shown: Set[bytes]
-=======
     ports: Ports, query: SearchRequest, candidates: ContextCandidates, excluded: Set[bytes]
->>>>>>> 0a96b70 (Index stored messages by one type, and pass one result through an add)
 ) -> Flow[ContextCandidates]:
     """Return the candidates with the search hits that are neither pinned nor excluded."""
     extra = len(candidates.pinned) + min(len(excluded), _MAX_EXCLUDED_HITS) + _EXTRA_DUPLICATE_HITS

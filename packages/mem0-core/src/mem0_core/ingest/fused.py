@@ -112,13 +112,8 @@ def _ask_fused(
 def _plan_relations(
     ports: Ports, graph: GraphMemory, request: AddRequest, reply: Fused, shown: Sequence[Relation]
 ) -> Flow[tuple[RelationChange, ...]]:
-<<<<<<< HEAD
-    """The graph part of the answer, merged as the staged one is."""
-    stated = (yield from load_aliases(ports, request.scope)).resolve_triplets(found.relations)
-=======
     """Return the changes of the graph, merged as in the staged pipeline."""
     stated = (yield from load_aliases(ports, request.scope)).resolve_triplets(reply.relations)
->>>>>>> 0a96b70 (Index stored messages by one type, and pass one result through an add)
     known = yield from load_neighborhood(ports, graph, request.scope, collect_entity_names(stated), ())
     known = dataclasses.replace(known, relations=tuple(shown))
     return (

@@ -1,10 +1,9 @@
-"""Relating: seed 000 part 2, step by step (seed 001: graph pipeline; seed 002: right branch).
+"""Relations: extract entities and relations, and merge them into the graph (Mem0 paper, section 2.2).
 
-`extract_entities` (step 1) -> `relate_entities` them (2) -> what the graph holds `around` them (3) -> what of it is
-`outdated` (4A) beside what is `refined` (4B) -> `merge_relations` (5, pure), a list of changes that is committed with
-the memories.
+`extract_entities` (step 1) -> `relate_entities` (2) -> `load_neighborhood` (3) -> `find_outdated` (4A) and
+`find_refined` (4B) -> `plan_graph_changes` (5). The changes are committed with the memories.
 
-Steps 1, 2, 4A and 4B ask a model. Without one, `rules` read the messages, and what they say has ended is step 4A.
+Steps 1, 2, 4A and 4B ask a model. Without one, rules read the messages, and their endings take the index of step 4A.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ from mem0_core.llm.graph_replies import (
     refinement_key,
     triplet_key,
 )
-from mem0_core.llm.triplet_lines import read_triplets, spoken
+from mem0_core.llm.triplet_lines import format_in_third_person, read_triplets
 from mem0_core.recall.aliases import load_aliases
 from mem0_core.recall.embedding import embed_texts
 
@@ -76,20 +75,17 @@ __all__ = [
     "sync_projections",
 ]
 
-_MIN_RELATION_COSINE = (
-    0.5  # cosine from which an existing relation is near enough to a new one to be weighed against it
-)
-
+_MIN_RELATION_COSINE = 0.5  # an existing relation is compared with a new one from this cosine on
 
 RelationPlan = tuple[tuple[RelationChange, ...], tuple[SkippedItem, ...]]
 TripletKey = tuple[bytes, str, bytes]
 
 
 def extract_relations(ports: Ports, graph: GraphMemory, relation_input: RelationInput) -> Flow[RelationPlan]:
-    """The changes to the graph that a conversation brings about, and what could not be used of the model's answers.
+    """Return the graph changes of a conversation, and the unusable parts of the model's answers.
 
     Raises:
-        ModelError: a model call failed. ReplyError: with ``bad_reply="raise"``, part of an answer stayed unreadable.
+        ModelError: a model call failed. ReplyError: with ``bad_reply="raise"``, part of an answer was not readable.
     """
     if graph.chat is None:
         return (yield from _relate_by_rules(ports, graph, relation_input)), ()
@@ -111,19 +107,19 @@ def extract_relations(ports: Ports, graph: GraphMemory, relation_input: Relation
     return changes, (*unnamed, *unconnected, *unclear, *unrefined)
 
 
-# --- one shot (seed 003, part 2) ---------------------------------------------------------------------------------
+# --- one shot ----------------------------------------------------------------------------------------------------
 
 
 def _relate_in_one_shot(ports: Ports, graph: GraphMemory, relation_input: RelationInput) -> Flow[RelationPlan]:
-    """All relations of a conversation by one question, which knows nothing of the graph; then steps 3 and 5.
+    """Extract all relations by one model call that does not see the graph; steps 3 and 5 follow.
 
-    What has ended nobody is asked: rules tell, where the text says it plainly. Types of nodes are what rules know.
+    Rules find ended relations and the types of entities, where the text states them plainly.
     """
     stated, unread_lines = yield from _extract_triplets(graph, relation_input)
-    names_now = yield from load_aliases(ports, relation_input.scope)
-    triplets = names_now.resolve_triplets(stated)
+    aliases = yield from load_aliases(ports, relation_input.scope)
+    triplets = aliases.resolve_triplets(stated)
     read = [
-        names_now.resolve_extraction(extract_from_message(message, relation_input.scope))
+        aliases.resolve_extraction(extract_from_message(message, relation_input.scope))
         for message in relation_input.messages
     ]
     endings = [ending for found in read for ending in found.ended]
@@ -133,7 +129,7 @@ def _relate_in_one_shot(ports: Ports, graph: GraphMemory, relation_input: Relati
     known = yield from load_neighborhood(
         ports, graph, relation_input.scope, names, [triplet.sentence for triplet in triplets]
     )
-    outdated = [one.triplet for one in known.relations if any(_ended(one.triplet, ending) for ending in endings)]
+    outdated = [one.triplet for one in known.relations if any(_is_ended_by(one.triplet, ending) for ending in endings)]
     entities = [entity for found in read for entity in found.entities]
     return (yield from plan_graph_changes(ports, relation_input, known, entities, triplets, outdated, ())), unread_lines
 
@@ -142,15 +138,15 @@ def _extract_triplets(
     graph: GraphMemory, relation_input: RelationInput
 ) -> Flow[tuple[tuple[Triplet, ...], tuple[SkippedItem, ...]]]:
     assert graph.chat is not None
-    itself = self_name(relation_input.scope)
-    text = spoken(relation_input.messages, itself)
+    speaker = self_name(relation_input.scope)
+    text = format_in_third_person(relation_input.messages, speaker)
     if not text:
         return (), ()
     reading = yield from ask_with_repair(
         graph.chat,
         triplets_messages(text, custom=graph.options.prompt, context=relation_input.context),
         task="triplets",
-        read=lambda reply: read_triplets(reply, text=text, self_name=itself),
+        read=lambda reply: read_triplets(reply, text=text, self_name=speaker),
         key=triplet_key,
     )
     return reading.items, collect_skipped(reading, "triplets", relation_input.bad_reply)
@@ -162,50 +158,53 @@ def _extract_triplets(
 def relate_entities(
     graph: GraphMemory, relation_input: RelationInput, entities: Sequence[Entity]
 ) -> Flow[tuple[tuple[Triplet, ...], tuple[SkippedItem, ...]]]:
-    """Step 2: how the entities are related."""
+    """Step 2: return the relations between the entities."""
     assert graph.chat is not None
-    itself = self_name(relation_input.scope)
+    speaker = self_name(relation_input.scope)
     reading = yield from ask_with_repair(
         graph.chat,
         relations_messages(
-            relation_input.text, entities, self_name=itself, custom=graph.options.prompt, context=relation_input.context
+            relation_input.text,
+            entities,
+            self_name=speaker,
+            custom=graph.options.prompt,
+            context=relation_input.context,
         ),
         task="relations",
         tools=[relations_tool(strict=graph.options.strict)],
-        read=lambda reply: read_relations(reply, self_name=itself),
+        read=lambda reply: read_relations(reply, self_name=speaker),
         key=triplet_key,
     )
     return reading.items, collect_skipped(reading, "relations", relation_input.bad_reply)
 
 
-# --- step 3: what the graph holds --------------------------------------------------------------------------------
+# --- step 3: known graph -----------------------------------------------------------------------------------------
 
 
 def load_neighborhood(
     ports: Ports, graph: GraphMemory, scope: Scope, names: Sequence[str], sentences: Sequence[str]
 ) -> Flow[KnownGraph]:
-    """Step 3: the nodes of `names`, what is one hop from them, and the relations near `sentences`.
+    """Step 3: return the nodes of `names`, the relations one hop from them, and the relations near `sentences`.
 
-    A name the graph has is its node; for one it has not, the nodes near it are searched. The hop alone would do for
-    small graphs. Around someone with thousands of relations it shows the newest only, and the sentences find those
-    that may be contradicted. What is another user's is left out, where a scope of an agent or a run alone would reach
-    it.
+    A name without a node takes the nearest node with the same name. The hop shows only the newest relations of a node
+    with very many; the sentences then find those that may be contradicted. Relations of other users are left out,
+    although a scope of only an agent or a run covers them.
     """
-    truth, options = ports.store.graph, graph.options
+    store, options = ports.store.graph, graph.options
     distinct = {entity_key(name): name for name in reversed(names)}
-    named = yield from do(truth.nodes_by_names, scope, list(distinct.values()))
+    named = yield from do(store.nodes_by_names, scope, list(distinct.values()))
     nodes = {key: node for key, (node, _) in named.items()}
     vectors = {distinct[key]: vector for key, (_, vector) in named.items()}
     unknown = [key for key in distinct if key not in named]
     vectors |= yield from _embed_distinct(ports, [*(distinct[key] for key in unknown), *sentences])
-    rows: dict[int, None] = {}  # in order, each once
+    rows: dict[int, None] = {}  # ordered and distinct
     if sentences:
         wanted = _stack_vectors(vectors, sentences)
         near = yield from search_relations(graph, scope, wanted, options.existing, threshold=_MIN_RELATION_COSINE)
         rows |= dict.fromkeys(row for found in near for row, _ in found)
     if nodes:
         own = [node.row for node in nodes.values()]
-        hop = yield from do(truth.incident_relation_rows, own, scope=scope, limit=options.existing)
+        hop = yield from do(store.incident_relation_rows, own, scope=scope, limit=options.existing)
         rows |= dict.fromkeys(row for found in hop.values() for row in found)
     if unknown:
         wanted = _stack_vectors(vectors, (distinct[key] for key in unknown))
@@ -214,8 +213,8 @@ def load_neighborhood(
         )
         rows |= dict.fromkeys(row for around in arounds for row, _ in around.relations)
         nodes |= yield from _match_nodes(ports, scope, distinct, dict(zip(unknown, arounds, strict=True)))
-    held = (yield from do(truth.relations_by_rows, list(rows), scope=scope, with_evidence=False)) if rows else {}
-    relations = [held[row] for row in rows if row in held]
+    by_row = (yield from do(store.relations_by_rows, list(rows), scope=scope, with_evidence=False)) if rows else {}
+    relations = [by_row[row] for row in rows if row in by_row]
     eligible = (one for one in relations if one.valid_to is None and one.scope.user_id == scope.user_id)
     return KnownGraph(nodes, tuple(eligible), vectors)
 
@@ -225,18 +224,18 @@ def _match_nodes(
 ) -> Flow[dict[bytes, Node]]:
     """Return the node for each name: the nearest that is the same name, unless several could be it."""
     rows = [row for around in arounds.values() for row, _ in around.nodes]
-    found = (yield from do(ports.store.graph.nodes_by_rows, rows, scope=scope)) if rows else {}
-    own = {row: node for row, node in found.items() if node.scope == scope}  # relations join nodes of one scope
+    by_row = (yield from do(ports.store.graph.nodes_by_rows, rows, scope=scope)) if rows else {}
+    own = {row: node for row, node in by_row.items() if node.scope == scope}  # relations join nodes of one scope
     chosen: dict[bytes, Node] = {}
     for key, around in arounds.items():
         cosines = {own[row].entity.name: (cosine, own[row]) for row, cosine in around.nodes if row in own}
-        name = _only_fit(names[key], [(cosine, known) for known, (cosine, _) in cosines.items()])
+        name = _find_only_match(names[key], [(cosine, known) for known, (cosine, _) in cosines.items()])
         if name is not None:
             chosen[key] = cosines[name][1]
     return chosen
 
 
-def _only_fit(name: str, near: Sequence[tuple[float, str]]) -> str | None:
+def _find_only_match(name: str, near: Sequence[tuple[float, str]]) -> str | None:
     """Return the first of some near names that is the same as a name; None where two that differ both are.
 
     "Alex Morgan" is the same as Alexander Morgan and as Alexandra Morgan: it stays a name of its own.
@@ -255,7 +254,7 @@ def _embed_distinct(ports: Ports, texts: Sequence[str]) -> Flow[dict[str, NDArra
 
 
 def sync_projections(ports: Ports) -> Flow[tuple[LaggingProjection, ...]]:
-    """Bring the graph's projection to where the truth is; where it cannot be reached, that is pending."""
+    """Bring the graph's projection up to date; an unreachable one is reported as lagging."""
     if ports.graph is None:
         return ()
     try:
@@ -274,7 +273,7 @@ Refined = tuple[tuple[Refinement, ...], tuple[SkippedItem, ...]]
 def _find_superseded(
     graph: GraphMemory, relation_input: RelationInput, new: Sequence[Triplet], known: KnownGraph
 ) -> Flow[tuple[Outdated, Refined]]:
-    """Steps 4A and 4B at once, so far as there is anything to ask."""
+    """Run steps 4A and 4B at once, as far as there are relations to compare."""
     existing = [relation.triplet for relation in known.relations]
     if not existing:
         return ((), ()), ((), ())
@@ -290,15 +289,15 @@ def _find_superseded(
 def find_outdated(
     graph: GraphMemory, relation_input: RelationInput, existing: Sequence[Triplet], new: Sequence[Triplet]
 ) -> Flow[Outdated]:
-    """Step 4A: which relations the text contradicts."""
+    """Step 4A: return the relations that the text contradicts."""
     assert graph.chat is not None
-    itself = self_name(relation_input.scope)
+    speaker = self_name(relation_input.scope)
     reading = yield from ask_with_repair(
         graph.chat,
-        outdated_messages(relation_input.text, existing, new, self_name=itself),
+        outdated_messages(relation_input.text, existing, new, self_name=speaker),
         task="outdated",
         tools=[outdated_tool(strict=graph.options.strict)],
-        read=lambda reply: read_outdated(reply, existing=existing, self_name=itself),
+        read=lambda reply: read_outdated(reply, existing=existing, self_name=speaker),
         key=triplet_key,
     )
     return reading.items, collect_skipped(reading, "outdated", relation_input.bad_reply)
@@ -307,15 +306,15 @@ def find_outdated(
 def find_refined(
     graph: GraphMemory, relation_input: RelationInput, existing: Sequence[Triplet], new: Sequence[Triplet]
 ) -> Flow[Refined]:
-    """Step 4B: which relations the new ones make more specific."""
+    """Step 4B: return the relations that the new ones make more specific."""
     assert graph.chat is not None
-    itself = self_name(relation_input.scope)
+    speaker = self_name(relation_input.scope)
     reading = yield from ask_with_repair(
         graph.chat,
-        refined_messages(relation_input.text, existing, new, self_name=itself),
+        refined_messages(relation_input.text, existing, new, self_name=speaker),
         task="refined",
         tools=[refined_tool(strict=graph.options.strict)],
-        read=lambda reply: read_refined(reply, existing=existing, new=new, self_name=itself),
+        read=lambda reply: read_refined(reply, existing=existing, new=new, self_name=speaker),
         key=refinement_key,
     )
     return reading.items, collect_skipped(reading, "refined", relation_input.bad_reply)
@@ -333,7 +332,7 @@ def plan_graph_changes(
     outdated: Sequence[Triplet],
     refined: Sequence[Refinement],
 ) -> Flow[tuple[RelationChange, ...]]:
-    """Step 5: `merge_relations`, with the vectors of what is new."""
+    """Step 5: return the changes of `merge_relations`, with the vectors of new texts."""
     changes = merge_relations(
         new, outdated, refined, known, types=collect_entity_types(entities), messages=relation_input.speaker_positions
     )
@@ -343,7 +342,7 @@ def plan_graph_changes(
 def _embed_changes(
     ports: Ports, changes: Sequence[RelationChange], ready: Mapping[str, NDArray[np.float32]]
 ) -> Flow[tuple[RelationChange, ...]]:
-    """The changes with the embeddings of their ends and sentences; what `ready` lacks is embedded in one batch."""
+    """Return the changes with the vectors of their ends and sentences; missing ones are embedded in one batch."""
     parts = [
         (change.triplet.source, change.triplet.destination, change.triplet.sentence)
         if change.event is Event.ADD
@@ -370,19 +369,19 @@ def _stack_vectors(vectors: Mapping[str, NDArray[np.float32]], texts: Iterable[s
 def _relate_by_rules(
     ports: Ports, graph: GraphMemory, relation_input: RelationInput
 ) -> Flow[tuple[RelationChange, ...]]:
-    """What the rules read in each message of the user, or of anyone with a name.
+    """Return the graph changes that rules find in the messages of users and of named speakers.
 
-    An assistant without a name tells of the user, or of itself: rules cannot tell which.
+    An assistant without a name speaks of the user or of itself, and rules cannot tell which.
     """
     read = [
-        (place, extract_from_message(message, relation_input.scope))
-        for place, message in enumerate(relation_input.messages)
+        (index, extract_from_message(message, relation_input.scope))
+        for index, message in enumerate(relation_input.messages)
     ]
-    read = [(place, found) for place, found in read if found.relations or found.ended]
+    read = [(index, found) for index, found in read if found.relations or found.ended]
     if not read:
         return ()
-    names_now = yield from load_aliases(ports, relation_input.scope)
-    read = [(place, names_now.resolve_extraction(found)) for place, found in read]
+    aliases = yield from load_aliases(ports, relation_input.scope)
+    read = [(index, aliases.resolve_extraction(found)) for index, found in read]
     triplets = [triplet for _, found in read for triplet in found.relations]
     endings = [ending for _, found in read for ending in found.ended]
     names = [
@@ -395,66 +394,67 @@ def _relate_by_rules(
     named = _unify_new_names(read, known, graph.options.threshold)
     stated = {triplet.key for triplet in triplets}
     stated |= {build_relation(triplet, known.nodes).triplet.key for some in named.values() for triplet in some}
-    standing = {relation.triplet.key: relation.triplet for relation in known.relations}
-    standing = {key: triplet for key, triplet in standing.items() if key not in stated}
-    standing_of: dict[tuple[bytes, str], list[TripletKey]] = {}
-    for key in standing:
-        standing_of.setdefault(key[:2], []).append(key)
+    open_triplets = {one.triplet.key: one.triplet for one in known.relations if one.triplet.key not in stated}
+    open_keys: dict[tuple[bytes, str], list[TripletKey]] = {}
+    for key in open_triplets:
+        open_keys.setdefault(key[:2], []).append(key)
     added: list[RelationChange] = []
     ended: list[RelationChange] = []
-    for place, found in read:
-        at = relation_input.messages[place].timestamp  # so that the graph of any day is what had been said by then
-        new = merge_relations(named[place], (), (), known, types=collect_entity_types(found.entities), messages=[place])
-        outdated = _outdated(standing_of, standing, found.ended)
-        old = merge_relations((), [standing.pop(key) for key in outdated], (), known, types={}, messages=())
+    for index, found in read:
+        at = relation_input.messages[index].timestamp  # so that the graph of any day holds the relations stated by then
+        new = merge_relations(named[index], (), (), known, types=collect_entity_types(found.entities), messages=[index])
+        outdated = _find_outdated_keys(open_keys, open_triplets, found.ended)
+        old = merge_relations((), [open_triplets.pop(key) for key in outdated], (), known, types={}, messages=())
         added += [dataclasses.replace(change, effective_at=at) for change in new]
         ended += [dataclasses.replace(change, effective_at=at) for change in old]
     return (yield from _embed_changes(ports, [*added, *ended], known.vectors))
 
 
-def _outdated(
-    standing_of: Mapping[tuple[bytes, str], Sequence[TripletKey]],
-    standing: Mapping[TripletKey, Triplet],
+def _find_outdated_keys(
+    open_keys: Mapping[tuple[bytes, str], Sequence[TripletKey]],
+    open_triplets: Mapping[TripletKey, Triplet],
     endings: Iterable[rules.EndedRelation],
 ) -> list[TripletKey]:
-    """The keys of the standing relations that some endings end, in the order in which they stand."""
+    """Return the keys of the open relations that some endings end, in their order."""
     ended: dict[tuple[bytes, str], set[bytes | None]] = {}
     for ending in endings:
         ended.setdefault(_get_ending_key(ending), set()).add(_get_destination_key(ending))
     keys = {
         key
-        for what, destinations in ended.items()
-        for key in standing_of.get(what, ())
-        if key in standing and (None in destinations or key[2] in destinations)
+        for source_and_relationship, destinations in ended.items()
+        for key in open_keys.get(source_and_relationship, ())
+        if key in open_triplets and (None in destinations or key[2] in destinations)
     }
-    return [key for key in standing if key in keys] if keys else []
+    return [key for key in open_triplets if key in keys] if keys else []
 
 
 def _unify_new_names(
     read: Sequence[tuple[int, rules.RuleExtraction]], known: KnownGraph, threshold: float
 ) -> dict[int, list[Triplet]]:
-    """The relations of each message; a new name near to one that is new with an earlier message gives way to it.
+    """Return the relations of each message; a new name takes the form in which an earlier message introduced it.
 
-    So it would if the earlier message had been remembered before. Names of one message are kept apart, as by a plan.
+    The result is the same as if the earlier message had been stored before. Names of one message stay distinct.
     """
-    places = {
-        entity_key(name): place for place, found in reversed(read) for name in collect_entity_names(found.relations)
+    first_indexes = {
+        entity_key(name): index for index, found in reversed(read) for name in collect_entity_names(found.relations)
     }
-    spelt = {entity_key(name): name for _, found in reversed(read) for name in collect_entity_names(found.relations)}
-    fresh = [key for key in reversed(spelt) if key not in known.nodes]
+    names_by_key = {
+        entity_key(name): name for _, found in reversed(read) for name in collect_entity_names(found.relations)
+    }
+    new_keys = [key for key in reversed(names_by_key) if key not in known.nodes]
     names: dict[bytes, str] = {}
-    if len(set(map(places.__getitem__, fresh))) > 1:
-        vectors = _stack_vectors(known.vectors, (spelt[key] for key in fresh))
-        for key, vector in zip(fresh, vectors, strict=True):
+    if len(set(map(first_indexes.__getitem__, new_keys))) > 1:
+        vectors = _stack_vectors(known.vectors, (names_by_key[key] for key in new_keys))
+        for key, vector in zip(new_keys, vectors, strict=True):
             near = vectors @ vector
             earlier = [
-                (float(near[other]), spelt[fresh[other]])
+                (float(near[other]), names_by_key[new_keys[other]])
                 for other in (near >= threshold).nonzero()[0].tolist()
-                if places[fresh[other]] < places[key] and fresh[other] not in names
+                if first_indexes[new_keys[other]] < first_indexes[key] and new_keys[other] not in names
             ]
-            if name := _only_fit(spelt[key], sorted(earlier, reverse=True)):
+            if name := _find_only_match(names_by_key[key], sorted(earlier, reverse=True)):
                 names[key] = name
-    return {place: [_rename_ends(triplet, names) for triplet in found.relations] for place, found in read}
+    return {index: [_rename_ends(triplet, names) for triplet in found.relations] for index, found in read}
 
 
 def _rename_ends(triplet: Triplet, names: Mapping[bytes, str]) -> Triplet:
@@ -466,16 +466,16 @@ def _rename_ends(triplet: Triplet, names: Mapping[bytes, str]) -> Triplet:
 
 
 def extract_from_message(message: Message, scope: Scope) -> rules.RuleExtraction:
-    """What the rules read in a message; nothing in what an assistant says who has no name."""
+    """Return the entities and relations that rules find in a message; none for an assistant without a name."""
     if message.role == "user" or (message.name and message.role in SPEAKER_ROLES):
         return rules.extract_by_rules(message.content, speaker=message.name or self_name(scope))
     return rules.RuleExtraction()
 
 
 class StatementLog:
-    """What some messages state and end, to tell whether the next one takes some of it back, or is taken back by it.
+    """Relations that some messages state and end; detects a message that contradicts an earlier one.
 
-    Said in one breath the two would be at odds; said one after the other, the later one is right.
+    One plan cannot both start and end a relation, so contradicting messages need separate commits.
     """
 
     def __init__(self) -> None:
@@ -496,7 +496,7 @@ class StatementLog:
         return any(self._takes_back(ending, stated) for ending in found.ended) or any(map(self._is_taken_back, stated))
 
     def _takes_back(self, ending: rules.EndedRelation, stated: set[TripletKey]) -> bool:
-        """Return True if an ending ends an earlier relation that its own message does not state again."""
+        """Return True if an ending ends an earlier relation that its own message does not restate."""
         earlier = self._stated.get(_get_ending_key(ending), set())
         destination = _get_destination_key(ending)
         if destination is None:
@@ -518,5 +518,5 @@ def _get_destination_key(ending: rules.EndedRelation) -> bytes | None:
     return None if ending.destination is None else entity_key(ending.destination)
 
 
-def _ended(triplet: Triplet, ending: rules.EndedRelation) -> bool:
+def _is_ended_by(triplet: Triplet, ending: rules.EndedRelation) -> bool:
     return triplet.key[:2] == _get_ending_key(ending) and _get_destination_key(ending) in (None, triplet.key[2])

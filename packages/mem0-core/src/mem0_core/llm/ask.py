@@ -1,4 +1,4 @@
-"""Asking a model: one question, and one chance to mend an answer that cannot be read."""
+"""One request to a model, with one repair request for an unreadable answer."""
 
 from __future__ import annotations
 
@@ -29,13 +29,17 @@ def ask_with_repair(
     schema: type[BaseModel] | None = None,
     tools: Sequence[Tool] = (),
 ) -> Flow[Reading[T]]:
-    """What the model answered, as far as `read` can tell.
+    """Ask a model, and return the readable part of its answer.
 
-    An answer with problems is asked for once more, with the complaint; what the second brings is added to what
-    was readable in the first (two things are one where `key` says so). Problems that are left stay in the reading.
+    An answer with problems is requested once more, with a list of them. Items of the second answer are added to those
+    of the first, as `merge` joins them. Remaining problems stay in the reading.
+
+    Args:
+        read: reads a reply.
+        key: identity of an item; items with equal keys are one.
 
     Raises:
-        ModelError: the first call failed. Where only the second did, the first answer stands as it is.
+        ModelError: the first call failed. If only the second failed, the first reading is returned.
     """
     reply = yield from do(chat.complete, messages, task=task, schema=schema, tools=tools)
     reading = read(reply)
@@ -56,10 +60,10 @@ def ask_with_repair(
 
 
 def collect_skipped(reading: Reading[Any], task: Task, bad_reply: Literal["skip", "raise"]) -> tuple[SkippedItem, ...]:
-    """What was not readable in the answers to `task`, for the caller to see.
+    """Return the unreadable parts of the answers to `task` as skipped items.
 
     Raises:
-        ReplyError: there is such a thing, and `bad_reply` is "raise".
+        ReplyError: there are any, and `bad_reply` is "raise".
     """
     if reading.problems and bad_reply == "raise":
         problems = tuple(problem.reason for problem in reading.problems)

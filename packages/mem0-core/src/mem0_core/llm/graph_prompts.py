@@ -1,11 +1,10 @@
-"""What the models are told of the graph: one function per step, each returning the messages of one chat request.
+"""Prompts for the graph: one function per step, each returning the messages of one chat request.
 
-The steps are those of seed 000, part 2: entities, relations, what is outdated (4A), what is refined (4B); "fused" asks
-for everything at once. As in `prompts`, instructions stand in the system message, and the data in the user message,
-which holds one JSON object and nothing else. Wordings are ours, and short: small local models read them too.
+The steps are entities (1), relations (2), outdated (4A) and refined relations (4B); "fused" asks for everything at
+once. As in `prompts`, instructions are in the system message; the user message is one JSON object and nothing else.
 
-The tools are the seed's. Every prompt also names a JSON form of the answer (`graph_replies` reads it), for models that
-cannot call functions, or make only one call per answer.
+The tools are those of mem0. Every prompt also names a JSON format of the answer, which `graph_replies` reads, for
+models that cannot call functions, or make only one call per answer.
 """
 
 from __future__ import annotations
@@ -36,13 +35,17 @@ __all__ = [
 
 
 def entities_messages(text: str, *, self_name: str, context: Context = NO_CONTEXT) -> list[dict[str, Any]]:
-    """Ask who and what a text names (step 1): ``{"text"}``. It may be a statement, a conversation, or a question.
+    """Ask for the entities of a text (step 1): ``{"text"}``. It may be a statement, a conversation, or a question.
 
     Args:
         self_name: the entity that "I", "me" and "my" stand for.
-        context: what was said before the text, to resolve "she" by: ``{"summary", "earlier", "text"}``.
+        context: earlier conversation, to resolve "she": ``{"summary", "earlier", "text"}``.
     """
-    system = [*_named(self_name, _ENTITIES, _COMMON), _before(context), *_named(self_name, _ENTITIES_FORM)]
+    system = [
+        *_insert_name(self_name, _ENTITIES, _COMMON),
+        _context_rule(context),
+        *_insert_name(self_name, _ENTITIES_FORM),
+    ]
     return _request(system, {**context.parts, "text": text})
 
 
@@ -54,48 +57,48 @@ def relations_messages(
     custom: str | None = None,
     context: Context = NO_CONTEXT,
 ) -> list[dict[str, Any]]:
-    """Ask how entities are related (step 2): ``{"text", "entities": [{"entity", "entity_type"}]}``.
+    """Ask for the relations between entities (step 2): ``{"text", "entities": [{"entity", "entity_type"}]}``.
 
     Args:
-        custom: instructions on top (`custom_prompt` of mem0's graph store); the form of the answer stays.
+        custom: additional instructions (`custom_prompt` of mem0's graph store); the output format stays.
         context: as in `entities_messages`.
     """
     listed = [{"entity": entity.name, "entity_type": entity.type} for entity in entities]
-    guidance = [*_named(self_name, _RELATIONS, _COMMON), _before(context), _also(custom)]
+    guidance = [*_insert_name(self_name, _RELATIONS, _COMMON), _context_rule(context), _extra_rule(custom)]
     return _request(
-        [*guidance, *_named(self_name, _RELATIONS_FORM)], {**context.parts, "text": text, "entities": listed}
+        [*guidance, *_insert_name(self_name, _RELATIONS_FORM)], {**context.parts, "text": text, "entities": listed}
     )
 
 
 def triplets_messages(text: str, *, custom: str | None = None, context: Context = NO_CONTEXT) -> list[dict[str, Any]]:
-    """Ask for all relations of a text at once, one a line, in upper case (seed 003, part 2): ``{"text"}``.
+    """Ask for all relations of a text at once, one per line, in upper case: ``{"text"}``.
 
     Args:
-        text: as `triplet_lines.spoken` gives it, so that "I" is somebody.
+        text: as `triplet_lines.format_in_third_person` writes it, so that "I" has a name.
         custom, context: as in `relations_messages`.
     """
     return _request(
-        [_TRIPLETS, _DATA, _before(context), _also(custom), _TRIPLETS_FORM], {**context.parts, "text": text}
+        [_TRIPLETS, _DATA, _context_rule(context), _extra_rule(custom), _TRIPLETS_FORM], {**context.parts, "text": text}
     )
 
 
 def outdated_messages(
     text: str, existing: Sequence[Triplet], new: Sequence[Triplet], *, self_name: str
 ) -> list[dict[str, Any]]:
-    """Ask which existing relations no longer hold (step 4A): ``{"text", "existing", "new"}``.
+    """Ask for the existing relations that no longer hold (step 4A): ``{"text", "existing", "new"}``.
 
     Args:
-        existing: what is known.
-        new: what was read from the text.
+        existing: known relations.
+        new: relations extracted from the text.
     """
-    return _request(_named(self_name, _OUTDATED, _COMMON, _OUTDATED_FORM), _compared(text, existing, new))
+    return _request(_insert_name(self_name, _OUTDATED, _COMMON, _OUTDATED_FORM), _comparison_data(text, existing, new))
 
 
 def refined_messages(
     text: str, existing: Sequence[Triplet], new: Sequence[Triplet], *, self_name: str
 ) -> list[dict[str, Any]]:
-    """Ask which existing relations become more specific (step 4B); the data is that of `outdated_messages`."""
-    return _request(_named(self_name, _REFINED, _COMMON, _REFINED_FORM), _compared(text, existing, new))
+    """Ask for the existing relations that become more specific (step 4B); the data is that of `outdated_messages`."""
+    return _request(_insert_name(self_name, _REFINED, _COMMON, _REFINED_FORM), _comparison_data(text, existing, new))
 
 
 def fused_messages(
@@ -112,19 +115,20 @@ def fused_messages(
     instructions: str | None = None,
     context: Context = NO_CONTEXT,
 ) -> list[dict[str, Any]]:
-    """Ask for facts, operations, entities, relations, and what is outdated and refined, in one answer.
+    """Ask for facts, operations, entities, relations, and outdated and refined relations, in one answer.
 
     The data is ``{"text", "memories": [{"id", "text"}], "relations": [{"id", "source", "relationship",
     "destination"}]}``.
 
     Args:
-        memories: (short id, text) of what is known.
-        relations: (short id, triplet) of what is known; ids no memory has (``r0``) keep models from mixing them up.
-        today: the date the conversation is from.
-        for_agent: ask for facts about the assistant, not the user.
+        memories: (short id, text) of known memories.
+        relations: (short id, triplet) of known relations; their ids differ from those of memories (``r0``), so that
+            models do not confuse them.
+        today: date of the conversation.
+        for_agent: True to ask for facts about the assistant, not about the user.
         custom_facts, custom_update: replace the guidance on facts, and on operations.
         custom_graph: instructions on top of the guidance on entities and relations.
-        instructions: what one call asks for on top of all.
+        instructions: instructions of one call, on top of everything.
         context: as in `entities_messages`.
     """
     facts = (_FUSED_AGENT_FACTS if for_agent else _FUSED_FACTS).replace("{today}", today)
@@ -133,11 +137,11 @@ def fused_messages(
         f"# facts\n{facts if custom_facts is None else custom_facts}",
         f"# memory\n{_FUSED_MEMORY if custom_update is None else custom_update}",
         f"# entities, relations\n{_FUSED_GRAPH}",
-        _also(custom_graph),
-        *_named(self_name, _COMMON),
-        _before(context),
-        _also(instructions),
-        *_named(self_name, _FUSED_FORM),
+        _extra_rule(custom_graph),
+        *_insert_name(self_name, _COMMON),
+        _context_rule(context),
+        _extra_rule(instructions),
+        *_insert_name(self_name, _FUSED_FORM),
     ]
     data = {
         **context.parts,
@@ -155,21 +159,21 @@ def _request(system: Sequence[str], data: Mapping[str, Any]) -> list[dict[str, A
     ]
 
 
-def _named(self_name: str, *parts: str) -> list[str]:
-    """Parts of a prompt of ours, with the name in JSON's quotes, which no name can break out of."""
+def _insert_name(self_name: str, *parts: str) -> list[str]:
+    """Insert the name into prompt texts as a JSON string, which no name can break out of."""
     name = json.dumps(self_name, ensure_ascii=False)
     return [part.replace("{self}", name) for part in parts]
 
 
-def _before(context: Context) -> str:
+def _context_rule(context: Context) -> str:
     return _CONTEXT if context.parts else ""
 
 
-def _also(extra: str | None) -> str:
+def _extra_rule(extra: str | None) -> str:
     return f"Also follow this:\n{extra}" if extra and extra.strip() else ""
 
 
-def _compared(text: str, existing: Sequence[Triplet], new: Sequence[Triplet]) -> dict[str, Any]:
+def _comparison_data(text: str, existing: Sequence[Triplet], new: Sequence[Triplet]) -> dict[str, Any]:
     return {"text": text, "existing": list(map(_fields, existing)), "new": list(map(_fields, new))}
 
 
@@ -220,7 +224,7 @@ def _object(properties: Mapping[str, Any], strict: bool) -> dict[str, Any]:
     return {**schema, "additionalProperties": False} if strict else schema
 
 
-# --- wordings --------------------------------------------------------------------------------------------------
+# --- texts -----------------------------------------------------------------------------------------------------
 
 _SELF_NAMED = """\
 "I", "me", "my", "mine" and "myself" name the entity {self}: write {self} instead.
@@ -294,7 +298,7 @@ TOM - HAS SISTER - ANN
 ANN - LIVES IN - BOSTON
 ANN - PAINTS - PORTRAITS"""
 
-# Seed 000 deletes works_at MIT when a work at Stanford is told of, so an employer counts as what one has once.
+# mem0 deletes works_at MIT when work at Stanford is mentioned, so a person has one employer at a time.
 _OUTDATED = """\
 You find relations that no longer hold. You get a text, the relations known before it ("existing"), and those read \
 from it ("new").
@@ -354,7 +358,7 @@ health, work and the like.
 - Today's date is {today}. Write relative days ("tomorrow") as dates.
 - Keep the user's language. Name people and things instead of "he" or "it"."""
 
-# As in `prompts`: what the user says about the assistant is no evidence of it.
+# As in `prompts`: statements of the user about the assistant are no evidence.
 _FUSED_AGENT_FACTS = """\
 What is worth remembering about the assistant, as short facts that each stand alone: preferences, abilities, \
 personality, commitments, approach and the like.

@@ -1,12 +1,11 @@
-"""The JSON in any text a model may write: what can be read is read, the rest is named. Never a guess.
+"""Find the JSON in a model reply: read every readable value, report the rest, never guess.
 
 Models answer with fences, prose, thoughts, trailing commas, single quotes, two answers, or half of one:
 
-- `read_json` finds the JSON values of a reply. Python's `json` reads each one, `json5` where that fails. A list that
-  is cut off or holds a broken item is read item by item: whole ones are used, the others become problems.
-- `read_list` finds among those values the one list that was asked for. Two different lists are no answer.
+- `read_json` finds the JSON values of a reply. A list that is cut off or has a broken item is read item by item.
+- `read_list` finds the one requested list among those values. Two different lists are no answer.
 
-What the values mean, `replies` and `graph_replies` know. Whatever is not used ends up in `Reading.problems`.
+`replies` and `graph_replies` interpret the values. Unused parts are reported in `Reading.problems`.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ __all__ = [
     "problem_with",
     "read_json",
     "read_list",
-    "shown",
+    "shorten",
     "text_fault",
 ]
 
@@ -44,32 +43,32 @@ WHOLE_REPLY = "whole reply"
 
 EMPTY = "the reply is empty"
 NO_JSON = "no JSON in the reply"
-"""`Problem.reason` where there is nothing to read: for a request that may be answered by nothing, no problem."""
+"""`Problem.reason` of a reply with nothing to read; no problem for a request that may have an empty answer."""
 
 MAX_CHARS = 500_000
-"""A longer reply is refused unread."""
+"""Longer replies are refused unread."""
 
-MAX_LENIENT = 20_000
+MAX_LENIENT_CHARS = 20_000
 """json5 is pure Python (some 50 ms per 1,000 characters at worst): longer replies must be proper JSON."""
 
 MAX_DEPTH = 20
-MAX_BLOCKS = 200
-MAX_TRIES = 8
-"""How many brackets that open nothing readable are passed over, so that reading stays linear in the reply."""
+MAX_VALUES = 200
+MAX_STRAY_BRACKETS = 8
+"""Unreadable brackets that are skipped before reading stops; keeps reading linear in the reply."""
 
-MAX_SHOWN = 500
-"""How many characters of unreadable text a problem shows; the whole is in `Reading.raw`."""
+MAX_SHOWN_CHARS = 500
+"""Characters of unreadable text in a problem; `Reading.raw` has the whole text."""
 
-MAX_BITS = 2_000
-"""A longer whole number is shown in hexadecimal: Python writes no more than some 4,300 decimal digits."""
+MAX_DECIMAL_BITS = 2_000
+"""A longer whole number is shorten in hexadecimal: Python writes no more than some 4,300 decimal digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something in a reply that could not be used.
+    """A part of a reply that could not be used.
 
     Attributes:
-        item: the item as the model gave it (JSON, or text where it was none), always valid Unicode.
+        item: the part as the model gave it (JSON, or text if it was none), always valid Unicode.
         about: `WHOLE_REPLY`; or the key of an item that this one contests; else None.
     """
 
@@ -78,13 +77,13 @@ class Problem:
     about: Hashable = None
 
     def __str__(self) -> str:
-        """One line, fit for a log and for the model that shall do better."""
+        """Return one line for a log or a repair request."""
         return f"{self.reason}: {json.dumps(self.item, ensure_ascii=False, default=repr)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Reading(Generic[T]):
-    """What was read of a reply, what was not, and the reply itself."""
+    """Items read from a reply, its problems, and the reply itself."""
 
     items: tuple[T, ...]
     problems: tuple[Problem, ...]
@@ -94,10 +93,10 @@ class Reading(Generic[T]):
 def read_json(reply: Reply) -> Reading[Any]:
     """Read the JSON objects and lists of a reply, in order: the arguments of its tool calls, or else its text.
 
-    Keys are in lower case; the values of a key that is given twice are joined if they are lists, else they make a
-    list of their own, which fits no text. There is at least one item or one problem.
+    Keys are in lower case. The values of a repeated key are joined if they are lists; otherwise they form a list of
+    their own, which is no valid text. There is at least one item or one problem.
     """
-    calls = _calls(reply)
+    calls = _call_texts(reply)
     if not calls:
         return _read_text(reply.text)
     readings = [_read_text(text) for text in calls]
@@ -108,12 +107,12 @@ def read_json(reply: Reply) -> Reading[Any]:
     )
 
 
-def _calls(reply: Reply) -> list[str]:
-    """The arguments of the reply's tool calls as text, those without arguments left out."""
-    return [_as_text(call.arguments) for call in reply.tool_calls if call.arguments]
+def _call_texts(reply: Reply) -> list[str]:
+    """Return the arguments of the reply's tool calls as text; calls without arguments are left out."""
+    return [_arguments_to_text(call.arguments) for call in reply.tool_calls if call.arguments]
 
 
-def _as_text(arguments: Mapping[str, Any] | str) -> str:
+def _arguments_to_text(arguments: Mapping[str, Any] | str) -> str:
     if isinstance(arguments, str):
         return arguments
     try:
@@ -125,27 +124,27 @@ def _as_text(arguments: Mapping[str, Any] | str) -> str:
 def _read_text(text: str) -> Reading[Any]:
     if len(text) > MAX_CHARS:
         return Reading(
-            (), (problem_with(f"a reply of more than {MAX_CHARS} characters", shown(text), WHOLE_REPLY),), text
+            (), (problem_with(f"a reply of more than {MAX_CHARS} characters", shorten(text), WHOLE_REPLY),), text
         )
-    if (value := _whole(text)) is not _UNREADABLE:
-        return Reading((_unwrapped(value),), (), text)
+    if (value := _parse_whole(text)) is not _UNREADABLE:
+        return Reading((_unwrap_call(value),), (), text)
     scan = _Scan(text)
     scan.run()
     if not scan.values and not scan.problems:
         reason = NO_JSON if text.strip() else EMPTY
-        scan.problems.append(problem_with(reason, shown(text), WHOLE_REPLY))
-    return Reading(tuple(map(_unwrapped, scan.values)), tuple(scan.problems), text)
+        scan.problems.append(problem_with(reason, shorten(text), WHOLE_REPLY))
+    return Reading(tuple(map(_unwrap_call, scan.values)), tuple(scan.problems), text)
 
 
-def _whole(text: str) -> Any:
-    """The value of a reply that is nothing but JSON, as most are, without a look at its tokens; else `_UNREADABLE`."""
+def _parse_whole(text: str) -> Any:
+    """Return the value of a reply that is nothing but JSON, without tokenizing it; else `_UNREADABLE`."""
     if not text.startswith(("{", "[")) or text.count("{") + text.count("[") > MAX_DEPTH:
         return _UNREADABLE
     return _parse(text, lenient=False)
 
 
-def _unwrapped(value: Any) -> Any:
-    """The arguments of a tool call that a model wrote out as text."""
+def _unwrap_call(value: Any) -> Any:
+    """Return the arguments of a tool call that a model wrote as text; any other value unchanged."""
     if isinstance(value, dict) and isinstance(value.get("name", value.get("function")), str):
         arguments = value.get("arguments", value.get("parameters"))
         return arguments if isinstance(arguments, dict) else value
@@ -157,7 +156,7 @@ def _unwrapped(value: Any) -> Any:
 _TAG = "(?:think|thinking|thought|reasoning)"
 
 _BETWEEN = re.compile(rf"(?P<think><{_TAG}>)|(?P<thought></{_TAG}>)|[\[{{]", re.IGNORECASE)
-"""What matters between the values of a reply: thoughts begin or end, or a value begins."""
+"""Marks between the values of a reply: a thought begins or ends, or a value begins."""
 
 _THOUGHT = re.compile(rf"</{_TAG}>", re.IGNORECASE)
 
@@ -179,7 +178,7 @@ _CLOSER = {"[": "]", "{": "}"}
 
 @dataclass(slots=True)
 class _Block:
-    """A bracket, where it ends, and the first list in it: the block itself, or a direct value of it."""
+    """A bracketed span, and the first list in it: the block itself, or a direct value of it."""
 
     start: int
     end: int = 0
@@ -194,8 +193,8 @@ class _Block:
         return "" if self.list_end is None else text[self.list_end + 1 : self.end].strip()
 
 
-def _block(text: str, start: int) -> _Block:
-    """The block that opens at `start`. It ends unclosed at the end of the text, or at a bracket that does not fit."""
+def _find_block(text: str, start: int) -> _Block:
+    """Return the block that opens at `start`; it stays unclosed if a bracket does not fit or the text ends."""
     block = _Block(start, end=len(text))
     stack: list[str] = []
     list_depth = 0
@@ -226,32 +225,31 @@ def _block(text: str, start: int) -> _Block:
 
 
 _TRUE_START = re.compile(r"""\{\s*(?:\w+\s*:\s*)?["']|\[\s*["'\[{]""")
-"""How a value begins that is more than a bracket in prose."""
+"""The start of a value that is more than a bracket in prose."""
 
 
 class _Scan:
-    """One pass over a text for the JSON values in it; fences and prose between them are passed over."""
+    """One pass over a text for the JSON values in it; fences and prose between them are skipped."""
 
     def __init__(self, text: str) -> None:
         self.text = text
-        self.lenient = len(text) <= MAX_LENIENT
+        self.lenient = len(text) <= MAX_LENIENT_CHARS
         self.values: list[Any] = []
         self.problems: list[Problem] = []
         self.tries = 0
-        self.astray: int | None = None
-        """Where a bracket opened that led to nothing, nor did any after it."""
+        self.astray: int | None = None  # position of the first bracket since the last value that opens no value
 
     def run(self) -> None:
         position: int | None = 0
         while position is not None and (match := _BETWEEN.search(self.text, position)):
             if match["thought"]:
-                # All before were thoughts, whose beginning the server has swallowed.
+                # Everything before was a thought; the server dropped its opening tag.
                 self.values, self.problems, self.astray = [], [], None
                 position = match.end()
             elif match["think"]:
                 position = self._after_thoughts(match.end())
             else:
-                position = self._read_block(_block(self.text, match.start()))
+                position = self._read_block(_find_block(self.text, match.start()))
         if self.astray is not None and not self.values and not self.problems:
             self._report("the reply breaks off, or a bracket is missing", self.text[self.astray :], WHOLE_REPLY)
 
@@ -263,9 +261,9 @@ class _Scan:
         return end.end()
 
     def _read_block(self, block: _Block) -> int | None:
-        """Read the value at `block`; returns where to go on, or None where there is no use in it."""
+        """Read the value at `block`; return the next position, or None to stop."""
         rest = self.text[block.start :]
-        if len(self.values) + len(self.problems) >= MAX_BLOCKS:
+        if len(self.values) + len(self.problems) >= MAX_VALUES:
             self._report("too many separate values in one reply", rest)
             return None
         if block.deep:
@@ -277,7 +275,7 @@ class _Scan:
         source = self.text[block.start : block.end]
         value = _parse(source, self.lenient)
         if value is not _UNREADABLE:
-            self._found(value)
+            self._add_value(value)
         elif self._read_items(block):
             self._report_rest(block.after_list(self.text).strip("]} \t\r\n"))
         elif source.startswith("{{"):  # copied from a template, where braces are doubled
@@ -290,14 +288,14 @@ class _Scan:
         if self._read_items(block):
             return self._after_list(block)
         if _TRUE_START.match(self.text, block.start):
-            # Not a stray bracket: half a value. Looking inside would find things its texts only speak of.
+            # Not a stray bracket but half a value: JSON found inside would be part of its texts.
             self._report("the reply breaks off", self.text[block.start :], None if self.values else WHOLE_REPLY)
             return None
         return self._next_try(block.start)
 
     def _after_list(self, block: _Block) -> int | None:
         if block.list_end is None:
-            return None  # all that follows is part of what was cut, and named with it
+            return None  # the rest belongs to the cut item and is reported with it
         rest = block.after_list(self.text)
         if rest.startswith(","):
             self._report_rest(rest)
@@ -309,7 +307,7 @@ class _Scan:
             self._report("what follows the list is not JSON", rest)
 
     def _read_items(self, block: _Block) -> bool:
-        """Read the list of a broken block item by item; returns whether there is such a list."""
+        """Read the list of a broken block item by item; return False if it has no list."""
         if block.list_start is None:
             return False
         opened = self.text[block.start : block.list_start + 1]
@@ -317,14 +315,14 @@ class _Scan:
         items, problems = self._items(block)
         if around is _UNREADABLE or (isinstance(around, list) and not items):
             return False
-        self._found(items if isinstance(around, list) else {list(around)[-1]: items})
+        self._add_value(items if isinstance(around, list) else {list(around)[-1]: items})
         self.problems += problems
         return True
 
     def _items(self, block: _Block) -> tuple[list[Any], list[Problem]]:
         items: list[Any] = []
         problems: list[Problem] = []
-        for piece, is_last in _pieces(self.text, block):
+        for piece, is_last in _split_list(self.text, block):
             is_cut = is_last and block.list_end is None
             value = _parse(piece, self.lenient and not is_cut) if piece.strip() else _UNREADABLE
             # A number at the cut may be half of one; a text that is closed, or an object, is whole.
@@ -333,28 +331,28 @@ class _Scan:
             if is_cut:
                 problems.append(self._broken_off(piece, is_whole, block))
             elif not is_whole and piece.strip():
-                problems.append(problem_with("an item that is not JSON", shown(piece)))
+                problems.append(problem_with("an item that is not JSON", shorten(piece)))
         return items, problems
 
     def _broken_off(self, piece: str, is_whole: bool, block: _Block) -> Problem:
         lost = self.text[block.end if is_whole else block.end - len(piece) :].strip()
-        return problem_with("the reply breaks off", shown(lost), None if lost else WHOLE_REPLY)
+        return problem_with("the reply breaks off", shorten(lost), None if lost else WHOLE_REPLY)
 
-    def _found(self, value: Any) -> None:
+    def _add_value(self, value: Any) -> None:
         self.values.append(value)
         self.astray = None
 
     def _next_try(self, position: int) -> int | None:
         self.astray = position if self.astray is None else self.astray
         self.tries += 1
-        return position + 1 if self.tries < MAX_TRIES else None
+        return position + 1 if self.tries < MAX_STRAY_BRACKETS else None
 
     def _report(self, reason: str, text: str, about: Hashable = None) -> None:
-        self.problems.append(problem_with(reason, shown(text), about))
+        self.problems.append(problem_with(reason, shorten(text), about))
 
 
-def _pieces(text: str, block: _Block) -> Iterator[tuple[str, bool]]:
-    """The items of the block's list as they are written, and of each whether it is the last."""
+def _split_list(text: str, block: _Block) -> Iterator[tuple[str, bool]]:
+    """Yield the items of the block's list as text, each with True if it is the last."""
     if block.list_start is None:
         return
     last = block.end if block.list_end is None else block.list_end
@@ -373,7 +371,7 @@ _STRANGE_ESCAPE = re.compile(r"""(?:[^\\]|\\["'\\/bfnrtuvx0\n])*+\\""", re.DOTAL
 def _parse(source: str, lenient: bool) -> Any:
     """The JSON value that `source` is, or `_UNREADABLE`. Lenient: JSON5 and Python's literals too."""
     try:
-        return json.loads(source, strict=False, object_pairs_hook=_object)
+        return json.loads(source, strict=False, object_pairs_hook=_build_object)
     except (ValueError, RecursionError):
         return _parse_lenient(source) if lenient else _UNREADABLE
 
@@ -384,46 +382,46 @@ def _parse_lenient(source: str) -> Any:
     if any(token.lastgroup == "string" and _STRANGE_ESCAPE.match(token[0]) for token in _TOKEN.finditer(source)):
         return _UNREADABLE
     # `ast.literal_eval` would read Python's literals, but also join two texts where a comma is missing.
-    plain = _TOKEN.sub(lambda token: _plain(token), source)
+    plain = _TOKEN.sub(lambda token: _normalize_token(token), source)
     try:
-        return json5.loads(plain, object_pairs_hook=_object)
+        return json5.loads(plain, object_pairs_hook=_build_object)
     except (ValueError, RecursionError):
         return _UNREADABLE
 
 
-def _plain(token: re.Match[str]) -> str:
+def _normalize_token(token: re.Match[str]) -> str:
     if token.lastgroup == "comment":
         return " "
     return _WORDS.get(token[0], token[0])
 
 
-class _Twice(list[Any]):
+class _RepeatedValues(list[Any]):
     """The differing values of one key that an object holds more than once."""
 
 
-def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object with keys in lower case, of which no value is lost: lists under one key are joined."""
+def _build_object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Build a JSON object with keys in lower case; no value of a repeated key is lost."""
     made: dict[str, Any] = {}
     for name, value in pairs:
         key = name.strip().lower()
-        made[key] = _both(made[key], value) if key in made else value
+        made[key] = _join_values(made[key], value) if key in made else value
     return made
 
 
-def _both(first: Any, second: Any) -> Any:
+def _join_values(first: Any, second: Any) -> Any:
     if first == second and type(first) is type(second):
         return first
     if isinstance(first, list) and isinstance(second, list):
         return [*first, *second]
-    return _Twice([*first, second] if isinstance(first, _Twice) else [first, second])
+    return _RepeatedValues([*first, second] if isinstance(first, _RepeatedValues) else [first, second])
 
 
-# --- the list that was asked for -------------------------------------------------------------------------------
+# --- the requested list ----------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
-class _Sorted:
-    """The values of a reply by what they are: whole lists, single items, and neither."""
+class _SortedValues:
+    """Values of a reply by kind: lists, single items, and others."""
 
     lists: list[list[Any]] = field(default_factory=list)
     items: list[Any] = field(default_factory=list)
@@ -432,22 +430,22 @@ class _Sorted:
 
 
 def read_list(reply: Reply, *, names: tuple[str, ...], is_item: Callable[[Any], bool]) -> Reading[Any]:
-    """The items of the one list in `reply`, still unchecked.
+    """Return the unchecked items of the one list in `reply`.
 
     Args:
         names: the key of the list, and its aliases.
-        is_item: whether a value can be an item on its own, outside of a list.
+        is_item: returns True for a value that can be an item on its own, outside of a list.
     """
     found = read_json(reply)
-    sorted_ = _Sorted(problems=list(found.problems))
+    sorted_ = _SortedValues(problems=list(found.problems))
     for value in found.items:
-        _sort(value, names, is_item, sorted_)
+        _sort_value(value, names, is_item, sorted_)
     several = any(call.arguments for call in reply.tool_calls)  # each call is meant; of several texts only one is
-    items = _chosen(sorted_, found.raw, names[0], several)
+    items = _choose_items(sorted_, found.raw, names[0], several)
     return Reading(tuple(items), tuple(sorted_.problems), found.raw)
 
 
-def _sort(value: Any, names: tuple[str, ...], is_item: Callable[[Any], bool], into: _Sorted) -> None:
+def _sort_value(value: Any, names: tuple[str, ...], is_item: Callable[[Any], bool], into: _SortedValues) -> None:
     if isinstance(value, list) and len(value) == 1 and _holds_list(value[0], names):
         value = value[0]
     if isinstance(value, list):
@@ -465,8 +463,8 @@ def _holds_list(value: Any, names: tuple[str, ...]) -> bool:
     return isinstance(value, dict) and any(isinstance(value.get(name), list) for name in names)
 
 
-def _sort_fields(value: dict[str, Any], names: tuple[str, ...], into: _Sorted) -> None:
-    """Take the list under the first of `names` that is there; others under its aliases are not passed over."""
+def _sort_fields(value: dict[str, Any], names: tuple[str, ...], into: _SortedValues) -> None:
+    """Take the list under the first present name; lists under further aliases are reported."""
     name, *rest = [name for name in names if name in value]
     content = value[name]
     if isinstance(content, list):
@@ -480,11 +478,11 @@ def _sort_fields(value: dict[str, Any], names: tuple[str, ...], into: _Sorted) -
             into.problems.append(problem_with(f'more under "{alias}", beside "{name}"', value[alias]))
 
 
-def _chosen(found: _Sorted, raw: str, name: str, several: bool) -> list[Any]:
-    """The items of the one answer among `found`; what is passed over is added to its problems."""
+def _choose_items(found: _SortedValues, raw: str, name: str, several: bool) -> list[Any]:
+    """Return the items of the one answer in `found`; other values are added to its problems."""
     if not found.lists and not found.items:
-        return _chosen_of_others(found, raw, name)
-    answers = found.lists if several else _distinct(found.lists)
+        return _choose_among_others(found, raw, name)
+    answers = found.lists if several else _drop_equal(found.lists)
     if len(answers) > 1 and not several:
         found.problems.append(problem_with(f"{len(answers)} different answers in one reply", answers, WHOLE_REPLY))
         return []
@@ -496,7 +494,7 @@ def _chosen(found: _Sorted, raw: str, name: str, several: bool) -> list[Any]:
     return chosen
 
 
-def _chosen_of_others(found: _Sorted, raw: str, name: str) -> list[Any]:
+def _choose_among_others(found: _SortedValues, raw: str, name: str) -> list[Any]:
     only = found.others[0] if len(found.others) == 1 else None
     if isinstance(only, list) and (only or _is_bare(raw)):
         return only
@@ -504,7 +502,7 @@ def _chosen_of_others(found: _Sorted, raw: str, name: str) -> list[Any]:
     return []
 
 
-def _distinct(lists: list[list[Any]]) -> list[list[Any]]:
+def _drop_equal(lists: list[list[Any]]) -> list[list[Any]]:
     kept: list[list[Any]] = []
     for each in lists:
         if each not in kept:
@@ -513,7 +511,7 @@ def _distinct(lists: list[list[Any]]) -> list[list[Any]]:
 
 
 def _is_bare(raw: str) -> bool:
-    """Whether a reply is an empty list and nothing else; in prose, "[]" may be anything (a box to tick)."""
+    """Return True if a reply is an empty list and nothing else; in prose, "[]" may be a check box."""
     return re.sub(r"```\w*|\s", "", raw) == "[]"
 
 
@@ -521,13 +519,13 @@ def _is_bare(raw: str) -> bool:
 
 
 def only_of(item: dict[str, Any], names: Sequence[str]) -> Any:
-    """The value under those of `names` that are there, None if there is none, or if there are several that differ."""
+    """Return the value under the present `names`; None if there is none, or if several differ."""
     values = [item[name] for name in names if item.get(name) is not None]
     return values[0] if values and all(value == values[0] for value in values) else None
 
 
 def first_of(item: dict[str, Any], name: str, aliases: Sequence[str]) -> Any:
-    """The value under `name`, or else the only one there is under its aliases."""
+    """Return the value under `name`, or else the only value under its aliases."""
     value = item.get(name)
     return only_of(item, aliases) if value is None else value
 
@@ -538,7 +536,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
 def text_fault(text: Any) -> str | None:
-    """Why `text` cannot be the text of a memory, or None if it can."""
+    """Return the reason why `text` cannot be the text of a memory, or None."""
     if text is None:
         return "no text"
     if not isinstance(text, str):
@@ -551,8 +549,8 @@ def text_fault(text: Any) -> str | None:
 
 
 def kind_of(value: Any) -> str:
-    """What `value` is, in the words of a problem."""
-    if isinstance(value, _Twice):
+    """Return the kind of `value`, as problems name it."""
+    if isinstance(value, _RepeatedValues):
         return "two values"
     if isinstance(value, bool):
         return "true or false"
@@ -561,22 +559,22 @@ def kind_of(value: Any) -> str:
 
 
 def problem_with(reason: str, item: Any, about: Hashable = None) -> Problem:
-    """A problem that can be shown, logged and sent, whatever its item."""
+    """Return a problem that can be shorten, logged and sent, whatever its item."""
     return Problem(reason, _printable(item), about)
 
 
 def _printable(value: Any) -> Any:
-    """`value` with lone surrogates spelt out, and no number that Python refuses to write (JSON5 knows hex)."""
+    """Return `value` with lone surrogates escaped, and without numbers that Python refuses to write."""
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, list):
         return [_printable(each) for each in value]
     if isinstance(value, dict):
         return {_printable(key): _printable(each) for key, each in value.items()}
-    return shown(hex(value)) if isinstance(value, int) and value.bit_length() > MAX_BITS else value
+    return shorten(hex(value)) if isinstance(value, int) and value.bit_length() > MAX_DECIMAL_BITS else value
 
 
-def shown(text: str) -> str:
-    """The start of a text, short enough for a problem."""
-    start = text.strip()[: MAX_SHOWN + 1]
-    return start if len(start) <= MAX_SHOWN else f"{start[:MAX_SHOWN]} ..."
+def shorten(text: str) -> str:
+    """Return the start of a text, short enough for a problem."""
+    start = text.strip()[: MAX_SHOWN_CHARS + 1]
+    return start if len(start) <= MAX_SHOWN_CHARS else f"{start[:MAX_SHOWN_CHARS]} ..."

@@ -1,7 +1,7 @@
-"""A model's reply -> facts, operations, a summary: what can be used is used, the rest named. Never a silent empty list.
+"""Read facts, operations, scores and summaries from model replies.
 
-`loose_json` finds the one list that was asked for in whatever the model wrote; here each item of it is checked.
-Whatever is not used ends up in `Reading.problems`; `merge` joins a first reading with that of a repaired reply.
+`json_replies` finds the requested list in the reply; each item is checked here. Unusable parts are reported in
+`Reading.problems`, never dropped silently. `merge` joins a first reading with that of the repaired reply.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from mem0_core.errors import ReplyError
 from mem0_core.interfaces import Reply, ToolCall
 from mem0_core.llm.json_replies import (
     EMPTY,
-    MAX_BITS,
     MAX_CHARS,
+    MAX_DECIMAL_BITS,
     NO_JSON,
     WHOLE_REPLY,
     Problem,
@@ -31,7 +31,7 @@ from mem0_core.llm.json_replies import (
     problem_with,
     read_json,
     read_list,
-    shown,
+    shorten,
     text_fault,
 )
 
@@ -42,9 +42,9 @@ __all__ = [
     "Problem",
     "Reading",
     "ScoresReply",
-    "cited",
     "merge",
     "operation_key",
+    "read_citations",
     "read_facts",
     "read_operations",
     "read_scores",
@@ -54,7 +54,7 @@ __all__ = [
 T = TypeVar("T")
 
 
-# --- what models are asked for (`schema=`) ---------------------------------------------------------------------
+# --- schemas ---------------------------------------------------------------------------------------------------
 
 
 class FactsReply(BaseModel):
@@ -66,7 +66,7 @@ class FactsReply(BaseModel):
 
 
 class OperationReply(BaseModel):
-    """What happens to one memory."""
+    """The operation on one memory."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -77,7 +77,7 @@ class OperationReply(BaseModel):
 
 
 class OperationsReply(BaseModel):
-    """What happens to each memory."""
+    """The operations on all memories."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -85,7 +85,7 @@ class OperationsReply(BaseModel):
 
 
 class ScoreReply(BaseModel):
-    """How well one text answers the query, from 0 to 10."""
+    """The relevance of one text to the query, from 0 to 10."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -101,20 +101,20 @@ class ScoresReply(BaseModel):
     scores: list[ScoreReply]
 
 
-# --- what comes of it ------------------------------------------------------------------------------------------
+# --- readers ---------------------------------------------------------------------------------------------------
 
 
 def read_facts(reply: Reply) -> Reading[str]:
-    """Read ``{"facts": ["...", ...]}`` (seed 000, step 2).
+    """Read ``{"facts": ["...", ...]}``.
 
-    A fact may come as an object with one obvious text (``{"fact": "..."}``). Facts that differ only in case,
-    spacing and punctuation are kept once. An empty list is an answer.
+    A fact may come as an object with one obvious text (``{"fact": "..."}``). Facts that differ only in case, spacing
+    and punctuation are kept once. An empty list is an answer.
     """
     listed = read_list(reply, names=_FACTS, is_item=_is_fact)
     facts: dict[bytes, str] = {}
     problems = list(listed.problems)
     for item in listed.items:
-        fact = _fact(item)
+        fact = _read_fact(item)
         if isinstance(fact, Problem):
             problems.append(fact)
         else:
@@ -125,28 +125,28 @@ def read_facts(reply: Reply) -> Reading[str]:
 def read_operations(
     reply: Reply, *, ids: Mapping[str, str], texts: Mapping[str, str], facts: Sequence[str]
 ) -> Reading[Operation]:
-    """Read ``{"memory": [{"id", "text", "event", "old_memory"?}]}`` (seed 000, step 4; seed 004), or tool calls.
+    """Read ``{"memory": [{"id", "text", "event", "old_memory"?}]}``, or tool calls.
 
-    A call of one of `prompts.operations_tools`, also under the paper's name for it (seed 001: ADD, UPDATE, DELETE,
-    NOOP), is the operation of that event with the call's arguments. Calls win over the text beside them; a memory
-    that none names is left alone.
+    A call of one of `prompts.operations_tools`, or of the names in the Mem0 paper (ADD, UPDATE, DELETE, NOOP), is the
+    operation of that event. Calls take precedence over the text of the reply. Memories that are not named stay
+    unchanged.
 
     Args:
-        ids: short id, as the model was given it -> id of the memory.
-        texts: short id -> what the memory says now.
-        facts: what the model was to weigh. With facts, an empty list is a problem: it would lose them.
+        ids: short id, as in the prompt -> id of the memory.
+        texts: short id -> current text of the memory.
+        facts: the facts in the prompt. With facts, an empty list is a problem, because it would lose them.
 
-    The text of a DELETE or NONE is what the memory says now, whatever the model copied. An UPDATE to that same text
-    is a NONE. There is at most one operation per memory: a NONE gives way to any other, else the first stands and
-    the second is a problem.
+    The text of a DELETE or NONE is the current text of the memory, whatever the model copied. An UPDATE to the current
+    text is a NONE. There is at most one operation per memory: a NONE yields to any other, otherwise the first is kept
+    and the second is a problem.
     """
-    listed = _listed(reply)
+    listed = _read_items(reply)
     known = _Known(ids, texts)
     kept: dict[Hashable, Operation] = {}
     problems = list(listed.problems)
     for item in listed.items:
-        read = _operation(item, known)
-        problem = read if isinstance(read, Problem) else _keep(kept, read, item)
+        read = _read_operation(item, known)
+        problem = read if isinstance(read, Problem) else _keep_operation(kept, read, item)
         if problem is not None:
             problems.append(problem)
     if facts and not listed.items and not problems:
@@ -155,34 +155,36 @@ def read_operations(
 
 
 def read_summary(reply: Reply) -> str:
-    """Read a summary in plain text, without thoughts, fences, or a lead such as "Summary:".
+    """Read a summary in plain text, without thoughts, fences, or an introduction such as "Summary:".
 
-    Characters that no store and no request takes are dropped (controls) or replaced (halves of surrogate pairs).
+    Control characters are dropped, and halves of surrogate pairs are replaced.
 
     Raises:
         ReplyError: nothing is left.
     """
     text = _HIDDEN_THOUGHTS.sub("", _THOUGHTS.sub("", reply.text))
-    for _ in range(2):  # a lead may stand before the fence, or within it
+    for _ in range(2):  # an introduction may precede the fence or follow its start
         text = _FENCE.sub(r"\1\2", _LEAD.sub("", text.strip()).strip())
-    # Through UTF-16 two halves that belong together become the one character they mean.
+    # Through UTF-16, matching halves of a surrogate pair become one character.
     text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").translate(_CONTROLS).strip()
     if not text:
-        raise ReplyError("the model answered the request for a summary with nothing", raw=reply.text)
+        raise ReplyError("the model returned an empty summary", raw=reply.text)
     return text
 
 
 def read_scores(reply: Reply, *, count: int) -> Reading[tuple[int, float]]:
-    """Read ``{"scores": [{"id", "score"}]}``: (position from 0, score in [0, 1]) of texts that were numbered from 1.
+    """Read ``{"scores": [{"id", "score"}]}``: (position from 0, score in [0, 1]) of texts numbered from 1.
 
-    Scores are from 0 to 10, as they were asked for; a reply that gives them from 0 to 1 is a problem, and so is each
-    of the `count` texts that has none.
+    The reply has scores from 0 to 10. A reply with scores from 0 to 1 is a problem, and so is a missing score.
+
+    Args:
+        count: number of texts.
     """
     listed = read_list(reply, names=_SCORES, is_item=_is_score)
     scores: dict[int, float] = {}
     problems = list(listed.problems)
     for item in listed.items:
-        read = _score(item, count)
+        read = _read_score(item, count)
         if isinstance(read, Problem):
             problems.append(read)
         elif scores.setdefault(*read) != read[1]:
@@ -193,25 +195,26 @@ def read_scores(reply: Reply, *, count: int) -> Reading[tuple[int, float]]:
         )
     if not problems or scores:
         problems += [problem_with("no score for a text", place + 1) for place in range(count) if place not in scores]
-    return Reading(tuple((place, score / MOST) for place, score in scores.items()), tuple(problems), listed.raw)
+    return Reading(tuple((place, score / BEST_SCORE) for place, score in scores.items()), tuple(problems), listed.raw)
 
 
 def operation_key(operation: Operation) -> Hashable:
-    """Equal for operations that exclude one another: on one memory, or on one new text."""
+    """Return a key that is equal for operations that exclude one another: on one memory, or with one new text."""
     if operation.memory_id is not None:
         return "memory", operation.memory_id
     return "text", same_fact_key(operation.text)
 
 
 def merge(first: Reading[T], second: Reading[T], key: Callable[[T], Hashable]) -> Reading[T]:
-    """Join what was read of a reply with what was read of its repair.
+    """Join the reading of a reply with the reading of its repair.
 
-    All items of the first stand, and the second adds those whose key is new; only where the first's item was
-    contested (`Problem.about`) does the second's take its place.
+    All items of the first are kept, and the second adds items with new keys. An item that the first reading contested
+    (`Problem.about`) is replaced by that of the second.
 
-    The second's problems all stay. The first's are settled, and leave, if the second is free of problems and brings
-    at least as many items as there were unreadable ones; problems with the whole reply are settled by any reply free
-    of problems. Otherwise they stay as well: better told twice than lost.
+    The problems of the second stay. The problems of the first are resolved if the second has none and brings at least
+    as many items as were unreadable; problems of the whole reply are resolved by any reply without problems. Otherwise
+    they
+    stay too: a problem reported twice is better than a lost one.
     """
     answers = {key(item): item for item in second.items}
     contested = {problem.about for problem in first.problems} & answers.keys()
@@ -236,7 +239,7 @@ def _is_fact(item: Any) -> bool:
     return isinstance(item, str) or (isinstance(item, dict) and isinstance(only_of(item, _FACT_TEXTS), str))
 
 
-def _fact(item: Any) -> str | Problem:
+def _read_fact(item: Any) -> str | Problem:
     if not _is_fact(item):
         return problem_with(f"{kind_of(item)} instead of a fact", item)
     text = item if isinstance(item, str) else only_of(item, _FACT_TEXTS)
@@ -250,8 +253,8 @@ def _fact(item: Any) -> str | Problem:
 
 # --- scores ----------------------------------------------------------------------------------------------------
 
-MOST = 10
-"""The best score that a model can give a text."""
+BEST_SCORE = 10
+"""The highest score of a text in a reply."""
 
 _SCORES = ("scores", "relevance", "results", "ranking")
 _SCORE_IDS = ("index", "number", "text_id")
@@ -259,28 +262,28 @@ _SCORE_VALUES = ("relevance", "relevance_score", "rating")
 
 
 def _is_score(item: Any) -> bool:
-    return isinstance(item, dict) and _score_in(item) is not None and first_of(item, "id", _SCORE_IDS) is not None
+    return isinstance(item, dict) and _get_score(item) is not None and first_of(item, "id", _SCORE_IDS) is not None
 
 
-def _score_in(item: dict[str, Any]) -> Any:
+def _get_score(item: dict[str, Any]) -> Any:
     return first_of(item, "score", _SCORE_VALUES)
 
 
-def _score(item: Any, count: int) -> tuple[int, float] | Problem:
+def _read_score(item: Any, count: int) -> tuple[int, float] | Problem:
     if not isinstance(item, dict):
         return problem_with(f"{kind_of(item)} instead of a score", item)
-    short = _short_id(first_of(item, "id", _SCORE_IDS))
+    short = _normalize_id(first_of(item, "id", _SCORE_IDS))
     if short is None or not short.isdecimal() or not 1 <= int(short) <= count:
         return problem_with("an id that was not given", item)
-    said = _score_in(item)
-    if isinstance(said, str) and _SCORE_NUMBER.fullmatch(said.strip()):
+    said = _get_score(item)
+    if isinstance(said, str) and _SCORE.fullmatch(said.strip()):
         said = float(said)
-    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said <= MOST:
-        return problem_with(f"no score from 0 to {MOST}", item)
+    if isinstance(said, bool) or not isinstance(said, int | float) or not 0 <= said <= BEST_SCORE:
+        return problem_with(f"no score from 0 to {BEST_SCORE}", item)
     return int(short) - 1, float(said)
 
 
-_SCORE_NUMBER = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,9})?")
+_SCORE = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,9})?")
 
 
 # --- operations ------------------------------------------------------------------------------------------------
@@ -290,7 +293,7 @@ _OPERATION_TEXTS = ("memory", "fact", "content")
 _OPERATION_EVENTS = ("action", "operation")
 _EVENTS = {
     **{event.value: event for event in Event},
-    "NOOP": Event.NONE,  # the paper's word (seed 001)
+    "NOOP": Event.NONE,  # the word of the Mem0 paper
     "NO-OP": Event.NONE,
     "NO_OP": Event.NONE,
 }
@@ -298,38 +301,38 @@ _EVENTS = {
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The memories a model was shown, by short id."""
+    """The memories in the prompt, by short id."""
 
     ids: Mapping[str, str]
     texts: Mapping[str, str]
 
 
 def _is_operation(item: Any) -> bool:
-    return isinstance(item, dict) and _event_of(item) is not None
+    return isinstance(item, dict) and _get_event(item) is not None
 
 
-def _event_of(item: dict[str, Any]) -> Any:
+def _get_event(item: dict[str, Any]) -> Any:
     return first_of(item, "event", _OPERATION_EVENTS)
 
 
-def _operation(item: Any, known: _Known) -> Operation | Problem:
+def _read_operation(item: Any, known: _Known) -> Operation | Problem:
     if not isinstance(item, dict):
         return problem_with(f"{kind_of(item)} instead of an operation", item)
-    said = _event_of(item)
+    said = _get_event(item)
     event = _EVENTS.get(said.strip().upper()) if isinstance(said, str) else None
     if event is None:
         return problem_with("no event" if said is None else "an unknown event", item)
     if event is Event.ADD:
-        return _added(item)
+        return _read_add(item)
     if event is Event.NONE and item.get("id") is None:
-        return _left_alone(item)
-    short = _short_id(item.get("id"))
+        return _read_none(item)
+    short = _normalize_id(item.get("id"))
     if short is None or short not in known.ids:
         return problem_with("no id" if item.get("id") is None else "an id that was not given", item)
-    if event is not Event.NONE and _means_another(item, event, short, known):
+    if event is not Event.NONE and _names_other_memory(item, event, short, known):
         return problem_with("its id and its text name two different memories", item)
     if event is Event.UPDATE:
-        return _updated(item, short, known)
+        return _read_update(item, short, known)
     return Operation(event, known.texts.get(short, ""), known.ids[short])
 
 
@@ -339,8 +342,8 @@ _TOOL_EVENTS = {**{f"{event}_MEMORY": event for event in (Event.ADD, Event.UPDAT
 
 
 @dataclass(frozen=True, slots=True)
-class _Called:
-    """A call of a tool, with its arguments as they were read."""
+class _CallReading:
+    """A tool call with its arguments as read."""
 
     call: ToolCall
     given: Reading[Any]
@@ -354,15 +357,15 @@ class _Called:
         return f'{{"name": {json.dumps(self.call.name)}, "arguments": {self.given.raw}}}'
 
 
-def _listed(reply: Reply) -> Reading[Any]:
-    """The operations of a reply, still unchecked: those of its calls, or where there are none, of its text."""
-    calls = [_Called(call, _arguments(call)) for call in reply.tool_calls or _written_out(reply.text)]
-    read = [(called, _of_call(called)) for called in calls]
+def _read_items(reply: Reply) -> Reading[Any]:
+    """Return the unchecked operations of a reply: those of its calls, or of its text if there are no calls."""
+    calls = [_CallReading(call, _read_arguments(call)) for call in reply.tool_calls or _find_written_calls(reply.text)]
+    read = [(called, _read_call(called)) for called in calls]
     answers = [reading for _, reading in read if reading is not None]
-    unknown = [_unknown(called) for called, reading in read if reading is None]
+    unknown = [_report_unknown_tool(called) for called, reading in read if reading is None]
     if not answers:
         listed = read_list(Reply(reply.text), names=_OPERATIONS, is_item=_is_operation)
-        return _with_unknown(listed, calls, unknown) if unknown else listed
+        return _add_unknown_calls(listed, calls, unknown) if unknown else listed
     return Reading(
         tuple(item for reading in answers for item in reading.items),
         (*unknown, *(problem for reading in answers for problem in reading.problems)),
@@ -370,25 +373,27 @@ def _listed(reply: Reply) -> Reading[Any]:
     )
 
 
-def _arguments(call: ToolCall) -> Reading[Any]:
+def _read_arguments(call: ToolCall) -> Reading[Any]:
     given = call.arguments
     if not given or (isinstance(given, str) and given.strip() in ("", "null")):
         return Reading(({},), (), "{}")
     return read_json(Reply(tool_calls=(call,)))
 
 
-def _of_call(called: _Called) -> Reading[Any] | None:
-    """The operations that a call asks for; None for a tool that is none of ours and holds no operations either."""
+def _read_call(called: _CallReading) -> Reading[Any] | None:
+    """Return the operations of a call; None for an unknown tool without operations in its arguments."""
     call, given, event = called.call, called.given, called.event
     in_json = any(_holds_operations(value) or (event is None and _is_operation(value)) for value in given.items)
     if in_json or (call.name in _OPERATIONS and call.arguments):
         return read_list(Reply(tool_calls=(call,)), names=_OPERATIONS, is_item=_is_operation)
     if event is None:
         return None
-    # What is wrong with one call concerns one operation, not the whole reply.
+    # A problem of one call concerns one operation, not the whole reply.
     problems = [replace(problem, about=None) for problem in given.problems]
-    problems += [problem_with("its tool and its event differ", item) for item in given.items if _differs(item, event)]
-    items = tuple({**item, "event": event.value} for item in given.items if not _differs(item, event))
+    problems += [
+        problem_with("its tool and its event differ", item) for item in given.items if _has_other_event(item, event)
+    ]
+    items = tuple({**item, "event": event.value} for item in given.items if not _has_other_event(item, event))
     return Reading(items, tuple(problems), called.raw)
 
 
@@ -396,39 +401,39 @@ def _holds_operations(value: Any) -> bool:
     return isinstance(value, list) or any(isinstance(value.get(name), list | dict) for name in _OPERATIONS)
 
 
-def _differs(item: dict[str, Any], event: Event) -> bool:
-    """Whether a call says, beside its name, another event."""
-    said = _event_of(item)
+def _has_other_event(item: dict[str, Any], event: Event) -> bool:
+    """Return True if a call names another event in its arguments than in its name."""
+    said = _get_event(item)
     return said is not None and (not isinstance(said, str) or _EVENTS.get(said.strip().upper()) is not event)
 
 
-def _unknown(called: _Called) -> Problem:
+def _report_unknown_tool(called: _CallReading) -> Problem:
     name = called.call.name.encode("utf-8", "backslashreplace").decode()
-    return problem_with(f'an unknown tool "{name[:60]}"', shown(called.given.raw))
+    return problem_with(f'an unknown tool "{name[:60]}"', shorten(called.given.raw))
 
 
-def _with_unknown(listed: Reading[Any], calls: Sequence[_Called], unknown: Sequence[Problem]) -> Reading[Any]:
-    """What was read of a text, with the calls beside it that are of no use: they explain why it holds nothing."""
+def _add_unknown_calls(listed: Reading[Any], calls: Sequence[_CallReading], unknown: Sequence[Problem]) -> Reading[Any]:
+    """Return the reading of a text with the unknown calls of the reply, which explain missing operations."""
     of_text = (problem for problem in listed.problems if problem.reason not in (EMPTY, NO_JSON))
     raw = "\n".join([*(called.raw for called in calls), listed.raw]).strip()
     return replace(listed, problems=(*unknown, *of_text), raw=raw)
 
 
-def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _reject_repeated_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
         raise ValueError("a key given twice")
     return made
 
 
-_CALLS = json.JSONDecoder(strict=False, object_pairs_hook=_once)
+_CALLS = json.JSONDecoder(strict=False, object_pairs_hook=_reject_repeated_keys)
 _BRACKET = re.compile(r"[\[{]")
 
 
-def _written_out(text: str) -> tuple[ToolCall, ...]:
-    """The calls that a model wrote as its text, ``{"name", "arguments"}`` each, if that is all the JSON there is.
+def _find_written_calls(text: str) -> tuple[ToolCall, ...]:
+    """Return the calls that a model wrote as text, ``{"name", "arguments"}`` each, if the reply has no other JSON.
 
-    Nothing is looked for within other values, so that no text in them can pass for a call.
+    Nested values are not searched, so that no text in them can pass for a call.
     """
     text = _THOUGHTS.sub("", text[: MAX_CHARS + 1])
     calls: list[ToolCall] = []
@@ -443,10 +448,10 @@ def _written_out(text: str) -> tuple[ToolCall, ...]:
 
 
 def _calls_in(value: Any) -> list[ToolCall]:
-    """The calls that a value is, or lists.
+    """Return the calls that a value is, or lists.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: the value is anything else.
     """
     if isinstance(value, dict) and isinstance(value.get("tool_calls"), list):
         value = value["tool_calls"]
@@ -466,20 +471,20 @@ def _calls_in(value: Any) -> list[ToolCall]:
 # --- one operation ---------------------------------------------------------------------------------------------
 
 
-def _text_of(item: dict[str, Any]) -> Any:
+def _get_text(item: dict[str, Any]) -> Any:
     return first_of(item, "text", _OPERATION_TEXTS)
 
 
-def _added(item: dict[str, Any]) -> Operation | Problem:
-    # An id here is the new one the model made up (seed 004), or a slip; either way a new memory gets its own.
-    text = _text_of(item)
+def _read_add(item: dict[str, Any]) -> Operation | Problem:
+    # The id of an ADD is made up by the model; a new memory gets its own.
+    text = _get_text(item)
     if fault := text_fault(text):
         return problem_with(fault, item)
     return Operation(Event.ADD, text.strip())
 
 
-def _updated(item: dict[str, Any], short: str, known: _Known) -> Operation | Problem:
-    text = _text_of(item)
+def _read_update(item: dict[str, Any], short: str, known: _Known) -> Operation | Problem:
+    text = _get_text(item)
     if fault := text_fault(text):
         return problem_with(fault, item)
     now = known.texts.get(short)
@@ -488,25 +493,25 @@ def _updated(item: dict[str, Any], short: str, known: _Known) -> Operation | Pro
     return Operation(Event.UPDATE, text.strip(), known.ids[short])
 
 
-def _left_alone(item: dict[str, Any]) -> Operation:
-    """A NONE without an id: the model says of a fact, not of a memory, that there is nothing to do."""
-    text = _text_of(item)
+def _read_none(item: dict[str, Any]) -> Operation:
+    """Return a NONE without an id: it concerns a fact, not a memory."""
+    text = _get_text(item)
     return Operation(Event.NONE, "" if text_fault(text) else text.strip())
 
 
-def _short_id(value: Any) -> str | None:
+def _normalize_id(value: Any) -> str | None:
     if isinstance(value, str):
         return value.strip()
-    if isinstance(value, bool) or not isinstance(value, int) or value.bit_length() > MAX_BITS:
-        return None  # Python writes no decimal number of that many digits
+    if isinstance(value, bool) or not isinstance(value, int) or value.bit_length() > MAX_DECIMAL_BITS:
+        return None  # more digits than Python writes
     return str(value)
 
 
-def _means_another(item: dict[str, Any], event: Event, short: str, known: _Known) -> bool:
-    """Whether the old text given with an id is that of another memory: models slip in numbers, not in quotes."""
+def _names_other_memory(item: dict[str, Any], event: Event, short: str, known: _Known) -> bool:
+    """Return True if the old text given with an id is another memory's: models confuse numbers, not quotations."""
     quoted = item.get("old_memory")
     if not isinstance(quoted, str) and event is Event.DELETE:
-        quoted = _text_of(item)
+        quoted = _get_text(item)
     if not isinstance(quoted, str) or not is_valid_text(quoted):
         return False
     key = same_fact_key(quoted)
@@ -514,11 +519,11 @@ def _means_another(item: dict[str, Any], event: Event, short: str, known: _Known
     return bool(quoted_from) and short not in quoted_from
 
 
-def _keep(kept: dict[Hashable, Operation], operation: Operation, item: Any) -> Problem | None:
+def _keep_operation(kept: dict[Hashable, Operation], operation: Operation, item: Any) -> Problem | None:
     key = operation_key(operation)
     earlier = kept.setdefault(key, operation)
     if earlier.event is Event.NONE:
-        # Said of one fact, a NONE does not speak against what another fact does to the same memory.
+        # A NONE for one fact does not contradict the operation of another fact on the same memory.
         kept[key] = operation
     elif operation.event is not Event.NONE and (operation.event, operation.text) != (earlier.event, earlier.text):
         same = operation.event is earlier.event and same_fact_key(operation.text) == same_fact_key(earlier.text)
@@ -531,7 +536,7 @@ def _keep(kept: dict[Hashable, Operation], operation: Operation, item: Any) -> P
 _TAG = "(?:think|thinking|thought|reasoning)"
 _THOUGHTS = re.compile(rf"\A\s*<{_TAG}>.*?(?:</{_TAG}>|\Z)", re.DOTALL | re.IGNORECASE)
 _HIDDEN_THOUGHTS = re.compile(rf"\A.*?</{_TAG}>", re.DOTALL | re.IGNORECASE)
-"""Thoughts whose beginning the server has swallowed."""
+"""Thoughts without the opening tag, which some servers drop."""
 
 _FENCE = re.compile(r"\A```(?:[\w-]*[ \t]*\n(.*?)(?:^```.*)?|([^\n`]+)```)\Z", re.DOTALL | re.MULTILINE)
 
@@ -546,7 +551,7 @@ _LEAD = re.compile(
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-"""What a model says before a summary, on a line of its own or up to a colon."""
+"""Introduction of a summary, on a line of its own or up to a colon."""
 
 _CONTROLS = {code: None for code in (*range(0x20), 0x7F) if chr(code) not in "\t\n\r"}
 
@@ -554,26 +559,26 @@ _CONTROLS = {code: None for code in (*range(0x20), 0x7F) if chr(code) not in "\t
 # --- citations ---------------------------------------------------------------------------------------------------
 
 _BRACKETS = re.compile(r"[\[【]([^\[\]【】]*)[\]】]")
-_NUMBER = re.compile(
+_CITED_NUMBERS = re.compile(
     r"(?:(?:id|ids|memory|memories):? ?|#)?(?P<first>\d{1,6})(?: ?[-–—] ?(?P<last>\d{1,6}))?", re.IGNORECASE
 )
 _BETWEEN = re.compile(r"\s*(?:[,;&،，、]|\band\b)\s*")
 
 
-def cited(answer: str, citations: Mapping[str, str]) -> list[str]:
-    """The ids of the memories that an answer cites, in the order of the text, each once.
+def read_citations(answer: str, citations: Mapping[str, str]) -> list[str]:
+    """Return the ids of the memories that an answer cites, in the order of the text, each once.
 
     ``[1]``, ``[1][3]``, ``[1, 3]``, ``[1-3]``, ``[1 and 3]``, ``[id 1]`` and ``【1】`` are citations. Numbers that are
-    not in `citations` were made up; brackets that hold anything else are part of the text.
+    not in `citations` are ignored; brackets with any other content are part of the text.
 
     Args:
-        answer: what the model said.
-        citations: ids by numbers, as `Memory.context` returns them.
+        answer: text of the model.
+        citations: ids by number, as `Memory.context` returns them.
     """
     known = {int(number): memory_id for number, memory_id in citations.items()}
     found: dict[str, None] = {}
     for held in _BRACKETS.findall(answer):
-        numbers = [_NUMBER.fullmatch(part) for part in _BETWEEN.split(held.strip())]
+        numbers = [_CITED_NUMBERS.fullmatch(part) for part in _BETWEEN.split(held.strip())]
         for number in numbers if all(numbers) else ():
             assert number is not None
             first, last = int(number["first"]), int(number["last"] or number["first"])

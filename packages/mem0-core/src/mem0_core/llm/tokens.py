@@ -1,7 +1,7 @@
-"""How many tokens a text takes: by the model's own vocabulary where it lies on this machine, else estimated.
+"""Count the tokens of a text: by the model's own vocabulary if it is on this machine, otherwise by an estimate.
 
-The estimate is for vocabularies nobody knows, so it is rather too high: for English, code, and text of most languages
-it is above what GPT-4, GPT-4o, Claude 2, Llama 3, Mistral, Qwen and DeepSeek count (docs/how-to/conversations.md).
+The estimate serves unknown vocabularies and is rather high: for English, code, and text of most languages it exceeds
+the counts of GPT-4, GPT-4o, Claude 2, Llama 3, Mistral, Qwen and DeepSeek.
 """
 
 from __future__ import annotations
@@ -22,31 +22,31 @@ if TYPE_CHECKING:
 
 __all__ = ["estimate_tokens", "make_token_counter"]
 
-# --- estimated ---------------------------------------------------------------------------------------------------
+# --- estimate ----------------------------------------------------------------------------------------------------
 
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _SIGN = re.compile(r"[!-/:-@\[-`{-~]")
-_BLANK = re.compile(r"[^\S ]| {2,16}| (?=[0-9])")  # a single space belongs to the word after it, if that is one
+_BLANK = re.compile(r"[^\S ]| {2,16}| (?=[0-9])")  # a single space is part of a following word
 _BEFORE_DIGIT = re.compile(r" [0-9]")
 _FOREIGN = re.compile(r"[^\x00-\x7f]")
 
-# Of ASCII, what `str.translate` deletes: that is how single letters are counted fastest.
+# ASCII characters for `str.translate` to delete: the fastest way to count single characters.
 _BUT_SIGNS = {code: None for code in range(128) if not _SIGN.match(chr(code))}
 _BUT_BREAKS = {code: None for code in range(128) if chr(code) == " " or not _BLANK.match(chr(code))}
 
 # In hundredths of a token, so that sums are exact.
 _TOKEN = 100
-_COMMON_PART = 4  # letters; so long a word is mostly one token
-_PER_LETTER = 50  # of what a word has above that, and of one in capitals
-_PER_NOISE, _MAX_WORD_LETTERS = 85, 20  # a letter among digits, or of what is too long for a word: keys, hashes
+_COMMON_PART = 4  # letters; words up to that length are mostly one token
+_PER_LETTER = 50  # each further letter, and each letter of a word in capitals
+_PER_NOISE, _MAX_WORD_LETTERS = 85, 20  # a letter among digits or in an overlong run: keys, hashes
 _PER_SIGN = 80
 
 _SCRIPTS: tuple[tuple[int, int], ...] = (
-    (0x0000, 120),  # Latin letters with marks, and what stands among them
+    (0x0000, 120),  # Latin letters with marks, and signs among them
     (0x0250, 200),
     (0x0370, 130),  # Greek
-    (0x0400, 105),  # Cyrillic: a token to a letter where it was learnt from English
+    (0x0400, 105),  # Cyrillic: one token per letter in English vocabularies
     (0x0460, 200),  # its rare letters, Armenian
     (0x0590, 120),  # Hebrew, Arabic
     (0x0780, 200),
@@ -66,12 +66,12 @@ _SCRIPTS: tuple[tuple[int, int], ...] = (
     (0xFFF0, 300),
     (0x10000, 400),  # emoji
 )
-"""What a letter takes of the script that begins there, by the worst of the vocabularies, or what its bytes are."""
+"""First code point of a script -> cost of a letter, by the worst of the vocabularies or by its bytes."""
 _BEGINS = [first for first, _ in _SCRIPTS]
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens a text takes; rather too many."""
+    """Return an estimate of the number of tokens of a text; rather too high."""
     total = sum(map(_estimate_run, _RUN.findall(text)))
     if text.isascii():
         total += _PER_SIGN * len(text.translate(_BUT_SIGNS)) + _TOKEN * _ascii_blanks(text)
@@ -82,15 +82,15 @@ def estimate_tokens(text: str) -> int:
 
 
 def _ascii_blanks(text: str) -> int:
-    """What `_BLANK` finds, in a quarter of the time."""
+    """Return the number of matches of `_BLANK`, in a quarter of the time."""
     if "  " in text:
         return len(_BLANK.findall(text))
     return len(text.translate(_BUT_BREAKS)) + len(_BEFORE_DIGIT.findall(text))
 
 
-@lru_cache(maxsize=65_536)  # the words of one language come up again and again
+@lru_cache(maxsize=65_536)  # the words of a language recur
 def _estimate_run(run: str) -> int:
-    """Of letters and digits in a row; some vocabularies take each digit by itself."""
+    """Estimate a run of letters and digits; some vocabularies take each digit separately."""
     digits = sum(map(str.isdigit, run))
     letters = len(run) - digits
     if (digits and letters) or letters >= _MAX_WORD_LETTERS:
@@ -109,7 +109,7 @@ def _estimate_letter(letter: str) -> int:
     return _SCRIPTS[bisect(_BEGINS, ord(letter)) - 1][1]
 
 
-# --- counted -----------------------------------------------------------------------------------------------------
+# --- count -------------------------------------------------------------------------------------------------------
 
 _GPT4 = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
@@ -124,17 +124,17 @@ _ENCODINGS = {
     "cl100k_base": (_GPT4, "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"),
     "o200k_base": (_GPT4O, "446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d"),
 }
-"""How each splits a text into words, and the SHA-256 of its vocabulary."""
-_ENCODING_ALIASES = {"o200k_harmony": "o200k_base"}  # but for special tokens, which no memory is made of
+"""Pattern that splits a text into words, and SHA-256 of the vocabulary."""
+_ENCODING_ALIASES = {"o200k_harmony": "o200k_base"}  # they differ only in special tokens, which memories do not contain
 _SOURCE = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
 
 
 def make_token_counter(model: str) -> Callable[[str], int]:
-    """What counts the tokens of a text for an OpenAI model.
+    """Return a function that counts the tokens of a text for an OpenAI model.
 
-    tiktoken downloads a vocabulary when it first uses it. So it is not asked for one: if it is installed, and has the
-    model's vocabulary in its cache (``$TIKTOKEN_CACHE_DIR``, ``$DATA_GYM_CACHE_DIR``, or a folder of temporary files),
-    that file is read. Otherwise, and for models that it does not know, the tokens are estimated.
+    tiktoken downloads a vocabulary on first use, so it is never asked for one. If tiktoken is installed and its cache
+    (``$TIKTOKEN_CACHE_DIR``, ``$DATA_GYM_CACHE_DIR``, or a folder of temporary files) has the model's vocabulary, that
+    file is read. Otherwise, and for unknown models, the tokens are estimated.
     """
     encoding = _encoding_of(model.removeprefix("openai/"))  # as OpenRouter has it
     if encoding is None:
@@ -157,7 +157,7 @@ def _encoding_of(model: str) -> Encoding | None:
 
 
 def _find_cached_vocabulary(name: str) -> Path | None:
-    """The file in which tiktoken would keep the vocabulary."""
+    """Return the file in which tiktoken would cache the vocabulary, if it exists."""
     chosen = (os.environ[key] for key in ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR") if key in os.environ)
     folder = next(chosen, os.path.join(tempfile.gettempdir(), "data-gym-cache"))
     if not folder or name not in _ENCODINGS:
@@ -169,14 +169,14 @@ def _find_cached_vocabulary(name: str) -> Path | None:
 
 @lru_cache(maxsize=4)  # reading one takes a third of a second
 def _encoding(name: str, path: Path) -> Encoding | None:
-    """The encoding with the vocabulary in a file, if it is the right one."""
+    """Return the encoding with the vocabulary in a file, or None if the file is not the right one."""
     from tiktoken import Encoding
 
     pattern, sha256 = _ENCODINGS[name]
     try:
         content = path.read_bytes()
     except OSError:
-        return None  # somebody else's, or gone meanwhile
+        return None  # not readable, or removed since
     if hashlib.sha256(content).hexdigest() != sha256:
         return None
     pairs = (line.split() for line in content.splitlines() if line)

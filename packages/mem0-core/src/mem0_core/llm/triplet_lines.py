@@ -1,7 +1,7 @@
-"""Relations as lines, ``SOURCE - RELATION - DESTINATION`` in upper case (seed 003, part 2), and back.
+"""Relations as lines, ``SOURCE - RELATION - DESTINATION`` in upper case.
 
-`spoken` is the text that a model is given: with the speaker's name in place of "I", "me" and "my", since models that
-write in upper case forget who speaks. `read_triplets` reads what it answered; names get back the spelling of the text.
+`format_in_third_person` writes the transcript for the model, with the speaker's name in place of "I", "me" and "my":
+models that write in upper case lose track of the speaker. `read_triplets` reads the answer and restores the spelling.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterator, Sequence
 from mem0_core.domain.records import Message, Triplet, entity_key, mentions_name
 from mem0_core.interfaces import Reply
 from mem0_core.language.messages import SPEAKER_ROLES, format_transcript
-from mem0_core.llm.graph_replies import read_relations, relation_of, triplet_key
+from mem0_core.llm.graph_replies import build_triplet, read_relations, triplet_key
 from mem0_core.llm.json_replies import EMPTY, WHOLE_REPLY, Problem, Reading, problem_with
 
-__all__ = ["read_triplets", "spoken"]
+__all__ = ["format_in_third_person", "read_triplets"]
 
-_LONGEST = 400  # characters of a line: more is prose
+_MAX_LINE_CHARS = 400  # longer lines are prose
 
 _THOUGHT = re.compile(r"<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _MARK = re.compile(r"^\s*(?:[-*+\u2022\u25cf\u2023>]\s+|\(?\d{1,3}[.):]\s*|#+\s+|`+|\"|')+")
@@ -29,18 +29,18 @@ _BRACKETS = {"(": ")", "[": "]", "<": ">", "{": "}"}
 
 
 def read_triplets(reply: Reply, *, text: str, self_name: str) -> Reading[Triplet]:
-    """Read lines of three parts between dashes; JSON, or calls of tools, as `read_relations` reads them.
+    """Read lines of three parts between dashes, or JSON and tool calls as `read_relations` does.
 
-    Lines may be numbered, bulleted, quoted or in lower case. A dash inside a name is no parting where what `text` names
-    tells the two apart. NONE is an answer; a reply without any line is a problem, and so is each line that cannot be
-    read, unless it only announces others (``Here they are:``).
+    Lines may be numbered, bulleted, quoted or in lower case. A dash within a name is no separator if the names in
+    `text` decide it. NONE is an answer. A reply without any line is a problem, and so is each unreadable line, unless
+    it only introduces others (``Here they are:``).
     """
     written = _THOUGHT.sub("", reply.text).strip()
     if reply.tool_calls or written.lstrip("`json \n").startswith(("{", "[{", "[[")):
         return read_relations(reply, self_name=self_name)
     kept: dict[object, Triplet] = {}
     problems: list[Problem] = []
-    lines = [line for line in map(_bare, written.splitlines()) if line and not line.endswith(":")]
+    lines = [line for line in map(_strip_marks, written.splitlines()) if line and not line.endswith(":")]
     nothing = [line for line in lines if _NOTHING.match(line)]
     for line in lines:
         if line in nothing:
@@ -55,8 +55,8 @@ def read_triplets(reply: Reply, *, text: str, self_name: str) -> Reading[Triplet
     return Reading(tuple(kept.values()), tuple(problems), reply.text)
 
 
-def _bare(line: str) -> str:
-    """A line without its number, bullet, fence or brackets."""
+def _strip_marks(line: str) -> str:
+    """Strip the number, bullet, fence or brackets of a line."""
     line = _END.sub("", _MARK.sub("", line))
     if line[:1] in _BRACKETS and line.endswith(_BRACKETS[line[:1]]):
         line = line[1:-1]
@@ -64,23 +64,26 @@ def _bare(line: str) -> str:
 
 
 def _read_line(line: str, text: str, self_name: str) -> Triplet | str:
-    """The triplet of a line, or why there is none."""
-    if len(line) > _LONGEST:
+    """Return the triplet of a line, or the reason why there is none."""
+    if len(line) > _MAX_LINE_CHARS:
         return "a line too long for a triplet"
-    readings = [read for read in _readings(line) if all(read)]
+    readings = [read for read in _split_line(line) if all(read)]
     if not readings:
         return "not SOURCE - RELATION - DESTINATION"
     known = [read for read in readings if _is_known(read[0], text, self_name) and _is_known(read[2], text, self_name)]
     if len(readings) > 1 and len(known) != 1:
-        return "more than two dashes, and the text does not tell which of them are inside of a name"
+        return "more than two dashes, and the text does not decide which ones are part of a name"
     source, relationship, destination = (known or readings)[0]
-    return relation_of(
-        _spelt(source, text, self_name), relationship, _spelt(destination, text, self_name), self_name=self_name
+    return build_triplet(
+        _restore_spelling(source, text, self_name),
+        relationship,
+        _restore_spelling(destination, text, self_name),
+        self_name=self_name,
     )
 
 
-def _readings(line: str) -> Iterator[tuple[str, str, str]]:
-    """All ways to part a line in three."""
+def _split_line(line: str) -> Iterator[tuple[str, str, str]]:
+    """Yield all ways to split a line into three parts."""
     parts = [part.strip() for part in _DASH.split(line)]
     if len(parts) < 3:
         parts = [part.strip() for part in re.split(_DASHED, line)]
@@ -91,28 +94,28 @@ def _readings(line: str) -> Iterator[tuple[str, str, str]]:
 
 def _is_known(name: str, text: str, self_name: str) -> bool:
     if " - " in name:
-        return _found(name, text) is not None
+        return _find_spelling(name, text) is not None
     return mentions_name(text, name) or entity_key(name) == entity_key(self_name)
 
 
-def _spelt(name: str, text: str, self_name: str) -> str:
-    """A name in upper case as the text spells it; word by word where it is not there as a whole."""
+def _restore_spelling(name: str, text: str, self_name: str) -> str:
+    """Return a name in upper case as the text spells it; word by word if the text does not contain it as a whole."""
     if entity_key(name) == entity_key(self_name):
         return self_name
     if name != name.upper() or text == text.upper():
         return name
-    whole = _found(name, text)
+    whole = _find_spelling(name, text)
     if whole is not None:
         return whole
     words = name.split()
-    spelt = [_found(word, text) for word in words]
+    spelt = [_find_spelling(word, text) for word in words]
     if not any(spelt):
         return name.title()
     return " ".join(known or word.lower() for known, word in zip(spelt, words, strict=True))
 
 
-def _found(name: str, text: str) -> str | None:
-    """A name as it stands in a text, the first time or, where it is a word in lower case as well, like that."""
+def _find_spelling(name: str, text: str) -> str | None:
+    """Return a name as a text spells it: the first lower-case form, else the first form, else None."""
     pattern = r"\s+".join(_DASHED if part == "-" else re.escape(part) for part in name.split())
     pattern = pattern.replace(rf"\s+{_DASHED}\s+", _DASHED)
     found = re.findall(rf"(?<!\w){pattern}(?!\w)", text, re.IGNORECASE)
@@ -120,7 +123,7 @@ def _found(name: str, text: str) -> str | None:
     return next((one for one in spelt if one == one.lower()), spelt[0] if spelt else None)
 
 
-# --- what a model is given -----------------------------------------------------------------------------------------
+# --- prompt text ---------------------------------------------------------------------------------------------------
 
 _FORMS = {"i'm": "{} is", "i've": "{} has", "i'll": "{} will", "i'd": "{} would", "my": "{}'s", "mine": "{}'s"}
 _SELF = re.compile(
@@ -129,8 +132,8 @@ _SELF = re.compile(
 _QUOTED = re.compile(r"(\"[^\"\n]*\"|\u201c[^\u201d\n]*\u201d)")
 
 
-def spoken(messages: Sequence[Message], self_name: str) -> str:
-    """The transcript, with their name where users say I, me or my; what they quote stays as it is."""
+def format_in_third_person(messages: Sequence[Message], self_name: str) -> str:
+    """Write a transcript in which users' I, me and my are replaced by their name; quotations stay unchanged."""
     named = [
         Message(message.role, _in_third_person(message.content, message.name or self_name), message.name)
         if message.role == "user" or (message.name and message.role in SPEAKER_ROLES)
@@ -142,11 +145,13 @@ def spoken(messages: Sequence[Message], self_name: str) -> str:
 
 def _in_third_person(text: str, name: str) -> str:
     parts = _QUOTED.split(text)
-    parts[::2] = [_SELF.sub(lambda match: _as_name(match, name), part) for part in parts[::2]]  # not what is quoted
+    parts[::2] = [
+        _SELF.sub(lambda match: _replace_pronoun(match, name), part) for part in parts[::2]
+    ]  # quotations stay
     return "".join(parts)
 
 
-def _as_name(match: re.Match[str], name: str) -> str:
+def _replace_pronoun(match: re.Match[str], name: str) -> str:
     said = match.group().replace("\u2019", "'")
     if said == "I" and re.search(r"[A-Z]\w+ [A-Z]\w+ $", match.string[: match.start()]):
         return said  # World War I
