@@ -122,13 +122,13 @@ def test_nothing_is_merged_across_scopes(memory: MemoryDriver) -> None:
     memory.add("Bob Smith likes tea.", user_id="u", run_id="b")
     memory.add("Bob Smith likes tea.", user_id="v")
     assert memory.merge(user_id="u")["merges"] == []
-    with pytest.raises(InputError, match="no scope here has all"):
+    with pytest.raises(InputError, match="no exact scope"):
         memory.merge(user_id="u", names=["Robert Smith", "Bob Smith"])
 
 
 def test_names_are_merged_when_the_caller_says_so(memory: MemoryDriver) -> None:
     tell(memory, "Anna likes tea.", "Tiger likes rice.")
-    with pytest.raises(InputError, match="two names or more"):
+    with pytest.raises(InputError, match="at least two different names"):
         memory.merge(user_id="u", names=["Anna", "anna"])
     with pytest.raises(InputError, match="give names"):
         memory.merge(user_id="u", into="Anna")
