@@ -82,7 +82,7 @@ def _lines() -> Iterator[str]:
     yield "## `AsyncMemory`\n"
     yield _prose(AsyncMemory)
     yield "## Functions\n"
-    for function in (mem0_core.rerank, mem0_core.arerank, mem0_core.cited):
+    for function in (mem0_core.rerank, mem0_core.arerank, mem0_core.read_citations):
         yield f"### `{function.__name__}`\n"
         yield f"```text\n{function.__name__}{_signature(function)}\n```\n"
         yield _prose(function)
