@@ -286,7 +286,7 @@ def test_a_key_is_of_one_import_into_one_scope(memory: MemoryDriver) -> None:
     for scope in ({"user_id": "v"}, {"user_id": "u", "run_id": "r"}):
         assert memory.add_many(numbered(3), **scope, key="k")["added"] == 3
     assert memory.add_many(["another"], user_id="u", key="other")["added"] == 1
-    with pytest.raises(InputError, match="has done 3 messages, and here are 2"):
+    with pytest.raises(InputError, match="has processed 3 messages, but only 2 are given"):
         memory.add_many(numbered(2), user_id="u", key="k")
     assert memory.add_many([*numbered(3), "and one"], user_id="u", key="k")["added"] == 1
 

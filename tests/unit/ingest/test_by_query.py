@@ -166,7 +166,7 @@ def test_more_than_expected_is_refused_before_anything_is_done(memory: MemoryDri
         memory.delete_by_query("I like tea", user_id="u", threshold=0.3, limit=2)
     with pytest.raises(InputError, match="more than 1 memories match"):
         memory.update_by_query("I like tea", str, user_id="u", threshold=0.3, limit=1)
-    with pytest.raises(InputError, match="give a query, filters, or both"):
+    with pytest.raises(InputError, match="query and filters are both missing"):
         memory.delete_by_query(None, user_id="u")
     with pytest.raises(QueryError):
         memory.delete_by_query("  ", user_id="u")

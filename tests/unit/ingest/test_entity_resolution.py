@@ -130,9 +130,9 @@ def test_names_are_merged_when_the_caller_says_so(memory: MemoryDriver) -> None:
     tell(memory, "Anna likes tea.", "Tiger likes rice.")
     with pytest.raises(InputError, match="at least two different names"):
         memory.merge(user_id="u", names=["Anna", "anna"])
-    with pytest.raises(InputError, match="give names"):
+    with pytest.raises(InputError, match="give the names to merge"):
         memory.merge(user_id="u", into="Anna")
-    with pytest.raises(InputError, match="entities, relationships or all"):
+    with pytest.raises(InputError, match="must be .entities., .relationships. or .all."):
         memory.merge("everything", user_id="u")
     memory.merge(user_id="u", names=["Tiger", "Anna"], into="Anna", dry_run=False)
     assert held(memory) == {"Anna -- likes -- tea": 1, "Anna -- likes -- rice": 1}
@@ -185,7 +185,7 @@ def test_a_memory_that_is_deleted_leaves_no_trace_in_a_merge(memory: MemoryDrive
     (gone,) = tell(memory, "Bob Smith likes absinthe.")
     (merge,) = memory.merge(user_id="u", dry_run=False)["merges"]
     memory.delete(gone, purge=True)
-    assert held(memory, ended=True) == {"Robert Smith -- likes -- tea": 1}
+    assert held(memory, include_ended=True) == {"Robert Smith -- likes -- tea": 1}
     assert memory.merges(user_id="u") == []
     with pytest.raises(NotFoundError):
         memory.unmerge(merge["id"])

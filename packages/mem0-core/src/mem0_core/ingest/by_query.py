@@ -104,7 +104,7 @@ def find_matches(
         found = [Match(hit.item, hit.score) for hit in recalled.hits]
     if len(found) > limit:
         raise InputError(
-            f"more than limit={limit} memories match, and nothing was changed: raise threshold={threshold}, narrow the"
+            f"more than {limit} memories match, and nothing was changed: raise threshold={threshold}, narrow the"
             " filters, or raise limit"
         )
     return found
