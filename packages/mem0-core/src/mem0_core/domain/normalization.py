@@ -24,19 +24,19 @@ _LONG_RUN_WITH_LETTERS = re.compile(rf"[^\x00-\u02ff]{{{MAX_NONSTARTERS + 1},}}"
 
 
 def normalize(form: Literal["NFC", "NFD", "NFKC", "NFKD"], text: str) -> str:
-    """Return a normal form of a text; of its stream-safe form, where it has very long runs of combining marks."""
+    """Return a normal form of a text; of its stream-safe form if it has very long runs of combining marks."""
     return text if text.isascii() else unicodedata.normalize(form, stream_safe(text))
 
 
 def stream_safe(text: str) -> str:
-    """Return a text with at most `MAX_NONSTARTERS` combining marks in a row, by joiners inserted into longer runs."""
+    """Return a text with at most `MAX_NONSTARTERS` combining marks in a row; joiners split longer runs."""
     if text.isascii():
         return text
     has_letters = any(mark in text for mark in _HALF_WIDTH_MARKS)
-    return (_LONG_RUN_WITH_LETTERS if has_letters else _LONG_RUN).sub(_parted, text)
+    return (_LONG_RUN_WITH_LETTERS if has_letters else _LONG_RUN).sub(_insert_joiners, text)
 
 
-def _parted(run: re.Match[str]) -> str:
+def _insert_joiners(run: re.Match[str]) -> str:
     parts: list[str] = []
     count = 0
     for character in run[0]:

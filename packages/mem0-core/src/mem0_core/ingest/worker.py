@@ -26,7 +26,7 @@ __all__ = ["BackgroundWorkers", "WorkerSettings"]
 _log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 0.5  # pause of an idle worker between looks at the queue: other processes enqueue jobs too
-_START_DELAY_SECONDS = 0.02  # a worker starts late: it shares the interpreter with its caller, whose reply is first
+_START_DELAY_SECONDS = 0.02  # a worker starts late: it shares the interpreter with its caller, which replies first
 _LOOP_GRACE_SECONDS = 2.0  # a call that outlives its event loop has ended by then
 _MAX_BACKOFF_SECONDS = 300.0  # longest pause between two tries
 _OUTAGE_TRIES_FACTOR = 4  # a job fails only after that many times the tries if no other job succeeded either

@@ -1,4 +1,4 @@
-"""Language without a model: reading messages, writing transcripts."""
+"""Messages: parse and check the caller's messages, write transcripts, parse timestamps."""
 
 from __future__ import annotations
 
@@ -27,28 +27,30 @@ __all__ = [
 
 KNOWN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
 SPEAKER_ROLES = frozenset({"user", "assistant"})
-"""The roles whose words can become memories; the others carry instructions and machine output."""
+"""Roles whose messages can become memories; the others carry instructions and machine output."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParsedMessages:
+    """The messages that were read, and the skipped parts with their reasons."""
+
     messages: tuple[Message, ...]
     skipped: tuple[SkippedItem, ...] = ()
 
 
 def parse_messages(messages: Messages) -> ParsedMessages:
-    """Read what a caller gives to `add` (seed 000, step 1).
+    """Parse the messages that a caller passes to `add`.
 
-    A text is one user message. Content is a text or a list of OpenAI content parts: texts are joined, image
-    parts are kept aside as URLs, parts of other kinds are skipped with a reason. Blank messages, and assistant
-    messages that only call tools, are skipped too.
+    A text is one user message. Content is a text or a list of OpenAI content parts: texts are joined, image parts are
+    kept as URLs, and parts of other kinds are skipped with a reason. Blank messages, and assistant messages that only
+    call tools, are skipped too.
 
     Raises:
-        InputError: no message, an unknown role, no content, bytes, text that is not valid Unicode.
+        InputError: no message, an unknown role, no content, bytes, or text that is not valid Unicode.
     """
     if isinstance(messages, str):
         if not messages.strip():
-            raise InputError("nothing to remember: the text is empty")
+            raise InputError("messages is an empty text: give a text, or at least one message with content")
         messages = [{"role": "user", "content": messages}]
     elif isinstance(messages, Mapping):
         messages = [messages]
@@ -56,7 +58,7 @@ def parse_messages(messages: Messages) -> ParsedMessages:
     if isinstance(given, (bytes, bytearray)) or not isinstance(given, Sequence):
         raise InputError(f"messages must be a text, a message or a list of messages, not {type(given).__name__}")
     if not messages:
-        raise InputError("nothing to remember: the list of messages is empty")
+        raise InputError("messages is an empty list: give at least one message")
     parsed: list[Message] = []
     skipped: list[SkippedItem] = []
     for index, message in enumerate(messages):
@@ -67,7 +69,10 @@ def parse_messages(messages: Messages) -> ParsedMessages:
 
 
 def parse_message(message: object, label: str) -> ParsedMessages:
-    """Read one of many messages; a text is a user's. `place` names it where it is wrong.
+    """Parse one of many messages; a text is a user's.
+
+    Args:
+        label: names the message in errors.
 
     Raises:
         InputError: as `parse_messages` does.
@@ -78,55 +83,55 @@ def parse_message(message: object, label: str) -> ParsedMessages:
     return ParsedMessages(() if parsed is None else (parsed,), tuple(skipped))
 
 
-def _parse_message(message: object, place: str, skipped: list[SkippedItem]) -> Message | None:
+def _parse_message(message: object, label: str, skipped: list[SkippedItem]) -> Message | None:
     if not isinstance(message, Mapping):
-        raise InputError(f"{place} must be a mapping with role and content, not {type(message).__name__}")
+        raise InputError(f"{label} must be a mapping with role and content, not {type(message).__name__}")
     role = message.get("role")
     if not isinstance(role, str) or role not in KNOWN_ROLES:
-        raise InputError(f"{place} has the role {role!r}; known roles: {', '.join(sorted(KNOWN_ROLES))}")
+        raise InputError(f"{label} has the role {role!r}; known roles: {', '.join(sorted(KNOWN_ROLES))}")
     content = message.get("content")
     if content is None:
         if message.get("tool_calls") or message.get("function_call"):
             return None
-        raise InputError(f"{place} has no content")
-    read, images = _read_content(content, place, skipped)
+        raise InputError(f"{label} has no content")
+    read, images = _read_content(content, label, skipped)
     text = strip_recalled(read)
     if not text.strip() and not images:
-        empty = f"{place} is empty" if not read.strip() else f"{place} holds nothing but what was recalled"
+        empty = f"{label} is empty" if not read.strip() else f"{label} contains only recalled memories"
         skipped.append(SkippedItem(reason=empty, item=dict(message)))
         return None
     timestamp = message.get("timestamp")
     return Message(
         role=role,
-        content=_check_text(text, place),
-        name=_read_name(message.get("name"), place),
+        content=_check_text(text, label),
+        name=_read_name(message.get("name"), label),
         images=images,
-        metadata=check_metadata(message.get("metadata"), place),
-        timestamp=None if timestamp is None else parse_timestamp(timestamp, f"{place}.timestamp"),
+        metadata=check_metadata(message.get("metadata"), label),
+        timestamp=None if timestamp is None else parse_timestamp(timestamp, f"{label}.timestamp"),
     )
 
 
-def _read_content(content: object, place: str, skipped: list[SkippedItem]) -> tuple[str, tuple[str, ...]]:
+def _read_content(content: object, label: str, skipped: list[SkippedItem]) -> tuple[str, tuple[str, ...]]:
     if isinstance(content, str):
         return content, ()
     if isinstance(content, Mapping):
         content = [content]
     if isinstance(content, (bytes, bytearray)) or not isinstance(content, Sequence):
-        raise InputError(f"{place} has content of type {type(content).__name__}; it must be text or a list of parts")
+        raise InputError(f"{label} has content of type {type(content).__name__}; it must be text or a list of parts")
     texts: list[str] = []
     images: list[str] = []
     for part in content:
         if isinstance(part, str):
             texts.append(part)
         elif not isinstance(part, Mapping):
-            raise InputError(f"{place} has a content part of type {type(part).__name__}")
+            raise InputError(f"{label} has a content part of type {type(part).__name__}")
         elif part.get("type") == "text" and isinstance(part.get("text"), str):
             texts.append(part["text"])
         elif part.get("type") == "image_url" and (url := _image_url(part.get("image_url"))):
             images.append(url)
         else:
             skipped.append(
-                SkippedItem(reason=f"{place} has a part of the kind {part.get('type')!r}", item=_truncate_part(part))
+                SkippedItem(reason=f"{label} has a part of the kind {part.get('type')!r}", item=_truncate_part(part))
             )
     return "\n".join(texts), tuple(images)
 
@@ -135,7 +140,7 @@ _RECALLED_BEGIN, _RECALLED_END = "<memories>\n", "\n</memories>"
 
 
 def strip_recalled(text: str) -> str:
-    """A text without the blocks that `prompts.memories_block` writes: what was recalled is not learnt again as new."""
+    """Remove the blocks of `prompts.memories_block` from a text, so that recalled memories are not learned again."""
     parts: list[str] = []
     start = 0
     while (begin := text.find(_RECALLED_BEGIN, start)) >= 0:
@@ -156,29 +161,29 @@ def _image_url(value: object) -> str | None:
 
 
 def _truncate_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    """A part without its payload: an audio clip does not belong in a result."""
+    """Return a content part without its payload, such as an audio clip."""
     return {key: value if len(str(value)) < 200 else "..." for key, value in part.items()}
 
 
-def _read_name(name: object, place: str) -> str | None:
+def _read_name(name: object, label: str) -> str | None:
     if name is None:
         return None
     if not isinstance(name, str):
-        raise InputError(f"{place} has a name that is no string: {name!r}")
-    return _check_text(name, place).strip() or None
+        raise InputError(f"{label} has a name that is not a string: {name!r}")
+    return _check_text(name, label).strip() or None
 
 
-def _check_text(text: str, place: str) -> str:
+def _check_text(text: str, label: str) -> str:
     if not is_valid_text(text):
-        raise InputError(f"{place} is not valid Unicode (it holds a lone surrogate)")
+        raise InputError(f"{label} is not valid Unicode (it contains a lone surrogate)")
     return text
 
 
 def check_metadata(metadata: object, label: str) -> dict[str, Any]:
-    """A copy of `metadata` as JSON would carry it.
+    """Return a copy of `metadata` as JSON carries it.
 
     Raises:
-        InputError: it is not a JSON object with string keys, and which key is at fault.
+        InputError: it is not a JSON object with string keys; the text names the key.
     """
     if metadata is None:
         return {}
@@ -186,7 +191,7 @@ def check_metadata(metadata: object, label: str) -> dict[str, Any]:
         raise InputError(f"the metadata of {label} must be a mapping, not {type(metadata).__name__}")
     for key, value in metadata.items():
         if not isinstance(key, str):
-            raise InputError(f"the metadata of {label} has a key that is no string: {key!r}")
+            raise InputError(f"the metadata of {label} has a key that is not a string: {key!r}")
         try:
             json.dumps({key: value}, allow_nan=False, ensure_ascii=False).encode()
             _check_storable([key, value])
@@ -197,7 +202,7 @@ def check_metadata(metadata: object, label: str) -> dict[str, Any]:
 
 
 def _check_storable(value: object) -> None:
-    """Refuse what JSON allows and databases do not: NUL in texts, integers beyond 64 bits."""
+    """Reject values that JSON allows and databases do not: NUL in texts, integers beyond 64 bits."""
     if isinstance(value, str) and "\0" in value:
         raise ValueError("a text holds NUL")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
@@ -210,9 +215,9 @@ def _check_storable(value: object) -> None:
 
 
 def format_transcript(messages: Sequence[Message], roles: frozenset[str] = SPEAKER_ROLES) -> str:
-    """Write ``role: content`` for each message (the first step of an add); a named speaker is ``role (name): content``.
+    """Write ``role: content`` for each message; a named speaker is ``role (name): content``.
 
-    Lines inside a message that look like the begin of another one are quoted, so that no content forges a speaker.
+    A line inside a message that looks like the start of another message is quoted, so that no content forges a speaker.
     """
     return "\n".join(
         f"{_format_speaker(message)}: {_escape_speakers(message.content)}"
@@ -241,21 +246,21 @@ _SELF = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
 
 
 def mentions_speaker(text: str) -> bool:
-    """Whether the speaker comes up in a text, in English: I, me, my, mine, myself."""
+    """Return True if a text mentions its speaker in English: I, me, my, mine, myself."""
     return _SELF.search(text) is not None
 
 
 def parse_timestamp(value: object, label: str = "timestamp") -> str:
-    """A moment as ISO 8601 in UTC, so that texts compare as times do.
+    """Return a moment as ISO 8601 in UTC, so that texts compare as times do.
 
-    Takes Unix seconds, ISO 8601 text, a datetime or a date; where it names no offset it is UTC.
+    Accepts Unix seconds, ISO 8601 text, a datetime or a date; without an offset it is UTC.
 
     Raises:
-        InputError: it is none of these.
+        InputError: the value is none of these.
     """
     try:
         if isinstance(value, bool):
-            raise ValueError("a boolean is no time")
+            raise ValueError("a boolean is not a time")
         if isinstance(value, (int, float)):
             return datetime.fromtimestamp(value, UTC).isoformat()
         if isinstance(value, str):
@@ -265,10 +270,10 @@ def parse_timestamp(value: object, label: str = "timestamp") -> str:
         if isinstance(value, datetime):
             return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
     except (ValueError, OverflowError, OSError) as error:
-        raise InputError(f"{label} {value!r} is no time: {error}") from error
+        raise InputError(f"{label} {value!r} is not a valid time: {error}") from error
     raise InputError(f"{label} must be Unix seconds, ISO 8601 text or a datetime, not {value!r}")
 
 
 def parse_date(value: object, label: str) -> str:
-    """A day as ``YYYY-MM-DD``, from whatever `parse_timestamp` takes."""
+    """Return a day as ``YYYY-MM-DD``, from any value that `parse_timestamp` accepts."""
     return parse_timestamp(value, label)[:10]

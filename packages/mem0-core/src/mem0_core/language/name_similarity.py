@@ -1,8 +1,7 @@
-"""Whether two names, or two relationships, mean one thing: a score with its reason, or why they cannot.
+"""Compare two names, or two relationships: a similarity score with its reason, or the reason why they are distinct.
 
-Made to be right rather than to find much. Embedders put contrasts near one another (Anna and Anne, works_at and
-worked_at), so a near vector alone is never enough: what makes two names one is in their letters and words, and the
-cosine has a say only where these leave room.
+Precision counts more than recall. Embedders place contrasts near one another (Anna and Anne, works_at and worked_at),
+so a near vector alone is never enough: letters and words decide, and the cosine counts only where they leave a choice.
 """
 
 from __future__ import annotations
@@ -27,13 +26,12 @@ __all__ = [
 ]
 
 DEFAULT_MERGE_THRESHOLD = 0.8
-"""The score from which two are merged, unless told otherwise: see tests/unit/language/test_name_similarity.py for what
-it finds."""
+"""Default score from which two names are merged; tests/unit/language/test_name_similarity.py shows the effect."""
 
 
 @dataclass(frozen=True, slots=True)
 class EntityName:
-    """An entity's name, with its type where that is known."""
+    """An entity's name, with its type if known."""
 
     text: str
     type: str = ""
@@ -41,7 +39,11 @@ class EntityName:
 
 @dataclass(frozen=True, slots=True)
 class NameSimilarity:
-    """How sure it is that two are one, in [0, 1], and why; `is_distinct` where something says that they are not."""
+    """Confidence in [0, 1] that two names mean the same, with its reason.
+
+    Attributes:
+        is_distinct: True if there is evidence against it.
+    """
 
     score: float
     reason: str
@@ -88,26 +90,26 @@ def _compare_words(words: tuple[str, ...], others: tuple[str, ...], cosine: floa
             return NameSimilarity(0.85, f"the same but for {' '.join(rest)!r}")
         return NameSimilarity(min(0.75, max(0.0, cosine)), "one is part of the other")
     if set(words) & set(others):
-        return NameSimilarity(0.0, "each has a word of its own", is_distinct=True)
-    return NameSimilarity(min(0.7, max(0.0, cosine)), "near by their vectors only")
+        return NameSimilarity(0.0, "each has a word that the other lacks", is_distinct=True)
+    return NameSimilarity(min(0.7, max(0.0, cosine)), "similar vectors only")
 
 
 def _compare_differing_word(word: str, other: str, *, is_single_word: bool, cosine: float, type: str) -> NameSimilarity:
-    """Two names that differ in one word."""
+    """Compare two names that differ in one word."""
     if reason := _short_form(word, other):
         return NameSimilarity(0.75 if is_single_word else 0.9, reason)
     if (len(word) == 1 and other.startswith(word)) or (len(other) == 1 and word.startswith(other)):
         return NameSimilarity(0.0 if is_single_word else 0.75, "an initial", is_distinct=is_single_word)
     if _is_misspelling(word, other):
-        return NameSimilarity(0.7 if type == "person" else 0.85, "one letter, as a slip of the pen makes it")
+        return NameSimilarity(0.7 if type == "person" else 0.85, "one letter differs, as in a slip of the pen")
     if _singular(word) == _singular(other):
         return NameSimilarity(0.7 if is_single_word else 0.85, "singular and plural")
     if _are_synonyms(word, other) and cosine >= SYNONYM_COSINE:
         return NameSimilarity(0.7 if is_single_word else 0.85, f"{word} and {other} are synonyms")
     return (
-        NameSimilarity(0.0, "each has a word of its own", is_distinct=True)
+        NameSimilarity(0.0, "each has a word that the other lacks", is_distinct=True)
         if not is_single_word
-        else NameSimilarity(min(0.7, max(0.0, cosine)), "near by their vectors only")
+        else NameSimilarity(min(0.7, max(0.0, cosine)), "similar vectors only")
     )
 
 
@@ -154,17 +156,17 @@ def compare_relationships(one: str, other: str, cosine: float) -> NameSimilarity
     """Compare two relationships, ``snake_case``, of one scope."""
     label, label_other = _Label.parse(one), _Label.parse(other)
     if label.is_past != label_other.is_past:
-        return NameSimilarity(0.0, "one is over, the other is not", is_distinct=True)
+        return NameSimilarity(0.0, "one is past, the other is not", is_distinct=True)
     if label.is_negated != label_other.is_negated:
-        return NameSimilarity(0.0, "one denies the other", is_distinct=True)
+        return NameSimilarity(0.0, "one negates the other", is_distinct=True)
     if label.words == label_other.words:
-        return NameSimilarity(0.95 if one != other else 1.0, "the same words but for their form")
+        return NameSimilarity(0.95 if one != other else 1.0, "the same words in other forms")
     group = _SYNONYM_GROUP.get(" ".join(label.words))
     if group is not None and group == _SYNONYM_GROUP.get(" ".join(label_other.words)):
-        return NameSimilarity(0.9, "said of the same thing")
+        return NameSimilarity(0.9, "synonyms")
     if _get_link_words(label.words) != _get_link_words(label_other.words):
-        return NameSimilarity(0.0, "another direction or another place of the same word", is_distinct=True)
-    return NameSimilarity(min(0.75, max(0.0, cosine)), "near by their vectors only")
+        return NameSimilarity(0.0, "the same words with other prepositions", is_distinct=True)
+    return NameSimilarity(min(0.75, max(0.0, cosine)), "similar vectors only")
 
 
 # --- names -------------------------------------------------------------------------------------------------------
@@ -227,13 +229,13 @@ for _line in _NICKNAMES.strip().splitlines():
 
 
 def fold_name(name: str) -> str:
-    """The letters and digits of a name, without case, accents and punctuation; + and # count, as in C++."""
+    """Return the letters and digits of a name, without case, accents and punctuation; + and # count, as in C++."""
     plain = normalize("NFKD", name.casefold())
     return "".join(mark for mark in plain if mark.isalnum() or mark in "+#")
 
 
 def get_initials(name: str) -> str:
-    """The first letters of the words of a name, small words left out; empty where there is one word only."""
+    """Return the initials of a name without its small words; empty if it has only one word."""
     words = [word for word in re.findall(r"[^\W_]+", name) if word.casefold() not in _SMALL]
     return "".join(word[0] for word in words).upper() if len(words) > 1 else ""
 
@@ -294,16 +296,16 @@ def _get_formal_names(name: str) -> set[str]:
 # --- names that share a node -------------------------------------------------------------------------------------
 
 SYNONYM_COSINE = 0.7
-"""Cosine below which synonyms in two names are not taken for one: the specification's t."""
+"""Synonyms in two names count as one word from this cosine on: the threshold t of the Mem0 paper."""
 DISJOINT_COSINE = 0.8
-"""Cosine from which names without a common word are one; all-MiniLM-L6-v2 gives breakfast and lunch 0.72."""
+"""Names without a common word are one from this cosine on; all-MiniLM-L6-v2 gives breakfast and lunch 0.72."""
 _STEM_LETTERS = 3  # letters that words of one stem begin with: guitar, guitarist
 _CLIPPED_LETTERS = 3  # letters of a clipped word at most: sci-fi
 
 _CONTENTLESS = _SMALL | {"with"}
 _INSTITUTIONS = _KINDS | _split_set("hospital school college institute academy clinic")
 _TWO_SENSES = _split_set("glass arm custom good new work mean water spirit manner minute spectacle brain ground time")
-"""Words whose plural is another thing."""
+"""Words with a different meaning in the plural."""
 _SYNONYMS = """
 company firm business
 car automobile
@@ -459,7 +461,7 @@ def _is_proper(name: str) -> bool:
 
 
 def _is_misspelling(word: str, other: str) -> bool:
-    """Whether two words differ by a slip: a letter doubled, two exchanged, or one left out, inside of a long word."""
+    """Return True if two words differ by a slip within a long word: a letter doubled, two swapped, or one left out."""
     shorter, longer = sorted((word, other), key=len)
     if len(shorter) < 5 or word[0] != other[0] or not (word.isalpha() and other.isalpha()):
         return False
@@ -511,7 +513,7 @@ _IRREGULAR = _split_set("lived went met saw ate drank wrote taught left lost sol
 
 @dataclass(frozen=True, slots=True)
 class _Label:
-    """A relationship: its words in their plain form, whether it is over, and whether it says no."""
+    """A relationship: its words in their base form, tense, and polarity."""
 
     words: tuple[str, ...]
     is_past: bool

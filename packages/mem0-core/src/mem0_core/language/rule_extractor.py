@@ -1,9 +1,9 @@
-"""Entities and relations without a model: a table of English phrases, read with high precision and a short reach.
+"""Rule-based extraction of entities and relations: a table of English phrases, with high precision and short reach.
 
-A phrase counts only where its subject (I, we, a capitalised name) stands right before it, begins its clause and agrees
-with the verb, and where its object is a name or a few plain words. What is asked, wished, supposed, commanded or
-quoted, and whoever is only "she" or "my sister", says nothing: much is missed, so that little is wrong.
-Every token is looked at a bounded number of times, so the time taken is linear in the length of the text.
+A phrase counts only if its subject (I, we, a capitalized name) is directly before it, begins its clause and agrees with
+the verb, and if its object is a name or a few plain words. Questions, wishes, suppositions, commands and quotations are
+ignored, and so are subjects such as "she" or "my sister": the rules miss much, so that little is wrong.
+Every token is visited a bounded number of times, so the time taken is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ class EndedRelation:
 
 @dataclass(frozen=True, slots=True)
 class RuleExtraction:
-    """What a text says; `entities` are what it names and both ends of its `relations`."""
+    """Statements of a text.
+
+    Attributes:
+        entities: named entities, and both ends of `relations`.
+        ended: relations that the text says are over.
+    """
 
     entities: tuple[Entity, ...] = ()
     relations: tuple[Triplet, ...] = ()
@@ -96,7 +101,7 @@ connectors: of the de del der van von da di du la le el &
 _WORDS = {name: frozenset(words.split()) for name, words in re.findall(r"^(\w+): (.*(?:\n .*)*)", _LISTS, re.MULTILINE)}
 _JOINS, _GOES_ON, _BREAKS = _WORDS["joins"], _WORDS["goes_on"], _WORDS["breaks"] | _WORDS["goes_on"]
 _FIRST_PERSON = {"i": "", "we": "", "i'm": "be", "we're": "be", "i've": "have", "we've": "have"}
-# What a word between subject and verb says; and form of the verb -> the helping words that make it true of today.
+# Role of a word between subject and verb; and form of the verb -> the auxiliaries that it agrees with.
 _ROLES = {word: role for word, _, role in (pair.partition("=") for pair in _WORDS["roles"])}
 _ROLES |= {f"{word}n't": f"{role} not" for word, role in _ROLES.items() if role in {"be", "have", "do"}}
 _AGREES = {"base": ",do,used", "base of a name": "do,used", "s": "", "done": "have", "event": ",have"}
@@ -121,14 +126,17 @@ for _forms, _about in (line.split("|") for line in _PHRASES.strip().splitlines()
 
 
 def entities(text: str) -> tuple[Entity, ...]:
-    """What a text names: quoted, then capitalised spans; one that opens a sentence only if the text says more of it."""
+    """Return the entities that a text names: quoted, then capitalized spans.
+
+    A span that only opens a sentence counts if the text states a relation of it.
+    """
     if not _NAMING.search(text):
         return ()
     return tuple(_TextReader(text, "").names().values())
 
 
 def extract_by_rules(text: str, *, speaker: str) -> RuleExtraction:
-    """The entities of a text and what it plainly says of them; `speaker` is the name of who says I, me and my."""
+    """Return the entities of a text and its plain statements; `speaker` is the name for I, me and my."""
     reader = _TextReader(text, speaker.strip())
     reader.read()
     found, said = reader.names(), [each for of_one in reader.said.values() for each in of_one.values()]
@@ -141,7 +149,7 @@ def extract_by_rules(text: str, *, speaker: str) -> RuleExtraction:
 
 
 class _TextReader:
-    """One pass over the tokens of one text. In `lowered` what is quoted is blank: it may be another who says I."""
+    """One pass over the tokens of a text. Quotations are blank in `lowered`: the "I" in them may be another person."""
 
     def __init__(self, text: str, speaker: str) -> None:
         text = re.sub(r"[\0\ud800-\udfff]", " ", text)
@@ -174,7 +182,7 @@ class _TextReader:
         return word[0].isupper() and len(word) <= 40 and re.split("n?['’]", word.lower())[0] not in _STOP
 
     def _name_end(self, index: int, end: int) -> int:
-        """Where the name that begins at `index` ends (``University of Oxford``); `index` where none begins."""
+        """Return the end of the name that begins at `index` (``University of Oxford``); `index` if none begins."""
         stop = after = index
         while after < min(end, index + 6) and self._is_name(after):
             stop = after = after + 1
@@ -183,7 +191,7 @@ class _TextReader:
         return stop
 
     def _name_at(self, last: int, start: int) -> tuple[int, str]:
-        """Where the name that ends at `last` begins, and the name."""
+        """Return the start of the name that ends at `last`, and the name."""
         limit = max(start, last - 3)
         first = next((at for at in range(last, limit, -1) if not self._is_name(at - 1)), limit)
         return first, " ".join(self.words[first : last + 1])
@@ -202,12 +210,12 @@ class _TextReader:
         return self.quoted
 
     def _is_subject(self, folded: str) -> bool:
-        """Whether the text says more of a name than itself."""
+        """Return True if the text states a relation of a name."""
         self.read()
         return folded in self._subjects
 
     def _sentence(self, start: int, end: int) -> None:
-        """Read what is stated; of a question, only what stands before its ", how ..."."""
+        """Read the statements of a sentence; of a question, only the part before its ", how ..."."""
         if self.words[end : end + 1] == ["?"]:
             asks = (
                 at for at in range(start, end - 1) if self.lowered[at] == "," and self.lowered[at + 1] in _WORDS["asks"]
@@ -230,7 +238,11 @@ class _TextReader:
                     break
 
     def _subject(self, verb: int, start: int, form: str, last: str = "") -> tuple[str, bool, bool]:
-        """Who does what the verb says (empty: nobody, plainly), whether it is over, or new; `last`: who did before."""
+        """Return the subject of the verb (empty if there is no plain one), and if the relation is over, or new.
+
+        Args:
+            last: subject of the phrase before, for "and" and "but".
+        """
         at = verb - 1
         while at >= max(start, verb - 7) and self.lowered[at] in _ROLES:
             at -= 1
@@ -282,7 +294,7 @@ class _TextReader:
                 self._record(source, relation, found, type_)
 
     def _objects(self, at: int, end: int, kind: str, strict: bool) -> list[str]:
-        """What stands at `at`: one object, or ``A, B and C``; where it is `strict`, only if nothing else limits it."""
+        """Return the object at `at`, or the items of ``A, B and C``; if `strict`, only if no other word limits it."""
         items: list[str] = []
         first = stop = at
         while stop < min(end, at + 20) and self.lowered[stop] not in _BREAKS and _PART.match(self.lowered[stop]):
@@ -305,7 +317,7 @@ class _TextReader:
         return items if len(items) < 2 or not {"and", "or", "&"}.isdisjoint(self.lowered[at:first]) else []
 
     def _item(self, at: int, end: int, kind: str, strict: bool) -> str:
-        """The object between two positions; empty where it is none, or does not speak for itself."""
+        """Return the object between two positions; empty if it is none, or needs its context."""
         first = at + (at < end and self.lowered[at] in _WORDS["articles"])
         stop, said = self._name_end(first, end), self.lowered[first:end]
         fits = 0 < len(said) < (4 if strict else 5) and _WORDS["vague"].isdisjoint(said)
