@@ -141,7 +141,7 @@ def run(blocks: list[Block], folder: Path) -> tuple[set[int], str]:
         "MEM0_CORE_HOME": "",
         "XDG_DATA_HOME": "",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONPATH": str(HERE / "offline"),
+        "PYTHONPATH": os.pathsep.join(filter(None, (str(HERE / "offline"), os.environ.get("PYTHONPATH")))),
     }
     command = [sys.executable, str(HERE / "run_blocks.py"), str(folder / "plan.json"), str(done)]
     result = subprocess.run(
