@@ -51,8 +51,8 @@ def live(folder: Path, **parts: Any) -> None:
         store.jobs.enqueue(
             Scope("ben"), "remember", at=LATER, messages=[Message("user", "Wait for me.")], options={"a": 1}
         )
-        parked = store.jobs.lease("w", seconds=60)
-        store.jobs.release_failed(Lease("w", (parked[0].row,)), error="down", retry_in=None)
+        failed = store.jobs.lease("w", seconds=60)
+        store.jobs.release_failed(Lease("w", (failed[0].row,)), error="down", retry_in=None)
         store.jobs.enqueue(Scope("cleo"), "remember", at=LATER, messages=[Message("user", "Me too.", name="Cleo")])
 
 
@@ -410,7 +410,7 @@ DAMAGE = {
     "edges": "UPDATE edges SET weight = weight + 1",
     "evidence": "DELETE FROM evidence WHERE memory = (SELECT max(memory) FROM evidence)",
     "messages": "DELETE FROM messages WHERE row = 1",
-    "jobs": "UPDATE jobs SET state = 'parked'",
+    "jobs": "UPDATE jobs SET state = 'failed'",
 }
 
 

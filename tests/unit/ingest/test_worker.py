@@ -186,7 +186,7 @@ def test_one_users_turns_are_learnt_in_order_and_several_users_at_once(session: 
 
 
 def test_a_model_that_comes_back_finds_everything_waiting(session: Session) -> None:
-    """The model is down for a while: nothing is lost, nothing is parked."""
+    """The model is down for a while: nothing is lost, no job is marked as failed."""
     failures = [20]
 
     def model(task: str, messages: Any) -> Any:
@@ -205,7 +205,7 @@ def test_a_model_that_comes_back_finds_everything_waiting(session: Session) -> N
     session(story, model, background={"tries": 2, "backoff": 0.005})
 
 
-def test_a_job_that_always_fails_is_parked_and_the_others_are_done(session: Session) -> None:
+def test_a_job_that_always_fails_is_set_aside_and_the_others_are_done(session: Session) -> None:
     healed = threading.Event()
 
     def model(task: str, messages: Any) -> Any:
@@ -220,7 +220,7 @@ def test_a_job_that_always_fails_is_parked_and_the_others_are_done(session: Sess
         await call("add", "after it", user_id="u", background=True)
         assert await call("flush", timeout=30)
         (job,) = await call("pending")
-        assert (job["state"], job["user_id"], job["error"]) == ("parked", "u", "ModelError: I choke on this")
+        assert (job["state"], job["user_id"], job["error"]) == ("failed", "u", "ModelError: I choke on this")
         assert result_texts(await call("get_all", user_id="u")) == ["after it"]
         for number in range(5):
             assert result_texts(await call("get_all", user_id=f"v{number}")) == [f"number {number}"]

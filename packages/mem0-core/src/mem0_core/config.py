@@ -184,7 +184,7 @@ class BackgroundConfig(BaseModel):
     batch: int = Field(default=8, ge=1, le=100)
     """How many turns of one conversation are read in one go, when they queue up."""
     tries: int = Field(default=8, ge=1)
-    """How often a job may fail, while others succeed, before it is parked."""
+    """How often a job may fail, while others succeed, before it is marked as failed."""
     backoff: float = Field(default=1.0, gt=0)
     """Seconds before the second try; then twice as long each time."""
     lease: float = Field(default=30.0, gt=0)

@@ -267,19 +267,19 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
     ) -> list[JobDict]:
         """Return queued jobs, oldest first; without an id, those of all scopes.
 
-        A job that failed too often has the state ``parked`` and an ``error``, and waits for `retry`.
+        A job that failed too often has the state ``failed`` and an ``error``, and waits for `retry`.
         """
         return self._run(self._pending_flow(ids=(user_id, agent_id, run_id)))
 
     def flush(self, timeout: float | None = None) -> bool:
-        """Wait until all queued jobs except parked ones are done; return False after `timeout` seconds."""
+        """Wait until all queued jobs except failed ones are done; return False after `timeout` seconds."""
         return self._run(self._flush_flow(timeout))
 
     def retry(self, job_id: str) -> None:
-        """Queue a parked job again.
+        """Queue a failed job again.
 
         Raises:
-            NotFoundError: No parked job has that id.
+            NotFoundError: No failed job has that id.
         """
         return self._run(self._retry_flow(job_id))
 

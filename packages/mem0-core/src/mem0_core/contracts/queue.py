@@ -108,10 +108,10 @@ class QueueContract(StoreContract):
         later = store.jobs.next_attempt_at()
         assert later is not None
         assert later > 1e9, "so that idle workers sleep until then"
-        assert not store.jobs.retry(one), "it is not parked"
+        assert not store.jobs.retry(one), "it has not failed"
         assert [(job.attempts, job.error) for job in store.jobs.list_jobs()] == [(1, "down"), (0, None)]
 
-    def test_a_parked_job_lets_others_pass_until_it_is_retried(self, store: MemoryStore) -> None:
+    def test_a_failed_job_lets_others_pass_until_it_is_retried(self, store: MemoryStore) -> None:
         one, two = self.enqueue(store, "one", "two")
         self.lease_jobs(store, "a")
         store.jobs.release_failed(Lease("a", (one,)), error="bad", retry_in=None)

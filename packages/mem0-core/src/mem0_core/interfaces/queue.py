@@ -22,7 +22,7 @@ class Job:
         options: the other arguments of the add, as JSON.
         timestamp: ISO 8601 time of the conversation.
         attempts: number of failed attempts; `error` is the last failure.
-        state: a parked job failed for good; `JobQueue.retry` makes it run again.
+        state: a failed job waits until `JobQueue.retry` queues it again.
     """
 
     row: int
@@ -31,7 +31,7 @@ class Job:
     messages: tuple[Message, ...]
     options: Mapping[str, Any]
     timestamp: str
-    state: Literal["waiting", "leased", "parked"] = "waiting"
+    state: Literal["waiting", "leased", "failed"] = "waiting"
     attempts: int = 0
     error: str | None = None
 
@@ -118,7 +118,7 @@ class JobQueue(Protocol):
         ...
 
     def retry(self, job: int) -> bool:
-        """Make a parked job ready again. Returns False if no parked job has that number."""
+        """Make a failed job ready again. Returns False if no failed job has that number."""
         ...
 
     def next_attempt_at(self) -> float | None:

@@ -211,7 +211,7 @@ class SqlMaintenance:
                 "entities": count("nodes"),
                 "relations": count("edges", "t.valid_to IS NULL"),
                 "ended_relations": count("edges", "t.valid_to IS NOT NULL"),
-                "jobs": {state: count("jobs", f"t.state = '{state}'") for state in ("waiting", "parked")},
+                "jobs": {state: count("jobs", f"t.state = '{state}'") for state in ("waiting", "failed")},
             }
             if scope is None:
                 name, dims = _read_embedding_space(tables) or (None, None)

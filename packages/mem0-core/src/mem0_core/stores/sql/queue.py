@@ -128,7 +128,7 @@ class SqlJobQueue(StepMethods):
             "leased_by = NULL, leased_until = 0, attempts = attempts + 1, error = ?, state = ?,"
             f" ready_at = {self._dialect.now} + ?"
         )
-        state = "parked" if retry_in is None else "waiting"
+        state = "failed" if retry_in is None else "waiting"
         yield from self._update_leased(lease, change, (error, state, retry_in or 0.0))
 
     def _update_leased(self, lease: Lease, change: str, values: tuple[Any, ...]) -> Steps[int]:
@@ -147,7 +147,7 @@ class SqlJobQueue(StepMethods):
 
     @write_method
     def retry(self, job: int) -> Steps[bool]:
-        found = yield from fetch_rows("SELECT part FROM jobs WHERE row = ? AND state = 'parked'", (job,))
+        found = yield from fetch_rows("SELECT part FROM jobs WHERE row = ? AND state = 'failed'", (job,))
         if not found:
             return False
         ((part,),) = found
@@ -158,7 +158,7 @@ class SqlJobQueue(StepMethods):
         )
         sql = (
             "UPDATE jobs SET state = 'waiting', attempts = 0, ready_at = 0"
-            " WHERE part = ? AND row = ? AND state = 'parked'"
+            " WHERE part = ? AND row = ? AND state = 'failed'"
         )
         return (yield from execute(sql, (part, job))) > 0
 

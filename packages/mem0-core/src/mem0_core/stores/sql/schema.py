@@ -306,7 +306,7 @@ CREATE TABLE jobs (
     kind         TEXT NOT NULL,                         -- remember, summary
     options      TEXT NOT NULL,                         -- a JSON object: further options of the add
     at           TEXT NOT NULL,
-    state        TEXT NOT NULL DEFAULT 'waiting',       -- waiting, or parked after too many failures
+    state        TEXT NOT NULL DEFAULT 'waiting',       -- waiting, or failed too often
     attempts     INTEGER NOT NULL DEFAULT 0,
     ready_at     REAL NOT NULL DEFAULT 0,               -- Unix seconds
     leased_by    TEXT,
