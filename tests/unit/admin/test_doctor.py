@@ -209,18 +209,18 @@ def delete_one(folder: Path) -> str:
 def truncate(folder: Path) -> str:
     (path,) = folder.glob("*.hnsw")
     os.truncate(path, path.stat().st_size // 2)
-    return "its seal says"
+    return "its manifest says"
 
 
 def garble_the_seal(folder: Path) -> str:
     (path,) = folder.glob("*.json")
     path.write_text("{")
-    return "its seal cannot be read"
+    return "its manifest cannot be read"
 
 
 def leave_a_stranger(folder: Path) -> str:
     (folder / "user_id-0123-456.hnsw").write_bytes(b"?")
-    return "snapshot files of nobody's"
+    return "snapshot files without a partition"
 
 
 @pytest.mark.parametrize(

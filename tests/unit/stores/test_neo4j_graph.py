@@ -1,4 +1,4 @@
-"""What the contract of graph indexes does not say of Neo4j: outages, crashes, event loops, what people find there."""
+"""Behavior of the Neo4j graph beyond the contract of graph indexes: outages, crashes, event loops, direct queries."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def make_graph(store: SQLiteStore, store_id: str, neo4j_server_url: str) -> Iter
 
 @pytest.fixture
 def ask(neo4j_server_url: str) -> Iterator[Ask]:
-    """What a person asks the database."""
+    """Run a query as a user of the database would."""
     from neo4j import GraphDatabase
 
     with GraphDatabase.driver(neo4j_server_url) as driver:
@@ -90,7 +90,7 @@ def same(graph: Neo4jGraph, store: SQLiteStore) -> bool:
 
 @pytest.fixture
 def silent_port() -> Iterator[int]:
-    """Connections are made there, and nobody ever answers."""
+    """A port that accepts connections and never answers."""
     with closing(socket.create_server(("127.0.0.1", 0))) as server:
         yield server.getsockname()[1]
 
@@ -130,7 +130,7 @@ def test_a_server_that_is_down_is_left_alone_for_a_while(store: SQLiteStore, clo
         graph.catch_up()
     started = time.perf_counter()
     for call in calls(graph):
-        with pytest.raises(StoreError, match=r"was not reached 0\.\d seconds ago") as error:
+        with pytest.raises(StoreError, match=r"could not be reached 0\.\d seconds ago") as error:
             call()
         assert "hush-hush" not in str(error.value)
     assert time.perf_counter() - started < 0.4
@@ -248,7 +248,7 @@ def test_a_server_that_froze_is_not_waited_for(store: SQLiteStore, store_id: str
 
 
 class Crashing:
-    """A truth that can be read so many pages of; everything else is as it is."""
+    """A primary graph that fails after a given number of pages."""
 
     def __init__(self, truth: GraphStore, pages: int) -> None:
         self._truth = truth
@@ -330,7 +330,7 @@ def test_writing_a_page_twice_does_no_harm(
 
 @needs_server
 def test_a_page_that_another_process_wrote_is_not_written_again(store: SQLiteStore, make_graph: MakeGraph) -> None:
-    """Between reading a page and writing it, another process writes it, and what comes after."""
+    """Another process writes the page and the next one between our read and our write."""
     triplet = add(store, 1)
     slow, quick = make_graph(), make_graph()
     add(store, 2)
@@ -355,8 +355,8 @@ def test_a_page_that_another_process_wrote_is_not_written_again(store: SQLiteSto
 
 
 @needs_server
-def test_what_came_while_a_page_was_read_is_read_again(store: SQLiteStore, make_graph: MakeGraph) -> None:
-    """A truth may read the number its page reaches later than the page itself."""
+def test_changes_during_the_read_of_a_page_are_read_again(store: SQLiteStore, make_graph: MakeGraph) -> None:
+    """A store may read the position that its page reaches after the page itself."""
 
     class Torn(Crashing):
         def changes(self, **options: Any) -> GraphChanges:
@@ -392,7 +392,7 @@ def test_several_processes_follow_at_once(
                 if step == 2:
                     end(store, triplet, on_conflict="delete")
                 if step == 3 and number == 0:
-                    store.erase_scope(BOB, at=LATER, purge=True)  # all begin anew
+                    store.erase_scope(BOB, at=LATER, purge=True)  # all start from the beginning
                 graph.catch_up()
         except BaseException as error:  # noqa: BLE001 - raised below
             errors.append(error)
@@ -470,14 +470,14 @@ def test_each_event_loop_has_its_connections_and_takes_them_along(store: SQLiteS
         for number in range(3):
             add(store, number)
             asyncio.run(graph.acatch_up())
-            assert graph._keepers == {}
+            assert graph._async_drivers == {}
         assert len(asyncio.run(graph.arelations(ALICE))) == 3
 
         async def closes() -> None:
             await graph.acatch_up()
             await graph.arelations(ALICE)
             await graph.aclose()
-            assert graph._keepers == {}
+            assert graph._async_drivers == {}
             assert len(await graph.arelations(ALICE)) == 3  # as after nothing
 
         asyncio.run(closes())
@@ -511,7 +511,7 @@ async def test_a_cancelled_call_leaves_it_usable(store: SQLiteStore, make_graph:
     await graph.aclose()
 
 
-# --- what people find --------------------------------------------------------------------------------------------
+# --- direct queries -- --------------------------------------------------------------------------------------------
 
 
 @needs_server

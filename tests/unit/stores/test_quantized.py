@@ -1,4 +1,4 @@
-"""Searches that read four bits a coordinate first find what a scan of all in full finds, whatever the vectors."""
+"""A search that reads four bits per coordinate first returns the results of a full scan, for any vectors."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from benchmarks.corpus import memos, take
 from mem0_core.domain.records import Scope
 from mem0_core.interfaces import ChangePosition, VectorChanges
 from mem0_core.providers.onnx import OnnxEmbedder
-from mem0_core.stores.vector.faiss import FaissIndex, _FlatIndex
-from mem0_core.stores.vector.quantized import QuantizedVectors
+from mem0_core.stores.vector._quantized import QuantizedVectors
+from mem0_core.stores.vector._tables import FlatIndex
+from mem0_core.stores.vector.faiss import FaissIndex
 
 ALICE = Scope("alice")
 DIMS = 384
@@ -33,7 +34,7 @@ class Source:
     log: list[tuple[int, Vectors | None]] = field(default_factory=list)
     dims: int = DIMS
 
-    def put(self, rows: Sequence[int], vectors: Vectors) -> None:
+    def add(self, rows: Sequence[int], vectors: Vectors) -> None:
         self.dims = vectors.shape[1]
         self.held.update(zip(rows, vectors, strict=True))
         self.log += zip(rows, vectors, strict=True)
@@ -65,7 +66,7 @@ class Source:
         return sorted((np.array(list(self.held.values())) @ query).tolist(), reverse=True)[:k]
 
     def agrees(self, query: Vectors, found: Sequence[tuple[int, float]], k: int) -> bool:
-        """Whether these are the nearest, each with its own cosine."""
+        """Return True if these are the nearest, each with its own cosine."""
         own = all(abs(float(self.held[row] @ query) - cosine) < HALF for row, cosine in found)
         distinct = len({row for row, _ in found}) == len(found)
         return own and distinct and np.allclose([cosine for _, cosine in found], self.nearest(query, k), atol=HALF)
@@ -103,13 +104,13 @@ def equal_ones(count: int, seed: int = 1) -> Vectors:
     return np.repeat(anywhere(-(-count // 50), seed), 50, axis=0)[:count]
 
 
-def searched(source: Source, searches: int = 5) -> tuple[FaissIndex, _FlatIndex]:
+def searched(source: Source, searches: int = 5) -> tuple[FaissIndex, FlatIndex]:
     """An index that has come to its end with what it quantizes: some thousand vectors before each search."""
     index = FaissIndex(source)
     for query in anywhere(searches, seed=99):
         index.nearest(ALICE, query[None], 1)
     (partition,) = index._loaded_partitions()
-    assert isinstance(partition._index, _FlatIndex)
+    assert isinstance(partition._index, FlatIndex)
     return index, partition._index
 
 
@@ -118,7 +119,7 @@ def searched(source: Source, searches: int = 5) -> tuple[FaissIndex, _FlatIndex]
 def test_finds_what_a_scan_of_all_finds(make: object, k: int) -> None:
     assert callable(make)
     source = Source()
-    source.put(range(MANY), make(MANY))
+    source.add(range(MANY), make(MANY))
     index, flat = searched(source)
     assert flat._quantized is not None
     assert flat._quantized.count == MANY
@@ -128,14 +129,14 @@ def test_finds_what_a_scan_of_all_finds(make: object, k: int) -> None:
 
 
 @pytest.mark.parametrize(("make", "pays"), [(anywhere, True), (themes, True), (one_heap, False), (equal_ones, True)])
-def test_reads_all_in_full_only_where_too_many_are_about_as_near(make: object, pays: bool) -> None:
+def test_reads_all_full_scans_left_only_where_too_many_are_about_as_near(make: object, pays: bool) -> None:
     assert callable(make)
     source = Source()
-    source.put(range(MANY), make(MANY))
+    source.add(range(MANY), make(MANY))
     index, flat = searched(source)
-    flat._in_full = 0
+    flat._full_scans_left = 0
     index.nearest(ALICE, make(MANY)[:1] if pays else make(1, 2), 10)
-    assert (flat._in_full == 0) == pays
+    assert (flat._full_scans_left == 0) == pays
 
 
 @pytest.mark.parametrize("threshold", [-0.5, 0.2, 0.5, 0.7, 0.95])
@@ -143,7 +144,7 @@ def test_reads_all_in_full_only_where_too_many_are_about_as_near(make: object, p
 def test_finds_what_is_near_enough(make: object, threshold: float) -> None:
     assert callable(make)
     source = Source()
-    source.put(range(MANY), make(MANY))
+    source.add(range(MANY), make(MANY))
     index, _ = searched(source)
     for query in [*make(4, 2), *make(MANY)[-2:], *anywhere(2, 3)]:
         (found,) = index.nearest(ALICE, query[None], 10, threshold=threshold)
@@ -153,7 +154,7 @@ def test_finds_what_is_near_enough(make: object, threshold: float) -> None:
 
 def test_several_queries_at_once() -> None:
     source = Source()
-    source.put(range(MANY), themes(MANY))
+    source.add(range(MANY), themes(MANY))
     index, _ = searched(source)
     queries = themes(4, seed=5)
     for query, found in zip(queries, index.nearest(ALICE, queries, 10), strict=True):
@@ -163,12 +164,12 @@ def test_several_queries_at_once() -> None:
 def test_follows_what_is_added_changed_and_removed() -> None:
     chance = np.random.default_rng(4)
     source = Source()
-    source.put(range(MANY), themes(MANY))
+    source.add(range(MANY), themes(MANY))
     index, flat = searched(source)
     for turn in range(25):
-        source.put([MANY + turn], themes(1, seed=100 + turn))
+        source.add([MANY + turn], themes(1, seed=100 + turn))
         changed, gone = chance.choice(sorted(source.held), 2, replace=False).tolist()
-        source.put([changed], themes(1, seed=200 + turn))
+        source.add([changed], themes(1, seed=200 + turn))
         source.remove([gone])
         for query in [*themes(1, seed=300 + turn), source.held[changed], source.held[MANY + turn]]:
             (found,) = index.nearest(ALICE, query[None], 10)
@@ -178,7 +179,7 @@ def test_follows_what_is_added_changed_and_removed() -> None:
 
 def test_forgets_for_good_once_much_is_removed() -> None:
     source = Source()
-    source.put(range(MANY), themes(MANY))
+    source.add(range(MANY), themes(MANY))
     index, flat = searched(source)
     source.remove(range(0, MANY, 4))
     (query,) = themes(1, seed=2)
@@ -190,16 +191,16 @@ def test_forgets_for_good_once_much_is_removed() -> None:
 
 
 @pytest.mark.parametrize("vectors", [3 * anywhere(MANY), anywhere(MANY, dims=32), anywhere(MANY, dims=129)])
-def test_what_the_error_is_not_known_of_is_read_in_full(vectors: Vectors) -> None:
+def test_what_the_error_is_not_known_of_is_read_full_scans_left(vectors: Vectors) -> None:
     source = Source()
-    source.put(range(MANY), vectors)
+    source.add(range(MANY), vectors)
     index = FaissIndex(source)
     for query in vectors[:6]:
         (found,) = index.nearest(ALICE, query[None], 10)
         assert np.allclose([cosine for _, cosine in found], source.nearest(query, 10), rtol=HALF, atol=HALF)
     (partition,) = index._loaded_partitions()
     flat = partition._index
-    assert isinstance(flat, _FlatIndex)
+    assert isinstance(flat, FlatIndex)
     assert flat._quantized is None
 
 

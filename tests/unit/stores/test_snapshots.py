@@ -1,4 +1,4 @@
-"""The FAISS projection on disk: whatever happens to a snapshot, the truth is what is found."""
+"""FAISS snapshots on disk: damage to a snapshot never changes search results."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from mem0_core.contracts import make_item as memory_from_row
 from mem0_core.domain.records import Scope
 from mem0_core.errors import StoreError
 from mem0_core.stores.sqlite.store import SQLiteStore
-from mem0_core.stores.vector import faiss as projection
+from mem0_core.stores.vector._tables import HnswIndex
 from mem0_core.stores.vector.faiss import FaissIndex
 
 ALICE = Scope("alice")
@@ -50,7 +50,7 @@ def finds_all(index: FaissIndex, vectors: np.ndarray) -> bool:
 
 def was_loaded(caplog: pytest.LogCaptureFixture, index: FaissIndex) -> bool:
     (partition,) = index._loaded_partitions()
-    return isinstance(partition._index, projection._HnswIndex) and partition._builder is None
+    return isinstance(partition._index, HnswIndex) and partition._builder is None
 
 
 def test_a_snapshot_is_loaded_and_catches_up(
@@ -151,7 +151,7 @@ def test_too_many_removed_vectors_start_a_new_graph(store: SQLiteStore, tmp_path
     (partition,) = index._loaded_partitions()
     assert partition._index is not None
     assert partition._index.live_count == 200
-    assert isinstance(partition._index, projection._HnswIndex)
+    assert isinstance(partition._index, HnswIndex)
     assert partition._index.dead_share == 0
 
 

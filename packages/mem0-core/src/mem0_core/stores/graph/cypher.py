@@ -1,11 +1,11 @@
-"""The graph as a projection in a database that speaks Cypher: written once, over what differs between them.
+"""Graph projection in a Cypher database, written once over a small dialect.
 
-A projection follows the truth by sequence number. Its cursor, one node for each truth, moves in the transaction that
-writes the page it stands for, and only from where the page begins: a crash leaves it behind, never wrong, and of two
-processes that write one page the second writes nothing.
+The projection follows the primary store by sequence number. Its cursor, one node per store, moves in the transaction
+that writes a page of changes, and only from the position where the page begins. After a crash it is behind, but never
+wrong; if two processes write the same page, the second writes nothing.
 
-What may be matched is a digest of an id, since an id can be longer than an index of Neo4j's holds; the ids themselves
-stand beside it for people to read. Every value is a parameter; texts are made of our own words only.
+Queries match digests of ids, because an id can be longer than an index of Neo4j accepts; the ids themselves are stored
+for readers. Every value is a parameter, and no statement text contains user data.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 __all__ = ["CypherGraph", "Dialect", "ResultRows", "Statement", "vector_property_name"]
 
 Statement: TypeAlias = tuple[str, dict[str, Any]]
-"""A text, and exactly the parameters it names."""
+"""A statement text, and exactly the parameters it names."""
 ResultRows: TypeAlias = list[list[Any]]
-"""What a statement returned, row by row."""
+"""The rows that a statement returned."""
 
 PAGE_CHANGES = 500  # changes written in one transaction
 DELETE_BATCH_NODES = 1000  # nodes removed in one transaction
-EMPTYING_SEQ = -1  # the cursor's number while all that an epoch wrote is being removed
+EMPTYING_SEQ = -1  # the cursor's number while everything of an earlier epoch is being removed
 
 _UNWIND_NEW = "UNWIND $given AS new"
 _ID_COLUMNS = tuple(axis.value for axis in Axis)
@@ -46,42 +46,40 @@ _RELATION_PROPERTIES = (
 
 
 class Dialect(Protocol):
-    """What differs between the databases that speak Cypher."""
+    """The differences between Cypher databases."""
 
     @property
     def schema(self) -> tuple[str, ...]:
-        """Statements that make what is matched unique and quick to find; they do nothing the second time."""
+        """Idempotent statements that create the constraints and indexes of matched properties."""
         ...
 
     @property
     def newest_clause(self) -> str:
-        """Clauses from ``row, similarity, r`` to ``row, similarity, newest_clause``: the `$limit` highest r.row of
-        each."""
+        """Clauses that turn ``row, similarity, r`` into ``row, similarity, newest``, the `$limit` highest r.row."""
         ...
 
     def vector_schema_statements(self, dims: int) -> tuple[str, ...]:
-        """Statements that make room for vectors of this length; they do nothing the second time."""
+        """Return idempotent statements that prepare the schema for vectors of `dims` numbers."""
         ...
 
     def store_vector_clause(self, name: Literal["n", "r"], dims: int) -> str:
-        """Clauses that store the vector of a node n or a relation r, which is the text `new.embedding`: ``[0.6,0.8]``.
+        """Return clauses that store the text `new.embedding` (``[0.6,0.8]``) as the vector of a node n or a relation r.
 
-        A text, because drivers take each number of a list by itself, which makes the whole three to ten times
-        slower.
+        It is a text because drivers encode the numbers of a list one by one, which is three to ten times slower.
         """
         ...
 
     def cosine_expression(self, name: Literal["n", "r"], dims: int) -> str:
-        """An expression for the cosine of a stored vector and the list `$vector`: null where one of them is null."""
+        """Return an expression for the cosine of a stored vector and the list `$vector`; null if either is null."""
         ...
 
 
 class CypherGraph:
-    """A `GraphIndex` in a Cypher database; a subclass brings the connection, as `_execute`.
+    """A `GraphIndex` in a Cypher database; a subclass implements `_execute`.
 
     Args:
-        truth: what it follows.
-        store_id: tells several truths in one database apart.
+        primary_graph: the relations to follow.
+        store_id: identifies this store among several in one database.
     """
 
     name = "cypher"
@@ -91,8 +89,8 @@ class CypherGraph:
         self._store = store_id
         self._dialect = dialect
         self._prepared = False
-        self._room: set[int] = set()  # lengths of vectors that there is room for
-        self._cursor: ChangePosition | None = None  # as last seen; the one in the database decides
+        self._prepared_dims: set[int] = set()
+        self._cursor: ChangePosition | None = None  # as last read; the one in the database decides
 
     def neighborhoods(
         self,
@@ -103,7 +101,7 @@ class CypherGraph:
         limit: int,
         as_of: str | None = None,
     ) -> list[GraphNeighborhood]:
-        return run(self._around(scope, vectors, threshold=threshold, limit=limit, as_of=as_of))
+        return run(self._find_neighborhoods(scope, vectors, threshold=threshold, limit=limit, as_of=as_of))
 
     def nearest_relations(
         self,
@@ -114,7 +112,7 @@ class CypherGraph:
         threshold: float,
         as_of: str | None = None,
     ) -> list[list[tuple[int, float]]]:
-        return run(self._triplets(scope, vectors, k, threshold=threshold, as_of=as_of))
+        return run(self._find_relations(scope, vectors, k, threshold=threshold, as_of=as_of))
 
     def catch_up(self) -> None:
         run(self._follow())
@@ -123,11 +121,11 @@ class CypherGraph:
         return run(self._relations(scope))
 
     def purge_deleted(self, scope: Scope | None) -> None:
-        """What was deleted goes as the projection follows; pages and logs are the database's own to scrub."""
+        """Remove deleted relations; the database itself scrubs its pages and logs."""
         run(self._follow())
 
     def find_mismatches(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[ProjectionMismatch]:
-        """Whether it holds the relations of the truth, and no others; see `care.VerifiableProjection`."""
+        """Compare the stored relations with the primary store; see `VerifiableProjection`."""
         for scope in partitions:
             ours = {relation.row: _comparison_key(relation) for relation in self.relations(scope)}
             theirs = {
@@ -137,80 +135,78 @@ class CypherGraph:
             missing, extra = theirs.keys() - ours.keys(), ours.keys() - theirs.keys()
             other = [row for row in ours.keys() & theirs.keys() if ours[row] != theirs[row]]
             if missing or extra or other:
-                counts = ((missing, "lacks"), (extra, "has gone relations:"), (other, "tells otherwise of"))
-                told = ", ".join(
+                counts = ((missing, "lacks"), (extra, "still has deleted relations:"), (other, "differs in"))
+                listed = ", ".join(
                     f"{verb} {len(rows)} ({_describe_first(rows, theirs, ours)})" for rows, verb in counts if rows
                 )
-                return [ProjectionMismatch(f"of {len(theirs)} relations of {scope.partition[1]!r} it {told}")]
+                return [ProjectionMismatch(f"of {len(theirs)} relations of {scope.partition[1]!r} it {listed}")]
         return []
 
     def repair_mismatch(self, mismatch: ProjectionMismatch) -> str:
-        """Remove all there is of this truth, and write it anew."""
+        """Remove everything of this store, and write it again."""
         run(self._rewrite())
-        return "written anew from the truth"
+        return "rewritten from the primary store"
 
     def _rewrite(self) -> Flow[None]:
         while True:
             here = self._cursor or (yield from self._read_cursor())
-            if (
-                yield from self._advance_cursor(here, ChangePosition("", 0))
-            ):  # of no epoch, so that following begins anew
+            # Without an epoch, so that `_follow` starts from the beginning.
+            if (yield from self._advance_cursor(here, ChangePosition("", 0))):
                 break
         yield from self._follow()
 
-    # --- what a subclass brings --------------------------------------------------------------------------------------
+    # --- implemented by subclasses -----------------------------------------------------------------------------------
 
     def _execute(self, statements: Sequence[Statement], *, is_conditional: bool = False) -> list[ResultRows]:
         """Run statements in one transaction.
 
-        With `is_conditional` the first of them decides: where it returns nothing, nothing is written, and the result
-        is [].
+        With `is_conditional`, nothing is written if the first statement returns no rows; the result is then [].
 
         Raises:
-            StoreError: it failed; nothing is written.
+            StoreError: the transaction failed; nothing is written.
         """
         raise NotImplementedError
 
-    # --- searching ---------------------------------------------------------------------------------------------------
+    # --- search ------------------------------------------------------------------------------------------------------
 
-    # The similarity is computed for every vector of the scope, in the statement that takes the hop: exact, and some
-    # 10 ms for a thousand of them. A vector index answers for everybody's first, and what it is then filtered to may
-    # be nearly nothing: of the 100 nearest of one user's in twelve, 8 were left.
+    # The statement that takes the hop computes the similarity of every vector of the scope: exact, and some 10 ms for a
+    # thousand vectors. A vector index searches all users first and filters afterwards: of the 100 nearest, one user in
+    # twelve kept 8.
 
-    def _around(
+    def _find_neighborhoods(
         self, scope: Scope, vectors: NDArray[np.float32], *, threshold: float, limit: int, as_of: str | None
     ) -> Flow[list[GraphNeighborhood]]:
         yield from self._follow()
         yield from self._prepare_vectors(vectors.shape[1])
         matched, values = self._address(scope)
-        held, times = _validity_condition(as_of)
+        is_valid, times = _validity_condition(as_of)
         text = (
             f"MATCH (n:Entity {{{matched}}})"
             f" WITH n.key AS key, n.row AS row, {self._dialect.cosine_expression('n', vectors.shape[1])} AS similarity"
             " WHERE similarity >= $threshold WITH key, row, similarity ORDER BY similarity DESC, row LIMIT $limit"
-            " MATCH (n:Entity {key: key, store: $store})"  # once more: whole nodes are not carried through the sort
-            f" OPTIONAL MATCH (n)-[r:RELATES {{{matched}}}]-(:Entity {{{matched}}}) WHERE {held}"
+            " MATCH (n:Entity {key: key, store: $store})"  # matched again, so that the sort does not carry whole nodes
+            f" OPTIONAL MATCH (n)-[r:RELATES {{{matched}}}]-(:Entity {{{matched}}}) WHERE {is_valid}"
             f" {self._dialect.newest_clause} RETURN row, similarity, newest ORDER BY similarity DESC, row"
         )
         values |= {**times, "threshold": threshold, "limit": limit}
-        found = yield from do(self._execute, [(text, {**values, "vector": _to_floats(vector)}) for vector in vectors])
-        return [_to_around(answer) for answer in found]
+        answers = yield from do(self._execute, [(text, {**values, "vector": _to_floats(vector)}) for vector in vectors])
+        return [_to_neighborhood(answer) for answer in answers]
 
-    def _triplets(
+    def _find_relations(
         self, scope: Scope, vectors: NDArray[np.float32], k: int, *, threshold: float, as_of: str | None
     ) -> Flow[list[list[tuple[int, float]]]]:
         yield from self._follow()
         yield from self._prepare_vectors(vectors.shape[1])
         matched, values = self._address(scope)
-        held, times = _validity_condition(as_of)
+        is_valid, times = _validity_condition(as_of)
         text = (
-            f"MATCH ()-[r:RELATES {{{matched}}}]->() WHERE {held}"
+            f"MATCH ()-[r:RELATES {{{matched}}}]->() WHERE {is_valid}"
             f" WITH r.row AS row, {self._dialect.cosine_expression('r', vectors.shape[1])} AS similarity"
             " WHERE similarity >= $threshold RETURN row, similarity ORDER BY similarity DESC, row LIMIT $limit"
         )
         values |= {**times, "threshold": threshold, "limit": k}
-        found = yield from do(self._execute, [(text, {**values, "vector": _to_floats(vector)}) for vector in vectors])
-        return [[(row, similarity) for row, similarity in answer] for answer in found]
+        answers = yield from do(self._execute, [(text, {**values, "vector": _to_floats(vector)}) for vector in vectors])
+        return [[(row, similarity) for row, similarity in answer] for answer in answers]
 
     def _relations(self, scope: Scope) -> Flow[list[Relation]]:
         yield from self._follow()
@@ -240,17 +236,17 @@ class CypherGraph:
         ]
 
     def _address(self, scope: Scope) -> tuple[str, dict[str, Any]]:
-        """The properties that a match in this scope asks for, and their values."""
+        """Return the properties to match in this scope, and their values."""
         given = {axis.name.lower(): _digest(value) for axis, value in scope.ids.items()}
         return ", ".join(f"{name}: ${name}" for name in ("store", *given)), {"store": self._store, **given}
 
-    # --- following ---------------------------------------------------------------------------------------------------
+    # --- updates -----------------------------------------------------------------------------------------------------
 
     def _follow(self) -> Flow[None]:
         more = True
         while more:
-            # Read before the truth's position: then it is ahead of that only where the truth went back, as one does
-            # that is restored from a copy.
+            # Read before the position of the primary store: then it is ahead only if that store was restored from
+            # an older copy.
             here = self._cursor or (yield from self._read_cursor())
             goal = yield from do(self._primary_graph.position)
             if here == goal:
@@ -262,7 +258,7 @@ class CypherGraph:
                 more = yield from self._write_next_page(here, goal)
 
     def _read_cursor(self) -> Flow[ChangePosition]:
-        """The cursor as the database has it; made where there is none."""
+        """Read the cursor from the database; create it if missing."""
         if not self._prepared:
             yield from do(self._execute, [(text, {}) for text in self._dialect.schema])
             self._prepared = True
@@ -271,31 +267,31 @@ class CypherGraph:
         return ChangePosition(*answer[0])
 
     def _restart_epoch(self, here: ChangePosition, epoch: str) -> Flow[None]:
-        """Remove everything of this truth, some at a time, and set the cursor to the beginning of `epoch`."""
+        """Remove everything of this store in batches, and set the cursor to the beginning of `epoch`."""
         emptying = ChangePosition(epoch, EMPTYING_SEQ)
         text = (
             "MATCH (n:Entity) WHERE n.key STARTS WITH $prefix AND n.store = $store"
             " WITH n LIMIT $limit DETACH DELETE n RETURN count(*)"
         )
-        some = (text, {"prefix": self._key(""), "store": self._store, "limit": DELETE_BATCH_NODES})
-        left = yield from self._advance_cursor(here, emptying)
-        while left:
-            left = yield from self._advance_cursor(emptying, emptying, some)
-            if left and not left[1][0][0]:
+        batch = (text, {"prefix": self._key(""), "store": self._store, "limit": DELETE_BATCH_NODES})
+        answers = yield from self._advance_cursor(here, emptying)
+        while answers:
+            answers = yield from self._advance_cursor(emptying, emptying, batch)
+            if answers and not answers[1][0][0]:
                 yield from self._advance_cursor(emptying, ChangePosition(epoch, 0))
                 return
 
     def _prepare_vectors(self, dims: int) -> Flow[None]:
-        if dims and dims not in self._room:
+        if dims and dims not in self._prepared_dims:
             yield from do(self._execute, [(text, {}) for text in self._dialect.vector_schema_statements(dims)])
-            self._room.add(dims)
+            self._prepared_dims.add(dims)
 
     def _write_next_page(self, here: ChangePosition, goal: ChangePosition) -> Flow[bool]:
-        """Write what changed next; returns whether there is more to come, or another process was quicker."""
+        """Write the next page of changes; return True if more may follow, or another process wrote first."""
         page = yield from do(self._primary_graph.changes, after=here.seq, limit=PAGE_CHANGES)
         dims = next((vector.shape[0] for _, vector in (*page.nodes, *page.relations)), 0)
         yield from self._prepare_vectors(dims)
-        # What is younger than `goal` came while we read, some of it perhaps unseen: it is read once more.
+        # Changes after `goal` were committed during the read, perhaps not all of them seen: they are read again.
         there = ChangePosition(here.epoch, min(page.last_seq, goal.seq))
         moved = yield from self._advance_cursor(here, there, *self._statements(page, dims))
         return page.has_more or not moved
@@ -303,8 +299,8 @@ class CypherGraph:
     def _advance_cursor(
         self, here: ChangePosition, there: ChangePosition, *statements: Statement
     ) -> Flow[list[ResultRows]]:
-        """Run statements and move the cursor, if it is where we believe; returns [] and does nothing if it is not."""
-        # The first SET takes the lock: what is compared after it is what the last one to hold it wrote.
+        """Run statements and move the cursor if it is still at `here`; otherwise do nothing and return []."""
+        # The first SET takes the lock, so the comparison reads the value that the previous holder wrote.
         text = (
             "MATCH (c:Mem0Cursor {store: $store}) SET c.held = true WITH c WHERE c.epoch = $epoch AND c.seq = $seq"
             " SET c.epoch = $new_epoch, c.seq = $new_seq RETURN c.seq"
@@ -316,10 +312,10 @@ class CypherGraph:
         return answers
 
     def _statements(self, page: GraphChanges, dims: int) -> list[Statement]:
-        """Whatever `page` holds may be written already: each statement does the same once more."""
+        """Build the idempotent statements of a page, which may have been written before."""
         nodes = [self._node(node, vector) for node, vector in page.nodes]
         relations = [self._relation(relation, vector) for relation, vector in page.relations]
-        # A node that changed again comes with a later page than its relations: until then it has no type or vector.
+        # A node that changed again comes with a later page than its relations; until then it has no type or vector.
         ends = self._end_properties((relation for relation, _ in page.relations), {node["key"] for node in nodes})
         merge_node = f"{_UNWIND_NEW} MERGE (n:Entity {{key: new.key}}) SET n.store = $store, {_set_clause('n', _NODE_PROPERTIES)}"  # noqa: E501
         merge_end = f"{_UNWIND_NEW} MERGE (n:Entity {{key: new.key}}) ON CREATE SET n.store = $store, {_set_clause('n', _END_PROPERTIES)}"  # noqa: E501
@@ -331,7 +327,7 @@ class CypherGraph:
         delete_relation = f"{_UNWIND_NEW} MATCH ()-[r:RELATES {{key: new, store: $store}}]->() DELETE r"
         delete_node = f"{_UNWIND_NEW} MATCH (n:Entity {{key: new, store: $store}}) DETACH DELETE n"
         work: list[tuple[str, Sequence[Any]]] = [
-            # Apart, for Ladybug: where the first of several texts is null, it casts the others to nothing.
+            # Separate, because Ladybug casts all texts to null if the first of them is null.
             (
                 f"{merge_node} {self._dialect.store_vector_clause('n', dims)}",
                 [node for node in nodes if node["embedding"]],
@@ -362,7 +358,7 @@ class CypherGraph:
         }
 
     def _end_properties(self, relations: Iterable[Relation], known: set[str]) -> list[dict[str, Any]]:
-        """The nodes of relations, but for those `known`, as far as the relations tell."""
+        """Return the nodes of relations, except those in `known`, with the properties that relations carry."""
         ends: dict[str, dict[str, Any]] = {}
         for relation in relations:
             triplet = relation.triplet
@@ -403,11 +399,11 @@ def _describe_first(rows: Iterable[int], *named: Mapping[int, tuple[Any, ...]]) 
     return str(next(of[row][0] for of in named if row in of))
 
 
-def _to_around(answer: ResultRows) -> GraphNeighborhood:
-    """Of a statement's nodes, best first, each with its relations: a relation's score is that of its best node."""
+def _to_neighborhood(answer: ResultRows) -> GraphNeighborhood:
+    """Convert a statement's rows, best node first; a relation's score is that of its best node."""
     relations: dict[int, float] = {}
-    for _, similarity, newest_clause in answer:
-        for row in newest_clause or ():  # Ladybug collected nothing as null once
+    for _, similarity, newest in answer:
+        for row in newest or ():  # Ladybug may collect no rows as null
             relations.setdefault(row, similarity)
     return GraphNeighborhood([(row, similarity) for row, similarity, _ in answer], list(relations.items()))
 
@@ -423,7 +419,7 @@ def _set_clause(name: str, properties: Iterable[str]) -> str:
 
 
 def _scope_properties(scope: Scope) -> dict[str, str | None]:
-    """The ids of a scope as given, and by their digests."""
+    """Return the ids of a scope and their digests."""
     given = [getattr(scope, axis.value) for axis in Axis]
     digests = [None if value is None else _digest(value) for value in given]
     return dict(zip((*_ID_COLUMNS, *_DIGEST_PROPERTIES), (*given, *digests), strict=True))
@@ -434,12 +430,12 @@ def _digest(value: str) -> str:
 
 
 def vector_property_name(dims: int) -> str:
-    """Where vectors of this length are kept: each length has its own, so that no two that meet can differ."""
+    """Name the property of vectors of this length; each length has its own, so that compared vectors agree."""
     return f"embedding_{dims}"
 
 
 def _to_floats(vector: NDArray[np.float32]) -> list[float] | None:
-    """The vector, or None for one that has no direction: there is no cosine with it, and databases refuse it."""
+    """Convert a vector to a list; None for a zero or non-finite vector, which has no cosine."""
     import numpy as np
 
     norm = float(np.linalg.norm(vector))
@@ -449,4 +445,6 @@ def _to_floats(vector: NDArray[np.float32]) -> list[float] | None:
 
 def _to_vector_literal(vector: NDArray[np.float32]) -> str | None:
     numbers = _to_floats(vector)
-    return None if numbers is None else f"[{','.join(map('%.9g'.__mod__, numbers))}]"  # nine digits give float32 back
+    return (
+        None if numbers is None else f"[{','.join(map('%.9g'.__mod__, numbers))}]"
+    )  # nine digits restore a float32 exactly

@@ -1,4 +1,4 @@
-"""The graph beside the truth: nodes and sentences found by vector projections, the hop between them by the truth."""
+"""Graph index of the primary store: vector projections find nodes and sentences, SQL takes the hop."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ __all__ = ["EmbeddedGraph"]
 
 
 class EmbeddedGraph:
-    """A `GraphIndex` with nothing of its own but two `VectorIndex`, which follow the truth by themselves.
+    """A `GraphIndex` made of the primary store and two `VectorIndex` projections of it.
 
     Args:
-        truth: where relations lie.
+        primary_graph: the store of relations.
         nodes, relations: projections of its `node_vectors` and `relation_vectors`.
     """
 
     name = "sqlite"
-    inline = True  # see `flow`
+    inline = True  # see `flow.Call.inline`
 
     def __init__(self, primary_graph: GraphStore, nodes: VectorIndex, relations: VectorIndex) -> None:
         self._primary_graph = primary_graph
@@ -61,25 +61,27 @@ class EmbeddedGraph:
     ) -> list[list[tuple[int, float]]]:
         if as_of is None:
             return self._relations.nearest(scope, vectors, k, threshold=threshold)
-        return self._triplets_as_of(scope, vectors, k, threshold, as_of)
+        return self._find_relations_as_of(scope, vectors, k, threshold, as_of)
 
-    def _triplets_as_of(
+    def _find_relations_as_of(
         self, scope: Scope, vectors: NDArray[np.float32], k: int, threshold: float, as_of: str
     ) -> list[list[tuple[int, float]]]:
-        """What held then: of what holds still, what is old enough; and what has ended since, which is scanned."""
+        """Search the relations valid at `as_of`: current ones that are old enough, and a scan of those ended since."""
         current_rows = self._primary_graph.relation_vectors.rows(scope).tolist()
-        only = np.array(sorted(self._primary_graph.valid_relation_rows(current_rows, as_of=as_of)), dtype=np.int64)
-        found = self._relations.nearest(scope, vectors, k, allowed_rows=only, threshold=threshold)
+        allowed_rows = np.array(
+            sorted(self._primary_graph.valid_relation_rows(current_rows, as_of=as_of)), dtype=np.int64
+        )
+        found = self._relations.nearest(scope, vectors, k, allowed_rows=allowed_rows, threshold=threshold)
         rows, theirs = self._primary_graph.ended_relation_vectors(scope, as_of=as_of)
         scores = vectors @ theirs.T if len(rows) else np.empty((len(vectors), 0))
         merged = [
             _best_scores([*of_vector, *zip(rows.tolist(), of_ended.tolist(), strict=True)])
             for of_vector, of_ended in zip(found, scores, strict=True)
         ]
-        return [[(row, score) for row, score in some if score >= threshold][:k] for some in merged]
+        return [[(row, score) for row, score in pairs if score >= threshold][:k] for pairs in merged]
 
     def catch_up(self) -> None:
-        """Nothing to do: each search follows."""
+        """Do nothing: each search reads the latest changes."""
 
     def relations(self, scope: Scope) -> list[Relation]:
         return self._primary_graph.relations(scope, include_ended=True)
@@ -90,7 +92,7 @@ class EmbeddedGraph:
 
     @property
     def parts(self) -> dict[VectorTable, VectorIndex]:
-        """The projections it is made of, by what they are of."""
+        """The two projections by their table."""
         return {"nodes": self._nodes, "edges": self._relations}
 
     def close(self) -> None:
@@ -99,7 +101,7 @@ class EmbeddedGraph:
 
 
 def _best_scores(found: Iterable[tuple[int, float]]) -> list[tuple[int, float]]:
-    """Each row once, with its best score, best first."""
+    """Return each row once with its best score, best first."""
     best: dict[int, float] = {}
     for row, score in found:
         best[row] = max(score, best.get(row, score))

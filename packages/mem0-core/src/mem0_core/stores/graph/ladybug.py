@@ -1,6 +1,6 @@
-"""The graph in Ladybug (the living fork of Kuzu): an embedded database in one file, with Cypher and no server.
+"""Graph projection in Ladybug, the maintained fork of Kuzu: an embedded Cypher database in one file.
 
-One process at a time may have the file open; within it, all share one handle.
+One process at a time may have the file open; all users in that process share one handle.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ class _LadybugCypher:
         "CREATE REL TABLE IF NOT EXISTS RELATES(FROM Entity TO Entity, key STRING, store STRING, row INT64,"
         " name STRING, weight INT64, valid_from STRING, valid_to STRING, invalidated_at STRING, memories STRING[],"
         f" {_ID_COLUMNS_DDL})",
-        *(f"ALTER TABLE RELATES ADD IF NOT EXISTS {day} STRING" for day in ("day_first", "day_last")),  # came later
+        *(f"ALTER TABLE RELATES ADD IF NOT EXISTS {day} STRING" for day in ("day_first", "day_last")),  # added later
     )
     newest_clause = "WITH row, similarity, list_slice(list_reverse_sort(collect(DISTINCT r.row)), 1, $limit) AS newest"
 
     def vector_schema_statements(self, dims: int) -> tuple[str, ...]:
-        # Arrays of a fixed length: lists of any are read a thousand times as slowly from a file.
+        # Arrays of a fixed length: variable lists are read a thousand times more slowly from a file.
         return tuple(
             f"ALTER TABLE {table} ADD IF NOT EXISTS {vector_property_name(dims)} FLOAT[{dims}]"
             for table in ("Entity", "RELATES")
@@ -48,21 +48,21 @@ class _LadybugCypher:
 
 
 class LadybugGraph(CypherGraph):
-    """A `GraphIndex` in a file of Ladybug's. It is opened when first used.
+    """A `GraphIndex` in a Ladybug file, which is opened on first use.
+
+    Safe to share between threads; calls run one at a time.
 
     Args:
-        truth: what it follows.
-        store_id: tells several truths in one database apart.
-        db: the file (made with its folder if missing), or ``":memory:"``.
-
-    Safe to share between threads; one at a time is served.
+        primary_graph: the relations to follow.
+        store_id: identifies this store among several in one database.
+        db: the file (created with its folder if missing), or ``":memory:"``.
     """
 
     name = "ladybug"
 
     def __init__(self, primary_graph: GraphStore, *, store_id: str, db: str | Path = ":memory:") -> None:
         try:
-            import ladybug  # noqa: F401 - said now, not in the middle of an add
+            import ladybug  # noqa: F401 - fail now, not in the middle of an add
         except ModuleNotFoundError as error:
             raise MissingExtra("ladybug", "ladybug") from error
         super().__init__(primary_graph, store_id, _LadybugCypher())
@@ -95,9 +95,9 @@ class LadybugGraph(CypherGraph):
 
 
 class _Handle:
-    """An open database, shared by all in this process that name its file: its own lock keeps only others out."""
+    """An open database, shared by all users in this process: Ladybug's file lock excludes other processes only."""
 
-    _handles_by_path: dict[str, _Handle] = {}  # noqa: RUF012 - one for all is the point
+    _handles_by_path: dict[str, _Handle] = {}  # noqa: RUF012 - shared on purpose
     _open_lock = Lock()
 
     def __init__(self, path: str) -> None:
@@ -140,7 +140,7 @@ class _Handle:
                         return []
                 self._run("COMMIT")
             except BaseException:
-                with suppress(RuntimeError):  # an error may have rolled back by itself
+                with suppress(RuntimeError):  # the error may have rolled back already
                     self._run("ROLLBACK")
                 raise
         return answers

@@ -1,4 +1,4 @@
-"""The graph in Neo4j 5.20 or newer, Community or Enterprise: for people who look at it, and query it, with its tools.
+"""Graph projection in Neo4j 5.20 or newer (Community or Enterprise), open to Neo4j's own tools.
 
 ::
 
@@ -7,8 +7,8 @@
 
 Entities have ``name, type, row, user_id, agent_id, run_id``; relations ``name, weight, valid_from, valid_to,
 invalidated_at, memories, day_first, day_last, row`` and the same ids. Vectors are named by their length
-(``n.embedding_384``, and the vector index ``mem0_entity_384``); that of a relation is of its sentence. What is written
-there by hand is not read back: the truth is elsewhere.
+(``n.embedding_384``, and the vector index ``mem0_entity_384``); a relation has the vector of its sentence. Manual
+changes in Neo4j are not read back into the primary store.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Neo4jGraph"]
 
-TRANSACTION_TIMEOUT_SECONDS = 10.0  # seconds, then the server ends it
-MAX_VECTOR_INDEX_DIMS = 4096  # that a vector index takes
+TRANSACTION_TIMEOUT_SECONDS = 10.0  # then the server ends the transaction
+MAX_VECTOR_INDEX_DIMS = 4096  # a limit of Neo4j
 
 
 class _Neo4jCypher:
@@ -53,7 +53,7 @@ class _Neo4jCypher:
     )
 
     def vector_schema_statements(self, dims: int) -> tuple[str, ...]:
-        """A vector index, for people's own queries: why ours do without is said in `cypher`."""
+        """Return a vector index for users' own queries; `CypherGraph` scans instead."""
         if dims > MAX_VECTOR_INDEX_DIMS:
             return ()
         return (
@@ -62,7 +62,7 @@ class _Neo4jCypher:
         )
 
     def store_vector_clause(self, name: Literal["n", "r"], dims: int) -> str:
-        # As an array of float32 it is read in half the time that a list of numbers takes.
+        # A float32 array is read in half the time of a list of numbers.
         kind = {"n": "Node", "r": "Relationship"}[name]
         return (
             f"WITH {name}, new CALL db.create.set{kind}VectorProperty"
@@ -70,25 +70,28 @@ class _Neo4jCypher:
         )
 
     def cosine_expression(self, name: Literal["n", "r"], dims: int) -> str:
-        return (
-            f"2 * vector.similarity.cosine({name}.{vector_property_name(dims)}, $vector) - 1"  # it gives (1 + cos) / 2
-        )
+        # Neo4j returns (1 + cos) / 2.
+        return f"2 * vector.similarity.cosine({name}.{vector_property_name(dims)}, $vector) - 1"
 
 
 class Neo4jGraph(CypherGraph):
-    """A `GraphIndex` on a Neo4j server, in sync and async code. Nothing is connected before it is used.
-
-    Args:
-        truth: what it follows.
-        store_id: tells several truths in one database apart.
-        url: ``bolt://`` or ``neo4j://``, with ``+s`` for TLS.
-        username, password: None for a server that asks for none.
-        database: None for the user's default.
-        pause: seconds in which a server that failed is not tried again: calls raise StoreError at once.
-        connection_timeout: seconds for a connection to be made.
-        base_label: of mem0's configuration; the label is always there.
+    """A `GraphIndex` on a Neo4j server, for sync and async code. It connects on first use.
 
     Safe to share between threads and event loops.
+
+    Args:
+        primary_graph: the relations to follow.
+        store_id: identifies this store among several in one database.
+        url: ``bolt://`` or ``neo4j://``, with ``+s`` for TLS.
+        username, password: None for a server without authentication.
+        database: None for the user's default database.
+        retry_after: seconds after a failure in which calls raise StoreError at once.
+        connection_timeout: seconds to establish a connection.
+        base_label: accepted for mem0's configuration; the label ``Entity`` is always set.
+
+    Raises:
+        MissingExtra: `neo4j` is not installed.
+        ConfigError: `url` is invalid.
     """
 
     name = "neo4j"
@@ -112,31 +115,30 @@ class Neo4jGraph(CypherGraph):
         except ModuleNotFoundError as error:
             raise MissingExtra("neo4j", "neo4j") from error
         super().__init__(primary_graph, store_id, _Neo4jCypher())
-        self._where = f"Neo4j at {_redact_password(url)}"
+        self._server_name = f"Neo4j at {_redact_password(url)}"
         self._database = database
-        self._pause = retry_after
-        self._failure: tuple[float, str] | None = None  # when, and why
+        self._retry_after = retry_after
+        self._failure: tuple[float, str] | None = None  # time and reason
         self._closed = False
         self._errors = (DriverError, Neo4jError, OSError)
-        self._refusals = ClientError  # the server is well
+        self._refusals = ClientError  # the server works
         self._make_async = neo4j.AsyncGraphDatabase.driver
         self._settings: dict[str, Any] = {
             "uri": url,
             "auth": None if username is None else (username, password or ""),
             "connection_timeout": connection_timeout,
             "connection_acquisition_timeout": connection_timeout + 1,
-            "max_transaction_retry_time": 0,  # who calls has another graph to ask meanwhile
-            "liveness_check_timeout": 0,  # tried before each use: the server may have frozen, or been started anew
-            "notifications_min_severity": "OFF",  # or each search of an empty database logs that it knows no Entity
+            "max_transaction_retry_time": 0,  # the caller falls back to the primary graph
+            "liveness_check_timeout": 0,  # checked before each use: the server may hang, or have been restarted
+            "notifications_min_severity": "OFF",  # else each search of an empty database logs an unknown label
             "telemetry_disabled": True,
         }
         try:
             self._driver = neo4j.GraphDatabase.driver(**self._settings)
         except ConfigurationError as error:
-            raise ConfigError(
-                f"url: {str(error).replace(url, _redact_password(url))}"
-            ) from None  # it may hold a password
-        self._keepers: dict[asyncio.AbstractEventLoop, tuple[AsyncDriver, AsyncGenerator[None]]] = {}
+            # Without a cause, which may contain the password.
+            raise ConfigError(f"url: {str(error).replace(url, _redact_password(url))}") from None
+        self._async_drivers: dict[asyncio.AbstractEventLoop, tuple[AsyncDriver, AsyncGenerator[None]]] = {}
 
     async def aneighborhoods(
         self,
@@ -147,7 +149,7 @@ class Neo4jGraph(CypherGraph):
         limit: int,
         as_of: str | None = None,
     ) -> list[GraphNeighborhood]:
-        return await arun(self._around(scope, vectors, threshold=threshold, limit=limit, as_of=as_of))
+        return await arun(self._find_neighborhoods(scope, vectors, threshold=threshold, limit=limit, as_of=as_of))
 
     async def anearest_relations(
         self,
@@ -158,7 +160,7 @@ class Neo4jGraph(CypherGraph):
         threshold: float,
         as_of: str | None = None,
     ) -> list[list[tuple[int, float]]]:
-        return await arun(self._triplets(scope, vectors, k, threshold=threshold, as_of=as_of))
+        return await arun(self._find_relations(scope, vectors, k, threshold=threshold, as_of=as_of))
 
     async def acatch_up(self) -> None:
         await arun(self._follow())
@@ -170,13 +172,13 @@ class Neo4jGraph(CypherGraph):
         await arun(self._follow())
 
     def close(self) -> None:
-        """Close the connections of sync calls. Those of an event loop end with it, or with `aclose` before."""
+        """Close the connections of sync calls. Those of an event loop close with the loop, or by `aclose`."""
         self._closed = True
         self._driver.close()
 
     async def aclose(self) -> None:
         """Close the connections of the running event loop."""
-        if kept := self._keepers.get(asyncio.get_running_loop()):
+        if kept := self._async_drivers.get(asyncio.get_running_loop()):
             await kept[1].aclose()
 
     # --- transactions ------------------------------------------------------------------------------------------------
@@ -213,11 +215,11 @@ class Neo4jGraph(CypherGraph):
 
     @contextmanager
     def _map_driver_errors(self) -> Iterator[None]:
-        """Turns the driver's errors into StoreError, and leaves a server in peace that failed just now."""
+        """Raise the driver's errors as StoreError, and fail fast for a while after a failure."""
         if self._closed:
-            raise StoreError(f"{self._where} was closed")
-        if self._failure and (since := time.monotonic() - self._failure[0]) < self._pause:
-            raise StoreError(f"{self._where} was not reached {since:.1f} seconds ago: {self._failure[1]}")
+            raise StoreError(f"{self._server_name} was closed")
+        if self._failure and (since := time.monotonic() - self._failure[0]) < self._retry_after:
+            raise StoreError(f"{self._server_name} could not be reached {since:.1f} seconds ago: {self._failure[1]}")
         try:
             yield
         except self._errors as error:
@@ -225,33 +227,33 @@ class Neo4jGraph(CypherGraph):
 
             if not isinstance(error, self._refusals) or isinstance(error, AuthError):
                 self._failure = time.monotonic(), str(error)
-            raise StoreError(f"{self._where} failed: {error}") from error
+            raise StoreError(f"{self._server_name} failed: {error}") from error
 
     async def _async_driver(self) -> AsyncDriver:
-        """The driver of the running event loop: connections cannot move from one loop to another."""
+        """Return the driver of the running event loop; connections cannot move between loops."""
         loop = asyncio.get_running_loop()
-        if (kept := self._keepers.get(loop)) is None:
-            for other in [other for other in self._keepers if other.is_closed()]:
-                self._keepers.pop(other, None)
+        if (kept := self._async_drivers.get(loop)) is None:
+            for other in [other for other in self._async_drivers if other.is_closed()]:
+                self._async_drivers.pop(other, None)
             driver = self._make_async(**self._settings)
-            kept = self._keepers[loop] = driver, self._close_with_loop(driver, loop)
+            kept = self._async_drivers[loop] = driver, self._close_with_loop(driver, loop)
             await anext(kept[1])
         return kept[0]
 
     async def _close_with_loop(self, driver: AsyncDriver, loop: asyncio.AbstractEventLoop) -> AsyncGenerator[None]:
-        """Closes a driver when its loop ends: `asyncio.run` ends all generators that are still under way then."""
+        """Close a driver when its loop ends: `asyncio.run` then closes all running async generators."""
         try:
             yield
         finally:
-            self._keepers.pop(loop, None)
+            self._async_drivers.pop(loop, None)
             await driver.close()
 
 
 def _redact_password(url: str) -> str:
-    """A URL without the password that may be in it.
+    """Remove the password from a URL.
 
     Raises:
-        ConfigError: no driver speaks to it.
+        ConfigError: the URL is malformed, or its scheme is not supported.
     """
     try:
         parts = urlsplit(url)
