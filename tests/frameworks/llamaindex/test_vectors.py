@@ -275,7 +275,7 @@ def test_a_process_that_only_deletes_tells_the_store_where_it_knows_how_long_vec
     VectorStoreIndex(qdrant(client), source=store).nearest(ALICE, unit_vectors(1), 1)
     store.reset()
     VectorStoreIndex(qdrant(client), source=store).purge_deleted(None)
-    assert "told of deletions later" in caplog.text  # an empty truth has no vectors of any length
+    assert "deletions are sent later" in caplog.text  # an empty store has no vectors of any length
     assert len(held(client)) == 3
     VectorStoreIndex(qdrant(client), source=store, dims=DIMS).purge_deleted(None)
     assert held(client) == []

@@ -81,7 +81,7 @@ def anywhere(count: int, seed: int = 1, dims: int = DIMS) -> Vectors:
 
 
 def themes(count: int, seed: int = 1) -> Vectors:
-    """Forty clusters, as of a user who speaks of forty things."""
+    """Forty clusters, as of a user with forty topics."""
     chance = np.random.default_rng(seed)
     centres = unit(np.random.default_rng(40).standard_normal((40, DIMS)))
     return unit(centres[chance.integers(40, size=count)] + 0.05 * chance.standard_normal((count, DIMS)))
@@ -104,8 +104,8 @@ def equal_ones(count: int, seed: int = 1) -> Vectors:
     return np.repeat(anywhere(-(-count // 50), seed), 50, axis=0)[:count]
 
 
-def searched(source: Source, searches: int = 5) -> tuple[FaissIndex, FlatIndex]:
-    """An index that has come to its end with what it quantizes: some thousand vectors before each search."""
+def search_until_quantized(source: Source, searches: int = 5) -> tuple[FaissIndex, FlatIndex]:
+    """Return an index that has quantized all its vectors, some thousand before each search."""
     index = FaissIndex(source)
     for query in anywhere(searches, seed=99):
         index.nearest(ALICE, query[None], 1)
@@ -120,7 +120,7 @@ def test_finds_what_a_scan_of_all_finds(make: object, k: int) -> None:
     assert callable(make)
     source = Source()
     source.add(range(MANY), make(MANY))
-    index, flat = searched(source)
+    index, flat = search_until_quantized(source)
     assert flat._quantized is not None
     assert flat._quantized.count == MANY
     for query in [*make(8, 2), *anywhere(8, 3)]:
@@ -133,7 +133,7 @@ def test_reads_all_full_scans_left_only_where_too_many_are_about_as_near(make: o
     assert callable(make)
     source = Source()
     source.add(range(MANY), make(MANY))
-    index, flat = searched(source)
+    index, flat = search_until_quantized(source)
     flat._full_scans_left = 0
     index.nearest(ALICE, make(MANY)[:1] if pays else make(1, 2), 10)
     assert (flat._full_scans_left == 0) == pays
@@ -145,7 +145,7 @@ def test_finds_what_is_near_enough(make: object, threshold: float) -> None:
     assert callable(make)
     source = Source()
     source.add(range(MANY), make(MANY))
-    index, _ = searched(source)
+    index, _ = search_until_quantized(source)
     for query in [*make(4, 2), *make(MANY)[-2:], *anywhere(2, 3)]:
         (found,) = index.nearest(ALICE, query[None], 10, threshold=threshold)
         wanted = [cosine for cosine in source.nearest(query, 10) if cosine >= threshold]
@@ -155,7 +155,7 @@ def test_finds_what_is_near_enough(make: object, threshold: float) -> None:
 def test_several_queries_at_once() -> None:
     source = Source()
     source.add(range(MANY), themes(MANY))
-    index, _ = searched(source)
+    index, _ = search_until_quantized(source)
     queries = themes(4, seed=5)
     for query, found in zip(queries, index.nearest(ALICE, queries, 10), strict=True):
         assert source.agrees(query, found, 10)
@@ -165,7 +165,7 @@ def test_follows_what_is_added_changed_and_removed() -> None:
     chance = np.random.default_rng(4)
     source = Source()
     source.add(range(MANY), themes(MANY))
-    index, flat = searched(source)
+    index, flat = search_until_quantized(source)
     for turn in range(25):
         source.add([MANY + turn], themes(1, seed=100 + turn))
         changed, gone = chance.choice(sorted(source.held), 2, replace=False).tolist()
@@ -180,10 +180,10 @@ def test_follows_what_is_added_changed_and_removed() -> None:
 def test_forgets_for_good_once_much_is_removed() -> None:
     source = Source()
     source.add(range(MANY), themes(MANY))
-    index, flat = searched(source)
+    index, flat = search_until_quantized(source)
     source.remove(range(0, MANY, 4))
     (query,) = themes(1, seed=2)
-    for _ in range(6):  # quantized anew meanwhile, if so many are left
+    for _ in range(6):  # quantized again in between, if enough are left
         (found,) = index.nearest(ALICE, query[None], 10)
         assert source.agrees(query, found, 10)
     assert flat.dead_share == 0

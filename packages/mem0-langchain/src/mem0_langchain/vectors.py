@@ -165,7 +165,7 @@ class _DocumentStore:
             found = self._store.similarity_search(text, k=k, filter=self._as_filter({"mem0_partition": partition}))
         return [document.metadata for document in found]
 
-    def read(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+    def read_metadata(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
         return [document.metadata for document in self._store.get_by_ids(list(ids))]
 
 

@@ -103,7 +103,7 @@ class _NodeStore:
         result = self._store.query(_build_query(partition, vector, k))
         return [node.metadata for node in result.nodes or ()]
 
-    def read(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+    def read_metadata(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
         try:
             stored = self._store.get_nodes(node_ids=list(ids))
         except NotImplementedError:
@@ -137,7 +137,7 @@ class _SimpleNodeStore(_NodeStore):
             result = self._store.query(_build_query(partition, vector, k))
             return [self._store.data.metadata_dict[id] for id in result.ids or ()]
 
-    def read(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
+    def read_metadata(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
         with self._lock:
             stored: dict[str, Mapping[str, Any]] = self._store.data.metadata_dict
             return [stored[id] for id in ids if id in stored]

@@ -9,7 +9,7 @@ holds for any vectors (Gao and Long, RaBitQ, 2024).
 
 FAISS's fast scan adds products from lookup tables in registers and reads a quarter of the bytes of half precision, in
 a third of the time of a scan or less. On 10,000 random vectors of 384 dimensions, FAISS's own RaBitQ is less exact at
-one and two bits with the same number of candidates, and slower at four; its 4-bit scalar quantizer is four times slower.
+one and two bits with as many candidates, and slower at four bits. Its 4-bit scalar quantizer is four times slower.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """FAISS index: nearest vectors of one scope, exact for small partitions and by HNSW for large ones.
 
-A *partition* holds the vectors of one id (a user, else an agent, else a run), so a search costs what that id's
-memories cost, independently of other users. Before each search the partition reads the position of the primary store
-and applies the changes since its own. That one path serves the writes of this process and of others, and recovery.
+A *partition* holds the vectors of one id (a user, else an agent, else a run), so other users do not slow down a
+search. Before each search the partition reads the position of the primary store and applies the changes since its own.
+That one path serves the writes of this process and of others, and recovery.
 
 - Up to `exact_limit` vectors a partition is a flat index, read from the primary store on first use. A scan of 20,000
   vectors takes about a millisecond, and an approximate index with a filter loses results (recall 0.2 to 0.5 at 1 %
