@@ -16,7 +16,7 @@ from mem0_core.domain.records import (
     Triplet,
     entity_key,
 )
-from mem0_core.ingest.relation_plan import KnownGraph, attach_evidence, build_relation, merge_relations
+from mem0_core.ingest._relation_plan import KnownGraph, attach_evidence, build_relation, merge_relations
 from mem0_core.language.name_similarity import is_same_name
 from mem0_core.llm.graph_replies import Refinement
 

@@ -18,7 +18,7 @@ from mem0_core.domain import mention_index
 from mem0_core.domain.mention_index import MentionIndex
 from mem0_core.domain.normalization import MAX_NONSTARTERS, normalize, stream_safe
 from mem0_core.domain.records import mentions_name, same_fact_key
-from mem0_core.ingest.relation_plan import split_clauses
+from mem0_core.ingest._relation_plan import split_clauses
 from mem0_core.ingest.relations import StatementLog
 from mem0_core.language.messages import strip_recalled
 from mem0_core.language.rule_extractor import extract_by_rules

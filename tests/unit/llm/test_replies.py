@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from mem0_core.domain.records import Event, Operation, is_valid_text, same_fact_key
 from mem0_core.errors import ModelError, ReplyError
 from mem0_core.interfaces import Reply, ToolCall
-from mem0_core.llm.json_replies import MAX_CHARS, MAX_LENIENT_CHARS, WHOLE_REPLY, read_json
+from mem0_core.llm._json_replies import MAX_CHARS, MAX_LENIENT_CHARS, WHOLE_REPLY, read_json
 from mem0_core.llm.replies import (
     FactsReply,
     OperationsReply,

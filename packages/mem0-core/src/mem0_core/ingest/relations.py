@@ -27,7 +27,7 @@ from mem0_core.domain.records import (
 from mem0_core.errors import StoreError
 from mem0_core.flow import Flow, both, do
 from mem0_core.graph.lookup import extract_entities, search_neighborhoods, search_relations, self_name
-from mem0_core.ingest.relation_plan import (
+from mem0_core.ingest._relation_plan import (
     KnownGraph,
     build_relation,
     collect_entity_names,

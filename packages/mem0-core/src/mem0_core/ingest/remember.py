@@ -1,6 +1,6 @@
 """The add pipeline: turn a conversation into changes and commit them at once (Mem0 paper, sections 2.1 and 2.2).
 
-`describe_images` -> facts (`facts`) and relations (`relations`) in parallel, or one call for both (`fused`) -> one
+`describe_images` -> facts (`_facts`) and relations (`relations`) in parallel, or one call for both (`_fused`) -> one
 commit with history and evidence -> synchronization of the graph projection.
 """
 
@@ -13,10 +13,10 @@ from mem0_core.domain.policy import POLICY_REFUSAL, apply_policy
 from mem0_core.domain.records import Event, MemoryChange, Message, SkippedItem, content_hash
 from mem0_core.errors import StoreError
 from mem0_core.flow import Flow, both, do
+from mem0_core.ingest._facts import embed_changes, extract_facts, reconcile
+from mem0_core.ingest._fused import plan_fused_ingest
+from mem0_core.ingest._relation_plan import attach_evidence
 from mem0_core.ingest.conversation import load_context, schedule_summary
-from mem0_core.ingest.facts import embed_changes, extract_facts, reconcile
-from mem0_core.ingest.fused import plan_fused_ingest
-from mem0_core.ingest.relation_plan import attach_evidence
 from mem0_core.ingest.relations import RelationPlan, extract_relations, sync_projections
 from mem0_core.ingest.request import PROCEDURAL_MEMORY, AddRequest, IngestResult, StoredMessages, stored_messages
 from mem0_core.interfaces import ChatModel, CommitResult, Lease, Ports

@@ -20,7 +20,7 @@ from mem0_core.domain.records import (
 )
 from mem0_core.errors import InputError, NotFoundError, StoreError
 from mem0_core.flow import Flow, do
-from mem0_core.ingest.relation_plan import Evidence
+from mem0_core.ingest._relation_plan import Evidence
 from mem0_core.ingest.relations import extract_relations, sync_projections
 from mem0_core.ingest.request import RelationInput, stored_messages
 from mem0_core.interfaces import EmbeddedItem, Ports

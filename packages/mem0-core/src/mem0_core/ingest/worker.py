@@ -218,7 +218,7 @@ class BackgroundWorkers:
             await asyncio.sleep(_START_DELAY_SECONDS / 4)
 
     def _release_ended_workers(self) -> None:
-        """Release the leases of workers whose event loop ended; a call of theirs may outlive the loop."""
+        """Release the leases of workers after their event loop ended; a call of theirs may outlive the loop."""
         for worker, since in list(self._ended.items()):
             self._queue.release_leases(worker)
             if time.monotonic() - since > _LOOP_GRACE_SECONDS:

@@ -114,7 +114,7 @@ def _compare_differing_word(word: str, other: str, *, is_single_word: bool, cosi
 
 
 def is_same_name(one: str, other: str, cosine: float) -> bool:
-    """Return True if two names whose vectors are near can share a node without being asked about it.
+    """Return True if two names with near vectors can share a node without confirmation.
 
     A name that contains the other is a different name ("York" and "New York"), and so is a name in which one word has
     been exchanged, unless the words are a plural, a short form of a first name, or synonyms. Names without a common

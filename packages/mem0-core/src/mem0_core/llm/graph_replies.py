@@ -1,6 +1,6 @@
 """Read entities, relations, and outdated or refined relations from model replies.
 
-As in `replies`, `json_replies` finds the requested list, each item is checked, and unusable parts are reported in
+As in `replies`, `_json_replies` finds the requested list, each item is checked, and unusable parts are reported in
 `Reading.problems`. An empty list is an answer. For outdated and refined relations, so is a reply without tool calls and
 JSON: that is how models say "nothing".
 """
@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mem0_core.domain.records import Entity, Operation, Triplet, entity_key, same_fact_key
 from mem0_core.interfaces import Reply, ToolCall
-from mem0_core.llm.json_replies import (
+from mem0_core.llm._json_replies import (
     EMPTY,
     NO_JSON,
     WHOLE_REPLY,
@@ -252,7 +252,7 @@ def split_fused(items: Sequence[FusedItem]) -> Fused:
 
 
 def entity_name_key(entity: Entity) -> Hashable:
-    """Return a key that is equal for entities whose names differ only in case and spacing."""
+    """Return a key that is equal for entity names that differ only in case and spacing."""
     return entity_key(entity.name)
 
 

@@ -1,6 +1,6 @@
 """Read facts, operations, scores and summaries from model replies.
 
-`json_replies` finds the requested list in the reply; each item is checked here. Unusable parts are reported in
+`_json_replies` finds the requested list in the reply; each item is checked here. Unusable parts are reported in
 `Reading.problems`, never dropped silently. `merge` joins a first reading with that of the repaired reply.
 """
 
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from mem0_core.domain.records import Event, Operation, is_valid_text, same_fact_key
 from mem0_core.errors import ReplyError
 from mem0_core.interfaces import Reply, ToolCall
-from mem0_core.llm.json_replies import (
+from mem0_core.llm._json_replies import (
     EMPTY,
     MAX_CHARS,
     MAX_DECIMAL_BITS,

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from mem0_core.domain.records import Message, Triplet, entity_key, mentions_name
 from mem0_core.interfaces import Reply
 from mem0_core.language.messages import SPEAKER_ROLES, format_transcript
+from mem0_core.llm._json_replies import EMPTY, WHOLE_REPLY, Problem, Reading, problem_with
 from mem0_core.llm.graph_replies import build_triplet, read_relations, triplet_key
-from mem0_core.llm.json_replies import EMPTY, WHOLE_REPLY, Problem, Reading, problem_with
 
 __all__ = ["format_in_third_person", "read_triplets"]
 

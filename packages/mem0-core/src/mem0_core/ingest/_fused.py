@@ -1,7 +1,7 @@
 """Fused extraction: facts, operations, entities and relations from one model call.
 
 The prompt shows the memories and relations nearest to the conversation. The answer is then processed like that of the
-staged pipeline (`facts.plan_changes`, `relations.plan_graph_changes`). One call replaces five or six, for models that
+staged pipeline (`_facts.plan_changes`, `relations.plan_graph_changes`). One call replaces five or six, for models that
 follow a long output format.
 """
 
@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from mem0_core.domain.records import MemoryItem, Relation, RelationChange, SkippedItem
 from mem0_core.flow import Flow, do
 from mem0_core.graph.lookup import search_relations, self_name
-from mem0_core.ingest.facts import build_facts, embed_changes, find_similar_memories, plan_changes
-from mem0_core.ingest.relation_plan import collect_entity_names
+from mem0_core.ingest._facts import build_facts, embed_changes, find_similar_memories, plan_changes
+from mem0_core.ingest._relation_plan import collect_entity_names
 from mem0_core.ingest.relations import load_neighborhood, plan_graph_changes
 from mem0_core.ingest.request import AddRequest, IngestResult
 from mem0_core.interfaces import GraphMemory, Ports
@@ -60,7 +60,7 @@ def plan_fused_ingest(ports: Ports, request: AddRequest, context: Context = NO_C
 def _find_nearest_relations(
     ports: Ports, graph: GraphMemory, request: AddRequest, text: str, vectors: NDArray[np.float32]
 ) -> Flow[tuple[Relation, ...]]:
-    """Return, alternating, relations around the names in the text and relations whose sentence is near the text."""
+    """Return, alternating, relations around the names in the text and relations with a sentence near the text."""
     known = yield from load_neighborhood(
         ports, graph, request.scope, [entity.name for entity in rules.entities(text)], ()
     )
