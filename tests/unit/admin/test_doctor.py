@@ -133,20 +133,20 @@ BROKEN: dict[str, tuple[dict[str, str] | str, str]] = {
     "an edge's vector": ("DELETE FROM edge_vectors WHERE row = (SELECT min(row) FROM edges)", "1 edges have no vector"),
     "a sketch": (
         "DELETE FROM sketches WHERE row = (SELECT min(row) FROM memories)",
-        "the words of 1 memories are missi",
+        "1 memories are missing from the word index",
     ),
-    "all words": ({"sqlite": "INSERT INTO words (words) VALUES ('delete-all')"}, "words"),
+    "all words": ({"sqlite": "INSERT INTO words (words) VALUES ('delete-all')"}, "word index"),
     "a message": ("DELETE FROM messages WHERE row = (SELECT min(row) FROM messages)", "refer to what is not there"),
     "the counter": (
         {"sqlite": "UPDATE meta SET value = 1 WHERE key = 'seq'", "postgres": "SELECT setval('next_seq', 1)"},
-        "the counter of changes says 1",
+        "the change counter is 1",
     ),
     "an index": (
         {
             "postgres": "UPDATE pg_index SET indisvalid = false WHERE indexrelid ="
             " (SELECT min(inhrelid::regclass::text)::regclass FROM pg_inherits WHERE inhparent = 'edges_row'::regclass)"
         },
-        "the server calls the index",
+        "the server reports the index",
     ),
 }
 

@@ -1,31 +1,29 @@
-"""Looking after a truth kept in SQL tables, whichever database it is: all it holds, how much, and what is wrong.
-
-Both databases have the same tables. What is written here once is read by either; in what they differ, a `TableReader`
-tells. Putting right what is wrong is each store's own.
-"""
+"""Maintenance of a store in SQL tables: consistency problems and their repair, statistics, export and adoption."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, ClassVar
 
-from mem0_core.domain.records import Axis, RelationChange, Scope, Triplet, entity_key
+from mem0_core.domain.records import Axis, HistoryRow, Message, RelationChange, Scope, Triplet, entity_key
+from mem0_core.errors import StoreError
 from mem0_core.interfaces.maintenance import OrphanedRelation, StoreIssue, VectorTable
-from mem0_core.stores.sql.rows import chunks, placeholders
-from mem0_core.stores.sqlite.schema import HISTORY_COLUMNS
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from mem0_core.stores.sql.dialect import Engine
+from mem0_core.stores.sql.graph import GraphWriter
+from mem0_core.stores.sql.messages import insert_unique_messages
+from mem0_core.stores.sql.meta import begin_epoch, read_embedding_space
+from mem0_core.stores.sql.rows import chunks, placeholders, scope_from_ids
+from mem0_core.stores.sql.schema import HISTORY_COLUMNS
+from mem0_core.stores.sql.steps import Statement, StepMethods, Steps, execute, execute_batch, fetch_rows, write_method
 
 __all__ = ["LAST_SEQ_SQL", "ORPHAN_CONDITIONS", "VECTOR_TABLES", "SqlMaintenance", "TableReader"]
 
 Row = tuple[Any, ...]
 
 VECTOR_TABLES: dict[VectorTable, str] = {"memories": "vectors", "nodes": "node_vectors", "edges": "edge_vectors"}
-"""Where the vectors of each table lie."""
+"""Table with the vectors of each table."""
 
 _PAGE_ROWS = 500  # rows read at once
 
@@ -34,7 +32,7 @@ LAST_SEQ_SQL = (
     "SELECT max(seq) FROM"
     f" ({' UNION ALL '.join(f'SELECT max(seq) AS seq FROM {table}' for table in _TABLES_WITH_SEQ)}) AS counted"
 )
-"""The number of the last change there is anything of."""
+"""Number of the last change that left any row."""
 
 
 def _missing_condition(column: str, table: str) -> str:
@@ -48,80 +46,133 @@ ORPHAN_CONDITIONS = {
     "edge_messages": _missing_condition("edge_messages.message", "messages"),
     "job_messages": f"({_missing_condition('job_messages.job', 'jobs')} OR {_missing_condition('job_messages.message', 'messages')})",  # noqa: E501
 }
-"""What is true of rows that refer to what is not there. (Evidence may: it outlives its memory.)"""
+"""Condition of rows that refer to missing rows. Evidence is not listed: it outlives its memory."""
 
 
-class TableReader(Protocol):
-    """The tables of a truth as one connection reads them. Every method raises StoreError when the database fails.
+class TableReader:
+    """Rows of all scopes, read over one engine. Every method raises StoreError if the database fails."""
 
-    Attributes:
-        place: the column of `history` that grows in the order in which it was written.
-        counter: SQL of the number that the last change took.
-        version: SQL of the version of the tables.
-        misshapen: SQL that is true of a vector ``v.vector`` that has not so many dims; the one placeholder is for them.
-    """
-
-    history_order_column: str
-    last_seq_sql: str
-    schema_version_sql: str
-    wrong_dims_condition: str
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.dialect = engine.dialect
 
     def fetch_rows(self, sql: str, values: Sequence[Any] = ()) -> list[Row]:
-        """The rows of a statement, whose placeholders are question marks."""
-        ...
+        """Return the rows of a statement."""
 
-    def scope_condition(self, scope: Scope, table: str) -> tuple[str, list[Any]]:
-        """What is true of the rows of a scope, narrower ones included, and its values."""
-        ...
+        def steps() -> Steps[list[Row]]:
+            yield from self.dialect.set_scope(None)
+            return (yield from fetch_rows(sql, values))
 
-    def exact_scope_condition(self, scope: Scope, table: str) -> tuple[str, list[Any]]:
-        """What is true of the rows of just this scope, and its values."""
-        ...
-
-    def same_partition_condition(self, one: str, other: str) -> str:
-        """What holds of rows of two tables that belong together besides, ending in AND; empty for nothing."""
-        ...
-
-    def read_json(self, text: str) -> dict[str, Any]: ...
-
-    def vector(self, stored: Any) -> NDArray[np.float32]: ...
+        return self._engine.run(steps, "read")
 
 
-class SqlMaintenance:
-    """What `StoreMaintenance` asks of a truth and both databases answer alike.
+class SqlMaintenance(StepMethods):
+    """A `StoreMaintenance`. Methods that only read are synchronous: async code runs them in a thread.
 
-    Args:
-        now: the tables as they are at each statement.
-        at_one_moment: the tables as they are when they are opened.
+    Attributes:
+        last_seq_sql: SQL of the number of the last change.
+        schema_version_sql: SQL of the schema version.
+        wrong_dims_condition: condition of vectors ``v.vector`` that have not as many dims as the placeholder says.
     """
 
-    def __init__(
-        self,
-        open_tables: Callable[[], AbstractContextManager[TableReader]],
-        snapshot: Callable[[], AbstractContextManager[TableReader]],
-    ) -> None:
-        self._open_tables = open_tables
-        self._open_snapshot = snapshot
+    last_seq_sql: ClassVar[str]
+    schema_version_sql: ClassVar[str]
+    wrong_dims_condition: ClassVar[str]
 
-    # --- what is wrong -----------------------------------------------------------------------------------------------
+    def __init__(self, db: Engine) -> None:
+        self._db = db
+        self._dialect = db.dialect
+        self._tables = TableReader(db)
+
+    @contextmanager
+    def _snapshot(self) -> Iterator[TableReader]:
+        with self._db.snapshot() as engine:
+            yield TableReader(engine)
+
+    # --- issues ------------------------------------------------------------------------------------------------------
 
     def find_issues(self) -> list[StoreIssue]:
-        with self._open_snapshot() as tables:  # or what is written meanwhile would look half-written
-            return [*_check_counter(tables), *_check_vectors(tables), *_check_orphans(tables)]
+        with self._snapshot() as tables:  # a concurrent write would look incomplete otherwise
+            return [*self._check_counter(tables), *self._check_vectors(tables), *_check_orphans(tables)]
+
+    @write_method
+    def repair(self, issue: StoreIssue) -> Steps[str]:
+        yield from self._dialect.lock_all()
+        if issue.kind == "index":
+            yield from self._rebuild_indexes()
+            return "rebuilt the indexes"
+        if issue.kind == "words":
+            yield from self._rebuild_word_index()
+            return "rebuilt the word index of all memories"
+        if issue.kind == "counter":
+            yield from self._raise_counter()
+            return "set to the last change"
+        if issue.kind == "stray":
+            yield from execute(f"DELETE FROM {issue.table} WHERE {ORPHAN_CONDITIONS[issue.table]}")
+            return "removed"
+        raise StoreError(f"{issue.description}: cannot be repaired automatically; restore a backup")
+
+    def _rebuild_indexes(self) -> Steps[None]:
+        raise NotImplementedError
+
+    def _rebuild_word_index(self) -> Steps[None]:
+        raise NotImplementedError
+
+    def _raise_counter(self) -> Steps[None]:
+        """Set the number of the last change to `LAST_SEQ_SQL` if it is lower."""
+        raise NotImplementedError
+
+    @write_method
+    def set_vectors(self, table: VectorTable, vectors: Sequence[tuple[int, Any]]) -> Steps[None]:
+        dialect = self._dialect
+        yield from dialect.lock_all()
+        _, dims = (yield from read_embedding_space()) or ("", 0)
+        seqs = yield from dialect.reserve_seqs(len(vectors))
+        upsert = (
+            f"INSERT INTO {VECTOR_TABLES[table]} ({dialect.part}row, vector) SELECT {dialect.part}row, ? FROM {table}"
+            f" WHERE row = ? ON CONFLICT ({dialect.part}row) DO UPDATE SET vector = excluded.vector"
+        )
+        columns = "seq = ?" if table == "memories" else "seq = ?, changed = ?"
+        for (row, vector), seq in zip(vectors, seqs, strict=True):
+            yield from execute(upsert, (dialect.vector(vector, dims), row))
+            values = (seq, row) if table == "memories" else (seq, seq, row)
+            yield from execute(f"UPDATE {table} SET {columns} WHERE row = ?", values)
+
+    @write_method
+    def begin_new_epoch(self) -> Steps[None]:
+        yield from begin_epoch()
 
     def embedded_texts(self, table: VectorTable, rows: Sequence[int]) -> list[tuple[int, str]]:
         found: list[tuple[int, str]] = []
-        with self._open_tables() as tables:
-            for page in chunks(rows):
-                among = f"t.row IN ({placeholders(page)})"
-                if table == "edges":
-                    sql = f"SELECT t.row, s.name, t.relationship, d.name FROM {_edges_with_nodes(tables)} WHERE {among}"
-                    found += [(row, Triplet(*parts).sentence) for row, *parts in tables.fetch_rows(sql, page)]
-                else:
-                    column = "text" if table == "memories" else "name"
-                    sql = f"SELECT t.row, t.{column} FROM {table} AS t WHERE {among}"
-                    found += [(row, text) for row, text in tables.fetch_rows(sql, page)]
+        tables = self._tables
+        for page in chunks(rows):
+            among = f"t.row IN ({placeholders(page)})"
+            if table == "edges":
+                sql = f"SELECT t.row, s.name, t.relationship, d.name FROM {_edges_with_nodes(tables)} WHERE {among}"
+                found += [(row, Triplet(*parts).sentence) for row, *parts in tables.fetch_rows(sql, page)]
+            else:
+                column = "text" if table == "memories" else "name"
+                sql = f"SELECT t.row, t.{column} FROM {table} AS t WHERE {among}"
+                found += [(row, text) for row, text in tables.fetch_rows(sql, page)]
         return found
+
+    def _check_counter(self, tables: TableReader) -> Iterator[StoreIssue]:
+        [(counted, last)] = tables.fetch_rows(f"SELECT {self.last_seq_sql}, ({LAST_SEQ_SQL})")
+        if (last or 0) > counted:
+            yield StoreIssue("counter", f"the change counter is {counted}, but the last change is {last}")
+
+    def _check_vectors(self, tables: TableReader) -> Iterator[StoreIssue]:
+        space = _read_embedding_space(tables)
+        for table, vectors in VECTOR_TABLES.items():
+            sql = (
+                f"SELECT t.row FROM {table} AS t"
+                f" LEFT JOIN {vectors} AS v ON {tables.dialect.same_part('v', 't')}v.row = t.row"
+                f" WHERE v.vector IS NULL OR {self.wrong_dims_condition} ORDER BY t.row"
+            )
+            if rows := tuple(row for (row,) in tables.fetch_rows(sql, (space[1] if space else 0,))):
+                yield StoreIssue(
+                    "vectorless", f"{len(rows)} {table} have no vector, or one of another length", table, rows
+                )
 
     # --- relations removed by hand -----------------------------------------------------------------------------------
 
@@ -138,31 +189,54 @@ class SqlMaintenance:
             " ORDER BY v.memory"
         )
         found = []
-        with self._open_tables() as tables:
-            for (row,) in tables.fetch_rows(gone):
-                stored = tables.fetch_rows("SELECT vector FROM edge_vectors WHERE row = ?", (row,))
-                memories = tuple(memory_id for (memory_id,) in tables.fetch_rows(says, (row,)))
-                found.append(OrphanedRelation(row, tables.vector(stored[0][0]) if stored else None, memories))
+        tables = self._tables
+        for (row,) in tables.fetch_rows(gone):
+            stored = tables.fetch_rows("SELECT vector FROM edge_vectors WHERE row = ?", (row,))
+            memories = tuple(memory_id for (memory_id,) in tables.fetch_rows(says, (row,)))
+            vector = tables.dialect.stack_vectors([stored[0][0]])[0] if stored else None
+            found.append(OrphanedRelation(row, vector, memories))
         return found
 
     def has_merges(self) -> bool:
-        with self._open_tables() as tables:
-            return bool(tables.fetch_rows("SELECT 1 FROM aliases WHERE standing LIMIT 1"))
+        tables = self._tables
+        return bool(tables.fetch_rows("SELECT 1 FROM aliases WHERE standing LIMIT 1"))
 
     def has_relation(self, scope: Scope, relation: RelationChange) -> bool:
         triplet = relation.triplet
-        with self._open_tables() as tables:
-            where, values = tables.exact_scope_condition(scope, "t")
-            sql = (
-                f"SELECT 1 FROM {_edges_with_nodes(tables)} WHERE {where} AND t.relationship = ?"
-                " AND (s.row = ? OR s.key = ?) AND (d.row = ? OR d.key = ?) LIMIT 1"
-            )
-            # 0 is the row of no node
-            source = (relation.source_node or 0, entity_key(triplet.source))
-            destination = (relation.destination_node or 0, entity_key(triplet.destination))
-            return bool(tables.fetch_rows(sql, (*values, triplet.relationship, *source, *destination)))
+        tables = self._tables
+        where, values = tables.dialect.in_exact_scope(scope, "t")
+        sql = (
+            f"SELECT 1 FROM {_edges_with_nodes(tables)} WHERE {where} AND t.relationship = ?"
+            " AND (s.row = ? OR s.key = ?) AND (d.row = ? OR d.key = ?) LIMIT 1"
+        )
+        # No node has the row 0.
+        source = (relation.source_node or 0, entity_key(triplet.source))
+        destination = (relation.destination_node or 0, entity_key(triplet.destination))
+        return bool(tables.fetch_rows(sql, (*values, triplet.relationship, *source, *destination)))
 
-    # --- sums --------------------------------------------------------------------------------------------------------
+    @write_method
+    def restore_relation(self, lost: OrphanedRelation | None, memory_id: str, relation: RelationChange) -> Steps[None]:
+        yield from self._dialect.lock_all()
+        [(row, *ids, created_at)] = yield from fetch_rows(
+            "SELECT row, user_id, agent_id, run_id, created_at FROM memories WHERE id = ?", (memory_id,)
+        )
+        _, dims = (yield from read_embedding_space()) or ("", 0)
+        at = relation.effective_at or created_at
+        writer = GraphWriter(self._dialect, scope_from_ids(*ids), at, dims, "invalidate")
+        if lost is None:
+            yield from writer.apply([relation], dict.fromkeys(relation.change_indexes, row), ())
+        else:
+            yield from writer.restore_relation(lost.row, relation)
+
+    @write_method
+    def remove_orphan(self, lost: OrphanedRelation) -> Steps[None]:
+        yield from self._dialect.lock_all()
+        columns = {"edge_vectors": "row", "evidence": "edge", "edge_messages": "edge", "edges": "row"}
+        for table, column in columns.items():
+            yield from execute(f"DELETE FROM {table} WHERE {column} = ?", (lost.row,))
+        yield from begin_epoch()  # projections may contain it, and there is no tombstone for it
+
+    # --- statistics --------------------------------------------------------------------------------------------------
 
     def list_partitions(self, table: VectorTable) -> list[Scope]:
         sql = (
@@ -171,21 +245,21 @@ class SqlMaintenance:
             " WHERE user_id IS NULL AND agent_id IS NOT NULL"
             f" UNION ALL SELECT DISTINCT NULL, NULL, run_id FROM {table} WHERE user_id IS NULL AND agent_id IS NULL"
         )
-        with self._open_tables() as tables:
-            return [Scope(*row) for row in tables.fetch_rows(sql)]
+        tables = self._tables
+        return [Scope(*row) for row in tables.fetch_rows(sql)]
 
     def list_addresses(self, table: VectorTable) -> list[Scope]:
-        with self._open_tables() as tables:
-            return [
-                Scope(**{axis.value: value})
-                for axis in Axis
-                for (value,) in tables.fetch_rows(
-                    f"SELECT DISTINCT {axis.value} FROM {table} WHERE {axis.value} IS NOT NULL"
-                )
-            ]
+        tables = self._tables
+        return [
+            Scope(**{axis.value: value})
+            for axis in Axis
+            for (value,) in tables.fetch_rows(
+                f"SELECT DISTINCT {axis.value} FROM {table} WHERE {axis.value} IS NOT NULL"
+            )
+        ]
 
     def count_records(self, scope: Scope | None) -> dict[str, Any]:
-        with self._open_snapshot() as tables:
+        with self._snapshot() as tables:
             where, values = _scope_condition(tables, scope)
 
             def one(columns: str, table: str, condition: str = "true") -> Row:
@@ -217,14 +291,37 @@ class SqlMaintenance:
                 name, dims = _read_embedding_space(tables) or (None, None)
                 totals["embedder"] = {"name": name, "dims": dims}
                 [(totals["changes"], totals["schema"])] = tables.fetch_rows(
-                    f"SELECT {tables.last_seq_sql}, {tables.schema_version_sql}"
+                    f"SELECT {self.last_seq_sql}, {self.schema_version_sql}"
                 )
         return totals
 
-    # --- everything --------------------------------------------------------------------------------------------------
+    # --- adoption from other stores ----------------------------------------------------------------------------------
+
+    @write_method
+    def adopt_history(self, rows: Sequence[HistoryRow]) -> Steps[int]:
+        yield from self._dialect.lock_all()
+        added = list(dict.fromkeys(row.memory_id for row in rows if row.event == "ADD"))
+        of_memories, memory_ids = self._dialect.among("memory_id", added, "text")
+        adopted, row_ids = self._dialect.among("id", [row.id for row in rows], "text")
+        yield from execute(
+            f"DELETE FROM history WHERE {of_memories} AND event = 'ADD' AND NOT ({adopted})", memory_ids + row_ids
+        )
+        results = yield from execute_batch(*(self._history_statement(row) for row in rows))
+        return sum(result.count for result in results)
+
+    def _history_statement(self, row: HistoryRow) -> Statement:
+        """Return the statement that inserts a row of history if its memory has none of this id."""
+        raise NotImplementedError
+
+    @write_method
+    def adopt_messages(self, scope: Scope, messages: Sequence[tuple[bytes, Message]]) -> Steps[list[int]]:
+        yield from self._dialect.lock_scope(scope)
+        return (yield from insert_unique_messages(self._dialect, messages, scope, ""))
+
+    # --- export ------------------------------------------------------------------------------------------------------
 
     def iter_records(self, scope: Scope | None) -> Iterator[dict[str, Any]]:
-        with self._open_snapshot() as tables:
+        with self._snapshot() as tables:
             yield from _read_memories(tables, scope)
             yield from _read_messages(tables, scope)
             yield from _read_nodes(tables, scope)
@@ -233,23 +330,6 @@ class SqlMaintenance:
 
 
 # --- what is wrong -----------------------------------------------------------------------------------------------
-
-
-def _check_counter(tables: TableReader) -> Iterator[StoreIssue]:
-    [(counted, last)] = tables.fetch_rows(f"SELECT {tables.last_seq_sql}, ({LAST_SEQ_SQL})")
-    if (last or 0) > counted:
-        yield StoreIssue("counter", f"the counter of changes says {counted}, the last change is {last}")
-
-
-def _check_vectors(tables: TableReader) -> Iterator[StoreIssue]:
-    space = _read_embedding_space(tables)
-    for table, vectors in VECTOR_TABLES.items():
-        sql = (
-            f"SELECT t.row FROM {table} AS t LEFT JOIN {vectors} AS v ON {tables.same_partition_condition('v', 't')} v.row = t.row"  # noqa: E501
-            f" WHERE v.vector IS NULL OR {tables.wrong_dims_condition} ORDER BY t.row"
-        )
-        if rows := tuple(row for (row,) in tables.fetch_rows(sql, (space[1] if space else 0,))):
-            yield StoreIssue("vectorless", f"{len(rows)} {table} have no vector, or one of another length", table, rows)
 
 
 def _check_orphans(tables: TableReader) -> Iterator[StoreIssue]:
@@ -279,7 +359,7 @@ def _read_memories(tables: TableReader, scope: Scope | None) -> Iterator[dict[st
         history = _read_history(tables, [one["id"] for _, one in page])
         heard = _read_grouped(tables, "memory", "message", "sources", [row for row, _ in page])
         for row, one in page:
-            one |= {"metadata": tables.read_json(one["metadata"]), "pinned": bool(one["pinned"])}
+            one |= {"metadata": tables.dialect.from_json(one["metadata"]), "pinned": bool(one["pinned"])}
             yield {"kind": "memory", **one, "history": history.get(one["id"], []), "messages": heard.get(row, [])}
 
 
@@ -289,7 +369,7 @@ def _read_messages(tables: TableReader, scope: Scope | None) -> Iterator[dict[st
     )
     for page in _read_pages(tables, columns, "messages AS t", scope):
         for _, one in page:
-            one |= {"metadata": tables.read_json(one["metadata"]), "digest": bytes(one["digest"]).hex()}
+            one |= {"metadata": tables.dialect.from_json(one["metadata"]), "digest": bytes(one["digest"]).hex()}
             yield {"kind": "message", **one}
 
 
@@ -315,7 +395,7 @@ _NO_EVIDENCE: Mapping[str, list[str]] = {"evidence": [], "withdrawn": []}
 
 
 def _read_evidence(tables: TableReader, edges: Sequence[int]) -> dict[int, dict[str, list[str]]]:
-    """The ids of the memories that say a relation, and of those that once did."""
+    """Return the ids of the memories that support each relation, and of those that did."""
     sql = (
         f"SELECT v.edge, m.id, v.withdrawn FROM evidence AS v JOIN memories AS m ON m.row = v.memory"
         f" WHERE v.edge IN ({placeholders(edges)}) ORDER BY v.memory"
@@ -328,10 +408,10 @@ def _read_evidence(tables: TableReader, edges: Sequence[int]) -> dict[int, dict[
 
 
 def _read_deleted_history(tables: TableReader, scope: Scope | None) -> Iterator[dict[str, Any]]:
-    """The history of memories that are gone; within a scope, of those that have a tombstone there."""
+    """Yield the history of deleted memories; within a scope, of those with a tombstone there."""
     where, values = "true", list[Any]()
     if scope is not None:
-        where, values = tables.scope_condition(scope, "g")
+        where, values = tables.dialect.in_scope(scope, "g")
         where = f"h.memory_id IN (SELECT g.memory_id FROM tombstones AS g WHERE {where})"
     sql = (
         "SELECT DISTINCT h.memory_id FROM history AS h WHERE h.memory_id > ?"
@@ -349,7 +429,7 @@ def _read_deleted_history(tables: TableReader, scope: Scope | None) -> Iterator[
 
 def _read_history(tables: TableReader, memory_ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     columns = ", ".join(HISTORY_COLUMNS)
-    sql = f"SELECT {columns} FROM history WHERE memory_id IN ({placeholders(memory_ids)}) ORDER BY {tables.history_order_column}"  # noqa: E501
+    sql = f"SELECT {columns} FROM history WHERE memory_id IN ({placeholders(memory_ids)}) ORDER BY {tables.dialect.insertion_order}"  # noqa: E501
     found: dict[str, list[dict[str, Any]]] = {}
     for row in tables.fetch_rows(sql, memory_ids):
         entry = _without_nulls(HISTORY_COLUMNS, row)
@@ -358,7 +438,7 @@ def _read_history(tables: TableReader, memory_ids: Sequence[str]) -> dict[str, l
 
 
 def _count_events(tables: TableReader, scope: Scope | None) -> dict[str, int]:
-    """How many changes of each kind there were, of everybody, or of the memories that a scope has."""
+    """Return the number of changes of each kind, of the memories of a scope or of all."""
     where, values = _scope_condition(tables, scope)
     those = f" WHERE memory_id IN (SELECT t.id FROM memories AS t WHERE {where})" if scope is not None else ""
     return dict(tables.fetch_rows(f"SELECT event, count(*) FROM history{those} GROUP BY event ORDER BY event", values))
@@ -370,7 +450,7 @@ def _count_events(tables: TableReader, scope: Scope | None) -> dict[str, int]:
 def _read_pages(
     tables: TableReader, columns: Mapping[str, str], source: str, scope: Scope | None
 ) -> Iterator[list[tuple[int, dict[str, Any]]]]:
-    """What a scope has in a table, by its rows, in their order: pages of rows and their columns that are not NULL."""
+    """Yield pages of a table's rows in a scope, in order: each row with its columns that are not NULL."""
     where, values = _scope_condition(tables, scope)
     sql = (
         f"SELECT t.row, {', '.join(columns.values())} FROM {source}"
@@ -383,7 +463,7 @@ def _read_pages(
 
 
 def _read_grouped(tables: TableReader, of: str, column: str, source: str, rows: Sequence[int]) -> dict[int, list[int]]:
-    """For each row the values of a column of what belongs to it, ascending."""
+    """Return for each row the values of a column of the rows that belong to it, ascending."""
     sql = f"SELECT {of}, {column} FROM {source} WHERE {of} IN ({placeholders(rows)}) ORDER BY {column}"
     found: dict[int, list[int]] = {}
     for row, value in tables.fetch_rows(sql, rows):
@@ -392,20 +472,20 @@ def _read_grouped(tables: TableReader, of: str, column: str, source: str, rows: 
 
 
 def _scope_condition(tables: TableReader, scope: Scope | None) -> tuple[str, list[Any]]:
-    return ("true", []) if scope is None else tables.scope_condition(scope, "t")
+    return ("true", []) if scope is None else tables.dialect.in_scope(scope, "t")
 
 
 def _edges_with_nodes(tables: TableReader) -> str:
-    """Relations with the nodes at their ends."""
+    """Return the SQL of relations with both of their nodes."""
     return (
-        f"edges AS t JOIN nodes AS s ON {tables.same_partition_condition('s', 't')} s.row = t.source"
-        f" JOIN nodes AS d ON {tables.same_partition_condition('d', 't')} d.row = t.destination"
+        f"edges AS t JOIN nodes AS s ON {tables.dialect.same_part('s', 't')}s.row = t.source"
+        f" JOIN nodes AS d ON {tables.dialect.same_part('d', 't')}d.row = t.destination"
     )
 
 
 def _edges_with_messages(tables: TableReader) -> str:
-    """Relations with the messages they came from."""
-    return f"edges AS t JOIN edge_messages AS h ON {tables.same_partition_condition('h', 't')} h.edge = t.row"
+    """Return the SQL of relations with their source messages."""
+    return f"edges AS t JOIN edge_messages AS h ON {tables.dialect.same_part('h', 't')}h.edge = t.row"
 
 
 def _qualified_columns(*columns: str, **others: str) -> dict[str, str]:

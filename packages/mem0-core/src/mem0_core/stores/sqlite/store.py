@@ -73,7 +73,7 @@ class SQLiteStore(SqlStore):
         self.message_log: MessageLog = SqlMessageLog(db)
         self.jobs: JobQueue = SqlJobQueue(db)
         self.lexicon: Lexicon = SQLiteLexicon(db.read)
-        self.maintenance: StoreMaintenance = SQLiteMaintenance(db.read, db.write)
+        self.maintenance: StoreMaintenance = SQLiteMaintenance(db)
         self.archive: Archive = SQLiteArchive(db.read, db.write)
         with db.as_store_error("open"):
             self._migrate()
