@@ -142,7 +142,7 @@ def test_a_restore_that_was_cut_short_is_not_taken_for_a_store_and_is_done_again
 
     with pytest.raises(KeyboardInterrupt):
         restore_into(tmp_path / "file.db", postgres_store, on_progress=stop)
-    with pytest.raises(StoreError, match="not come to its end"):
+    with pytest.raises(StoreError, match="has not finished"):
         open_memory(tmp_path / "of the server", config=truth)
     assert restore_into(tmp_path / "file.db", postgres_store, overwrite=True)["restored"] == 3
     with open_memory(tmp_path / "of the server", config=truth) as memory:

@@ -214,7 +214,7 @@ def test_jobs_are_done_once_and_after_the_move(tmp_path: Path, source: Path) -> 
     leased = first.jobs.lease("old", seconds=600)
     with both(source, tmp_path / "two") as (one, other):
         migrate(one, other)
-    with pytest.raises(StoreError, match="migrated"):
+    with pytest.raises(StoreError, match="frozen by a migration"):
         first.jobs.mark_done(Lease("old", tuple(job.row for job in leased)))
     first.close()
     with open_memory(tmp_path / "two") as memory:
@@ -299,7 +299,7 @@ def test_one_that_is_killed_again_and_again_goes_on_and_comes_to_its_end(source:
         if done:
             break
         killed += 1
-        with pytest.raises(StoreError, match="not come to its end"):
+        with pytest.raises(StoreError, match="has not finished"):
             store_at(place)
     assert done == "done, resumed: True\n"
     assert killed > 2
@@ -437,7 +437,7 @@ def test_what_was_copied_wrongly_is_found_and_the_target_does_not_serve(source: 
     differs = pytest.raises(StoreError, match=f"differs from the source in .*{what}")
     with both(source, place) as (one, other), differs:
         migrate(one, other, on_progress=damage)
-    with pytest.raises(StoreError, match="not come to its end"):
+    with pytest.raises(StoreError, match="has not finished"):
         store_at(place)
 
 

@@ -13,9 +13,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mem0_core import read_citations
+from mem0_core.api._results import hit_dict
 from mem0_core.contracts import make_item
 from mem0_core.domain.records import Hit, Message, Relation, Scope, Triplet
-from mem0_core.domain.results import hit_dict
 from mem0_core.language.messages import format_transcript, strip_recalled
 from mem0_core.llm.prompts import CITATIONS_REQUEST, memory_line
 from mem0_core.llm.tokens import estimate_tokens

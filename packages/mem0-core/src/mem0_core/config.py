@@ -1,12 +1,12 @@
-"""Configuration: mem0's keys, checked, and the one table of providers.
+"""Configuration: mem0's keys with validation, and the table of providers.
 
-A component is an instance, ``"provider:model"``, or ``{"provider": ..., "config": {...}}``. Providers other than
-ours register a callable under the entry-point groups ``mem0_core.llm``, ``mem0_core.embedder`` and
-``mem0_core.reranker``; it gets the keys of ``config`` as keyword arguments.
+A component is an instance, ``"provider:model"``, or ``{"provider": ..., "config": {...}}``. Third-party providers
+register a callable under the entry-point groups ``mem0_core.llm``, ``mem0_core.embedder`` and
+``mem0_core.reranker``; it receives the keys of ``config`` as keyword arguments.
 
-An instance may also be a model of a framework, where an adapter for it is installed: a callable under the entry-point
-group ``mem0_core.adapters``, named like the top-level module of the framework's classes. It gets the kind of component
-and the instance (a vector store's ``source`` too, as a keyword argument), and returns one that fulfils our port::
+An instance may also be a model of a framework with an installed adapter: a callable under the entry-point group
+``mem0_core.adapters``, named like the top-level module of the framework's classes. It receives the kind of component
+and the instance (for a vector store, ``source`` too, as a keyword argument), and returns an object with our protocol::
 
     [project.entry-points."mem0_core.adapters"]
     langchain_core = "mem0_langchain.models:adapt"
@@ -96,20 +96,20 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "kuzu": "mem0_core.stores.graph.ladybug:LadybugGraph",
     },
 }
-"""``provider -> module:name``; a module is imported when a configuration names its provider, not before."""
+"""``provider -> module:name``; a module is imported once a configuration names its provider."""
 
 NO_GRAPH = "none"
-"""The provider of `graph_store` that stands for no graph memory."""
+"""The provider of `graph_store` that turns graph memory off."""
 
 _BASE_URLS = {
     "ollama": "http://localhost:11434/v1",
     "vllm": "http://localhost:8000/v1",
     "lmstudio": "http://localhost:1234/v1",
 }
-"""Where servers that speak the OpenAI protocol listen unless told otherwise."""
+"""Default addresses of servers with the OpenAI protocol."""
 
 _NON_FRAMEWORK_MODULES = sys.stdlib_module_names | {"mem0_core", "pydantic"}
-"""Top-level modules whose classes no adapter is asked about."""
+"""Top-level modules with classes that need no adapter."""
 
 _BASE_URL_KEYS = ("base_url", "openai_base_url", "ollama_base_url", "vllm_base_url", "lmstudio_base_url")
 
@@ -124,48 +124,48 @@ class ComponentConfig(BaseModel):
 
 
 class GraphConfig(ComponentConfig):
-    """``graph_store``: where relations are searched, and how they are found; see `ports.GraphOptions`.
+    """``graph_store``: the index that searches relations, and the options of graph memory; see `GraphOptions`.
 
-    They always lie in the truth: ``neo4j`` and ``ladybug`` are projections of it that others can read as well.
+    The primary store always holds the relations. ``neo4j`` and ``ladybug`` are projections of it.
     """
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
 
     provider: str = "sqlite"
-    """``sqlite`` for the file itself, ``neo4j`` or ``ladybug`` for a projection, ``none``."""
+    """``sqlite`` for the store itself, ``neo4j`` or ``ladybug`` for a projection, ``none`` for no graph memory."""
     llm: Any = None
-    """A model of its own for entities and relations; by default the memory's."""
+    """A separate model for entities and relations; by default the memory's."""
     custom_prompt: str | None = None
     """Instructions added to the relations prompt."""
     threshold: float = Field(default=0.7, ge=0, le=1)
-    """t: the cosine from which two names are one node."""
+    """The cosine from which two names are one node (t in the Mem0 paper)."""
     limit: int = Field(default=5, ge=1)
-    """n: how many relations a search returns."""
+    """Number of relations that a search returns."""
     triplet_threshold: float = Field(default=0.4, ge=0, le=1)
     """The cosine from which a relation's sentence answers a query by itself."""
     existing: int = Field(default=10, ge=1)
-    """How many relations around each entity a model weighs new ones against."""
+    """Number of known relations around each entity that a model compares new ones with."""
     strict: bool = False
-    """Give tools their strict structured-output form."""
+    """Use the strict structured-output form of tools."""
     query_entities: Literal["model", "rules"] = "model"
-    """Who names the entities of a query: a model, at one call per search (seed 002), or rules."""
+    """Entities of a query are found by a model, with one call per search, or by rules."""
 
 
 class TraverseConfig(BaseModel):
-    """What makes one path through the graph better than another; see `graph.traverse.Weights`."""
+    """Weights of paths through the graph; see `graph.traversal.Weights`."""
 
     model_config = ConfigDict(extra="forbid")
 
     recency: float = Field(default=0.1, ge=0, lt=1)
-    """Share of its score that a relation of long ago loses; with `evidence` less than 1."""
+    """Share of its score that an old relation loses; less than 1 together with `evidence`."""
     evidence: float = Field(default=0.1, ge=0, lt=1)
-    """Share that a relation said once loses."""
+    """Share that a relation stated only once loses."""
     degree: float = Field(default=0.1, ge=0, lt=1)
-    """Share that is lost by going on from a node that everything is related to."""
+    """Share that a path loses by passing through a highly connected node."""
     half_life: float = Field(default=365.0, gt=0)
     """Days after which half of `recency` is lost."""
     similar: float = Field(default=0.55, ge=0, le=1)
-    """The cosine from which a relationship is taken for what a question says."""
+    """The cosine from which a relationship matches a word of the question."""
 
     @model_validator(mode="after")
     def _check_shares(self) -> Self:
@@ -175,102 +175,102 @@ class TraverseConfig(BaseModel):
 
 
 class BackgroundConfig(BaseModel):
-    """How work is done that was put off; see `background.WorkerSettings`."""
+    """Settings of background workers; see `ingest.worker.WorkerSettings`."""
 
     model_config = ConfigDict(extra="forbid")
 
     workers: int = Field(default=2, ge=1, le=64)
-    """Threads, or tasks of an event loop, at once."""
+    """Number of worker threads, or of tasks of an event loop."""
     batch: int = Field(default=8, ge=1, le=100)
-    """How many turns of one conversation are read in one go, when they queue up."""
+    """Maximum number of queued turns of one conversation processed together."""
     tries: int = Field(default=8, ge=1)
-    """How often a job may fail, while others succeed, before it is marked as failed."""
+    """Failed attempts, while other jobs succeed, before a job is marked as failed."""
     backoff: float = Field(default=1.0, gt=0)
-    """Seconds before the second try; then twice as long each time."""
+    """Seconds before the second attempt; doubled each time."""
     lease: float = Field(default=30.0, gt=0)
-    """Seconds after which another worker may take the job of one that is gone."""
+    """Seconds after which another worker may take over a job."""
     drain: float = Field(default=10.0, ge=0)
-    """Seconds that `close` waits for what is not done yet; what is left waits for the next start."""
+    """Seconds that `close` waits for queued jobs; the rest run after the next start."""
 
 
 class LimitsConfig(BaseModel):
-    """How much one call, and one scope, may bring; see `policy.Limits`."""
+    """Limits on one call and one scope; see `domain.policy.Limits`."""
 
     model_config = ConfigDict(extra="forbid")
 
     message_chars: int | None = Field(default=None, ge=1)
-    """Letters of one message."""
+    """Maximum characters of one message."""
     messages: int | None = Field(default=None, ge=1)
-    """Messages of one call."""
+    """Maximum messages of one call."""
     adds_per_minute: int | None = Field(default=None, ge=1)
-    """Calls for one scope."""
+    """Maximum calls for one scope in a minute."""
 
 
 class MemoryConfig(BaseModel):
-    """The keys of a configuration. An unknown one is an error that names it and the nearest known one."""
+    """The keys of a configuration. An unknown key raises an error that names it and the nearest known key."""
 
     model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, protected_namespaces=())
 
     version: Literal["v1.0", "v1.1"] = "v1.1"
-    """Shape of results: ``v1.0`` is mem0's old bare list, with a DeprecationWarning."""
+    """Shape of results; ``v1.0`` returns mem0's old bare list, with a DeprecationWarning."""
     path: Path | None = None
     """Folder of all local data; by default ``$MEM0_CORE_HOME``, else ``mem0-core`` in the platform's data folder."""
     history_db_path: Path | None = None
     """The SQLite file that holds memories and history; by default ``memory.db`` in `path`."""
     durability: Literal["full", "process"] = "full"
-    """Whether an acknowledged add survives a power cut, or (faster) the death of the process only."""
+    """``full``: an acknowledged add survives a power cut. ``process`` (faster): it survives a crash of the process."""
     custom_fact_extraction_prompt: str | None = None
-    """What a model is told to look for, in place of our instructions; the form of its answer is added."""
+    """Instructions for fact extraction, in place of the default ones; the reply format is added."""
     custom_update_memory_prompt: str | None = None
-    """How a model decides what facts do to memories, in place of our instructions."""
+    """Instructions for reconciling facts with memories, in place of the default ones."""
     llm: Any = None
-    """Without one, messages are kept verbatim."""
+    """The chat model; without one, messages are stored verbatim."""
     embedder: Any = None
-    """By default all-MiniLM-L6-v2 on onnxruntime, from local weights."""
+    """The embedding model; by default all-MiniLM-L6-v2 on onnxruntime, from local weights."""
     store: ComponentConfig | None = None
-    """Where everything is kept, in place of a SQLite file: a URL, ``postgresql://user:password@host/database``, or
+    """The primary store, in place of a SQLite file: a URL, ``postgresql://user:password@host/database``, or
     ``{"provider": "postgres", "config": {"url": ..., "schema": ...}}``; see `stores.postgres.PostgresStore`."""
     vector_store: ComponentConfig = Field(default_factory=lambda: ComponentConfig(provider="faiss"))
-    """Where vectors are searched. By default FAISS, and pgvector where `store` is PostgreSQL; mem0's keys of pgvector
-    (``host``, ``dbname``, ``connection_string``, ...) say where the store is."""
+    """The vector index. By default FAISS, or pgvector if `store` is PostgreSQL. mem0's keys of pgvector (``host``,
+    ``dbname``, ``connection_string``, ...) also select the store."""
     reranker: Any = None
-    """Reads the best hits once more; see docs/how-to/reranking.md."""
+    """Model that reorders the best hits; see docs/how-to/reranking.md."""
     graph_store: GraphConfig | None = None
-    """Graph memory. By default it is on without a chat model, when rules read relations, and off with one; False, or
-    the provider ``"none"``, for never."""
+    """Graph memory. By default it is on without a chat model (rules extract relations) and off with one. False, or the
+    provider ``"none"``, turns it off."""
     extraction: Literal["staged", "fused", "triplets"] = "staged"
-    """Whether a model is asked step by step, or once for everything; with ``"triplets"`` step by step for facts, and
-    once for relations, as lines of SOURCE - RELATION - DESTINATION."""
+    """``staged``: several model calls. ``fused``: one call for everything. ``triplets``: several calls for facts, one
+    for relations, as lines of SOURCE - RELATION - DESTINATION."""
     operations: Literal["auto", "json", "tools"] = "auto"
-    """How a model decides what facts do to memories: in JSON, or by calling tools, as the paper has it. By default by
-    tools where the model says that it ``supports`` ``{"tools"}`` and not ``"schema"``."""
+    """The form of the model's decisions: JSON, or tool calls as in the Mem0 paper. By default tool calls if the model
+    ``supports`` ``"tools"`` and not ``"schema"``."""
     on_conflict: Literal["invalidate", "delete"] = "invalidate"
-    """What becomes of relations that no longer hold: they end and stay in the record, or they are removed."""
+    """Relations that no longer hold end and stay on record, or are removed."""
     neighbours: int = Field(default=10, ge=1, le=100)
-    """s: how many memories nearest to each fact the model weighs it against."""
+    """Number of similar memories that each fact is compared with (s in the Mem0 paper)."""
     window: int = Field(default=10, ge=0, le=200)
-    """m: how many messages before the new ones the model reads them by."""
+    """Number of earlier messages that the model reads as context (m in the Mem0 paper)."""
     summary_every: int = Field(default=20, ge=0)
-    """Messages after which the summary of a conversation is made anew, in the background; 0 for no summary."""
+    """Number of messages after which the summary of a conversation is updated in the background; 0 for no summary."""
     summary_words: int = Field(default=200, ge=20)
-    """How long a summary may become."""
+    """Maximum length of a summary in words."""
     background: BackgroundConfig = Field(default_factory=BackgroundConfig)
-    """How work is done that was put off."""
+    """Settings of background workers."""
     read_your_writes: bool = True
-    """Whether a search sees messages that were put off and are not remembered yet."""
+    """Searches include queued messages that are not processed yet."""
     limits: LimitsConfig = Field(default_factory=LimitsConfig)
-    """How much one call, and one scope, may bring; by default there are none."""
+    """Limits on one call and one scope; by default none."""
     recipe: Any = "hybrid"
-    """How searches find and weigh memories: a name (hybrid, mem0, paper, offline), a `Recipe`, or a mapping of its
-    fields over those of the one it names."""
+    """Sources and weights of searches: a name (hybrid, mem0, paper, offline), a `Recipe`, or a mapping of fields over
+    the recipe it names."""
     traverse: TraverseConfig = Field(default_factory=TraverseConfig)
-    """What counts how much where a question is followed through the graph."""
+    """Weights of graph traversal."""
     half_life: float | None = Field(default=None, gt=0)
-    """Days after which what was not said again counts half in a search; by default age does not count."""
+    """Days after which the score of a memory that was not repeated is halved; by default age does not count."""
     enable_vision: bool = False
-    """Whether the chat model describes images in messages (also read from ``llm.config``, as in mem0)."""
+    """The chat model describes images in messages (also read from ``llm.config``, as in mem0)."""
     on_bad_reply: Literal["skip", "raise"] = "skip"
-    """What is done about a reply that makes no sense even when asked for again: told in ``skipped``, or raised."""
+    """Treatment of a reply that is still malformed after a retry: reported in ``skipped``, or raised."""
     logging: Any = None
     """Log file of the `mem0-core` command, by default none: a level ("INFO") for ``app.log`` in `path`; or a file, or a
     mapping, as ``logging.config.dictConfig`` takes it. A file is relative to the configuration that names it. The
@@ -286,7 +286,7 @@ class MemoryConfig(BaseModel):
     @field_validator("recipe")
     @classmethod
     def _check_recipe(cls, value: Any) -> Any:
-        resolve_recipe(value)  # which says what is wrong with it, before a file is opened
+        resolve_recipe(value)  # raises before any file is opened
         return value
 
     @field_validator("llm", "embedder", "reranker")
@@ -339,11 +339,11 @@ POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 
 _PGVECTOR_KEYS = ("dbname", "user", "password", "host", "port", "sslmode")
 PGVECTOR_ONLY_KEYS = (*_PGVECTOR_KEYS, "connection_string", "connection_pool", "minconn", "maxconn", "diskann", "hnsw")
-"""mem0's keys of pgvector that say where the store is, or nothing here."""
+"""mem0's keys of pgvector that locate the store, or have no effect here."""
 
 
 def _pgvector_url(chosen: ComponentConfig) -> str | None:
-    """The URL that mem0's keys of pgvector come to; None where they name no database."""
+    """Return the URL that mem0's keys of pgvector describe, or None if they name no database."""
     keys = chosen.config
     if keys.get("connection_string"):
         return str(keys["connection_string"])
@@ -352,10 +352,10 @@ def _pgvector_url(chosen: ComponentConfig) -> str | None:
 
 
 def postgres_config(place: str) -> ComponentConfig:
-    """The truth that a URL names, whose fragment names the schema: ``postgresql://host/database#mem0``.
+    """Return the store at a URL; the fragment names the schema: ``postgresql://host/database#mem0``.
 
     Raises:
-        ConfigError: it is no such URL.
+        ConfigError: the text is no PostgreSQL URL.
     """
     url, _, schema = place.partition("#")
     if not url.startswith(POSTGRES_SCHEMES):
@@ -367,7 +367,7 @@ def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) ->
     """Check a configuration given as a mapping or as the path of a YAML or JSON file.
 
     Raises:
-        ConfigError: naming the key that is unknown or wrong.
+        ConfigError: a key is unknown or wrong; the message names it.
     """
     if isinstance(source, MemoryConfig):
         return source
@@ -386,10 +386,10 @@ def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) ->
 
 
 def parse_graph_config(given: Mapping[str, Any] | str | bool) -> GraphConfig:
-    """Check what ``Memory(graph=...)`` was given.
+    """Validate the argument ``graph`` of `Memory`.
 
     Raises:
-        ConfigError: naming the key that is unknown or wrong.
+        ConfigError: a key is unknown or wrong; the message names it.
     """
     if isinstance(given, bool):
         given = {} if given else NO_GRAPH
@@ -403,7 +403,7 @@ def parse_graph_config(given: Mapping[str, Any] | str | bool) -> GraphConfig:
 
 
 def _lift_vision(keys: dict[str, Any]) -> dict[str, Any]:
-    """mem0 keeps enable_vision and vision_details in ``llm.config``; the first is ours, the second needs no setting."""
+    """Move mem0's ``llm.config.enable_vision`` to the top level; vision_details has no effect here."""
     llm = keys.get("llm")
     if isinstance(llm, Mapping) and isinstance(llm.get("config"), Mapping) and "enable_vision" in llm["config"]:
         inner = {key: value for key, value in llm["config"].items() if key not in ("enable_vision", "vision_details")}
@@ -450,12 +450,12 @@ def _validation_messages(error: ValidationError, *above: str) -> Iterator[str]:
         if problem["type"] == "extra_forbidden":
             yield f"unknown key {key!r}{_suggestion(str(problem['loc'][-1]), _known_keys((*above, *problem['loc'])))}"
         else:
-            # What a validator of ours raised names its key itself.
+            # Our own validators may name the key already.
             yield f"{key}: {problem['msg'].removeprefix('Value error, ').removeprefix(f'{key}: ')}"
 
 
 def _known_keys(place: Sequence[str | int]) -> list[str]:
-    """The keys there are, where an unknown one stood."""
+    """Return the valid keys at the place of an unknown one."""
     if len(place) == 1:
         return list(MemoryConfig.model_fields)
     parts: dict[str | int, type[BaseModel]] = {
@@ -499,9 +499,9 @@ def build_component(kind: ComponentKind, spec: Any, **wiring: Any) -> Any:
 
 
 def _adapt(kind: ComponentKind, instance: Any, wiring: Mapping[str, Any]) -> Any:
-    """What the adapter of the framework that `instance` comes from makes of it; the instance itself, if of none.
+    """Return `instance` converted by the adapter of its framework, or unchanged if it has none.
 
-    It is told by the modules of its classes, not by its methods: other frameworks have a `score` and a `complete` too.
+    The modules of its classes decide, not its methods: other frameworks have a `score` and a `complete` too.
     """
     for base in type(instance).__mro__:
         root = base.__module__.partition(".")[0]
@@ -511,29 +511,29 @@ def _adapt(kind: ComponentKind, instance: Any, wiring: Mapping[str, Any]) -> Any
 
 
 def _provider_kwargs(component: ComponentConfig) -> dict[str, Any]:
-    """The provider's keys; all of mem0's names for a server's address become `base_url`."""
+    """Return the provider's keys; all of mem0's names for a server's address become `base_url`."""
     keys = {key: value for key, value in component.config.items() if key not in _BASE_URL_KEYS}
     given = dict.fromkeys(component.config[key] for key in _BASE_URL_KEYS if component.config.get(key))
     if len(given) > 1:
         raise ConfigError(f"base_url is given twice, as {' and as '.join(map(repr, given))}")
     url = next(iter(given), _BASE_URLS.get(component.provider))
     if url and component.provider in _BASE_URLS and not url.rstrip("/").endswith("/v1"):
-        url = url.rstrip("/") + "/v1"  # mem0 names ollama's root; the protocol lies under /v1
+        url = url.rstrip("/") + "/v1"  # mem0 names ollama's root; the protocol is at /v1
     return {**keys, "base_url": url} if url else keys
 
 
 def check_provider(kind: ComponentKind, name: str) -> None:
-    """Refuse a provider that nobody provides, without importing one that somebody does.
+    """Check that a provider exists, without importing it.
 
     Raises:
-        ConfigError: naming the nearest known one.
+        ConfigError: the provider is unknown; the message suggests the nearest name.
     """
     if name not in PROVIDERS[kind] and name not in (others := _plugin_providers(kind)):
         raise ConfigError(f"{kind}: unknown provider {name!r}{_suggestion(name, [*PROVIDERS[kind], *others])}")
 
 
 def _resolve_provider(kind: ComponentKind, name: str) -> Callable[..., Any]:
-    """What makes a component, by the name of its provider."""
+    """Return the callable that builds a provider's component."""
     check_provider(kind, name)
     target = PROVIDERS[kind].get(name)
     if target is None:
@@ -545,17 +545,17 @@ def _resolve_provider(kind: ComponentKind, name: str) -> Callable[..., Any]:
 
 
 def _plugin_providers(kind: ComponentKind) -> dict[str, Any]:
-    """The entry points of other packages, by the name of their provider."""
+    """Return the entry points of third-party providers by name."""
     return _entry_points(f"mem0_core.{kind}")
 
 
 @cache
 def _adapters() -> dict[str, Any]:
-    """The entry points that adapt what comes from a framework, by the top-level module of its classes."""
+    """Return the entry points of framework adapters by top-level module."""
     return _entry_points("mem0_core.adapters")
 
 
 def _entry_points(group: str) -> dict[str, Any]:
-    from importlib.metadata import entry_points  # 40 ms, for what is not ours only
+    from importlib.metadata import entry_points  # takes 40 ms, needed for third-party components only
 
     return {entry.name: entry for entry in entry_points(group=group)}

@@ -11,8 +11,9 @@ from mem0_core._files import replace_atomically
 from mem0_core.domain.filters import Filter, parse_filters
 from mem0_core.domain.policy import POLICY_REFUSAL
 from mem0_core.domain.records import Axis, Message, Messages, Scope
+from mem0_core.domain.timestamps import parse_date, parse_timestamp
 from mem0_core.errors import InputError, ScopeError
-from mem0_core.language.messages import parse_date, parse_messages, parse_timestamp
+from mem0_core.language.messages import parse_messages
 
 __all__ = [
     "ScopeIds",

@@ -17,6 +17,7 @@ from mem0_core.api._arguments import (
     utc_today,
     validate_limit,
 )
+from mem0_core.api._results import UsageCounter, added_dict, job_dict, relation_changes_dict
 from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.policy import check_sizes, filter_messages
 from mem0_core.domain.records import (
@@ -28,7 +29,6 @@ from mem0_core.domain.records import (
     Scope,
     is_valid_text,
 )
-from mem0_core.domain.results import UsageCounter, added_dict, job_dict, relation_changes_dict
 from mem0_core.errors import ConfigError, InputError, NotFoundError
 from mem0_core.flow import Flow, do, observe
 from mem0_core.ingest.bulk import MessageSource, import_messages

@@ -1,4 +1,4 @@
-"""Building the parts of a `Memory` from its configuration: what is chosen, made, and checked for its port."""
+"""Build the components of a `Memory` from its configuration."""
 
 from __future__ import annotations
 
@@ -52,31 +52,30 @@ __all__ = [
 ]
 
 FrameworkModel: TypeAlias = object
-"""A model of a framework whose adapter is installed (LangChain, LlamaIndex, ...): no type of ours can name it."""
+"""A model of a framework with an installed adapter (LangChain, LlamaIndex, ...), which has no type here."""
 
 
 def resolve_component(kind: ComponentKind, method: str, *choices: Any, **wiring: Any) -> Any:
-    """The first of `choices` that is given, built where it is a description, and checked for its port's method.
+    """Return the first given choice, built if it is a description, after a check for the required method.
 
-    A model of a framework is converted by the framework's adapter, where it is installed (see `config`).
-
-    Not by isinstance: that would read an embedder's `dims`, and some load a model or ask a server for it.
+    A framework's model is converted by the framework's adapter if one is installed (see `config`). The check avoids
+    isinstance, which would read an embedder's `dims` and so load a model or call a server.
     """
     chosen = next((choice for choice in choices if choice is not None), None)
     component = build_component(kind, chosen, **wiring)
     if component is not None and not callable(getattr(component, method, None)):
         raise ConfigError(
             f"{kind}: {component!r} has no method {method!r} (see mem0_core.interfaces); models of LangChain and LlamaIndex"  # noqa: E501
-            " need mem0-langchain or mem0-llamaindex beside them"
+            " need mem0-langchain or mem0-llamaindex"
         )
     return component
 
 
 def resolve_reranker(chat: ChatModel | None, *choices: Any) -> Reranker | None:
-    """The first of `choices` that is given, built where it is a description.
+    """Return the first given choice, built if it is a description.
 
     Raises:
-        ConfigError: it asks a chat model, has none of its own, and `chat` is None.
+        ConfigError: the reranker needs a chat model, has none, and `chat` is None.
     """
     built: Reranker | None = resolve_component("reranker", "score", *choices)
     return built.with_chat(chat) if isinstance(built, LLMReranker) else built
@@ -95,15 +94,15 @@ def llm_reranker(
     max_tokens: int | None = None,
     max_workers: int | None = None,
 ) -> LLMReranker:
-    """The reranker of the providers ``llm`` and ``llm_reranker``, from their keys.
+    """Build the reranker of the providers ``llm`` and ``llm_reranker`` from their keys.
 
     Args:
-        llm: its model; by default the one that the next four name, and where they name none, the memory's.
-        model, provider, api_key, temperature: mem0's keys of such a model. `provider` is OpenAI, unless `model` says it
-            (``"ollama:llama3.1"``).
+        llm: the model; by default the one that the next four arguments name, otherwise the memory's.
+        model, provider, api_key, temperature: mem0's keys of a model. `provider` defaults to OpenAI, unless `model`
+            names it (``"ollama:llama3.1"``).
         custom_prompt, max_chars: see `LLMReranker`.
-        top_k, max_tokens, max_workers: mem0's, and without use here: a search's `limit` says how many come back, and
-            mem0 asks for each text by itself, in a reply of `max_tokens`, where one request is made for all.
+        top_k, max_tokens, max_workers: accepted for mem0 and ignored. A search's `limit` sets the number of results,
+            and one request covers all texts, where mem0 sends one per text.
     """
     if llm is None and model is not None and provider is None and model.partition(":")[0] in PROVIDERS["llm"]:
         provider, _, model = model.partition(":")
@@ -134,16 +133,15 @@ def resolve_store(store: MemoryStore | RecordStore | None, config: MemoryConfig)
 
 
 def snapshot_folder(config: MemoryConfig) -> Path:
-    """Where vector indexes keep their snapshots on this machine, unless `vector_store` names another place."""
+    """Return the default folder of vector index snapshots."""
     return config.database.parent / "faiss" / config.database.stem
 
 
 def build_vector_index(config: MemoryConfig, source: VectorSource, part: str = "") -> VectorIndex:
-    """The projection of `vector_store`; mem0's keys that say nothing here (collection, dims) are taken and dropped.
+    """Build the projection of `vector_store`. mem0's keys without effect (collection, dims) are ignored.
 
-    A truth that searches its own vectors says so by an attribute ``vector_provider``: the provider, unless another is
-    chosen. A `part` is for names and relations. They are few, and lie beside the truth even if memories are searched
-    elsewhere.
+    A store's attribute ``vector_provider`` is the default provider. A `part` is an index of names or relations; these
+    are few, and use the default provider even if memories are searched by another one.
     """
     chosen = config.vector_store
     if "vector_store" not in config.model_fields_set or (part and chosen.provider not in PROVIDERS["vector_store"]):
@@ -162,9 +160,9 @@ def build_vector_index(config: MemoryConfig, source: VectorSource, part: str = "
 def resolve_graph(
     graph: GraphIndex | Mapping[str, Any] | str | bool | None, config: MemoryConfig, chat: ChatModel | None
 ) -> tuple[GraphConfig | None, GraphIndex | None]:
-    """How graph memory is to be kept, None for not at all, and the projection where the caller brings one.
+    """Return the configuration of graph memory (None if it is off), and the caller's index if there is one.
 
-    Unless told otherwise it is on without a chat model, where rules read relations at no cost worth naming.
+    By default it is on without a chat model, because rules extract relations at a negligible cost.
     """
     if graph is None or isinstance(graph, (Mapping, str, bool)):
         chosen = config.graph_store if graph is None else parse_graph_config(graph)

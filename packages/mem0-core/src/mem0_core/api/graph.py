@@ -16,12 +16,12 @@ from mem0_core.api._arguments import (
     validate_threshold,
     write_atomically,
 )
+from mem0_core.api._results import merge_dict, merge_result, path_dict, query_dict, relation_dict
 from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.records import MergeDict, MergeResult, PathDict, QueryResult, RelationDict, Scope
-from mem0_core.domain.results import merge_dict, merge_result, path_dict, query_dict, relation_dict
+from mem0_core.domain.timestamps import parse_timestamp
 from mem0_core.errors import InputError
 from mem0_core.flow import Flow, do
-from mem0_core.language.messages import parse_timestamp
 from mem0_core.language.parsed_query import parse_query
 
 __all__ = ["GraphApi"]

@@ -15,6 +15,7 @@ from mem0_core.api._arguments import (
     validate_limit,
     validate_threshold,
 )
+from mem0_core.api._results import hit_dict, memory_dict, message_dict, missing_dict, relation_dict
 from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.filters import Filter, unexpired
 from mem0_core.domain.recipes import Recipe, resolve_recipe
@@ -27,11 +28,10 @@ from mem0_core.domain.records import (
     Scope,
     SearchResult,
 )
-from mem0_core.domain.results import hit_dict, memory_dict, message_dict, missing_dict, relation_dict
+from mem0_core.domain.timestamps import parse_date, parse_timestamp
 from mem0_core.errors import InputError, NotFoundError
 from mem0_core.flow import Flow, do
 from mem0_core.ingest.conversation import assemble_context
-from mem0_core.language.messages import parse_date, parse_timestamp
 from mem0_core.language.parsed_query import parse_query
 from mem0_core.llm.prompts import memory_line
 from mem0_core.llm.tokens import estimate_tokens

@@ -15,10 +15,10 @@ from mem0_core.api._arguments import (
     validate_limit,
     validate_threshold,
 )
+from mem0_core.api._results import by_query_dict, memory_dict, status_dict
 from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.policy import apply_policy
 from mem0_core.domain.records import ByQueryResult, MemoryDict, Scope
-from mem0_core.domain.results import by_query_dict, memory_dict, status_dict
 from mem0_core.flow import Flow, do
 from mem0_core.ingest import updates
 from mem0_core.ingest.by_query import Match, delete_matches, find_matches, update_matches

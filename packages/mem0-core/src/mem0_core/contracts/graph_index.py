@@ -97,7 +97,7 @@ class GraphIndexContract:
         store.commit((), relations=[gone], scope=scope, at=at, embedding_space=SPACE, **options)
 
     def add_memory(self, store: MemoryStore, text: str, *triplets: Triplet, scope: Scope = ALICE) -> str:
-        """Commit a memory that supports `triplets`; returns its id."""
+        """Commit a memory that supports `triplets`. Returns its id."""
         item = make_item(text, scope)
         store.commit(
             [MemoryChange(Event.ADD, item, vector=unit_vectors(1)[0], message_indexes=(0,))],
@@ -110,12 +110,12 @@ class GraphIndexContract:
         return item.id
 
     def fill(self, store: MemoryStore, count: int, *, scope: Scope = ALICE, seed: int = 1) -> NDArray[np.float32]:
-        """`count` relations from one hub; returns the vectors of all, three for each."""
+        """Add `count` relations from one hub. Returns their vectors, three per relation."""
         self.add(store, *(Triplet("hub", "knows", f"spoke {seed} {i}") for i in range(count)), scope=scope, seed=seed)
         return unit_vectors(3 * count, seed=seed)
 
     def assert_in_sync(self, store: MemoryStore, index: GraphIndex, *scopes: Scope) -> None:
-        """The index holds what the truth holds: the same relations, and the vectors of the same rows."""
+        """Check that the index has the relations and vectors of the primary store."""
         for scope in scopes or (ALICE, BOB, RUN):
             assert index.relations(scope) == store.graph.relations(scope, include_ended=True)
             rows, vectors = _vectors(store.graph.node_vectors.rows(scope), store.graph.node_vectors)
@@ -127,7 +127,7 @@ class GraphIndexContract:
             (near,) = index.nearest_relations(scope, query, 10_000, threshold=-2.0)
             assert_nearest(near, rows, vectors, query[0], len(rows))
 
-    # --- entities and what is around them ---------------------------------------------------------------------------
+    # --- entities and their neighborhoods ---------------------------------------------------------------------------
 
     def test_finds_the_nearest_nodes_best_first(self, store: MemoryStore, index: GraphIndex) -> None:
         self.fill(store, 100)
@@ -293,18 +293,18 @@ class GraphIndexContract:
         self.add(store, IN_OSLO, at=LATER, seed=5)
         (alice,) = unit_vectors(1)
 
-        def held(as_of: str | None) -> list[Triplet]:
+        def relations_at(as_of: str | None) -> list[Triplet]:
             (around,) = index.neighborhoods(ALICE, alice[None], threshold=0.9, limit=9, as_of=as_of)
             (nearest,) = index.nearest_relations(ALICE, alice[None], 9, threshold=-2.0, as_of=as_of)
             assert {row for row, _ in around.relations} == {row for row, _ in nearest}
             return _triplets(store, around.relations)
 
-        assert held(None) == [IN_OSLO]
-        assert held("2025-05-31T00:00:00+00:00") == []
-        assert held(AT) == [IN_ROME]
-        assert held("2025-06-01T20:00:00+00:00") == [IN_ROME]
-        assert held(LATER) == [IN_OSLO]
-        assert held("2026-01-01T00:00:00+00:00") == [IN_OSLO]
+        assert relations_at(None) == [IN_OSLO]
+        assert relations_at("2025-05-31T00:00:00+00:00") == []
+        assert relations_at(AT) == [IN_ROME]
+        assert relations_at("2025-06-01T20:00:00+00:00") == [IN_ROME]
+        assert relations_at(LATER) == [IN_OSLO]
+        assert relations_at("2026-01-01T00:00:00+00:00") == [IN_OSLO]
 
     def test_what_holds_again_opens_a_second_interval(self, store: MemoryStore, index: GraphIndex) -> None:
         again = "2025-07-01T00:00:00+00:00"

@@ -250,7 +250,7 @@ class GraphStoreContract(StoreContract):
         assert held == {LIKES_TEA: (1, (items[0].id, items[1].id)), oslo: (1, (items[0].id,))}
 
     def test_graph_deltas_add_up_to_the_stored_graph(self, store: MemoryStore) -> None:
-        """`delta_since` once, and then from where it was, comes to what the truth holds."""
+        """Apply `delta_since` step by step, each from the last position."""
         nodes: dict[int, tuple[str, str]] = {}
         edges: dict[int, tuple[Any, ...]] = {}
         after = 0
@@ -347,7 +347,7 @@ class MergesContract(StoreContract):
         assert undone.undone_at == LATER
         now = store.graph.relations(ALICE, include_ended=True)
         assert [dataclasses.replace(one, weight=1) for one in now] == before
-        assert [one.weight for one in now] == [1, 1, 2]  # what was said since stays where it was said
+        assert [one.weight for one in now] == [1, 1, 2]  # a statement made since the merge keeps its place
         with pytest.raises(NotFoundError):
             store.merges.revert(str(done.id), back, at=LATER, embedding_space=SPACE)
 

@@ -54,7 +54,7 @@ ALICE = Scope(user_id="alice")
 BOB = Scope(user_id="bob")
 LIKES_TEA = Triplet("alice", "likes", "tea")
 COSINE_TOLERANCE = 1e-3
-"""How far a cosine that an index gives may be from that of the truth's vectors; rows that are closer may change places.
+"""Allowed error of an index's cosines; rows with closer cosines may change places.
 
 An index may hold vectors in half precision, whose 11 bits move the cosine of two unit vectors by 2 ** -11 (5e-4) at
 most, and the difference of two cosines by twice as much. The truth's own vectors are float32, and come back exactly.
@@ -63,30 +63,30 @@ HOSTILE_NAMES = (
     *("'", '"', "`", "``", "\\", "--", "'; DROP TABLE edges; --", "}) DETACH DELETE n //", "$scope", "%s", "{x}"),
     *("a\0b", "🍣", "مرحبا", "  spaced  ", "1st", "-1", "NULL", "x" * 10_000),
 )
-"""Names that mean something to somebody: quotes, comments, Cypher, SQL, NUL, no letters, very many."""
+"""Names with a meaning in some language: quotes, comments, Cypher, SQL, NUL; and names without letters or very long."""
 
 
 def unit_vectors(count: int, *, seed: int = 0, dims: int = DIMS) -> NDArray[np.float32]:
-    """(count, dims) random float32 rows of norm 1."""
+    """Return (count, dims) random float32 rows of norm 1."""
     rows = np.random.default_rng(seed).standard_normal((count, dims)).astype(np.float32)
     unit: NDArray[np.float32] = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return unit
 
 
 def make_item(text: str, scope: Scope = ALICE, **fields: Any) -> MemoryItem:
-    """A new memory that says `text`."""
+    """Return a new memory with this text."""
     fields = {"id": new_id(), "created_at": AT, "hash": content_hash(text), **fields}
     return MemoryItem(text=text, scope=scope, **fields)
 
 
 def make_changes(items: Sequence[MemoryItem], *, seed: int = 0, sources: tuple[int, ...] = ()) -> list[MemoryChange]:
-    """ADDs of `items`, with random vectors."""
+    """Return ADDs of `items` with random vectors."""
     vectors = unit_vectors(len(items), seed=seed)
     return [MemoryChange(Event.ADD, item, vector=vectors[i], message_indexes=sources) for i, item in enumerate(items)]
 
 
 def make_relation_changes(*triplets: Triplet, seed: int = 0, **fields: Any) -> list[RelationChange]:
-    """ADDs of `triplets`, with random vectors."""
+    """Return ADDs of `triplets` with random vectors."""
     vectors = unit_vectors(3 * len(triplets), seed=seed)
     return [
         RelationChange(Event.ADD, triplet, vectors=tuple(vectors[3 * place : 3 * place + 3]), **fields)
@@ -101,8 +101,7 @@ def assert_nearest(
     query: NDArray[np.float32],
     k: int,
 ) -> None:
-    """`found` are the k of `rows` that are nearest to `query`, best first, each with its cosine; up to
-    `COSINE_TOLERANCE`."""
+    """Check that `found` are the k nearest rows to `query`, best first, with their cosines."""
     exact = dict(zip(rows.tolist(), (vectors @ query).tolist() if len(rows) else (), strict=True))
     scores = [score for _, score in found]
     assert {row for row, _ in found} <= exact.keys()
@@ -118,7 +117,7 @@ def item_fields(item: MemoryItem) -> dict[str, Any]:
 
 
 def in_threads(work: Callable[[int], None], count: int) -> None:
-    """Run `work` in threads, and raise the first error of any."""
+    """Run `work` in `count` threads. Raises the first error of any."""
     errors: list[BaseException] = []
 
     def run_guarded(index: int) -> None:
@@ -140,13 +139,13 @@ class StoreContract:
     """Helpers of the contract suites of stores."""
 
     def add(self, store: MemoryStore, *texts: str, scope: Scope = ALICE, **fields: Any) -> list[MemoryItem]:
-        """Commit memories with `texts`; returns them as stored."""
+        """Commit memories with these texts. Returns them as stored."""
         items = [make_item(text, scope, **fields) for text in texts]
         commit = store.commit(make_changes(items), scope=scope, at=AT, embedding_space=SPACE)
         return [change.after for change in commit.applied]
 
     def change(self, store: MemoryStore, event: Event, item: MemoryItem, text: str) -> CommitResult:
-        """UPDATE `item` to `text`, or DELETE it while it says `text`."""
+        """Update `item` to `text`, or delete it if its text is `text`."""
         now = store.get(item.id)
         assert now is not None
         if event is Event.DELETE:

@@ -88,7 +88,7 @@ class MemoryStoreContract(
         assert store.message_log.messages(ALICE) == []
         assert len(store.message_log.messages(BOB)) == 1
         assert store.history(run.id)[-1].is_deleted
-        assert store.erase_scope(ALICE, at=LATER, purge=True) == 0  # reaches what was deleted before
+        assert store.erase_scope(ALICE, at=LATER, purge=True) == 0  # also reaches earlier deletions
         assert store.history(mine.id) == []
         assert len(store.history(other.id)) == 1
 

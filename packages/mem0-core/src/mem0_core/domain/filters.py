@@ -1,10 +1,10 @@
-"""mem0's filter language, read once into a tree that every store can apply.
+"""mem0's filter language, parsed once into a tree that every store can apply.
 
 ``{"topic": "food", "stars": {"gte": 3}, "OR": [{"city": {"in": ["Porto", "Lisbon"]}}, {"city": "*"}]}``
 
-A key names a key of the memory's metadata, or one of the memory's own fields (`OWN_FIELDS`); write
-``metadata.<key>`` for a metadata key that has the name of a field. The ids are neither: `parse_filters` takes them
-out as the scope, so a metadata key called ``user_id`` can never widen one.
+A key names a key of the memory's metadata, or one of the memory's own fields (`OWN_FIELDS`). Write ``metadata.<key>``
+for a metadata key with the name of a field. Ids are different: `parse_filters` extracts them as the scope, so a
+metadata key called ``user_id`` can never widen a scope.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from mem0_core.domain.records import Axis, MemoryItem
+from mem0_core.domain.timestamps import parse_timestamp
 from mem0_core.errors import InputError, QueryError, ScopeError
-from mem0_core.language.messages import parse_timestamp
 
 __all__ = ["OWN_FIELDS", "Condition", "Filter", "Group", "Operator", "matches", "parse_filters", "unexpired"]
 
@@ -35,7 +35,7 @@ _GROUPS: dict[str, Literal["and", "or", "not"]] = {"AND": "and", "OR": "or", "NO
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """One comparison. `own` tells a field of the memory from a key of its metadata."""
+    """One comparison; `own` is True for a field of the memory, False for a key of its metadata."""
 
     field: str
     own: bool
@@ -45,7 +45,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """``and``: all parts hold; ``or``: at least one does; ``not``: none does."""
+    """A combination of conditions. ``and``: all parts match; ``or``: at least one; ``not``: none."""
 
     kind: Literal["and", "or", "not"]
     parts: tuple[Filter, ...]
@@ -55,11 +55,11 @@ Filter: TypeAlias = Condition | Group
 
 
 def parse_filters(filters: Mapping[str, Any] | None) -> tuple[dict[Axis, str], Filter | None]:
-    """Split mem0 filters into the ids they carry and the conditions on metadata.
+    """Split mem0 filters into ids and conditions on metadata.
 
     Raises:
-        QueryError: an unknown operator, or a value the operator cannot take.
-        ScopeError: an id under OR or NOT, with another operator than eq, or given twice with two values.
+        QueryError: an operator is unknown, or does not accept the value.
+        ScopeError: an id is under OR or NOT, has an operator other than eq, or is given twice with two values.
     """
     if filters is None:
         return {}, None
@@ -96,13 +96,13 @@ def _parse_group(
     parts = [_parse_all(one, ids, ids_allowed=ids_allowed and kind == "and", depth=depth) for one in branches]
     if kind == "or" and not parts:
         raise QueryError("OR needs at least one filter", query=value)
-    # An empty branch of AND says nothing; of OR it would hold for everything, of NOT for nothing.
+    # An empty branch of AND has no effect; under OR it would match everything, under NOT nothing.
     return Group(kind, tuple(part for part in parts if part.parts or kind != "and"))
 
 
 def _take_id(axis: Axis, value: object, ids: dict[Axis, str], *, allowed: bool) -> None:
     if not allowed:
-        raise ScopeError(f"{axis} cannot stand under OR or NOT: a call names one scope")
+        raise ScopeError(f"{axis} is not allowed under OR or NOT: a call names one scope")
     if isinstance(value, Mapping) and set(value) == {"eq"}:
         value = value["eq"]
     if not isinstance(value, str):
@@ -148,7 +148,7 @@ def _condition(field: str, own: bool, operator: object, value: object) -> Condit
 
 
 def _moment(value: object) -> object:
-    """A time as memories keep theirs, so that texts compare as times do; other text stays as it is."""
+    """Return a timestamp in the stored form, so that texts compare like times; other text is unchanged."""
     try:
         return parse_timestamp(value) if isinstance(value, str) else value
     except InputError:
@@ -165,17 +165,17 @@ def _check_scalar(field: str, value: object) -> None:
 
 
 def unexpired(today: str, filter: Filter | None) -> Filter:
-    """`filter`, and that the memory's last day does not lie before `today` (``YYYY-MM-DD``)."""
+    """Return `filter` restricted to memories that do not expire before `today` (``YYYY-MM-DD``)."""
     lasting = Condition("expiration_date", True, "eq", None)
     living = Group("or", (lasting, Condition("expiration_date", True, "gte", today)))
     return living if filter is None else Group("and", (filter, living))
 
 
 def matches(filter: Filter | None, item: MemoryItem) -> bool:
-    """Whether `item` passes: the meaning that every store's own translation must agree with.
+    """Return True if `item` passes the filter. Translations by stores must agree with this function.
 
-    A missing key equals null. Numbers compare with numbers and text with text; anything else is not ordered.
-    ``contains`` finds a part of a text, or an element of a list.
+    A missing key equals null. Numbers compare with numbers and text with text; other values are not ordered.
+    ``contains`` matches a part of a text, or an element of a list.
     """
     if filter is None:
         return True
@@ -187,11 +187,11 @@ def matches(filter: Filter | None, item: MemoryItem) -> bool:
 
 
 def _same(found: Any, value: Any) -> bool:
-    # JSON tells true from 1; Python does not.
+    # JSON distinguishes true from 1; Python does not.
     return isinstance(found, bool) == isinstance(value, bool) and bool(found == value)
 
 
-def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+def _order_test(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     def test(found: Any, value: Any) -> bool:
         both_text = isinstance(found, str) and isinstance(value, str)
         both_numbers = _is_number(found) and _is_number(value)
@@ -221,10 +221,10 @@ def _icontains(found: Any, value: Any) -> bool:
 _TESTS: dict[str, Callable[[Any, Any], bool]] = {
     "eq": _same,
     "ne": lambda found, value: not _same(found, value),
-    "gt": _ordered(lambda found, value: bool(found > value)),
-    "gte": _ordered(lambda found, value: bool(found >= value)),
-    "lt": _ordered(lambda found, value: bool(found < value)),
-    "lte": _ordered(lambda found, value: bool(found <= value)),
+    "gt": _order_test(lambda found, value: bool(found > value)),
+    "gte": _order_test(lambda found, value: bool(found >= value)),
+    "lt": _order_test(lambda found, value: bool(found < value)),
+    "lte": _order_test(lambda found, value: bool(found <= value)),
     "in": lambda found, values: any(_same(found, value) for value in values),
     "nin": lambda found, values: not any(_same(found, value) for value in values),
     "contains": _contains,

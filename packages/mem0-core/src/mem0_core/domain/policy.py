@@ -1,4 +1,4 @@
-"""What may be remembered: the caller's say on every text, and how much one scope may bring."""
+"""The caller's policy on every text, and limits on the amount of input."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from mem0_core.errors import InputError, LimitError
 __all__ = ["Limits", "Policy", "RateLimiter", "apply_policy", "check_sizes", "filter_messages"]
 
 Policy = Callable[[str, Scope], str | None]
-"""Asked for every message and every memory before it is kept: the text as it may be kept, or None for not at all."""
+"""A function called with every message and memory before it is stored. Returns the text to store, or None to refuse."""
 
 POLICY_REFUSAL = "the policy refuses it"
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one call, and one scope, may bring; None for any.
+    """Limits on one call and one scope; None for no limit.
 
     Attributes:
-        message_chars: characters of one message.
-        messages: messages of one add.
-        adds_per_minute: adds of one partition (the first id of a scope) in one process.
+        message_chars: maximum length of one message.
+        messages: maximum number of messages in one add.
+        adds_per_minute: maximum adds to one partition (the first id of a scope) by this process.
     """
 
     message_chars: int | None = None
@@ -35,10 +35,10 @@ class Limits:
 
 
 def apply_policy(policy: Policy | None, text: str, scope: Scope) -> str | None:
-    """What the policy leaves of a text; None for nothing.
+    """Return the text as the policy allows it, or None if it refuses.
 
     Raises:
-        InputError: the policy gave something that is no text.
+        InputError: the policy returned something other than a text or None.
     """
     if policy is None:
         return text
@@ -51,7 +51,7 @@ def apply_policy(policy: Policy | None, text: str, scope: Scope) -> str | None:
 def filter_messages(
     policy: Policy | None, messages: Sequence[Message], scope: Scope
 ) -> tuple[tuple[Message, ...], tuple[SkippedItem, ...]]:
-    """The messages as they may be kept, and those that may not. Instructions to the model are not kept anyway."""
+    """Return the messages as the policy allows them, and the refused ones."""
     if policy is None:
         return tuple(messages), ()
     kept: list[Message] = []
@@ -66,10 +66,10 @@ def filter_messages(
 
 
 def check_sizes(limits: Limits, messages: Sequence[Message]) -> None:
-    """Refuse what is too much for one call.
+    """Check the messages of one call against the limits.
 
     Raises:
-        LimitError: naming the limit and what exceeds it.
+        LimitError: a limit is exceeded; the message names it.
     """
     if limits.messages is not None and len(messages) > limits.messages:
         raise LimitError(f"limits.messages: {len(messages)} messages in one add, {limits.messages} allowed")
@@ -80,9 +80,9 @@ def check_sizes(limits: Limits, messages: Sequence[Message]) -> None:
 
 
 class RateLimiter:
-    """Counts the adds of each partition over the last minute. Safe to share between threads."""
+    """Counter of the adds to each partition over the last minute. Safe to share between threads."""
 
-    _MAX_PARTITIONS = 10_000  # partitions; the longest idle are forgotten first
+    _MAX_PARTITIONS = 10_000  # the partitions that were idle longest are dropped first
 
     def __init__(self, limits: Limits) -> None:
         self._adds_per_minute = limits.adds_per_minute
@@ -93,7 +93,7 @@ class RateLimiter:
         """Count one add.
 
         Raises:
-            LimitError: it is one too many; says in how many seconds the next is welcome.
+            LimitError: the limit is reached; the message says in how many seconds the next add is allowed.
         """
         if self._adds_per_minute is None:
             return

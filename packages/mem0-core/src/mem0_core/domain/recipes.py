@@ -1,10 +1,9 @@
-"""Recipes: how a search finds candidates and what it weighs them by, as data.
+"""Recipes: the sources and score weights of a search, as data.
 
-A score is the weighted sum of signals, each of them in [0, 1] and the same function of a memory and a query wherever
-they meet, so that scores mean the same from one query to the next. The weights follow the kind of text by one rule:
-the shorter the typical memory, the more its words and the conversation around it say beside its vector. A recipe names
-the weights for short texts (turns of a chat, a few words to some thirty) and for long ones (above a hundred), and
-`Recipe.weights` lies between them.
+A score is a weighted sum of signals. Each signal is in [0, 1] and depends only on the memory and the query, so that
+scores are comparable across queries. The weights depend on the typical length of memories: the shorter a memory, the
+more its words and the surrounding conversation add to its vector. A recipe has weights for short texts (chat turns of
+up to some 30 words) and for long ones (above 100 words); `Recipe.weights` interpolates between them.
 """
 
 from __future__ import annotations
@@ -24,36 +23,36 @@ __all__ = ["HYBRID", "MEM0", "OFFLINE", "PAPER", "RECIPES", "SIGNALS", "Recipe",
 Source = Literal["dense", "lexical", "graph"]
 
 RERANK_WEIGHT = 0.2
-"""How much of a score is the reranker's, unless told otherwise.
+"""Default share of the reranker in a score.
 
-It is more than it looks: the best twenty first scores of a search lie some 0.2 to 0.3 apart, and a text that the
-reranker is sure of (1 against 0) passes those that lead by up to 0.25. A weak model costs little so; at 0.7 it costs
-many times what it can bring (docs/how-to/reranking.md has the measurements).
+Its effect is larger than the number suggests: the best 20 first-stage scores span some 0.2 to 0.3, and a text that the
+reranker is certain of (1 against 0) overtakes a lead of up to 0.25. A weak reranker does little harm at this weight; at
+0.7 it costs many times its benefit (docs/how-to/reranking.md has the measurements).
 """
 
-_MIDPOINT_WORDS = 48  # words: a memory of that length is as much a short text as a long one
+_MIDPOINT_WORDS = 48  # a memory of this length is halfway between short and long
 _STEEPNESS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each signal adds to a score; 0 switches it off.
+    """The weight of each signal in a score; 0 switches the signal off.
 
     Attributes:
         dense: cosine of the memory to the query.
-        bm25: BM25 of the memory for the query's words.
-        context_dense, context_bm25: the same of the memory with those said just before and after it.
-        speaker: 1 where the query names one person, and this one said it.
-        role: 1 where the user said it, and no speaker is named: what users say of themselves counts before answers.
-        question: 1 where the memory ends with a question, which tells little; its weight is negative.
-        date: how well its time fits the time words of the query (`timewords.fit`), or the days that a relation it says
-            is told of (`timewords.score_days`), whichever fits better.
-        session: mean score of the best three of what was said with it.
-        graph: the nearest relation it supports.
-        evidence: how often those relations were said, as n / (n + 3).
-        pagerank: personalised PageRank over memories and names, from the best memories and the query's names.
-        path: what a traversal of the graph for the query reached it with.
-        recency: 0.5 to the number of months since it was said.
+        bm25: BM25 of the memory for the terms of the query.
+        context_dense, context_bm25: the same for the memory together with its neighbors in the conversation.
+        speaker: 1 if the query names one person and the memory is by that speaker.
+        role: 1 if the memory is by the user and the query names no speaker: users' own statements rank above answers.
+        question: 1 if the memory ends with a question, which has little content; the weight is negative.
+        date: fit of its time, or of the event dates of its relations, to the time expressions of the query
+            (`language.temporal`), whichever is better.
+        session: mean score of the best three memories of its session.
+        graph: cosine of the nearest relation it supports.
+        evidence: n / (n + 3), where n is the number of times those relations were stated.
+        pagerank: personalized PageRank over memories and names, from the best memories and the query's names.
+        path: score of the graph traversal that reached it.
+        recency: 0.5 to the power of its age in months.
     """
 
     dense: float = 0.0
@@ -83,17 +82,17 @@ SIGNALS: tuple[str, ...] = tuple(field.name for field in dataclasses.fields(Weig
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How one search is made.
+    """The settings of one search.
 
     Attributes:
-        short, long: weights for short texts, and for long ones (by default the same).
-        sources: where candidates come from; they are united.
-        pool: how many candidates each source brings.
-        hops: how far from the query's entities relations are followed.
-        threshold: hits that score lower are left out, unless the search names another.
-        gate: with ``allow_no_answer``, the score that the best hit has to reach, or there is none.
-        rerank_pool: how many of the best a reranker reads.
-        rerank_weight: its part of the score.
+        short, long: weights for short texts and for long ones (by default the same).
+        sources: sources of candidates; their results are combined.
+        pool: number of candidates from each source.
+        hops: number of relations followed from the query's entities.
+        threshold: the lowest score of a hit, unless the search names another.
+        gate: with ``allow_no_answer``, the lowest score of the best hit for an answer.
+        rerank_pool: number of hits the reranker reads.
+        rerank_weight: share of the reranker in the score.
     """
 
     name: str
@@ -120,12 +119,12 @@ class Recipe:
                 raise ConfigError(f"recipe {self.name!r}: {name} must lie in [0, 1], not {getattr(self, name)!r}")
 
     def weights(self, shortness: float) -> dict[str, float]:
-        """The weight of each signal where texts are as short as this (0 for long, 1 for short); none that is 0."""
+        """Return the non-zero weights for texts of this shortness (0 for long, 1 for short)."""
         return dict(_weights(self.short, self.long or self.short, shortness))
 
     @property
     def signals(self) -> frozenset[str]:
-        """Those that count for any kind of text."""
+        """Signals with a non-zero weight for any kind of text."""
         return _signals(self.short, self.long or self.short)
 
     @property
@@ -134,11 +133,11 @@ class Recipe:
 
     @property
     def score_scale(self) -> Callable[[float], float]:
-        """What makes a score in [0, 1] of a weighted sum: nothing where weights add up to 1 at most, else tanh."""
+        """The function from a weighted sum to a score in [0, 1]: tanh if the weights can exceed 1, else identity."""
         return _scale(self.short, self.long or self.short)
 
     def without(self, *names: str) -> Recipe:
-        """The recipe with these signals switched off."""
+        """Return the recipe with these signals switched off."""
         off = dict.fromkeys(names, 0.0)
         if unknown := off.keys() - set(SIGNALS):
             raise ConfigError(f"recipe: unknown signals {sorted(unknown)}; known: {', '.join(SIGNALS)}")
@@ -146,7 +145,7 @@ class Recipe:
         return dataclasses.replace(self, short=dataclasses.replace(self.short, **off), long=long)
 
 
-@lru_cache(maxsize=256)  # one search asks several times
+@lru_cache(maxsize=256)  # one search reads them several times
 def _weights(short: Weights, long: Weights, shortness: float) -> dict[str, float]:
     found = {name: _interpolate(getattr(long, name), getattr(short, name), shortness) for name in SIGNALS}
     return {name: weight for name, weight in found.items() if weight}
@@ -164,23 +163,23 @@ def _scale(short: Weights, long: Weights) -> Callable[[float], float]:
 
 
 def _interpolate(long: float, short: float, shortness: float) -> float:
-    return round(long + (short - long) * shortness, 2)  # a weight that makes no difference is none
+    return round(long + (short - long) * shortness, 2)  # a negligible weight becomes 0
 
 
 def shortness(typical: float) -> float:
-    """How short texts are whose typical length is so many words: 1 for chat, 0 for pages.
+    """Return the shortness of texts with this typical word count: 1 for chat, 0 for pages.
 
-    Lengths count by powers of two, so that one more memory does not change what all others score.
+    The count is rounded to a power of two, so that one more memory does not change the scores of all others.
     """
     step = 2.0 ** round(math.log2(max(typical, 1.0)))
     return 1.0 / (1.0 + (step / _MIDPOINT_WORDS) ** _STEEPNESS)
 
 
 MEM0 = Recipe("mem0", Weights(dense=1.0), rerank_weight=1.0)
-"""mem0's search: the nearest vectors, relations beside them, a reranker where one is configured."""
+"""mem0's search: nearest vectors, separate relations, and a reranker if one is configured."""
 
 PAPER = Recipe("paper", Weights(dense=0.5, graph=0.5), sources=("dense", "graph"))
-"""Seed 001's two ways through the graph, by entities and by triplets: memories that say the relations so found."""
+"""The two graph searches of the Mem0 paper (section 2.2), by entities and by triplets, applied to memories."""
 
 OFFLINE = Recipe(
     "offline",
@@ -188,7 +187,7 @@ OFFLINE = Recipe(
     sources=("dense", "graph"),
     hops=2,
 )
-"""Seed 003, part 5: vector pre-recall, two hops around the query's entities, boosts for paths and times."""
+"""Search for stores without a model: vectors, two hops around the query's entities, boosts for paths and times."""
 
 HYBRID = Recipe(
     "hybrid",
@@ -215,12 +214,12 @@ RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (HYBRID, MEM0, P
 
 
 def resolve_recipe(given: Recipe | Mapping[str, Any] | str) -> Recipe:
-    """The recipe that is named, or made from a mapping of its fields over the one it names (by default `HYBRID`).
+    """Return a recipe by name, or from a mapping of fields over the recipe it names (by default `HYBRID`).
 
     ``{"name": "hybrid", "without": ["date"], "pool": 200}``, with ``short`` and ``long`` as mappings of weights.
 
     Raises:
-        ConfigError: there is none of that name, or a field is unknown or wrong.
+        ConfigError: the name or a field is unknown, or a value is invalid.
     """
     if isinstance(given, Recipe):
         return given

@@ -1,4 +1,4 @@
-"""The nouns of the system: plain, immutable values that know nothing of stores or models."""
+"""The data types of the system: immutable values, independent of stores and models; and the dicts `Memory` returns."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ __all__ = [
 
 
 class Event(StrEnum):
-    """What happens to a memory (seed 000, step 4). The paper's NOOP is called NONE."""
+    """A change of a memory (Mem0 paper, section 2.1). The paper's NOOP is called NONE."""
 
     ADD = "ADD"
     UPDATE = "UPDATE"
@@ -90,11 +90,11 @@ class Axis(StrEnum):
 class Scope:
     """The address of a memory: at least one of user, agent and run.
 
-    An id is any non-empty string but ``"*"`` (a wildcard in filters, never an id). An axis left out
-    does not restrict: a search in ``Scope(user_id="u")`` sees all runs and agents of u.
+    An id is any non-empty string but ``"*"`` (a wildcard in filters, never an id). An omitted id matches everything: a
+    search in ``Scope(user_id="u")`` sees all runs and agents of u.
 
     Raises:
-        ScopeError: no id, an empty one, ``"*"``, one that is not a string or is no valid Unicode.
+        ScopeError: no id is given, or one is empty, ``"*"``, not a string, or not valid Unicode.
     """
 
     user_id: str | None = None
@@ -109,18 +109,18 @@ class Scope:
 
     @property
     def ids(self) -> dict[Axis, str]:
-        """The ids that are given, in the order user, agent, run."""
+        """The given ids, in the order user, agent, run."""
         every = ((Axis.USER, self.user_id), (Axis.AGENT, self.agent_id), (Axis.RUN, self.run_id))
         return {axis: value for axis, value in every if value is not None}
 
     @property
     def partition(self) -> tuple[Axis, str]:
-        """The first given id: vectors of one partition lie together."""
+        """The first given id; vectors of one partition are stored together."""
         return next(iter(self.ids.items()))
 
     @property
     def partition_scope(self) -> Scope:
-        """The scope of its partition: itself, where it has one id."""
+        """The scope of the partition; the scope itself if it has one id."""
         if len(self.ids) == 1:
             return self
         axis, value = self.partition
@@ -128,7 +128,7 @@ class Scope:
 
     @property
     def partition_scopes(self) -> list[Scope]:
-        """A scope for each of its ids: those of the partitions that what it holds lies in."""
+        """One scope per id: the partitions that may hold memories of this scope."""
         return [Scope(**{axis.value: value}) for axis, value in self.ids.items()]
 
     def contains(self, other: Scope) -> bool:
@@ -148,13 +148,13 @@ def _check_id(axis: Axis, value: object) -> None:
     if not value.strip():
         raise ScopeError(f"{axis} is empty")
     if value == "*":
-        raise ScopeError(f'{axis}="*" is a wildcard, not an id: a call always names whose memories it means')
+        raise ScopeError(f'{axis}="*" is a wildcard, not an id: name one user, agent or run')
     if not is_valid_text(value):
         raise ScopeError(f"{axis} is not valid Unicode (it holds a lone surrogate): {value!r}")
 
 
 def is_valid_text(text: str) -> bool:
-    """Whether `text` can be written as UTF-8, that is, holds no lone surrogate."""
+    """Return True if `text` can be encoded as UTF-8 (it has no lone surrogate)."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -167,12 +167,12 @@ class Message:
     """One turn of a conversation.
 
     Attributes:
-        content: the text, after image parts were described or dropped.
-        name: who spoke, where the caller knows it; becomes the memory's `actor_id`.
+        content: the text; image parts are already described or dropped.
+        name: the speaker, if known; becomes the memory's `actor_id`.
         images: URLs (or data URLs) of image parts, for a model that can see.
         metadata: the caller's own JSON about this message (for instance a turn id).
         timestamp: ISO 8601 time of the message, or None for the time of the add.
-        row: its number in the store, once it is kept there.
+        row: row in the store, None before it is stored.
     """
 
     role: str
@@ -186,21 +186,21 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A statement worth remembering, before it is weighed against what is known."""
+    """An extracted statement, before it is reconciled with known memories."""
 
     text: str
     actor_id: str | None = None
     role: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     timestamp: str | None = None
-    """ISO 8601 time the fact is from, or None for the time of the add."""
+    """ISO 8601 time of the fact, or None for the time of the add."""
     sources: tuple[int, ...] = ()
-    """Positions, in the messages of the add, of those it was learnt from."""
+    """Indexes of its source messages in the add."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What the model decided (seed 000, step 4), with memory ids already mapped back from small integers."""
+    """A decision of the model (Mem0 paper, section 2.1), with small integers mapped back to memory ids."""
 
     event: Event
     text: str = ""
@@ -209,14 +209,14 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class MemoryItem:
-    """A memory as the store of truth holds it.
+    """A memory as the primary store holds it.
 
     Attributes:
         hash: hex MD5 of the text, as mem0 computes it (a fingerprint, not a safeguard).
         created_at, updated_at: ISO 8601 with offset; `created_at` is the `timestamp` of the add where given.
-        seq: position in the store's order of changes; projections follow it.
-        pinned: always part of `Memory.context`, whatever is asked; it does not age.
-        row: its number in the store, where it was read from there as it is now.
+        seq: sequence number of its last change; projections follow it.
+        pinned: part of every `Memory.context`; a pinned memory does not age.
+        row: row in the store, None for a memory that was not read from it or for an earlier text.
     """
 
     id: str
@@ -237,16 +237,16 @@ class MemoryItem:
 
 @dataclass(frozen=True, slots=True)
 class MemoryChange:
-    """One planned change to one memory; a plan is a sequence of them, committed at once.
+    """One planned change to one memory; a plan is a sequence of changes committed together.
 
     Attributes:
-        event: ADD, UPDATE or DELETE as planned; the store answers NONE for an ADD of what is already there.
-        after: the memory as it shall be (ADD, UPDATE), or as it was (DELETE, NONE).
-        before: the text it replaces or removes, None for ADD. A store applies UPDATE and DELETE only while
-            the memory still has this text and the `seq` of `after`, so that concurrent writers cannot overwrite
-            one another. A NONE that has it changes nothing, and holds the whole plan to that memory being there.
+        event: ADD, UPDATE or DELETE as planned; the store returns NONE for an ADD of an existing fact.
+        after: the new state of the memory (ADD, UPDATE), or its old state (DELETE, NONE).
+        before: the text that is replaced or deleted, None for ADD. A store applies UPDATE and DELETE only if the
+            memory still has this text and the `seq` of `after`, so that concurrent writers cannot overwrite each
+            other. A NONE with `before` changes nothing; the plan fails if that memory is missing.
         vector: float32 embedding of `after.text`, L2-normalised; None for DELETE and NONE.
-        sources: positions, in the messages committed with the plan, that this change was learnt from.
+        message_indexes: indexes of its source messages among those committed with the plan.
     """
 
     event: Event
@@ -261,7 +261,7 @@ class MemoryChange:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Someone or something a conversation names (seed 000 part 2, step 1); `type` is empty where it is not known."""
+    """A person or thing named in a conversation (Mem0 paper, section 2.2); an unknown `type` is empty."""
 
     name: str
     type: str = ""
@@ -269,30 +269,30 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Triplet:
-    """A statement of two entities (seed 001): ``(alice, works_at, MIT)``. Relationships are ``snake_case``."""
+    """A statement about two entities: ``(alice, works_at, MIT)``. Relationships are ``snake_case``."""
 
     source: str
     relationship: str
     destination: str
 
     def __str__(self) -> str:
-        """As seed 000 writes it: ``alice -- works_at -- MIT``."""
+        """Return mem0's notation: ``alice -- works_at -- MIT``."""
         return f"{self.source} -- {self.relationship} -- {self.destination}"
 
     @property
     def sentence(self) -> str:
-        """What is embedded of it, and searched by words: ``alice works at MIT``."""
+        """The text that is embedded and indexed: ``alice works at MIT``."""
         return f"{self.source} {self.relationship.replace('_', ' ')} {self.destination}"
 
     @property
     def key(self) -> tuple[bytes, str, bytes]:
-        """Equal for triplets that differ only in case and spacing."""
+        """A key that is equal for triplets that differ only in case and spacing."""
         return entity_key(self.source), self.relationship.casefold(), entity_key(self.destination)
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An entity in a store. A row number is the store's own and never reused."""
+    """An entity in a store; row numbers are never reused."""
 
     row: int
     entity: Entity
@@ -301,28 +301,28 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class DateRange:
-    """Days that something is told of, ``YYYY-MM-DD``, both inclusive; None where they are open at that end."""
+    """A range of days, ``YYYY-MM-DD``, both inclusive; None for an open end."""
 
     first: str | None
     last: str | None
 
     @property
     def iso_interval(self) -> str:
-        """As an interval of ISO 8601: ``2025-05-01/2025-05-31``, with ``..`` for an open end."""
+        """The range as an ISO 8601 interval, ``2025-05-01/2025-05-31``, with ``..`` for an open end."""
         return f"{self.first or '..'}/{self.last or '..'}"
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A relation in a store: a triplet, and the interval in which it held.
+    """A relation in a store: a triplet, and the interval in which it is valid.
 
     Attributes:
-        weight: how often it was said.
-        valid_from, valid_to: ISO 8601 in UTC; it held from the first until before the second, None for still.
-        invalidated_at: when we learnt that it no longer holds.
-        source, destination: rows of its nodes.
-        memories: ids of the memories it came from.
-        days: what these tell of it took place on, from the first of the days that one of them names to the last.
+        weight: number of times it was stated.
+        valid_from, valid_to: ISO 8601 in UTC; half-open interval, `valid_to` is None while it holds.
+        invalidated_at: time at which the store learned that it no longer holds.
+        source_node, destination_node: rows of its nodes.
+        memories: ids of the memories that support it.
+        event_dates: the earliest to the latest event date that these memories name for it.
     """
 
     row: int
@@ -340,19 +340,19 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class RelationChange:
-    """One planned change to the graph, committed with the changes to the memories it was learnt with.
+    """One planned change to the graph, committed together with its memories.
 
     Attributes:
-        event: ADD (said once more, where the scope holds it already) or DELETE (it no longer holds).
-        triplet: what is added or ended; the names of nodes that were found are those of the nodes.
-        relation: the row that a DELETE ends, and that a refined ADD takes weight and evidence from.
-        source, destination: rows of the nodes found for an ADD, None for new ones.
-        types: types of source and destination, for nodes that are new.
+        event: ADD (stated again if the scope already has it) or DELETE (it no longer holds).
+        triplet: the relation; existing nodes keep the spelling of their names.
+        relation_row: row that a DELETE ends, or that a refined ADD takes weight and evidence from.
+        source_node, destination_node: rows of existing nodes for an ADD, None for new nodes.
+        types: types of source and destination, for new nodes.
         vectors: float32 embeddings of source, destination and `triplet.sentence`, for an ADD.
-        memories: positions, in the plan committed with it, of the changes whose memories support it.
-        days: for each of `memories` the days that it tells of where it says the relation, None where it names none.
-        messages: positions, in the messages committed with it, of those it was learnt from.
-        at: ISO 8601 time since when it holds, or does not; None for the time of the commit.
+        change_indexes: indexes of the changes, in the plan committed with it, that support it.
+        event_dates: the event dates named by each of these memories, None for a memory without a date.
+        message_indexes: indexes of its source messages among those committed with it.
+        effective_at: ISO 8601 time from which it holds, or no longer holds; None for the time of the commit.
     """
 
     event: Event
@@ -373,13 +373,14 @@ MergeKind = Literal["entity", "relationship"]
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Names of one scope that were made one, or that shall be.
+    """A merge of several names of one scope into one, planned or applied.
 
     Attributes:
-        name: what they are called since; `merged` are the names that went.
-        score: of the weakest link between two of them, in [0, 1]; None where the caller named them.
-        relations: how many relations went over.
-        undone: when it was taken back.
+        name: the remaining name.
+        merged_names: the names merged into it.
+        score: score of the weakest link between two of them, in [0, 1]; None if the caller named them.
+        relations: number of relations moved.
+        undone_at: time at which the merge was reverted.
     """
 
     kind: MergeKind
@@ -396,13 +397,13 @@ class Merge:
 
 @lru_cache(maxsize=4096)  # the names of one graph come up again and again
 def entity_key(name: str) -> bytes:
-    """Equal for names that differ only in case and spacing. Returns 16 bytes."""
+    """Return a 16-byte key that is equal for names that differ only in case and spacing."""
     folded = " ".join(normalize("NFC", name).casefold().split())
     return hashlib.blake2b(folded.encode(), digest_size=16).digest()
 
 
 def mentions_name(text: str, name: str) -> bool:
-    """Whether a text has the words of a name in a row, in any case; what has no words is looked for as it stands."""
+    """Return True if a text has the words of a name in sequence, in any case; a name without words must occur as is."""
     words = words_of(name)
     if not words:
         return bool(name.strip()) and name in text
@@ -410,7 +411,7 @@ def mentions_name(text: str, name: str) -> bool:
 
 
 def drops_mention(before: str, after: str, triplet: Triplet) -> bool:
-    """Whether a text named one of two related entities, and after its change no longer does."""
+    """Return True if a text named an end of the relation and its new version does not."""
     return any(
         mentions_name(before, name) and not mentions_name(after, name) for name in (triplet.source, triplet.destination)
     )
@@ -418,7 +419,7 @@ def drops_mention(before: str, after: str, triplet: Triplet) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
-    """A row of the history table, with exactly the columns of seed 004."""
+    """A row of the history table, with mem0's columns."""
 
     id: str
     memory_id: str
@@ -434,12 +435,12 @@ class HistoryRow:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A memory that a search found, with its score in [0, 1]; or a message that is not remembered yet.
+    """A search result with its score in [0, 1]: a memory, or an unprocessed message.
 
     Attributes:
-        pending: it is such a message.
-        signals, weights: what the score was made of, see `recipes.Weights`.
-        before_rerank: the score before a reranker had its part, None where there was none.
+        is_unprocessed: True for a message.
+        signals, weights: components of the score, see `recipes.Weights`.
+        before_rerank: the score before reranking, None without a reranker.
     """
 
     item: MemoryItem
@@ -452,14 +453,14 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens one model call took, as the server counts them; zero where it does not say."""
+    """Tokens of one model call, as the server reports them; zero if it does not."""
 
     input_tokens: int = 0
     output_tokens: int = 0
 
 
 def new_id() -> str:
-    """A new UUID, version 7: random, and ordered by time, so that new rows of an index lie together."""
+    """Return a new UUID version 7. It is ordered by time, so that new rows of an index are adjacent."""
     milliseconds = time.time_ns() // 1_000_000
     noise = int.from_bytes(os.urandom(10))
     version, variant = 0x7 << 76, 0x2 << 62
@@ -469,17 +470,17 @@ def new_id() -> str:
 
 
 def content_hash(text: str) -> str:
-    """mem0's `hash` of a memory: hex MD5 of its text."""
+    """Return mem0's `hash` of a memory: the hex MD5 of its text."""
     return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
 
 
 def is_expired(item: MemoryItem, today: str) -> bool:
-    """Whether the last day of `item` lies before `today` (both ``YYYY-MM-DD``)."""
+    """Return True if the expiration date of `item` is before `today` (both ``YYYY-MM-DD``)."""
     return item.expiration_date is not None and item.expiration_date < today
 
 
 def expires_later(new: str | None, old: str | None) -> bool:
-    """Whether an expiration date is later than another; None is never."""
+    """Return True if expiration date `new` is later than `old`; None means never."""
     return old is not None and (new is None or new > old)
 
 
@@ -488,12 +489,12 @@ _PUNCTUATION = ".,!?;:'\"()[]{}…¡¿、。！，：；？।؟،「」『』"
 _PAUSE_MARKS = frozenset(".,!?;…。！？")
 
 
-@lru_cache(maxsize=2048)  # what is shown once is mostly shown, and compared, again
+@lru_cache(maxsize=2048)  # texts shown once are mostly shown, and compared, again
 def same_fact_key(text: str, actor_id: str | None = None) -> bytes:
-    """Equal for texts that differ only in case, spacing and punctuation, and were said by the same actor.
+    """Return a 16-byte key, equal for texts of one actor that differ only in case, spacing and punctuation.
 
-    Punctuation is what stands at the edges of words: ``"Tea!"`` is ``"tea"``, but C++ is not C, -5 is not 5, and
-    1.5 is not 15. Signs, currencies and emoji always count. Returns 16 bytes.
+    Only punctuation at the edges of words is ignored: ``"Tea!"`` is ``"tea"``, but C++ is not C, -5 is not 5, and
+    1.5 is not 15. Signs, currencies and emoji always count.
     """
     folded = normalize("NFC", text).translate(_QUOTE_TRANSLATION).casefold()
     words = (word for token in folded.split() if (word := _strip_punctuation(token)))
@@ -501,7 +502,7 @@ def same_fact_key(text: str, actor_id: str | None = None) -> bytes:
 
 
 def _strip_punctuation(token: str) -> str:
-    """A word without the punctuation around it; what holds no letter or digit (an emoticon) stays as it is."""
+    """Return a word without surrounding punctuation; a token without letters and digits (an emoticon) is unchanged."""
     if token.isalnum():  # as nearly all are
         return token
     if not any(map(str.isalnum, token)):
@@ -513,7 +514,7 @@ def _strip_punctuation(token: str) -> str:
     return bare[start:]
 
 
-# --- what the front door returns -------------------------------------------------------------------------------
+# --- dicts returned by `Memory` -----------------------------------------------------------------------------------
 
 
 class AddedMemory(TypedDict):
@@ -526,7 +527,7 @@ class AddedMemory(TypedDict):
 
 
 class MatchedMemory(AddedMemory):
-    """What happened to a memory that a query or a filter found; `score` is its cosine to the query."""
+    """The change of a memory matched by a query or a filter; `score` is its cosine to the query."""
 
     score: NotRequired[float]
 
@@ -537,14 +538,14 @@ class RelationChangesDict(TypedDict):
 
 
 class SkippedItem(TypedDict):
-    """Something a model said, or a change it asked for, that could not be used."""
+    """A part of a model's reply, or a requested change, that could not be used."""
 
     reason: str
     item: Any
 
 
 class JobDict(TypedDict):
-    """Work put off: a conversation that is not remembered yet, or a summary that is not made yet."""
+    """A queued job: messages to extract memories from, or a summary to update."""
 
     id: str
     kind: str
@@ -559,7 +560,7 @@ class JobDict(TypedDict):
 
 
 class LaggingProjection(TypedDict):
-    """A projection that could not be told of the change yet. The change is safe; the next call or open tells it."""
+    """A projection that is behind the primary store. The change is safe; the next call catches up."""
 
     store: str
     reason: str
@@ -582,7 +583,7 @@ class AddResult(TypedDict):
 
 
 class AddManyResult(TypedDict):
-    """What an import did: `resumed` is how many of the messages an earlier call with its key had done."""
+    """The outcome of an import; `resumed` is the number of messages done by earlier calls with the same key."""
 
     added: int
     known: int
@@ -610,13 +611,13 @@ class RelationDict(TypedDict):
 
 
 class StepDict(RelationDict):
-    """A relation on a path, and whether the path goes along its arrow."""
+    """A relation on a path; `forward` is True if the path follows its direction."""
 
     forward: bool
 
 
 class PathDict(TypedDict):
-    """Where a question led to in the graph, and how."""
+    """A path through the graph that a question led to."""
 
     start: str
     end: str
@@ -625,7 +626,7 @@ class PathDict(TypedDict):
 
 
 class QueryResult(TypedDict):
-    """What a query of the graph gives; `plan` for EXPLAIN."""
+    """The result of a graph query; `plan` is set for EXPLAIN."""
 
     columns: list[str]
     rows: list[dict[str, Any]]
@@ -634,7 +635,7 @@ class QueryResult(TypedDict):
 
 
 class ByQueryResult(TypedDict):
-    """What `update_by_query` and `delete_by_query` did, or (`dry_run`) would do."""
+    """The changes of `update_by_query` and `delete_by_query`, planned only if `dry_run`."""
 
     results: list[MatchedMemory]
     relations: RelationChangesDict
@@ -644,9 +645,9 @@ class ByQueryResult(TypedDict):
 
 
 class MergeDict(TypedDict):
-    """Names that were made one, or would be: `merged` are called `name` since.
+    """A merge of the names in `merged` into `name`.
 
-    `id` is None, and `at` too, where it is only proposed; `undone` is when it was taken back.
+    `id` and `at` are None for a proposal; `undone` is the time at which it was reverted.
     """
 
     id: str | None
@@ -664,14 +665,14 @@ class MergeDict(TypedDict):
 
 
 class DistinctNamesDict(TypedDict):
-    """Names that are near one another and stay apart, and why."""
+    """Similar names that were not merged, and the reason."""
 
     names: list[str]
     reason: str
 
 
 class MergeResult(TypedDict):
-    """What `merge` did, or (`dry_run`) would do."""
+    """The merges of `merge`, planned only if `dry_run`; `apart` are similar names that stay distinct."""
 
     merges: list[MergeDict]
     apart: list[DistinctNamesDict]
@@ -700,7 +701,7 @@ class MemoryDict(TypedDict):
 
 
 class ContextDict(TypedDict):
-    """What an agent should see now; `text` holds all of it but the messages.
+    """The context of an agent's next turn; `text` holds everything but the messages.
 
     With ``citations=True``, `citations` maps the numbers in it to ids of memories.
     """
@@ -721,7 +722,7 @@ class SearchResult(TypedDict):
 
 
 class MissingDict(TypedDict):
-    """What became of a memory in a search; see `pipelines.missing.SearchDiagnosis`."""
+    """The reason why a memory was found or not; see `recall.explain.SearchDiagnosis`."""
 
     id: str
     reason: str
@@ -733,7 +734,7 @@ class MissingDict(TypedDict):
 
 
 class SignalDict(TypedDict):
-    """A signal of a score, in [0, 1]; its weight, and what it added to the weighted sum."""
+    """A signal of a score, in [0, 1], with its weight and its contribution to the weighted sum."""
 
     value: float
     weight: float
@@ -754,4 +755,4 @@ class HistoryDict(TypedDict):
 
 
 Messages = str | Mapping[str, Any] | Sequence[Mapping[str, Any]]
-"""What `add` takes: a text (a user's message), one message, or a list of them."""
+"""Input of `add`: a text (a user's message), one message, or a list of messages."""

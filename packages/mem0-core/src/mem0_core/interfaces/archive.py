@@ -1,9 +1,8 @@
-"""A whole store as plain records: what every truth can give away and take in, whatever database it lies in.
+"""A whole store as plain records, independent of its database: the format of backups and migrations.
 
-A store shows itself as sections of records. Together they are everything that cannot be worked out again: rows keep
-their numbers, so that what refers to what needs no translating, and so that records that were copied can be compared
-with those they were copied from. What a store derives (words, partitions of the queue) it derives as it
-loads. What it has of its own (identity, epoch, leases, tombstones that only projections of this epoch read) stays.
+A store is read as sections of records, which hold all data that cannot be derived. Rows keep their numbers, so that
+references need no translation and copies can be compared with their source. Derived data (words, partitions of the
+queue) is derived again while loading. Data of one database (identity, epoch, leases) is not copied.
 """
 
 from __future__ import annotations
@@ -31,18 +30,20 @@ __all__ = [
 ]
 
 Record = tuple[Any, ...]
-"""The values of a section's columns, in their order: text, whole numbers, floats, bytes or None.
+"""The values of a section's columns, in their order: text, integers, floats, bytes or None.
 
-Times are ISO 8601 text in UTC, flags 0 or 1, metadata and options a JSON object as text, ids that are left out None,
-vectors float32 in little-endian bytes.
+Times are ISO 8601 text in UTC, flags 0 or 1, metadata and options JSON objects as text, omitted ids None, and vectors
+float32 in little-endian bytes.
 """
 
 
 SectionCursor = tuple[str | int, ...]
-"""Where a store stands in a section as it reads it, in its own order; JSON can hold it. () is the beginning."""
+"""A position in a section, in the store's own order, as JSON values; () is the beginning."""
 
-FROZEN_MESSAGE = "it was migrated, or is being: nothing may be written (mem0-core migrate --release lets it again)"
-"""What whoever writes to a frozen store is told."""
+FROZEN_MESSAGE = (
+    "the store is frozen by a migration: writes are refused (mem0-core migrate --release allows them again)"
+)
+"""Error text of writes to a frozen store."""
 
 SectionGroup = Literal["memories", "history", "messages", "graph", "queue"]
 
@@ -52,7 +53,7 @@ class Section:
     """One kind of record.
 
     Attributes:
-        group: what it counts as, where a migration is told of.
+        group: heading under which the progress of a migration counts it.
     """
 
     group: SectionGroup
@@ -68,11 +69,11 @@ _SCOPE_COLUMNS = "user_id agent_id run_id"
 _MEMORY_COLUMNS = "text hash metadata actor_id role memory_type created_at updated_at expiration_date seq valid_from"
 
 SECTIONS: tuple[Section, ...] = (
-    # same: `records.same_fact_key`; session: which memories were said together, see `ports.MemoryFeatures`.
+    # same: `records.same_fact_key`; session: the run or add of the memory, see `lexicon.MemoryFeatures`.
     _section("memories", "memories", f"row id {_SCOPE_COLUMNS} {_MEMORY_COLUMNS} same pinned session vector"),
     _section("memories", "past", f"row id memory {_SCOPE_COLUMNS} {_MEMORY_COLUMNS} valid_to vector"),
     _section("memories", "tombstones", f"seq row memory_id {_SCOPE_COLUMNS}"),
-    # place: a number that grows in the order in which history was written
+    # place: a number that increases in the order in which history was written
     _section(
         "history",
         "history",
@@ -81,7 +82,7 @@ SECTIONS: tuple[Section, ...] = (
     _section("messages", "messages", f"row digest {_SCOPE_COLUMNS} role content name metadata created_at"),
     _section("messages", "sources", "memory message"),
     _section("messages", "summaries", f"row {_SCOPE_COLUMNS} text upto valid_from"),
-    # key: `records.entity_key`; seq: when the vector came, changed: when anything of it did
+    # key: `records.entity_key`; seq: last change of the vector, changed: last change of the row
     _section("graph", "nodes", f"row {_SCOPE_COLUMNS} name key type seq changed vector"),
     _section(
         "graph",
@@ -92,24 +93,24 @@ SECTIONS: tuple[Section, ...] = (
     _section("graph", "edge_messages", "edge message"),
     _section("graph", "merges", f"row id {_SCOPE_COLUMNS} kind name node score reasons at undone taken"),
     _section("graph", "aliases", f"merge {_SCOPE_COLUMNS} kind key name standing"),
-    # A lease is left out: who holds one cannot be done with it where nothing may be written any more.
+    # Leases are left out: a worker cannot complete its job in a frozen store.
     _section("queue", "jobs", f"row kind {_SCOPE_COLUMNS} options at state attempts ready_at error"),
     _section("queue", "job_messages", "job place message"),
     _section("queue", "imports", f"{_SCOPE_COLUMNS} key done"),
 )
-"""In the order in which they are loaded: those that others refer to first."""
+"""All sections in loading order: referenced sections come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoreMetadata:
-    """What is to know of a store beside its records.
+    """The state of a store outside of its records.
 
     Attributes:
-        identity: the store's own name, `ports.GraphStore.identity`.
-        space: (name, dims) of the embedder whose vectors it holds.
-        seq: number of the last change.
-        given: the highest row number ever given, by section: numbers of what is gone are never given again, since
-            sources and evidence may still name them.
+        identity: unique name of the store, `GraphStore.store_id`.
+        space: (name, dims) of the embedder of its vectors.
+        seq: sequence number of the last change.
+        max_row_numbers: the highest row number ever used, by section. Numbers are never reused, because sources and
+            evidence may still refer to deleted rows.
     """
 
     identity: str
@@ -120,13 +121,13 @@ class StoreMetadata:
 
 @dataclass(frozen=True, slots=True)
 class LoadProgress:
-    """How far a store has been filled.
+    """The progress of loading a store from another one.
 
     Attributes:
-        origin: identity of the store that it is filled from.
-        seal: what that store's `Archive.freeze` returned: with another, it may have changed meanwhile.
-        section, after: what was loaded last; () where a section is yet to begin.
-        done: all is loaded and verified; the store serves.
+        source_identity: identity of the source store.
+        freeze_token: the token of the source's `Archive.freeze`; another token means that it may have changed.
+        section, after: the last section and position loaded; () before the first record of a section.
+        done: True once everything is loaded and verified.
     """
 
     source_identity: str
@@ -147,61 +148,61 @@ class LoadProgress:
 
 
 def check_load_complete(progress: LoadProgress | None) -> None:
-    """Refuse a store that a migration has not finished filling.
+    """Refuse a store with an unfinished migration into it.
 
     Raises:
-        StoreError: it has not.
+        StoreError: the migration has not finished.
     """
     if progress is not None and not progress.done:
-        raise StoreError("a migration into this store has not come to its end: run it again, or remove the store")
+        raise StoreError("a migration into this store has not finished: run it again, or remove the store")
 
 
 class RecordReader(Protocol):
-    """What a store has in it. Every method raises StoreError when the database fails."""
+    """Read access to the records of a store. Every method raises StoreError when the database fails."""
 
     def store_metadata(self) -> StoreMetadata: ...
 
     def records(self, section: Section, *, after: SectionCursor = (), limit: int) -> tuple[list[Record], SectionCursor]:
-        """Up to `limit` records of a section behind `after`, and the position of the last of them."""
+        """Return up to `limit` records of a section after a position, and the position of the last one."""
         ...
 
 
 class Archive(RecordReader, Protocol):
-    """A store as a whole, to be read and filled."""
+    """Access to a whole store, for backups and migrations."""
 
     def snapshot(self) -> AbstractContextManager[RecordReader]:
-        """What is in it now, while others write, for as long as the block lasts."""
+        """Return a context manager that reads one snapshot while others write."""
         ...
 
     def first_nonempty_section(self) -> str | None:
-        """The name of a section that has records, None for a store without any."""
+        """Return the name of a section with records, or None for an empty store."""
         ...
 
     def freeze(self) -> str:
-        """Let nothing be written, through restarts too; returns the seal, which is the same until it is thawed."""
+        """Refuse all writes, across restarts. Returns a token that stays the same until `unfreeze`."""
         ...
 
     def unfreeze(self) -> None:
-        """Let it be written again."""
+        """Allow writes again."""
         ...
 
     def freeze_token(self) -> str | None:
-        """That of `freeze`, None where writing is allowed."""
+        """Return the token of `freeze`, or None if writes are allowed."""
         ...
 
     def load_progress(self) -> LoadProgress | None:
-        """How far it has been filled from elsewhere, None where it never was."""
+        """Return the progress of the last load into this store, or None if there was none."""
         ...
 
     def load(self, section: Section, records: Sequence[Record], *, progress: LoadProgress) -> None:
-        """Write records and how far that is, in one transaction. Until `finish_load` nobody else can open the store.
+        """Write records and the progress in one transaction. The store cannot be opened normally until `finish_load`.
 
         Raises:
-            StoreError: it holds one of them already.
-            InputError: this database cannot hold such a text, say a NUL; it names the record.
+            StoreError: the store already has one of the records.
+            InputError: the database cannot store a text, for instance one with NUL; the message names the record.
         """
         ...
 
     def finish_load(self, label: StoreMetadata, *, progress: LoadProgress) -> None:
-        """Go on counting where the origin was, begin a new epoch, and serve."""
+        """Take over the counters of the source, begin a new epoch, and open the store for use."""
         ...

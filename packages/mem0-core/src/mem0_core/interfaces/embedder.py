@@ -29,7 +29,7 @@ class Embedder(Protocol):
 
 
 def check_embedding_space(held: tuple[str, int] | None, offered: tuple[str, int]) -> None:
-    """Refuse an embedder whose vectors cannot be compared with those of a store.
+    """Refuse an embedder with another vector space than that of a store.
 
     Args:
         held: (name, dims) of the store's embedder, None for a store without vectors.

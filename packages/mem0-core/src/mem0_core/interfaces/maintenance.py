@@ -1,4 +1,4 @@
-"""What looking after a store needs of the truth: whether it is sound, all it holds, how much, and taking more in."""
+"""Store maintenance: consistency checks, repairs, statistics, export, and adoption of other stores' data."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ VectorTable = Literal["memories", "nodes", "edges"]
 
 @dataclass(frozen=True, slots=True)
 class StoreIssue:
-    """Something in the truth that cannot be as it is.
+    """An integrity violation in the primary store.
 
     Attributes:
-        kind: "damaged" is beyond mending, "vectorless" (rows of `table` without a vector) needs the embedder,
-            the others are the truth's own to mend.
-        what: the same in words.
+        kind: "damaged" cannot be repaired; "vectorless" (rows of `table` without a vector) needs the embedder; the
+            store repairs all others itself.
+        description: the problem in words.
     """
 
     kind: Literal["damaged", "index", "words", "counter", "stray", "vectorless"]
@@ -42,12 +42,12 @@ class StoreIssue:
 
 @dataclass(frozen=True, slots=True)
 class OrphanedRelation:
-    """A relation that was removed by hand, or lost an end to such a hand, and what is left of it.
+    """The remains of a relation that was deleted, wholly or in part, outside of this library.
 
     Attributes:
-        row: its number.
-        vector: embedding of its sentence, (dims,) float32; None where that is gone too.
-        memories: ids of the living memories that say it.
+        row: row of the relation.
+        vector: embedding of its sentence, (dims,) float32; None if it is missing too.
+        memories: ids of the existing memories that support it.
     """
 
     row: int
@@ -57,7 +57,7 @@ class OrphanedRelation:
 
 @dataclass(frozen=True, slots=True)
 class ProjectionMismatch:
-    """What a projection holds that does not agree with the truth; `address` or `files` name the part."""
+    """A part of a projection, `address` or `files`, that disagrees with the primary store."""
 
     description: str
     address: Scope | None = None
@@ -66,100 +66,100 @@ class ProjectionMismatch:
 
 @runtime_checkable
 class VerifiableProjection(Protocol):
-    """A projection that can be compared with the truth, and renewed from it."""
+    """A projection that can be compared with the primary store and rebuilt from it."""
 
     def find_mismatches(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[ProjectionMismatch]:
-        """What does not agree with the truth; what is merely behind it is not unsound.
+        """Return the parts that disagree with the primary store; lagging parts are not reported.
 
         Args:
-            partitions, addresses: of the truth, see `StoreMaintenance`.
+            partitions, addresses: those of the primary store, see `StoreMaintenance`.
         """
         ...
 
     def repair_mismatch(self, mismatch: ProjectionMismatch) -> str:
-        """Make it agree, and say how."""
+        """Repair a mismatch. Returns a description of the repair."""
         ...
 
 
 class StoreMaintenance(Protocol):
-    """How a truth is looked after. Every method raises StoreError when the database fails."""
+    """Maintenance of a primary store. Every method raises StoreError when the database fails."""
 
     @property
     def file(self) -> Path | None:
-        """The file that the truth is, None where it is none."""
+        """The database file, None for a server."""
         ...
 
     def disk_usage(self) -> dict[str, Any]:
-        """Where it lies (``path``), and the bytes it takes there (``store``, and ``log`` where that is apart)."""
+        """Return its location (``path``) and size in bytes (``store``, and ``log`` if there is a separate log)."""
         ...
 
     def find_issues(self) -> list[StoreIssue]:
-        """What is wrong with the truth by itself."""
+        """Return the integrity violations of the store."""
         ...
 
     def repair(self, issue: StoreIssue) -> str:
-        """Mend a flaw that is the truth's own to mend, and say how."""
+        """Repair an issue that needs no embedder. Returns a description of the repair."""
         ...
 
     def set_vectors(self, table: VectorTable, vectors: Sequence[tuple[int, Any]]) -> None:
-        """Give rows their vectors."""
+        """Store vectors for rows."""
         ...
 
     def embedded_texts(self, table: VectorTable, rows: Sequence[int]) -> list[tuple[int, str]]:
-        """What is embedded of each of these rows."""
+        """Return (row, text to embed) for each of these rows."""
         ...
 
     def orphaned_relations(self) -> list[OrphanedRelation]:
-        """Relations that were removed by hand."""
+        """Return the relations that were deleted outside of this library."""
         ...
 
     def has_merges(self) -> bool:
-        """Whether names were made one, so that relations are not called as memories call them."""
+        """Return True if names were merged, so that relations and memories may use different names."""
         ...
 
     def count_missing_relations(self) -> int:
-        """How many relations are gone without a trace, removed by hand or purged; 0 where nothing tells."""
+        """Return the number of missing relation rows, deleted outside of this library or purged; 0 if unknown."""
         ...
 
     def has_relation(self, scope: Scope, relation: RelationChange) -> bool:
-        """Whether exactly this scope has the relation, or had it until it ended."""
+        """Return True if exactly this scope has the relation, ended ones included."""
         ...
 
     def restore_relation(self, lost: OrphanedRelation | None, memory_id: str, relation: RelationChange) -> None:
-        """Put a relation back that `memory_id` says: under its number, where there is something left of it."""
+        """Restore a relation that a memory supports, under its old row if remains of it exist."""
         ...
 
     def remove_orphan(self, lost: OrphanedRelation) -> None:
-        """Remove what is left of a relation that nobody can name any more."""
+        """Remove the remains of a relation that cannot be restored."""
         ...
 
     def begin_new_epoch(self) -> None:
-        """Let every projection start anew."""
+        """Begin a new epoch: every projection starts over."""
         ...
 
     def list_partitions(self, table: VectorTable) -> list[Scope]:
-        """The ids that vectors are kept by: the first of each scope there is."""
+        """Return the partitions with vectors: the first id of each existing scope."""
         ...
 
     def list_addresses(self, table: VectorTable) -> list[Scope]:
-        """Every id there is, by itself: what a partition may be of, where searches name no other."""
+        """Return every existing id as a scope of its own: the possible partitions of searches."""
         ...
 
     def count_records(self, scope: Scope | None) -> dict[str, Any]:
-        """How much there is of what."""
+        """Return the number of records by kind."""
         ...
 
     def iter_records(self, scope: Scope | None) -> Iterator[dict[str, Any]]:
-        """All memories with what belongs to them, as JSON objects, of one moment; see `interchange.exporting`."""
+        """Yield all memories with their data as JSON objects, from one snapshot; see `interchange.exporters`."""
         ...
 
     def adopt_history(self, rows: Sequence[HistoryRow]) -> int:
-        """Take in the history of another store, in place of our own ADD of each memory; returns how many are new."""
+        """Store the history of another store in place of the ADD row of each memory. Returns the number of new rows."""
         ...
 
     def adopt_messages(self, scope: Scope, messages: Sequence[tuple[bytes, Message]]) -> list[int]:
-        """Take in messages of another store, each by its digest (`archive.SECTIONS`); returns the rows they have here.
+        """Store messages of another store, each with its digest (`archive.SECTIONS`). Returns their rows.
 
-        One that is here already, by its digest, stays.
+        Messages with a known digest are not stored again.
         """
         ...

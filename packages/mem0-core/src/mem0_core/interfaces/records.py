@@ -27,7 +27,7 @@ class RecordStore(Protocol):
     docs/how-to/write-a-store.md builds one in about 100 lines.
 
     One process uses the store at a time. Writes come one after another; reads may come from several threads.
-    Methods raise StoreError when the underlying storage fails. A store whose methods never block sets
+    Methods raise StoreError when the underlying storage fails. A store with methods that never block sets
     ``inline = True``. An attribute ``lexicon``, ``maintenance`` or ``archive`` is used as that capability.
     """
 
@@ -82,7 +82,7 @@ class CommitResult:
             with the existing memory.
         relations: the changes to the graph, likewise. An ADD of an existing relation is NONE (its weight rose).
             Changes that followed from changed memories are included.
-        conflicts: indexes of UPDATEs and DELETEs whose memory had changed since the plan was made. If there is one,
+        conflicts: indexes of UPDATEs and DELETEs of memories that had changed since the plan was made. If there is one,
             nothing of the plan was written and `applied` is empty.
         lease_lost: True if another worker holds a job of the lease; nothing was written.
     """

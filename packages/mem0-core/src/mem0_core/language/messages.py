@@ -6,10 +6,10 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
 from typing import Any
 
 from mem0_core.domain.records import Message, Messages, SkippedItem, is_valid_text
+from mem0_core.domain.timestamps import parse_timestamp
 from mem0_core.errors import InputError
 
 __all__ = [
@@ -18,10 +18,8 @@ __all__ = [
     "check_metadata",
     "format_transcript",
     "mentions_speaker",
-    "parse_date",
     "parse_message",
     "parse_messages",
-    "parse_timestamp",
     "strip_recalled",
 ]
 
@@ -248,32 +246,3 @@ _SELF = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)
 def mentions_speaker(text: str) -> bool:
     """Return True if a text mentions its speaker in English: I, me, my, mine, myself."""
     return _SELF.search(text) is not None
-
-
-def parse_timestamp(value: object, label: str = "timestamp") -> str:
-    """Return a moment as ISO 8601 in UTC, so that texts compare as times do.
-
-    Accepts Unix seconds, ISO 8601 text, a datetime or a date; without an offset it is UTC.
-
-    Raises:
-        InputError: the value is none of these.
-    """
-    try:
-        if isinstance(value, bool):
-            raise ValueError("a boolean is not a time")
-        if isinstance(value, (int, float)):
-            return datetime.fromtimestamp(value, UTC).isoformat()
-        if isinstance(value, str):
-            value = datetime.fromisoformat(value)
-        elif isinstance(value, date) and not isinstance(value, datetime):
-            value = datetime(value.year, value.month, value.day)
-        if isinstance(value, datetime):
-            return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
-    except (ValueError, OverflowError, OSError) as error:
-        raise InputError(f"{label} {value!r} is not a valid time: {error}") from error
-    raise InputError(f"{label} must be Unix seconds, ISO 8601 text or a datetime, not {value!r}")
-
-
-def parse_date(value: object, label: str) -> str:
-    """Return a day as ``YYYY-MM-DD``, from any value that `parse_timestamp` accepts."""
-    return parse_timestamp(value, label)[:10]

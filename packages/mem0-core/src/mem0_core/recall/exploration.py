@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mem0_core.domain.records import Entity, MemoryItem, Relation, Scope, entity_key
+from mem0_core.domain.timestamps import parse_timestamp
 from mem0_core.errors import InputError, QueryError
 from mem0_core.flow import Flow, do
 from mem0_core.graph._query_check import check
@@ -23,7 +24,6 @@ from mem0_core.graph.query_language import parse
 from mem0_core.graph.traversal import Path, Step, Track, Walk, Weights, k_hop
 from mem0_core.graph.view import Drawing
 from mem0_core.interfaces import GraphMemory, Ports
-from mem0_core.language.messages import parse_timestamp
 from mem0_core.language.name_similarity import is_part_of, is_same_name
 from mem0_core.language.parsed_query import ParsedQuery
 from mem0_core.recall.embedding import embed_texts

@@ -20,7 +20,7 @@ class ExactIndex:
     """A `VectorIndex` that reads its source on every search and keeps nothing. Fit for some 10,000 vectors a scope.
 
     Args:
-        source: the store of the vectors.
+        source: the vectors to search.
         folder: unused; other indexes keep snapshots there.
     """
 
