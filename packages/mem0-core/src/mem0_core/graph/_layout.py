@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     Points = NDArray[np.float64]
 
-__all__ = ["layout"]
 
 _SPACING_PIXELS = 90.0  # between neighbors in a large drawing; small ones have up to twice as much, for their labels
 _MAX_EXACT_NODES = 300  # up to this number each node repels every other; above it, a sample repels each

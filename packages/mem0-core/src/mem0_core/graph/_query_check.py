@@ -22,8 +22,6 @@ from mem0_core.graph._query_tree import (
     iter_variables,
 )
 
-__all__ = ["CheckedQuery", "Kind", "check", "is_sorted_by"]
-
 MAX_ROWS = 10_000
 """Maximum LIMIT of a query."""
 

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     Bools = NDArray[np.bool_]
 
-__all__ = ["Link", "Slot", "Stage", "plan_stages", "split_conjunction"]
-
 
 @dataclass(frozen=True, slots=True)
 class Slot:

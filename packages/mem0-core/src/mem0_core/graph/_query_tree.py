@@ -7,33 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = [
-    "KEYWORDS",
-    "And",
-    "Compare",
-    "Constant",
-    "Count",
-    "Direction",
-    "Expression",
-    "IsNull",
-    "Item",
-    "NodePattern",
-    "Not",
-    "Operand",
-    "Or",
-    "Order",
-    "Part",
-    "Pattern",
-    "Property",
-    "Query",
-    "RelationPattern",
-    "Similar",
-    "Value",
-    "Variable",
-    "iter_parts",
-    "iter_variables",
-]
-
 Value = str | int | float | bool | None
 Direction = Literal["->", "<-", "-"]
 

@@ -274,7 +274,7 @@ _CHANGING_COLUMNS = ("weight", "since", "until", "first", "last", "gone")
 
 
 def _change_edge(columns: Mapping[str, NDArray[Any]], edge: int, row: EdgeRow) -> None:
-    """Write what may change of a row to an edge; a merge that is undone makes it present again."""
+    """Write the changing columns of a row to an edge; after a merge is undone, the edge is present again."""
     values = (row[4], microseconds(row[5]), _end_time(row[6]), _ordinal(row[7]), _ordinal(row[8]), False)
     for name, value in zip(_CHANGING_COLUMNS, values, strict=True):
         columns[name][edge] = value

@@ -24,7 +24,7 @@ __all__ = ["extract_entities", "search_neighborhoods", "search_relations", "self
 
 
 def self_name(scope: Scope) -> str:
-    """Return the entity that "I" stands for: the user of a scope, else its agent, else its run."""
+    """Return the entity that "I" denotes: the user of a scope, else its agent, else its run."""
     return scope.partition[1]
 
 

@@ -75,7 +75,7 @@ every: _unary (AND _unary)*
 _unary: negation | _atom
 negation: NOT _unary
 _atom: "(" either ")" | compare | isnull | similar
-compare: operand SIGN operand | operand IN listed | operand CONTAINS operand | operand STARTS WITH operand
+compare: operand SIGN operand | operand IN constants | operand CONTAINS operand | operand STARTS WITH operand
     | operand ENDS WITH operand
 isnull: operand IS NOT? NULL
 similar: SIMILAR "(" name "," STRING "," NUMBER ")"
@@ -83,7 +83,7 @@ operand: owned | variable | literal
 owned: name "." name
 variable: name
 literal: STRING | NUMBER | TRUE | FALSE | NULL
-listed: "[" [literal ("," literal)*] "]"
+constants: "[" [literal ("," literal)*] "]"
 _items: STAR | item ("," item)*
 item: (owned | variable | count) alias?
 alias: AS name
@@ -220,7 +220,7 @@ class _TreeBuilder:
             return Constant(_parse_number(token))
         return Constant({"TRUE": True, "FALSE": False, "NULL": None}[token.type])
 
-    def listed(self, children: _Children) -> Constant:
+    def constants(self, children: _Children) -> Constant:
         return Constant(tuple(child.value for child in children if child is not None))
 
     def owned(self, children: _Children) -> Property:

@@ -170,7 +170,7 @@ def _find_best_tracks(
 
 @dataclass(slots=True)
 class _TermFit:
-    """How well one term fits each label (forward and backward) and each type, in [0, 1], and the vertices it names."""
+    """Affinity of one term to each label (forward and backward) and each type, and the vertices that it names."""
 
     forward: NDArray[np.float64]
     backward: NDArray[np.float64]

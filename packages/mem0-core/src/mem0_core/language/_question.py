@@ -14,8 +14,6 @@ from mem0_core.domain.records import Entity
 from mem0_core.language import rule_extractor as rules
 from mem0_core.language.messages import mentions_speaker
 
-__all__ = ["Question", "read_question"]
-
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -24,7 +22,7 @@ class Question:
     Attributes:
         start: name of the entity where the path starts; None for the speaker.
         steps: terms of the relations to follow from there, in lower case, nearest first.
-        asks_identity: True for questions such as "who is Anna".
+        asks_identity: True for questions of identity, such as "who is Anna".
     """
 
     start: str | None
@@ -68,7 +66,7 @@ def read_question(text: str, *, entities: Callable[[], Sequence[Entity]] | None 
     speaker; among those, the longest. Without a path, the same order chooses the entity that the question is about.
 
     Args:
-        entities: returns the entities of `text`, for a caller that has them; called only if no name stands out.
+        entities: returns the entities of `text`, for a caller that has them; called only if the text has no quoted or capitalized name.
     """
     reader = _QuestionReader(text[:_MAX_TEXT_CHARS])
     asks_identity = reader.asks_identity()
@@ -114,7 +112,7 @@ class _QuestionReader:
         self.has_auxiliary = bool(_HELPS.intersection(self.lows[:3]) - {"is", "are", "was", "were"})
 
     def asks_identity(self) -> bool:
-        """Return True for "who is", "who's" and "what is"."""
+        """Return True if the text begins with a question word and "is" (or similar), as in "who's Anna"."""
         start = self.lows[:2]
         if start in (["who", "'s"], ["what", "is"], ["whats"], ["whos"]):
             return True

@@ -1,10 +1,10 @@
-"""Near-duplicates: which of two texts of one speaker need not be shown, since the newer says all that it says.
+"""Near-duplicates: texts of one speaker that a newer text restates, so that they need not be shown.
 
-Vectors cannot tell. On MiniLM "flew from Porto to Lisbon" is 0.998 near to the way back, "takes it before meals" 0.95
-to "after meals", "lives in York" 0.97 to "lives in New York", while "has a dog" is 0.57 near to "has a dog named Max".
-So the words decide, and the cosine only has to agree: a newer text is a near-duplicate of an older one if it begins
-with all of its words, in their order, and then ends, or goes on where a phrase can end. Nothing of the older text is
-lost with it. Everything else is two facts, or a contradiction, and is shown twice with its dates.
+Vectors cannot decide. For MiniLM "flew from Porto to Lisbon" has a cosine of 0.998 to the way back, "takes it before
+meals" 0.95 to "after meals", and "lives in York" 0.97 to "lives in New York", but "has a dog" only 0.57 to "has a dog
+named Max". So the words decide, and the cosine has to agree. A newer text restates an older one if it begins with all
+of its words, in their order, and then ends or continues at the end of a phrase; the older text adds nothing. All other
+pairs are two facts, or a contradiction, and both are shown with their dates.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from mem0_core.domain.normalization import normalize
 __all__ = ["MIN_DUPLICATE_COSINE", "find_restatements", "restates"]
 
 MIN_DUPLICATE_COSINE = 0.6
-"""The cosine from which two texts that begin with the same words are about the same: "Thanks!" is not all there is to
-"Thanks! I started the course." (0.51 at most among LoCoMo's turns; what is alike there lies above 0.8)."""
+"""Cosine from which two texts with the same first words have one subject, unlike "Thanks!" and "Thanks! I started the
+course." (Such pairs reach 0.51 among LoCoMo's turns; true restatements are above 0.8.)"""
 
-_MAX_TEXT_CHARS = 2_000  # characters: what is longer is compared with nothing
+_MAX_TEXT_CHARS = 2_000  # longer texts are not compared
 
-# Numbers with what joins their parts (6:30, 1.5, 555-1234), words with theirs (Tom's, well-known), pauses, signs.
+# Numbers with inner signs (6:30, 1.5, 555-1234), words with inner signs (Tom's, well-known), pauses, other signs.
 _TOKEN = re.compile(
     r"(?P<word>\d+(?:[.,:/-]\d+)+|\w+(?:['-]\w+)*)"
     r"|(?P<pause>[,;:.!…)]+(?=\s|$)|(?<=\s)(?:\(|[-–—](?=\s))|—|[、。，；：！（）،؛।])|(?P<quote>[\"'])|(?P<sign>\S)"
 )
 _QUOTES = str.maketrans(dict.fromkeys("‘’‚‛", "'") | dict.fromkeys("“”„«»「」", '"'))
 _ASKS = re.compile("[?？؟]")
-_SHORT_FORMS = (
+_CONTRACTIONS = (
     (re.compile(r"\bcan(?:no|')t\b"), "can not"),
     (re.compile(r"\bwon't\b"), "will not"),
     (re.compile(r"n't\b"), " not"),
@@ -48,42 +48,39 @@ about after and around at because before by called during each every for from in
 where which while who with
 """
 _EMPTY_WORDS = frozenset(_EMPTY_WORD_LIST.split())
-_OPENING_WORDS = frozenset(_OPENINGS.split())  # say nothing where a text begins with them
-_CONTINUATION_WORDS = frozenset(_CONTINUATIONS.split())  # what was said before them stands
+_OPENING_WORDS = frozenset(_OPENINGS.split())  # without meaning at the start of a text
+_CONTINUATION_WORDS = frozenset(_CONTINUATIONS.split())  # they leave the words before them true
 
 
 @dataclass(frozen=True, slots=True)
 class _Statement:
-    """The words of a text that say something, and the places of those before which it pauses."""
+    """Meaningful words of a text, and the positions of those that follow a pause."""
 
     words: tuple[str, ...]
     pauses: frozenset[int]
 
 
 def restates(newer: str, older: str) -> bool:
-    """Whether a text says all that an older one says: the same words from its beginning on, and perhaps more.
-
-    Questions restate nothing, nor does what is very long.
-    """
-    return _restates_statement(_parse_statement(newer), _parse_statement(older))
+    """Return True if a text begins with all the words of an older one; questions and very long texts do not count."""
+    return _restates(_parse_statement(newer), _parse_statement(older))
 
 
 def find_restatements(oldest_first: Sequence[str]) -> list[tuple[int, int, bool]]:
-    """Pairs of places, of a text and of an older one that it restates, and whether they have the same words."""
-    read = [_parse_statement(text) for text in oldest_first]
-    alike: dict[str, list[int]] = {}
-    for place, said in enumerate(read):
-        if said is not None:
-            alike.setdefault(said.words[0], []).append(place)
+    """Return pairs of positions, of a text and an older one that it restates; True if they have the same words."""
+    statements = [_parse_statement(text) for text in oldest_first]
+    by_first_word: dict[str, list[int]] = {}
+    for index, statement in enumerate(statements):
+        if statement is not None:
+            by_first_word.setdefault(statement.words[0], []).append(index)
     return [
-        (newer, older, restates(oldest_first[older], oldest_first[newer]))
-        for places in alike.values()
-        for older, newer in combinations(places, 2)
-        if _restates_statement(read[newer], read[older])
+        (newer, older, _restates(statements[older], statements[newer]))
+        for indexes in by_first_word.values()
+        for older, newer in combinations(indexes, 2)
+        if _restates(statements[newer], statements[older])
     ]
 
 
-def _restates_statement(newer: _Statement | None, older: _Statement | None) -> bool:
+def _restates(newer: _Statement | None, older: _Statement | None) -> bool:
     if newer is None or older is None:
         return False
     end = len(older.words)
@@ -92,14 +89,14 @@ def _restates_statement(newer: _Statement | None, older: _Statement | None) -> b
     return end == len(newer.words) or end in newer.pauses or newer.words[end] in _CONTINUATION_WORDS
 
 
-@lru_cache(maxsize=4096)  # a memory that is shown once is mostly shown again
+@lru_cache(maxsize=4096)  # memories that were shown once are often shown again
 def _parse_statement(text: str) -> _Statement | None:
-    """What a text says; None for what is not compared."""
+    """Return the statement of a text; None for a text that is not compared."""
     if len(text) > _MAX_TEXT_CHARS or _ASKS.search(text):
         return None
     folded = normalize("NFC", text).translate(_QUOTES).casefold()
-    for form, whole in _SHORT_FORMS:
-        folded = form.sub(whole, folded)
+    for contraction, full_form in _CONTRACTIONS:
+        folded = contraction.sub(full_form, folded)
     words: list[str] = []
     pauses: set[int] = set()
     for token in _TOKEN.finditer(folded):

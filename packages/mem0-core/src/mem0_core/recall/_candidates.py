@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["rank_candidates"]
-
 
 def rank_candidates(
     ports: Ports, search: Search, near: Iterable[tuple[int, float]], extra_rows: Sequence[int]

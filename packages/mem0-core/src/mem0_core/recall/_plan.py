@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Search", "SearchRequest", "TransientCandidate", "plan_search"]
 
 _MAX_UNPROCESSED = 8  # queued messages that one search takes into account
 
@@ -132,8 +131,8 @@ class Search:
 def plan_search(ports: Ports, request: SearchRequest) -> Flow[Search]:
     """Embed the query and look it up: the postings of its terms, the relations that bear on it, the rows allowed.
 
-    Names of speakers are removed from the embedded text: they say by whom a thing was said, not its subject, and "What
-    did Maya buy?" would be nearer to all texts that name Maya than to the purchase.
+    Names of speakers are removed from the embedded text, because a vector of "Did Maya buy a car?" is nearer to all
+    texts that name Maya than to those about the purchase.
 
     Raises:
         ConfigError: a rerank is required and there is no reranker, or the store holds another embedder's vectors.

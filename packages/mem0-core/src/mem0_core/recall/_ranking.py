@@ -26,19 +26,6 @@ if TYPE_CHECKING:
     from mem0_core.interfaces import MemoryFeatures
     from mem0_core.recall._plan import Search
 
-__all__ = [
-    "COMMON_TERM_COUNT",
-    "MAX_NAME_MEMORIES",
-    "MAX_WALK_NAMES",
-    "Candidate",
-    "RankedMemory",
-    "Ranker",
-    "TextMatches",
-    "bm25",
-    "clamp_cosine",
-    "compute_word_weights",
-    "rank_rows_by_words",
-]
 
 _TOKEN = re.compile(r"[^\W_]+")  # works_at is two words
 _MAX_QUERY_WORDS = 512  # BM25 compares each word of a query with every text
@@ -58,7 +45,7 @@ _MAX_WALK_STARTS = 10  # best memories from which PageRank starts
 MAX_WALK_NAMES = 40  # names over which PageRank walks
 MAX_NAME_MEMORIES = 50  # a name that more memories share is too common to walk over
 _WALK_STEPS, _DAMPING, _HALF_RANK = 2, 0.5, 0.03
-_SESSION_LEADERS = 3  # memories whose mean is the score of a session
+_SESSION_LEADERS = 3  # best memories that the score of a session averages
 _DEFERRED_SIGNALS = frozenset({"pagerank", "session"})  # computed from the other signals of all candidates
 
 
@@ -235,7 +222,7 @@ class _Batch(NamedTuple):
 class Ranker:
     """Scores the candidates of one search.
 
-    The order of calls is `add` for the candidates of all sources, `get_walk_starts`, `add` for what the walk reaches,
+    The order of calls is `add` for the candidates of all sources, `get_walk_starts`, `add` for the memories that the walk reaches,
     then `iter_ranked`. The first candidates decide the weights, by the length of their texts, and the speaker that the
     query names.
 

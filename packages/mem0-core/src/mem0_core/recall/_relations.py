@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["MAX_QUERY_NAMES", "GraphEvidence", "recall_relations"]
 
 MAX_QUERY_NAMES = 64
 """Names of one query that are looked up in the graph; each is compared with all of its nodes."""
@@ -158,7 +157,7 @@ def _score_support(ports: Ports, ranked: Sequence[tuple[Relation, float]]) -> Fl
 def _score_paths(ports: Ports, query: ParsedQuery, scope: Scope, as_of: str | None) -> Flow[dict[int, float]]:
     """Return `GraphEvidence.paths`: a traversal, for the queries that call for one.
 
-    Those are possessive chains ("my sister's dog"), "who is", and questions about a time.
+    Those are possessive chains ("my sister's dog"), questions of identity, and questions about a time.
     """
     from mem0_core.recall.exploration import traverse  # imports NumPy, which importing this package must not
 

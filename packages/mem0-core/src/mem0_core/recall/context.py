@@ -1,8 +1,9 @@
-"""Packing: what of all that could be shown is put into a prompt, within its budget of tokens.
+"""Context for a prompt: the memories, relations and messages that fit into its budget of tokens.
 
-`find_newer_restatements` finds near-duplicates; `pack_context` chooses and writes: best first, for what stands late in
-a long block is read worse, and what is too long is left out and the next tried. Of near-duplicates the newest is
-shown, in the place of the best of them, and of relations those that no memory shown says already.
+`find_newer_restatements` finds near-duplicates, and `pack_context` selects and formats. The best memories come first,
+because models read the end of a long block less reliably. A memory that is too long is skipped and the next one tried.
+Of near-duplicates only the newest is shown, at the rank of the best; of relations, only those that no shown memory
+states.
 """
 
 from __future__ import annotations
@@ -26,20 +27,20 @@ if TYPE_CHECKING:
 
 __all__ = ["ContextCandidates", "PackedContext", "PromptFormat", "find_newer_restatements", "pack_context"]
 
-_MESSAGE_SHARE = 0.4  # the share of a budget of which recent messages are sure, where there are enough of them
+_MESSAGE_SHARE = 0.4  # share of the budget that is reserved for recent messages
 _RELATION_SHARE = 0.15
-_UNCOUNTED_SHARE = 0.5  # what takes no more of a budget fits line by line too, however a count rounds
+_UNCOUNTED_SHARE = 0.5  # below this share of the budget, counting line by line would find that all fits too
 
 
 @dataclass(frozen=True, slots=True)
 class PromptFormat:
-    """How a prompt is written, and how much of it there may be.
+    """Format of a prompt, and its budget.
 
     Attributes:
-        count: tokens of a text.
-        line: how a memory is written, with the number to cite it by, if any.
-        introduction: what the model is told about the block.
-        citations: whether lines are numbered, and the model is asked to cite them.
+        count: returns the number of tokens in a text.
+        line: formats a memory, with the number to cite it by, if any.
+        introduction: instruction for the model, above the block.
+        citations: True to number the lines and to ask the model to cite them.
     """
 
     max_tokens: int
@@ -49,23 +50,23 @@ class PromptFormat:
     citations: bool = False
 
     def format_block(self, lines: Sequence[str]) -> str:
-        asked = f"{self.introduction} {CITATIONS_REQUEST}" if self.citations else self.introduction
-        return memories_block(lines, introduction=asked)
+        introduction = f"{self.introduction} {CITATIONS_REQUEST}" if self.citations else self.introduction
+        return memories_block(lines, introduction=introduction)
 
 
 @dataclass(frozen=True, slots=True)
 class ContextCandidates:
-    """All that could be shown.
+    """Everything that could be shown.
 
     Attributes:
-        summary: of the conversation so far; empty where there is none.
+        summary: summary of the conversation so far; may be empty.
         pinned: memories that are always shown.
         hits: other memories, best first.
-        limit: how many of `hits` at most.
-        newer: for ids of `hits` the ids of newer memories that say all they say, newest first.
-        relations: best first, with their scores.
-        known: ids of memories that are in the prompt anyway.
-        messages: the last ones, oldest first.
+        limit: maximum number of `hits` to show.
+        newer: for ids of `hits` the ids of newer memories that restate them, newest first.
+        relations: relations with their scores, best first.
+        known_ids: ids of memories that the prompt contains already.
+        messages: the last messages, oldest first.
     """
 
     summary: str = ""
@@ -80,10 +81,12 @@ class ContextCandidates:
 
 @dataclass(frozen=True, slots=True)
 class PackedContext:
-    """What fits; `text` holds all but the messages, as a block for the system prompt.
+    """The candidates that fit.
 
     Attributes:
-        hits: what is pinned, then the others, best first.
+        text: all of them but the messages, as a block for the system prompt.
+        hits: pinned memories, then the others, best first.
+        tokens: number of tokens in `text` and `messages`.
         citations: ids of memories by the numbers in `text`.
     """
 
@@ -102,50 +105,55 @@ class PackedContext:
 def find_newer_restatements(
     ports: Ports, hits: Sequence[Hit], scope: Scope, *, as_of: str | None = None
 ) -> Flow[dict[str, list[str]]]:
-    """For ids of hits the ids of those that are newer and say all that they say, newest first.
+    """Return for ids of hits the ids of the newer hits that restate them, newest first.
 
-    Compared is what one speaker said to one agent, of one user, or else of one run: by their words, and by the vectors
-    that the store has of them. Where it has none (of a message that is not remembered yet), the words must be the same.
+    Compared are memories of one speaker to one agent, of one user or else of one run: by their words, and by their
+    vectors in the store. Without vectors (of a message that is not remembered yet) the words must be the same.
     """
     newest_first = sorted(hits, key=_recency_key, reverse=True)
     pairs = _pair_by_words(newest_first[::-1])
     if not pairs:
         return {}
     vectors = yield from _load_vectors(ports, [hit.item for new, old, _ in pairs for hit in (new, old)], scope, as_of)
-    nearer: dict[str, list[str]] = {}
-    for new, old, same_words in pairs:
-        mine, theirs = vectors.get(new.item.id), vectors.get(old.item.id)
-        if same_words if mine is None or theirs is None else float(mine @ theirs) >= MIN_DUPLICATE_COSINE:
-            nearer.setdefault(old.item.id, []).append(new.item.id)
-    found: dict[str, list[str]] = {}
-    for hit in newest_first:  # what says all that a newer one says, says all that the older one does
-        reached = {each for newer in nearer.get(hit.item.id, ()) for each in (newer, *found.get(newer, ()))}
+    newer_by_old: dict[str, list[str]] = {}
+    for new, old, has_same_words in pairs:
+        new_vector, old_vector = vectors.get(new.item.id), vectors.get(old.item.id)
+        if new_vector is None or old_vector is None:
+            is_restated = has_same_words
+        else:
+            is_restated = float(new_vector @ old_vector) >= MIN_DUPLICATE_COSINE
+        if is_restated:
+            newer_by_old.setdefault(old.item.id, []).append(new.item.id)
+    restatements: dict[str, list[str]] = {}
+    for hit in newest_first:  # restatement is transitive
+        direct = newer_by_old.get(hit.item.id, ())
+        reached = {each for newer in direct for each in (newer, *restatements.get(newer, ()))}
         if reached:
-            found[hit.item.id] = [other.item.id for other in newest_first if other.item.id in reached]
-    return found
+            restatements[hit.item.id] = [other.item.id for other in newest_first if other.item.id in reached]
+    return restatements
 
 
 def _pair_by_words(oldest_first: Sequence[Hit]) -> list[tuple[Hit, Hit, bool]]:
-    """Pairs of a hit and an older one all of whose words it has, and whether it has no others."""
-    voices: dict[tuple[str | None, ...], list[Hit]] = {}
+    """Return pairs of a hit and an older one that it restates by its words; True if it has no other words."""
+    by_speaker: dict[tuple[str | None, ...], list[Hit]] = {}
     for hit in oldest_first:
-        voices.setdefault(_speaker_key(hit.item), []).append(hit)
+        by_speaker.setdefault(_speaker_key(hit.item), []).append(hit)
     return [
-        (said[new], said[old], same_words)
-        for said in voices.values()
-        for new, old, same_words in find_restatements([hit.item.text for hit in said])
+        (hits[new], hits[old], has_same_words)
+        for hits in by_speaker.values()
+        for new, old, has_same_words in find_restatements([hit.item.text for hit in hits])
     ]
 
 
 def _speaker_key(item: MemoryItem) -> tuple[str | None, ...]:
-    """Equal for what one speaker said of one user to one agent; where no user is named, each run has its own."""
+    """Return a key of the speaker, the user and the agent; without a user, each run has keys of its own."""
     scope = item.scope
     run = scope.run_id if scope.user_id is None else None
     return scope.user_id, scope.agent_id, run, item.actor_id, item.role, item.memory_type
 
 
 def _recency_key(hit: Hit) -> tuple[str, int]:
-    """Higher for what is newer; what is not in the store yet is newest."""
+    """Return a sort key by age; memories that are not in the store yet are the newest."""
     item = hit.item
     return item.updated_at or item.created_at, sys.maxsize if item.row is None else item.row
 
@@ -153,13 +161,13 @@ def _recency_key(hit: Hit) -> tuple[str, int]:
 def _load_vectors(
     ports: Ports, items: Sequence[MemoryItem], scope: Scope, as_of: str | None
 ) -> Flow[dict[str, NDArray[np.float32]]]:
-    """By id the vectors of those items that the store has vectors of."""
+    """Return the vectors that the store has of some items, by id."""
     ids = {item.row: item.id for item in items if item.row is not None}
     rows, vectors = yield from do(ports.store.vectors, list(ids))
     found = {ids[row]: vector for row, vector in zip(rows.tolist(), vectors, strict=True)}
     if as_of is not None and any(item.row is None for item in items):
-        past, theirs = yield from do(ports.store.past_memories, scope, as_of=as_of)
-        found |= {item.id: vector for item, vector in zip(past, theirs, strict=True)}
+        past, past_vectors = yield from do(ports.store.past_memories, scope, as_of=as_of)
+        found |= {item.id: vector for item, vector in zip(past, past_vectors, strict=True)}
     return found
 
 
@@ -167,161 +175,159 @@ def _load_vectors(
 
 
 def pack_context(found: ContextCandidates, form: PromptFormat) -> PackedContext:
-    """What fits of all that was found, written.
+    """Select the candidates that fit, and format them.
 
-    Recent messages come first, up to two fifths of the budget, then what is pinned, the summary, memories,
-    relations (which are sure of a seventh, so far as they say what no memory found says), and earlier messages.
+    The order of selection is: recent messages, up to two fifths of the budget; pinned memories; the summary; memories;
+    relations (with a reserve of a seventh for those that no found memory states); earlier messages.
     """
     form = replace(form, line=_cache_lines(form.line))
-    whole = _choose(found, form, _UnlimitedBudget())
-    if whole.tokens <= form.max_tokens * _UNCOUNTED_SHARE:  # as mostly: then nothing has to be counted by itself
-        return whole
-    packed = _choose(found, form, _TokenBudget(form))
-    while packed.tokens > form.max_tokens:  # a count need not add up: some texts take more together than by themselves
-        packed = _shorten(packed, form)
+    everything = _select(found, form, _UnlimitedBudget())
+    if everything.tokens <= form.max_tokens * _UNCOUNTED_SHARE:  # the usual case, without a count for each line
+        return everything
+    packed = _select(found, form, _TokenBudget(form))
+    while packed.tokens > form.max_tokens:  # some texts have more tokens together than separately
+        packed = _drop_last(packed, form)
     return packed
 
 
-def _choose(found: ContextCandidates, form: PromptFormat, room: _UnlimitedBudget) -> PackedContext:
-    """What there is room for, written."""
+def _cache_lines(line: Callable[[Hit, int | None], str]) -> Callable[[Hit, int | None], str]:
+    """Return `line` with a cache by memory and number."""
+    cache: dict[tuple[str, int | None], str] = {}
+
+    def cached_line(hit: Hit, number: int | None) -> str:
+        key = hit.item.id, number
+        if key not in cache:
+            cache[key] = line(hit, number)
+        return cache[key]
+
+    return cached_line
+
+
+def _select(found: ContextCandidates, form: PromptFormat, budget: _UnlimitedBudget) -> PackedContext:
+    """Select the candidates that a budget allows, and format them."""
     number = len(found.pinned) + len(found.hits) + len(found.relations) if form.citations else None
-    said: set[int] = set()
-    said |= room.messages(found.messages, said, upto=form.max_tokens * _MESSAGE_SHARE)
-    pinned = [hit for hit in found.pinned if room.line(form.line(hit, number))]
-    summary = found.summary if found.summary and room.line(summary_line(found.summary)) else ""
-    hits = [*pinned, *_choose_hits(found, {hit.item.id for hit in pinned}, room, form, number)]
-    seen = found.known_ids | _find_covered_ids({hit.item.id for hit in hits}, found)
+    taken: set[int] = set()
+    taken |= budget.take_messages(found.messages, taken, max_tokens=form.max_tokens * _MESSAGE_SHARE)
+    pinned = [hit for hit in found.pinned if budget.take_line(form.line(hit, number))]
+    summary = found.summary if found.summary and budget.take_line(summary_line(found.summary)) else ""
+    hits = [*pinned, *_select_hits(found, {hit.item.id for hit in pinned}, budget, form, number)]
+    seen_ids = found.known_ids | _find_covered_ids({hit.item.id for hit in hits}, found)
     relations = [
         pair
         for pair in found.relations
-        if _is_new_relation(pair[0], seen) and room.line(relation_line(pair[0], number))
+        if _is_new_relation(pair[0], seen_ids) and budget.take_line(relation_line(pair[0], number))
     ]
-    said |= room.messages(found.messages, said, upto=form.max_tokens)
-    messages = [message for place, message in enumerate(found.messages) if place in said]
-    return _write_context(form, summary, hits, relations, messages)
+    taken |= budget.take_messages(found.messages, taken, max_tokens=form.max_tokens)
+    messages = [message for index, message in enumerate(found.messages) if index in taken]
+    return _format_context(form, summary, hits, relations, messages)
 
 
-def _cache_lines(line: Callable[[Hit, int | None], str]) -> Callable[[Hit, int | None], str]:
-    """`line`, which writes each memory once under each number, however often it is asked for."""
-    written: dict[tuple[str, int | None], str] = {}
-
-    def remembered(hit: Hit, number: int | None) -> str:
-        key = hit.item.id, number
-        if key not in written:
-            written[key] = line(hit, number)
-        return written[key]
-
-    return remembered
-
-
-def _choose_hits(
-    found: ContextCandidates, pinned: Set[str], room: _UnlimitedBudget, form: PromptFormat, number: int | None
+def _select_hits(
+    found: ContextCandidates, pinned_ids: Set[str], budget: _UnlimitedBudget, form: PromptFormat, number: int | None
 ) -> list[Hit]:
-    """The best hits that fit, each near-duplicate once: the newest that fits, in the place of the best."""
+    """Return the best hits that fit, of near-duplicates the newest that fits, at the rank of the best."""
     by_id = {hit.item.id: hit for hit in found.hits}
-    everything = found.known_ids | pinned | by_id.keys()
-    upto = room.memory_budget(
-        [relation_line(pair[0], number) for pair in found.relations if _is_new_relation(pair[0], everything)]
-    )
-    shown: dict[str, Hit] = {}
+    all_ids = found.known_ids | pinned_ids | by_id.keys()
+    reserved = [relation_line(pair[0], number) for pair in found.relations if _is_new_relation(pair[0], all_ids)]
+    max_tokens = budget.compute_memory_limit(reserved)
+    selected: dict[str, Hit] = {}
     for hit in found.hits:
-        if len(shown) == found.limit:
+        if len(selected) == found.limit:
             break
-        sayings = [*found.newer.get(hit.item.id, ()), hit.item.id]
-        if not pinned.isdisjoint(sayings) or not shown.keys().isdisjoint(sayings):
+        newest_first = [*found.newer.get(hit.item.id, ()), hit.item.id]
+        if not pinned_ids.isdisjoint(newest_first) or not selected.keys().isdisjoint(newest_first):
             continue
-        fitting = (by_id[each] for each in sayings if each in by_id)
-        newest = next((each for each in fitting if room.line(form.line(each, number), upto=upto)), None)
-        if newest is not None:
-            shown[newest.item.id] = newest
-    return list(shown.values())
+        for memory_id in newest_first:
+            newer = by_id.get(memory_id)
+            if newer is not None and budget.take_line(form.line(newer, number), max_tokens=max_tokens):
+                selected[memory_id] = newer
+                break
+    return list(selected.values())
 
 
-def _find_covered_ids(shown: Set[str], found: ContextCandidates) -> set[str]:
-    """Ids of what is shown, and of what it says as well."""
-    return {*shown, *(older for older, newer in found.newer.items() if not shown.isdisjoint(newer))}
+def _find_covered_ids(shown_ids: Set[str], found: ContextCandidates) -> set[str]:
+    """Return the ids of the shown memories, and of those that they restate."""
+    return {*shown_ids, *(older for older, newer in found.newer.items() if not shown_ids.isdisjoint(newer))}
 
 
-def _is_new_relation(relation: Relation, seen: Set[str]) -> bool:
-    """Whether a relation says what the memories that are seen do not say already."""
-    return not (relation.memories and seen >= set(relation.memories))
+def _is_new_relation(relation: Relation, seen_ids: Set[str]) -> bool:
+    """Return True if some memory that states a relation is not among those seen."""
+    return not (relation.memories and seen_ids >= set(relation.memories))
 
 
 class _UnlimitedBudget:
-    """Room for everything."""
+    """Budget that everything fits into."""
 
-    def line(self, text: str, *, upto: float = inf) -> bool:
-        """Whether a line fits into the block below `upto`, or at all; if it does, it takes its place."""
+    def take_line(self, text: str, *, max_tokens: float = inf) -> bool:
+        """Take a line of the block into the budget, if at most `max_tokens` are in use then; return True if taken."""
         return bool(text)
 
-    def messages(self, messages: Sequence[Message], taken: Set[int], *, upto: float) -> set[int]:
-        """Places of the messages that fit besides those that were taken, the newest first."""
-        return {place for place, message in enumerate(messages) if format_transcript([message])}
+    def take_messages(self, messages: Sequence[Message], taken: Set[int], *, max_tokens: float) -> set[int]:
+        """Take the messages that fit, the newest first, without those taken before; return their positions."""
+        return {index for index, message in enumerate(messages) if format_transcript([message])}
 
-    def memory_budget(self, relations: Sequence[str]) -> float:
-        """Up to where memories go, beside the relations found."""
+    def compute_memory_limit(self, relation_lines: Sequence[str]) -> float:
+        """Return the number of tokens that may be in use after the memories, with a reserve for relations."""
         return inf
 
 
 class _TokenBudget(_UnlimitedBudget):
-    """What is left of a budget of tokens."""
+    """Budget of the tokens of one prompt."""
 
     def __init__(self, form: PromptFormat) -> None:
         self._form = form
         self._used_tokens = 0
-        self._frame_tokens: int | None = form.count(
-            form.format_block([""])
-        )  # of a block around the first line; then paid for
+        self._frame_tokens = form.count(form.format_block([""]))  # of the block around the first line; 0 once paid
 
-    def line(self, text: str, *, upto: float = inf) -> bool:
-        if not self._take(text, self._frame_tokens or 0, min(upto, self._form.max_tokens)):
+    def take_line(self, text: str, *, max_tokens: float = inf) -> bool:
+        if not self._take(text, self._frame_tokens, min(max_tokens, self._form.max_tokens)):
             return False
-        self._frame_tokens = None
+        self._frame_tokens = 0
         return True
 
-    def messages(self, messages: Sequence[Message], taken: Set[int], *, upto: float) -> set[int]:
-        left = (place for place in reversed(range(len(messages))) if place not in taken)
-        return {place for place in left if self._take(format_transcript([messages[place]]), 0, upto)}
+    def take_messages(self, messages: Sequence[Message], taken: Set[int], *, max_tokens: float) -> set[int]:
+        untaken = (index for index in reversed(range(len(messages))) if index not in taken)
+        return {index for index in untaken if self._take(format_transcript([messages[index]]), 0, max_tokens)}
 
-    def memory_budget(self, relations: Sequence[str]) -> float:
-        most = self._form.max_tokens
-        return most - min(sum(self._form.count(line) + 1 for line in relations), most * _RELATION_SHARE)
+    def compute_memory_limit(self, relation_lines: Sequence[str]) -> float:
+        limit = self._form.max_tokens
+        return limit - min(sum(self._form.count(line) + 1 for line in relation_lines), limit * _RELATION_SHARE)
 
-    def _take(self, text: str, more: int, upto: float) -> bool:
-        cost = self._form.count(text) + 1 + more  # with its line break
-        if not text or self._used_tokens + cost > upto:
+    def _take(self, text: str, extra_tokens: int, max_tokens: float) -> bool:
+        cost = self._form.count(text) + 1 + extra_tokens  # with its line break
+        if not text or self._used_tokens + cost > max_tokens:
             return False
         self._used_tokens += cost
         return True
 
 
-def _write_context(
+def _format_context(
     form: PromptFormat,
     summary: str,
     hits: list[Hit],
     relations: list[tuple[Relation, float]],
     messages: list[Message],
 ) -> PackedContext:
-    """What was chosen as text. A relation is cited by a memory it came from: one that is shown, if there is one."""
+    """Format a selection. A relation is cited by one of its memories: by a shown one, if possible."""
     numbers: dict[str, int] = {}
     lines = [summary_line(summary)] if summary else []
-    lines += [form.line(hit, _assign_citation(hit.item.id, numbers, form)) for hit in hits]
+    lines += [form.line(hit, _assign_number(hit.item.id, numbers, form)) for hit in hits]
     for relation, _ in relations:
         source = next((each for each in relation.memories if each in numbers), next(iter(relation.memories), None))
-        lines.append(relation_line(relation, _assign_citation(source, numbers, form)))
+        lines.append(relation_line(relation, _assign_number(source, numbers, form)))
     text = form.format_block(lines)
     tokens = sum(form.count(each) for each in (text, *(format_transcript([message]) for message in messages)) if each)
     citations = {str(number): memory_id for memory_id, number in numbers.items()}
     return PackedContext(text, summary, hits, relations, messages, tokens, citations)
 
 
-def _assign_citation(memory_id: str | None, numbers: dict[str, int], form: PromptFormat) -> int | None:
-    """The number of a memory in this prompt; a new one where it has none."""
+def _assign_number(memory_id: str | None, numbers: dict[str, int], form: PromptFormat) -> int | None:
+    """Return the number to cite a memory by, a new one at its first use; None without citations."""
     return None if memory_id is None or not form.citations else numbers.setdefault(memory_id, len(numbers) + 1)
 
 
-def _shorten(packed: PackedContext, form: PromptFormat) -> PackedContext:
-    """The same without what matters least."""
+def _drop_last(packed: PackedContext, form: PromptFormat) -> PackedContext:
+    """Return a context without its least important part."""
     summary, hits, relations, messages = packed.summary, packed.hits, packed.relations, packed.messages
     if relations:
         relations = relations[:-1]
@@ -331,4 +337,4 @@ def _shorten(packed: PackedContext, form: PromptFormat) -> PackedContext:
         messages = messages[1:]
     else:
         summary = ""
-    return _write_context(form, summary, hits, relations, messages)
+    return _format_context(form, summary, hits, relations, messages)

@@ -232,7 +232,7 @@ def _resolve_similar(
     notes: list[str] = []
     for kind, text, threshold in sorted(wanted):
         if ports.graph is None:
-            raise QueryError("SIMILAR needs graph memory, and it is off; turn it on in the configuration", query=text)
+            raise QueryError("SIMILAR compares vectors, and graph memory is off; configure a graph_store", query=text)
         vectors = yield from embed_texts(ports, [text])
         if kind == "node":
             (found,) = yield from search_neighborhoods(

@@ -98,7 +98,7 @@ def _check_arguments(
         raise InputError("texts must be a list of texts, not one text")
     if scores is not None and len(scores) != len(texts):
         raise InputError(f"scores must have one score for each text: {len(scores)} scores for {len(texts)} texts")
-    for index, score in enumerate(() if scores is None else scores):  # an array has no truth value
+    for index, score in enumerate(() if scores is None else scores):  # `or ()` fails for an array
         if not 0 <= score <= 1:
             raise InputError(f"scores[{index}] must lie in [0, 1], not {score!r}")
     if top_n is not None and top_n < 1:
