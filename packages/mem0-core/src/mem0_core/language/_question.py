@@ -66,7 +66,8 @@ def read_question(text: str, *, entities: Callable[[], Sequence[Entity]] | None 
     speaker; among those, the longest. Without a path, the same order chooses the entity that the question is about.
 
     Args:
-        entities: returns the entities of `text`, for a caller that has them; called only if the text has no quoted or capitalized name.
+        entities: returns the entities of `text`, for a caller that has them. Called only if the text has no quoted or
+            capitalized name.
     """
     reader = _QuestionReader(text[:_MAX_TEXT_CHARS])
     asks_identity = reader.asks_identity()

@@ -222,9 +222,9 @@ class _Batch(NamedTuple):
 class Ranker:
     """Scores the candidates of one search.
 
-    The order of calls is `add` for the candidates of all sources, `get_walk_starts`, `add` for the memories that the walk reaches,
-    then `iter_ranked`. The first candidates decide the weights, by the length of their texts, and the speaker that the
-    query names.
+    The order of calls is `add` for the candidates of all sources, `get_walk_starts`, `add` for the memories that the
+    walk reaches, then `iter_ranked`. The first candidates decide the weights, by the length of their texts, and the
+    speaker that the query names.
 
     Args:
         event_dates: for rows of memories the days of the events that their relations describe.
