@@ -301,7 +301,7 @@ def test_a_log_that_ends_with_a_commit_is_sound(tmp_path: Path, capsys: pytest.C
     database = crashed(tmp_path)
     assert find_log_damage(database) is None
     assert doctor(database.parent) == 0
-    assert "nothing is wrong" in capsys.readouterr().out
+    assert "no problems found" in capsys.readouterr().out
     assert find_log_damage(tmp_path / "nowhere.db") is None
 
 
@@ -317,7 +317,7 @@ def test_a_truncated_log_is_found_named_and_mended(
     assert "log: memory.db-wal ends in the middle of a" in capsys.readouterr().out
     assert log.read_bytes() == before  # looking mends nothing
     assert doctor(database.parent) == 0
-    assert "mended: log: memory.db-wal ends in the middle of a" in capsys.readouterr().out
+    assert "repaired: log: memory.db-wal ends in the middle of a" in capsys.readouterr().out
     assert find_log_damage(database) is None
     assert doctor(database.parent, "--check") == 0
     with open_memory(database.parent) as memory:
@@ -337,7 +337,7 @@ def test_a_log_that_was_cut_between_commits_is_told_by_its_index(
     ends = [at + frame for at in range(32, len(data), frame) if data[at + 4 : at + 8] != bytes(4)]
     os.truncate(log, ends[0] if left else 0)
     assert doctor(database.parent) == 0
-    assert "mended: log: memory.db-wal ends in the middle: it has" in capsys.readouterr().out
+    assert "repaired: log: memory.db-wal ends in the middle: it has" in capsys.readouterr().out
     assert doctor(database.parent, "--check") == 0
 
 

@@ -32,9 +32,9 @@ def test_a_memory_goes_in_is_found_changes_and_goes(run: object) -> None:
     (entry,) = json.loads(run("list", "--user", "ann", "--json"))["results"]
     assert entry["memory"] == "I like tea"
     assert "ADD" in run("history", entry["id"])
-    assert run("rebuild") == "1 memories embedded anew\n"
+    assert run("rebuild") == "1 memories embedded again\n"
     assert "deleted" in run("delete", entry["id"])
-    assert run("search", "tea", "--user", "ann") == "nothing found\n"
+    assert run("search", "tea", "--user", "ann") == "no memories found\n"
     assert "DELETE" in run("history", entry["id"])
 
 
@@ -118,29 +118,29 @@ def test_by_query_merging_and_other_verbs(run: object) -> None:
     assert "I like black tea" in run("get", entry["id"])
     assert "updated" in run("update", entry["id"], "I like white tea")
     assert run("pin", entry["id"]) == "pinned\n"
-    assert run("pin", entry["id"], "--off") == "let go\n"
-    assert run("pending", "--user", "ann") == "nothing is put off\n"
-    assert run("flush") == "nothing is left to do\n"
+    assert run("pin", entry["id"], "--off") == "unpinned\n"
+    assert run("pending", "--user", "ann") == "no queued jobs\n"
+    assert run("flush") == "no queued jobs left\n"
     assert "give a memory" not in run("delete", code=1)
     assert "would DELETE" in run("delete", "--query", "white tea", "--dry-run", "--user", "ann")
     assert "DELETE" in run("delete", "--query", "white tea", "--user", "ann")
-    assert run("list", "--user", "ann") == "nothing found\n"
+    assert run("list", "--user", "ann") == "no memories found\n"
     for name in ("Robert Miller", "Rob Miller"):
         run("add", f"{name} works at Acme.", "--user", "bob")
     named = ["--name", "Robert Miller", "--name", "Rob Miller"]
-    assert "would become one" in run("merge", "entities", *named, "--user", "bob")
-    assert "became one" in run("merge", "entities", *named, "--apply", "--user", "bob")
+    assert "would merge" in run("merge", "entities", *named, "--user", "bob")
+    assert "merged" in run("merge", "entities", *named, "--apply", "--user", "bob")
     (merge,) = json.loads(run("merges", "--user", "bob", "--json"))
-    assert run("doctor").endswith("nothing is wrong\n")
-    assert "taken back" in run("unmerge", merge["id"])
-    assert run("doctor").endswith("nothing is wrong\n")
+    assert run("doctor").endswith("no problems found\n")
+    assert "reverted" in run("unmerge", merge["id"])
+    assert run("doctor").endswith("no problems found\n")
 
 
 def test_a_store_moves_and_the_old_one_is_read_only(run: object, tmp_path: Path) -> None:
     assert callable(run)
     old, new = str(tmp_path / "data"), str(tmp_path / "new")
     run("add", "I like tea", "--user", "ann")
-    assert "say where to" in run("migrate", "--from", old, code=1)
+    assert "pass the target" in run("migrate", "--from", old, code=1)
     assert "no store" in run("migrate", "--from", str(tmp_path / "nowhere"), "--to", new, code=1)
     moved = run("migrate", "--from", old, "--to", new)
     assert "1 memories" in moved

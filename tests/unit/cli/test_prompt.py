@@ -66,8 +66,8 @@ def test_every_command_of_the_seed_is_there_and_told_of(talk: MessageLog) -> Non
     told = talk("@help")
     assert all(verb.usage in told for verb in PROMPT_COMMANDS.values())
     assert "A line without @" in told
-    assert talk("@help store") == "@store TEXT: remember a text"
-    assert talk("@help nope") == "! there is no @nope"
+    assert talk("@help store") == "@store TEXT: add a text to the memory"
+    assert talk("@help nope") == "! unknown command @nope"
 
 
 def test_what_is_said_is_stored_and_what_is_asked_is_answered(talk: MessageLog) -> None:
@@ -89,7 +89,7 @@ def test_memories_are_named_by_the_numbers_they_were_shown_with(talk: MessageLog
     talk.answers = ["y"]
     assert "deleted" in talk("@delete 2")
     assert talk.texts() == ["I live in Oslo."]
-    assert talk("@delete 9") == "! no memory was shown with the number 9"
+    assert talk("@delete 9") == "! there is no memory number 9; list or search first"
 
 
 def test_by_query_is_shown_first_and_done_when_agreed(talk: MessageLog) -> None:
@@ -103,7 +103,7 @@ def test_by_query_is_shown_first_and_done_when_agreed(talk: MessageLog) -> None:
     talk.answers = ["yes"]
     assert "would DELETE" in talk("@delete black tea")
     assert talk.texts() == []
-    assert talk("@delete black tea") == "nothing means that"
+    assert talk("@delete black tea") == "no matches"
     assert "@updateq QUERY => NEW TEXT" in talk("@updateq black tea")
 
 
@@ -117,27 +117,27 @@ def test_the_graph_from_the_prompt(talk: MessageLog, tmp_path: Path) -> None:
     page = Path(talk("@viz Anna"))
     assert page.is_file()
     assert "Anna" in page.read_text()
-    assert talk("@rebuild") == "2 memories embedded anew"
+    assert talk("@rebuild") == "2 memories embedded again"
     assert talk("@merge") == "nothing to merge"
 
 
 def test_whose_memory_it_is(talk: MessageLog) -> None:
     talk("I like tea")
-    assert talk("@user bob") == "this is the memory of user:bob"
-    assert talk("@list") == "nothing found"
-    assert talk("@user") == "this is the memory of user:bob"
-    assert talk("@user -") == "this is the memory of nobody"
+    assert talk("@user bob") == "current memory: user:bob"
+    assert talk("@list") == "no memories found"
+    assert talk("@user") == "current memory: user:bob"
+    assert talk("@user -") == "current memory: no ids"
     assert talk("@list").startswith("! give at least one")
-    assert talk("@agent helper") == "this is the memory of agent:helper"
+    assert talk("@agent helper") == "current memory: agent:helper"
 
 
 def test_numbers_are_of_the_memory_they_were_shown_from(talk: MessageLog) -> None:
     talk("I like tea")
     talk("@list")
     talk("@user bob")
-    assert talk("@delete 1") == "! no memory was shown with the number 1"
-    assert talk("@update 1 I like milk") == "! no memory was shown with the number 1"
-    assert talk("@history 1") == "! no memory was shown with the number 1"
+    assert talk("@delete 1") == "! there is no memory number 1; list or search first"
+    assert talk("@update 1 I like milk") == "! there is no memory number 1; list or search first"
+    assert talk("@history 1") == "! there is no memory number 1; list or search first"
     assert talk.texts() == ["I like tea"]
 
 
@@ -165,10 +165,10 @@ def test_help_and_quit_need_no_sign(talk: MessageLog) -> None:
 
 
 def test_mistakes_are_told_and_the_session_goes_on(talk: MessageLog, capsys: pytest.CaptureFixture[str]) -> None:
-    assert talk("@fly") == "! there is no @fly; @help tells what there is"
-    assert talk("@store") == "! something is missing; @help tells what is expected"
-    assert talk("@viz 'x") == "! cannot be read: No closing quotation"
-    assert talk("@list --colour").endswith("@help tells")
+    assert talk("@fly") == "! unknown command @fly; @help lists the commands"
+    assert talk("@store") == "! an argument is missing; @help shows the usage"
+    assert talk("@viz 'x") == "! invalid quotes: No closing quotation"
+    assert talk("@list --colour").endswith("@help shows the usage")
     assert "unrecognized arguments" in capsys.readouterr().err
     assert talk("@rel") == "no relations"  # so much of a name that only one begins so
     assert talk.session.failure_count == 4
@@ -290,14 +290,14 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 def test_a_conversation_in_a_terminal(tmp_path: Path, opened: Open, command: list[str]) -> None:
     """Stored, asked, completed by Tab, interrupted, asked back, left; and what was typed is there the next time."""
     terminal = opened(command)
-    terminal.wait_for("the memory of user:ann. @help tells", ">")
+    terminal.wait_for("memory of user:ann. @help lists", ">")
     terminal.type("@store My sister is Anna.\r")
     terminal.wait_for("ann -- sister -- Anna", ">")
     terminal.type("half a line")
     terminal.wait_for("half a line")
     terminal.interrupt()  # drops it
     terminal.type("@hel\t\r")
-    terminal.wait_for("@remember QUESTION", "forget the numbers.", ">")
+    terminal.wait_for("@remember QUESTION", "reset the numbers.", ">")
     terminal.type("Who is my sister?\r")
     terminal.wait_for("My sister is Anna.", ">")
     terminal.type("@delete my sister is Anna\r")
@@ -307,7 +307,7 @@ def test_a_conversation_in_a_terminal(tmp_path: Path, opened: Open, command: lis
     terminal.type("\x04")
     assert terminal.process.wait(30) == 0
     again = opened(command)
-    again.wait_for("@help tells", ">")
+    again.wait_for("@help lists", ">")
     again.type("\x1b[A")  # the line typed last
     again.wait_for("@delete my sister is Anna")
     again.interrupt()
@@ -331,7 +331,7 @@ def test_lines_from_a_pipe_are_done_without_a_prompt(tmp_path: Path) -> None:
     done = piped("I like tea\nWhat do I like?\n@delete tea\n@delete 1\n@quit\nI like milk\n")
     assert done.returncode == 1
     assert "> " not in done.stdout
-    assert done.stdout.count("! not done: this asks first") == 2
+    assert done.stdout.count("! not done: this asks for confirmation") == 2
     assert "I like tea" in piped("@list\n").stdout
     assert "milk" not in done.stdout
     assert piped("@list\n@fly\n").returncode == 1

@@ -266,7 +266,7 @@ def test_bytes_that_are_no_text_are_named(tmp_path: Path, run: Run) -> None:
 
 
 def test_an_import_that_was_killed_goes_on(tmp_path: Path) -> None:
-    """Interrupted in the middle, as by Ctrl-C: what was committed is kept, and the same call does the rest."""
+    """Interrupted in the middle, as by Ctrl-C: committed changes are kept, and the same call does the rest."""
     file = tmp_path / "notes.txt"
     file.write_text("\n".join(f"note number {number}" for number in range(50)))
     with open_memory(tmp_path / "data") as memory:
@@ -303,7 +303,7 @@ def test_ctrl_c_ends_the_command_with_130_and_a_consistent_store(tmp_path: Path)
     process.send_signal(2)
     errors = process.stderr.read()
     assert process.wait() == 130
-    assert errors.splitlines()[-1] == "mem0-core: interrupted; what was committed is kept"
+    assert errors.splitlines()[-1] == "mem0-core: interrupted; committed changes are kept"
     checked = subprocess.run([*command, "doctor", "--check", *common], check=False)
     assert checked.returncode == 0
 

@@ -1,9 +1,8 @@
-"""The `mem0-core` command: the verbs of `Memory`, from a shell or at a prompt.
+"""The `mem0-core` command: the methods of `Memory` in a shell or at an interactive prompt.
 
-Prints lines for people, or with ``--json`` what the verb returned; what it has to say besides goes to standard error.
-
-Exit codes: 0 done; 1 the verb failed, and one line on standard error says why (with ``--json`` a JSON object);
-2 called wrongly; 3 the doctor found what is not mended; 130 interrupted, and the store is consistent.
+Prints readable lines, or with ``--json`` the result of the method; messages go to standard error. Exit codes: 0
+success; 1 failure, with the reason on standard error (with ``--json`` as a JSON object); 2 wrong usage; 3 `doctor`
+found problems that it did not repair; 130 interrupted, with a consistent store. The top layer: may import everything.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns the exit code."""
+    """Run one command, and return the exit code."""
     options = build_parser().parse_args(arguments)
     try:
         result = _run(options)
@@ -37,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _print_error(error, as_json=options.json)
         return EXIT_FAILED
     except KeyboardInterrupt:
-        print("mem0-core: interrupted; what was committed is kept", file=sys.stderr)
+        print("mem0-core: interrupted; committed changes are kept", file=sys.stderr)
         return EXIT_INTERRUPTED
     _print([json.dumps(result, ensure_ascii=False)] if options.json else options.show(result))
     return int(options.exit_code(result))
@@ -53,7 +52,7 @@ def _run(options: argparse.Namespace) -> Any:
 
 
 def _load_config(options: argparse.Namespace) -> MemoryConfig:
-    changes: dict[str, Any] = {"version": "v1.1"}  # the shape this command shows
+    changes: dict[str, Any] = {"version": "v1.1"}  # the format that this command displays
     if options.path is not None:
         changes["path"] = Path(options.path)
     if options.store_url is not None:
@@ -65,21 +64,21 @@ def _load_config(options: argparse.Namespace) -> MemoryConfig:
 
 
 def _select_chat_model(backend: str, config: MemoryConfig) -> Any:
-    """The chat model that ``--llm-backend`` names: a configured one of OpenAI's protocol is kept with its keys.
+    """Return the chat model for ``--llm-backend``; a configured model with OpenAI's protocol keeps its settings.
 
-    Local ones are looked for in the configured folder, else in ``models`` beside the data, else in
+    Local models are searched in the configured folder, else in ``models`` in the data folder, else in
     `default_models_folder`.
 
     Raises:
-        ConfigError: there is no model for it. MissingExtra: its library is not installed.
+        ConfigError: The backend has no model. MissingExtra: Its library is not installed.
     """
     given = config.llm
     provider = given.get("provider") if isinstance(given, dict) else str(given or "").partition(":")[0]
     if backend == "openai" and provider in ("openai", "ollama", "vllm", "lmstudio"):
         return given
     folder = given.get("config", {}).get("folder") if isinstance(given, dict) else None
-    beside = config.database.parent / "models"
-    return resolve_backend(backend, folder or (beside if beside.is_dir() else None))
+    models = config.database.parent / "models"
+    return resolve_backend(backend, folder or (models if models.is_dir() else None))
 
 
 def _print_error(error: Mem0Error, *, as_json: bool) -> None:
@@ -91,5 +90,5 @@ def _print(lines: Sequence[str]) -> None:
     try:
         if lines:
             print("\n".join(lines), flush=True)
-    except BrokenPipeError:  # the reader, `head` say, has seen enough
+    except BrokenPipeError:  # the reader, for example `head`, has exited
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""``python -m mem0_core.cli``: the same as ``mem0-core``."""
+"""``python -m mem0_core.cli``: equals ``mem0-core``."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What each command does: from the options it was called with to what its verb returned."""
+"""Implementations of the commands: each takes the parsed options, and returns the result of a method."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from mem0_core.admin import backup as copies
+from mem0_core.admin import backup as backups
 from mem0_core.admin import doctor as diagnosis
-from mem0_core.admin import transfer as migration
+from mem0_core.admin import transfer
 from mem0_core.api.factory import open_store
 from mem0_core.cli._progress import ProgressBar
 from mem0_core.cli._prompt import run_prompt
@@ -119,9 +119,9 @@ def updateq(memory: Memory, options: Options) -> Any:
 
 
 def delete(memory: Memory, options: Options) -> Any:
-    """One memory by its id, or those that a query finds."""
+    """Delete one memory by its id, or the matches of a query."""
     if (options.memory_id is None) == (options.query is None):
-        raise InputError("name a memory by its id, or several by --query")
+        raise InputError("pass either a memory id or --query")
     if options.query is None:
         if options.dry_run:
             return memory.get(options.memory_id)
@@ -147,7 +147,7 @@ def merges(memory: Memory, options: Options) -> Any:
 
 def pin(memory: Memory, options: Options) -> Any:
     memory.pin(options.memory_id, not options.off)
-    return {"message": "let go" if options.off else "pinned"}
+    return {"message": "unpinned" if options.off else "pinned"}
 
 
 def pending(memory: Memory, options: Options) -> Any:
@@ -156,12 +156,12 @@ def pending(memory: Memory, options: Options) -> Any:
 
 def flush(memory: Memory, options: Options) -> Any:
     done = memory.flush(options.timeout)
-    return {"message": "nothing is left to do" if done else f"not done within {options.timeout} seconds"}
+    return {"message": "no queued jobs left" if done else f"not done within {options.timeout} seconds"}
 
 
 def rebuild(memory: Memory, options: Options) -> Any:
     with _build_progress_bar("rebuild", options) as bar:
-        return {"message": f"{memory.rebuild(on_progress=bar)} memories embedded anew"}
+        return {"message": f"{memory.rebuild(on_progress=bar)} memories embedded again"}
 
 
 def import_file(memory: Memory, options: Options) -> Any:
@@ -202,16 +202,16 @@ def backup(memory: Memory, options: Options) -> Any:
 def migrate(config: MemoryConfig, options: Options) -> Any:
     if options.target is None:
         if not options.release:
-            raise InputError("say where to with --to, or --release the source")
-        with migration.open_archive(options.source) as source:
+            raise InputError("pass the target with --to, or --release to unfreeze the source")
+        with transfer.open_archive(options.source) as source:
             source.unfreeze()
-        return {"message": "the source may be written again"}
+        return {"message": "the source accepts writes again"}
     with (
-        migration.open_archive(options.source) as source,
-        migration.open_archive(options.target, create=True) as target,
+        transfer.open_archive(options.source) as source,
+        transfer.open_archive(options.target, create=True) as target,
         _build_progress_bar("migrate", options) as bar,
     ):
-        done = migration.migrate(source, target, release=options.release, on_progress=lambda section, count: bar(count))
+        done = transfer.migrate(source, target, release=options.release, on_progress=lambda section, count: bar(count))
     return dataclasses.asdict(done)
 
 
@@ -219,18 +219,18 @@ def restore(config: MemoryConfig, options: Options) -> Any:
     file, overwrite = Path(options.file), options.force
     with _build_progress_bar("restore", options) as bar:
         if config.store_config is None:
-            return copies.restore(file, config.database, overwrite=overwrite, on_progress=bar)
+            return backups.restore(file, config.database, overwrite=overwrite, on_progress=bar)
         with closing(open_store(config, is_loading=True)) as store:
-            return copies.restore_into(file, store, overwrite=overwrite, on_progress=bar)
+            return backups.restore_into(file, store, overwrite=overwrite, on_progress=bar)
 
 
 def schema(config: MemoryConfig, options: Options) -> Any:
     from mem0_core.stores.postgres.schema import TableLayout, grant_script, schema_script
 
     if options.partitions < 1:
-        raise InputError(f"--partitions: at least 1, not {options.partitions}")
-    made = schema_script(options.schema, TableLayout(options.layout, options.partitions, options.halfvec))
-    return {"message": made + (grant_script(options.schema, options.role) if options.role else "")}
+        raise InputError(f"--partitions must be at least 1, not {options.partitions}")
+    script = schema_script(options.schema, TableLayout(options.layout, options.partitions, options.halfvec))
+    return {"message": script + (grant_script(options.schema, options.role) if options.role else "")}
 
 
 def stats(memory: Memory, options: Options) -> Any:
@@ -238,12 +238,12 @@ def stats(memory: Memory, options: Options) -> Any:
 
 
 def doctor(config: MemoryConfig, options: Options) -> Any:
-    """Look at the log before the store is opened, which would mend it without a word; then at everything else."""
+    """Check the log before opening the store, which would repair it silently; then check everything else."""
     if config.store_config is not None:
         with Memory(config) as memory, _build_progress_bar("doctor", options) as bar:
             return memory.doctor(repair=not options.check, on_progress=bar)
     if not config.database.exists():
-        raise InputError(f"there is no store at {config.database}")
+        raise InputError(f"there is no store at {config.database}; pass its folder with --path")
     torn = diagnosis.find_log_damage(config.database)
     if torn is not None and options.check:
         return diagnosis.report_torn_log(torn).as_dict()
@@ -256,14 +256,14 @@ def doctor(config: MemoryConfig, options: Options) -> Any:
 
 
 def prompt(memory: Memory, options: Options) -> Any:
-    """Converse. Whose memory it is, if nobody says so: that of who is logged in."""
+    """Run the interactive prompt; without ids, for $MEM0_USER or the login name."""
     from mem0_core.cli._arguments import build_parser
 
     ids = {"user": options.user, "agent": options.agent, "run": options.run}
     if not any(ids.values()):
         ids["user"] = os.environ.get("MEM0_USER") or getpass.getuser()
     common = ["--no-progress"] if options.progress is False else []
-    read = build_parser()
+    parser = build_parser()
     return run_prompt(
-        memory, lambda given: read.parse_args([*common, *given]), ids, history=memory.config.folder / "prompt_history"
+        memory, lambda given: parser.parse_args([*common, *given]), ids, history=memory.config.folder / "prompt_history"
     )

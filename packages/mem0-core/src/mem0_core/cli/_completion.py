@@ -1,4 +1,4 @@
-"""The prompt's completions for prompt_toolkit, which this module needs to be imported."""
+"""Prompt completions for prompt_toolkit; importing this module requires that library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["SessionCompleter"]
 
 
 class SessionCompleter(Completer):
-    """Offers what `PromptState.completions` does, for the last word before the cursor."""
+    """Offers the completions of `PromptState` for the last word before the cursor."""
 
     def __init__(self, session: PromptState) -> None:
         self._session = session

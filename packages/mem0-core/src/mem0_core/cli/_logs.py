@@ -1,7 +1,7 @@
-"""Log files of the `mem0-core` command. The library itself opens none: its loggers, below ``mem0_core``, only have the
-handlers that an application gives them.
+"""Log files of the `mem0-core` command.
 
-The log mostly reports failures, and may quote a message that could not be stored.
+The library itself opens none: its loggers, below ``mem0_core``, only have the handlers that an application adds. The
+log mostly reports failures, and may quote a message that could not be stored.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _file_handler(file: Path, level: str) -> Iterator[None]:
 
 
 class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
-    """Rotating log whose parts only their owner can read."""
+    """Rotating log; only its owner can read its parts."""
 
     def _open(self) -> TextIOWrapper:
         make_file(Path(self.baseFilename))

@@ -1,4 +1,4 @@
-"""What a verb returned, as lines for people."""
+"""Formatters: convert the result of a method to readable lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def format_add(result: Any) -> list[str]:
     done = [f"{entry['event']:<6}  {entry['id']}  {entry['memory']}" for entry in result["results"]]
     done += _format_relation_changes(result["relations"])
     done += [f"skipped: {entry['reason']}" for entry in result["skipped"]]
-    return done + _format_pending(result) or ["nothing to remember"]
+    return done + _format_pending(result) or ["no facts found"]
 
 
 def _format_relation_changes(relations: Any) -> list[str]:
@@ -41,7 +41,7 @@ def _format_relation_changes(relations: Any) -> list[str]:
 
 
 def _format_pending(result: Any) -> list[str]:
-    return [f"not told yet: {entry['store']}, {entry['reason']}" for entry in result.get("pending", ())]
+    return [f"lagging: {entry['store']}, {entry['reason']}" for entry in result.get("pending", ())]
 
 
 def format_search(result: Any) -> list[str]:
@@ -51,7 +51,7 @@ def format_search(result: Any) -> list[str]:
         else f"{entry['id']}  {entry['memory']}"
         for entry in result["results"]
     ]
-    return lines + [_format_relation(relation) for relation in result["relations"]] or ["nothing found"]
+    return lines + [_format_relation(relation) for relation in result["relations"]] or ["no memories found"]
 
 
 def format_relations(result: Any) -> list[str]:
@@ -110,7 +110,7 @@ def format_nothing(result: Any) -> list[str]:
 
 
 def format_memory(result: Any) -> list[str]:
-    """One memory, or none, with all that is known of it."""
+    """Format one memory with all its fields, or None."""
     if result is None:
         return ["no such memory"]
     shown = {key: value for key, value in result.items() if key not in ("id", "memory") and value not in (None, {})}
@@ -121,17 +121,17 @@ def format_jobs(result: Any) -> list[str]:
     return [
         f"{job['id']}  {job['state']:<8}  {job['kind']}" + (f"  {job['error']}" if job["error"] else "")
         for job in result
-    ] or ["nothing is put off"]
+    ] or ["no queued jobs"]
 
 
 def format_import(result: Any) -> list[str]:
-    counts = f"{result['added']} added, {result['known']} known already"
+    counts = f"{result['added']} added, {result['known']} already known"
     if result["jobs"]:
-        counts += f", {result['jobs']} put off for the model"
+        counts += f", {result['jobs']} queued for the model"
     if result["resumed"]:
-        counts += f", {result['resumed']} done before"
+        counts += f", {result['resumed']} imported before"
     if "history" in result:
-        counts += f", {result['history']} rows of history, {result['deleted']} deleted here since"
+        counts += f", {result['history']} history rows, {result['deleted']} deleted here since"
         if result["heard"]:
             counts += f", with {result['heard']} messages"
         memories = f"{result['messages']} memories in {result['conversations']} collections"
@@ -145,7 +145,7 @@ def format_import(result: Any) -> list[str]:
 
 
 def format_matches(result: Any) -> list[str]:
-    """What a change of the memories that a query means did, or would do; or one memory, or a message."""
+    """Format the result of a change by query; or one memory, or a message."""
     if result is None or "results" not in result:
         return format_message(result) if result and "message" in result else format_memory(result)
     would = "would " if result["dry_run"] else ""
@@ -155,27 +155,27 @@ def format_matches(result: Any) -> list[str]:
         change = f"{before} -> {entry['memory']}" if before is not None else entry["memory"]
         lines.append(f"{would}{entry['event']:<6}  {entry['id']}  {change}")
     lines += [f"skipped: {entry['reason']}" for entry in result["skipped"]]
-    return lines + _format_relation_changes(result["relations"]) + _format_pending(result) or ["nothing means that"]
+    return lines + _format_relation_changes(result["relations"]) + _format_pending(result) or ["no matches"]
 
 
 def format_merge_plan(result: Any) -> list[str]:
-    would = "would become" if result["dry_run"] else "became"
-    lines = [f"{_format_merge(one)} ({would} one: {'; '.join(one['reasons'])})" for one in result["merges"]]
-    lines += [f"apart: {' and '.join(one['names'])}: {one['reason']}" for one in result["apart"]]
+    action = "would merge" if result["dry_run"] else "merged"
+    lines = [f"{_format_merge(one)} ({action}: {'; '.join(one['reasons'])})" for one in result["merges"]]
+    lines += [f"distinct: {' and '.join(one['names'])}: {one['reason']}" for one in result["apart"]]
     return lines + _format_pending(result) or ["nothing to merge"]
 
 
 def format_merges(result: Any) -> list[str]:
     listed = result if isinstance(result, list) else [result]
-    return [
-        _format_merge(one) + (f" (taken back {one['undone'][:10]})" if one["undone"] else "") for one in listed
-    ] or ["nothing was merged"]
+    return [_format_merge(one) + (f" (reverted {one['undone'][:10]})" if one["undone"] else "") for one in listed] or [
+        "no merges"
+    ]
 
 
 def _format_merge(one: Any) -> str:
-    named = f"{one['id']}  " if one["id"] else ""
+    label = f"{one['id']}  " if one["id"] else ""
     score = f", {one['score']:.2f}" if one["score"] is not None else ""
-    return f"{named}{', '.join(one['merged'])} => {one['name']}  [{one['kind']}{score}, {one['relations']} relations]"
+    return f"{label}{', '.join(one['merged'])} => {one['name']}  [{one['kind']}{score}, {one['relations']} relations]"
 
 
 def format_export(result: Any) -> list[str]:
@@ -191,13 +191,13 @@ def format_migration(result: Any) -> list[str]:
     if "message" in result:
         return format_message(result)
     if result["already"]:
-        return ["this had been migrated before; nothing was done"]
+        return ["already migrated; nothing to do"]
     counts = [f"{digest['count']:>10} {name}" for name, digest in result["digests"].items() if digest["count"]]
-    return [*counts, "copied and verified; what is open on the old store has to be opened on the new one"]
+    return [*counts, "copied and verified; applications must now open the new store"]
 
 
 def format_restore(result: Any) -> list[str]:
-    return [f"{result['path']}: {result['restored']} memories, as in the backup"]
+    return [f"{result['path']}: {result['restored']} memories restored"]
 
 
 def format_stats(result: Any) -> list[str]:
@@ -217,7 +217,7 @@ def _format_tree(value: Any, depth: int = 0) -> Any:
 def format_diagnosis(result: Any) -> list[str]:
     lines = [f"checked: {', '.join(result['checked'])}"]
     for finding in result["findings"]:
-        state = "mended" if finding["mended"] else "found"
-        done = f" -> {finding['action']}" if finding["action"] else ""
-        lines.append(f"{state}: {finding['where']}: {finding['what']}{done}")
-    return [*lines, *(["nothing is wrong"] if not result["findings"] else [])]
+        state = "repaired" if finding["mended"] else "found"
+        action = f" -> {finding['action']}" if finding["action"] else ""
+        lines.append(f"{state}: {finding['where']}: {finding['what']}{action}")
+    return [*lines, *(["no problems found"] if not result["findings"] else [])]

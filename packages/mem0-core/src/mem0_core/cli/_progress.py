@@ -1,4 +1,4 @@
-"""A bar for long work: one line of standard error, drawn over and over."""
+"""Progress bar: one line on standard error that is redrawn in place."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Self, TextIO
 
 __all__ = ["ProgressBar"]
 
-_REDRAW_SECONDS = 0.1  # seconds between two drawings
+_REDRAW_SECONDS = 0.1
 
 
 class ProgressBar:
-    """Shows how far some work has come; call it with how much is done, and how much there is (None: nobody knows).
+    """Shows the progress of a task; call it with the number of finished items and the total (None if unknown).
 
     Args:
-        label: what is being done.
-        shown: True or False, or None for only where a person watches (standard error is a terminal).
+        label: Name of the task.
+        enabled: Show the bar. Default: only if the stream is a terminal.
     """
 
     def __init__(self, label: str, *, enabled: bool | None = None, stream: TextIO | None = None) -> None:

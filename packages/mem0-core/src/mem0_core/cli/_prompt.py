@@ -1,7 +1,7 @@
-"""The interactive prompt: the commands under an @, with history, completion and help.
+"""Interactive prompt: commands with an @ prefix, history, completion and help.
 
-What a line means is read by `PromptState`, which knows nothing of terminals; `run_prompt` reads lines from one, with
-prompt_toolkit where it is installed, else with readline.
+`PromptState` interprets lines independently of a terminal. `run_prompt` reads them from one, with prompt_toolkit if it
+is installed, else with readline.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ AskUser = Callable[[str], str]
 
 
 class _Quit(Exception):
-    """The user is done."""
+    """Raised to end the prompt."""
 
 
 @dataclass(frozen=True, slots=True)
 class PromptCommand:
-    """One @command: how it is written, what it does, and the shell's command behind it."""
+    """An @command: its usage, its help, and a function that returns the arguments of a shell command."""
 
     usage: str
     help: str
@@ -39,12 +39,12 @@ class PromptCommand:
 
 
 def _build_text_command(command: str) -> Callable[[PromptState, str], list[str]]:
-    """A command whose last argument is the rest of the line, as it stands."""
+    """Return a command that takes the unparsed rest of the line as its last argument."""
     return lambda session, rest: [command, *session.scope_arguments, "--", _require_text(rest)]
 
 
 def _build_shell_command(command: str, *, scoped: bool = False) -> Callable[[PromptState, str], list[str]]:
-    """A command that takes a shell's arguments."""
+    """Return a command that splits its arguments as a shell does."""
     return lambda session, rest: [command, *(session.scope_arguments if scoped else ()), *_split_words(rest)]
 
 
@@ -60,7 +60,7 @@ def _parse_update(session: PromptState, rest: str) -> list[str]:
 def _parse_updateq(session: PromptState, rest: str) -> list[str] | None:
     query, arrow, text = rest.partition("=>")
     if not arrow:
-        raise InputError("say what is meant and what it shall be: @updateq QUERY => NEW TEXT")
+        raise InputError("expected a query and a new text: @updateq QUERY => NEW TEXT")
     given = ["updateq", *session.scope_arguments]
     behind = ["--", _require_text(query.strip()), _require_text(text.strip())]
     return session.confirm([*given, "--dry-run", *behind], [*given, *behind])
@@ -84,13 +84,13 @@ def _parse_viz(session: PromptState, rest: str) -> list[str]:
 
 
 def _build_scope_command(axis: str) -> Callable[[PromptState, str], None]:
-    def name(session: PromptState, rest: str) -> None:
+    def set_id(session: PromptState, rest: str) -> None:
         if not rest:
-            session.write_lines([f"this is the memory of {session.scope_label}"])
+            session.write_lines([f"current memory: {session.scope_label}"])
         else:
             session.set_scope_id(axis, None if rest == _NONE else rest)
 
-    return name
+    return set_id
 
 
 def _show_help(session: PromptState, rest: str) -> None:
@@ -102,70 +102,69 @@ def _raise_quit(session: PromptState, rest: str) -> None:
 
 
 PROMPT_COMMANDS: dict[str, PromptCommand] = {
-    "store": PromptCommand("@store TEXT", "remember a text", _build_text_command("add")),
-    "remember": PromptCommand("@remember QUESTION", "recall what answers it", _build_text_command("search")),
+    "store": PromptCommand("@store TEXT", "add a text to the memory", _build_text_command("add")),
+    "remember": PromptCommand("@remember QUESTION", "find the memories that answer it", _build_text_command("search")),
     "list": PromptCommand("@list", "list all memories", _build_shell_command("list", scoped=True)),
-    "update": PromptCommand("@update MEMORY TEXT", "give a memory a new text", _parse_update),
-    "updateq": PromptCommand(
-        "@updateq QUERY => TEXT", "the same for the memory that a query means; asks first", _parse_updateq
-    ),
+    "update": PromptCommand("@update MEMORY TEXT", "replace the text of a memory", _parse_update),
+    "updateq": PromptCommand("@updateq QUERY => TEXT", "the same for the match of a query; asks first", _parse_updateq),
     "delete": PromptCommand(
-        "@delete MEMORY | QUERY", "erase a memory, or those that a query means; asks first", _parse_delete
+        "@delete MEMORY | QUERY", "delete a memory, or the matches of a query; asks first", _parse_delete
     ),
     "history": PromptCommand("@history MEMORY", "show every change of a memory", _build_memory_command("history")),
     "relations": PromptCommand(
-        "@relations [--ended]", "list the relations that hold", _build_shell_command("relations", scoped=True)
+        "@relations [--ended]", "list the valid relations", _build_shell_command("relations", scoped=True)
     ),
-    "query": PromptCommand("@query MATCH ... RETURN ...", "ask the graph", _build_text_command("query")),
+    "query": PromptCommand("@query MATCH ... RETURN ...", "query the graph", _build_text_command("query")),
     "path": PromptCommand("@path QUESTION", "follow a chain: my sister's dog", _build_text_command("path")),
-    "viz": PromptCommand("@viz [ENTITY ...]", "draw the graph, or what is near these, as an HTML file", _parse_viz),
-    "merge": PromptCommand(
-        "@merge [entities|relationships]", "make one of names that mean one thing; asks first", _parse_merge
+    "viz": PromptCommand(
+        "@viz [ENTITY ...]", "draw the graph, or the neighborhood of entities, as an HTML file", _parse_viz
     ),
-    "unmerge": PromptCommand("@unmerge MERGE", "take a merge back", _build_shell_command("unmerge")),
-    "rebuild": PromptCommand("@rebuild", "embed everything anew", _build_shell_command("rebuild")),
+    "merge": PromptCommand("@merge [entities|relationships]", "merge duplicate names; asks first", _parse_merge),
+    "unmerge": PromptCommand("@unmerge MERGE", "revert a merge", _build_shell_command("unmerge")),
+    "rebuild": PromptCommand("@rebuild", "embed everything again", _build_shell_command("rebuild")),
     "import": PromptCommand(
-        "@import FILE [--format F]", "bring chats from a file", _build_shell_command("import", scoped=True)
+        "@import FILE [--format F]", "import chats from a file", _build_shell_command("import", scoped=True)
     ),
     "export": PromptCommand(
-        "@export FILE", "write memories and graph out", _build_shell_command("export", scoped=True)
+        "@export FILE", "write memories and graph to a file", _build_shell_command("export", scoped=True)
     ),
     "backup": PromptCommand("@backup FILE", "copy the whole store", _build_shell_command("backup")),
-    "stats": PromptCommand("@stats", "tell how much there is", _build_shell_command("stats", scoped=True)),
+    "stats": PromptCommand("@stats", "show statistics", _build_shell_command("stats", scoped=True)),
     "user": PromptCommand(
         "@user [NAME]",
-        "whose memory it is: change to a user, with - to none",
+        "show the current memory, or change its user (- for none)",
         _build_scope_command("user"),
     ),
     "agent": PromptCommand("@agent [NAME]", "the same for an agent", _build_scope_command("agent")),
     "run": PromptCommand("@run [NAME]", "the same for a run", _build_scope_command("run")),
-    "help": PromptCommand("@help [COMMAND]", "tell of the commands, or of one", _show_help),
-    "quit": PromptCommand("@quit", "go (so do @exit and Ctrl-D)", _raise_quit),
-    "exit": PromptCommand("@exit", "go", _raise_quit),
+    "help": PromptCommand("@help [COMMAND]", "describe all commands, or one", _show_help),
+    "quit": PromptCommand("@quit", "quit (also @exit or Ctrl-D)", _raise_quit),
+    "exit": PromptCommand("@exit", "quit", _raise_quit),
 }
 
 _HELP_TEXT = """\
-A line without @ is remembered as it stands, unless it ends with a question mark: then it is answered from memory.
-Without an @, help, quit and exit are commands too where they are the whole line.
-MEMORY is an id, or the number in front of one of the memories shown last; @user, @agent and @run forget the numbers."""
+A line without @ is added to the memory; a line that ends with a question mark is a search.
+The words help, quit and exit alone on a line are commands even without @.
+MEMORY is an id, or the number of one of the memories shown last; @user, @agent and @run reset the numbers."""
 
 _NONE = "-"
-"""Typed in place of a name: no id of that kind."""
+"""Typed instead of a name: no id of that kind."""
 _BARE = {"help": "@help", "quit": "@quit", "exit": "@quit"}
-"""Lines that are commands without an @."""
+"""Whole lines that are commands without an @."""
 
 _ENTITY_COMMANDS = ("path", "viz", "query", "remember")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 class PromptState:
-    """A conversation with one memory.
+    """State of a prompt session on one memory.
 
     Args:
-        parse: reads a command as the shell gives it.
-        ids: whose memory it is, to begin with: user, agent, run.
-        tell: shows lines. ask: puts a question and returns the answer; None where nobody is there to answer: what asks
-            first is then refused.
+        parse: Parses the arguments of a shell command.
+        ids: Initial ids: user, agent, run.
+        write_lines: Displays lines.
+        ask: Displays a question and returns the answer. None if input is not interactive; commands that ask for
+            confirmation fail then.
     """
 
     def __init__(
@@ -188,21 +187,21 @@ class PromptState:
 
     @property
     def scope_arguments(self) -> list[str]:
-        """Whose memory it is, as arguments of a command."""
+        """Current ids as arguments of a command."""
         return [f"--{axis}={value}" for axis, value in self._ids.items() if value is not None]
 
     @property
     def scope_label(self) -> str:
-        return " ".join(f"{axis}:{value}" for axis, value in self._ids.items() if value is not None) or "nobody"
+        return " ".join(f"{axis}:{value}" for axis, value in self._ids.items() if value is not None) or "no ids"
 
     def set_scope_id(self, axis: str, value: str | None) -> None:
         self._ids[axis] = value
         self._shown_ids = []
         self._cached_entity_names = None
-        self.write_lines([f"this is the memory of {self.scope_label}"])
+        self.write_lines([f"current memory: {self.scope_label}"])
 
     def run(self, line: str) -> bool:
-        """Do what a line says; False when the user is done. What goes wrong is told, and the session goes on."""
+        """Execute a line; return False to end the session. Errors are displayed, and the session continues."""
         try:
             self._run_line(line.strip())
         except _Quit:
@@ -214,17 +213,17 @@ class PromptState:
 
     def help(self, name: str = "") -> list[str]:
         if name:
-            verb = PROMPT_COMMANDS.get(name)
-            return [f"{verb.usage}: {verb.help}"] if verb else [f"! there is no @{name}"]
-        width = max(len(verb.usage) for verb in PROMPT_COMMANDS.values())
+            command = PROMPT_COMMANDS.get(name)
+            return [f"{command.usage}: {command.help}"] if command else [f"! unknown command @{name}"]
+        width = max(len(command.usage) for command in PROMPT_COMMANDS.values())
         return [
-            *(f"  {verb.usage:<{width}}  {verb.help}" for verb in PROMPT_COMMANDS.values()),
+            *(f"  {command.usage:<{width}}  {command.help}" for command in PROMPT_COMMANDS.values()),
             "",
             *_HELP_TEXT.splitlines(),
         ]
 
     def completions(self, line: str) -> Iterator[str]:
-        """What the last word of a line may become: a command, or a name of the graph."""
+        """Yield completions of the last word of a line: commands, or names in the graph."""
         head, _, word = line.rpartition(" ")
         if not head:
             yield from (f"@{name}" for name in PROMPT_COMMANDS if word and f"@{name}".startswith(word))
@@ -233,26 +232,28 @@ class PromptState:
             folded = word.lstrip("\"'").casefold()
             yield from (name for name in self._entity_names() if name.casefold().startswith(folded))
 
-    # --- what verbs need ---------------------------------------------------------------------------------------------
+    # --- Used by commands --------------------------------------------------------------------------------------------
 
     def is_memory_reference(self, given: str) -> bool:
         return given.isdecimal() or bool(_UUID.fullmatch(given)) or self._memory.get(given) is not None
 
     def resolve_memory_id(self, given: str) -> str:
-        """The id that a number stands for, or the id itself."""
+        """Return the memory id for a displayed number, or the given id."""
         if not given.isdecimal():
             return given
         if not 0 < int(given) <= len(self._shown_ids):
-            raise InputError(f"no memory was shown with the number {given}")
+            raise InputError(f"there is no memory number {given}; list or search first")
         return self._shown_ids[int(given) - 1]
 
     def confirm(self, preview: list[str], action: list[str]) -> list[str] | None:
-        """`action`, if the user agrees with what `preview` shows; None if not, or if there is nothing to do."""
+        """Run `preview` and ask; return `action` if the user agrees, None if not or if there is nothing to do."""
         result = self._execute(preview)
         if not result or not any(result.get(key) for key in ("id", "results", "merges")):
             return None
         if self._ask is None:
-            raise InputError("not done: this asks first, and nobody is there to answer; use a command of the shell")
+            raise InputError(
+                "not done: this asks for confirmation, and input is not interactive; use the shell command"
+            )
         if self._ask("do it? [y/N] ").strip().casefold() in ("y", "yes"):
             return action
         self.write_lines(["not done"])
@@ -268,7 +269,7 @@ class PromptState:
         if name not in PROMPT_COMMANDS:
             near = [known for known in PROMPT_COMMANDS if name and known.startswith(name)]
             if len(near) != 1:
-                raise InputError(f"there is no @{name}; @help tells what there is")
+                raise InputError(f"unknown command @{name}; @help lists the commands")
             name = near[0]
         arguments = PROMPT_COMMANDS[name].arguments(self, rest.strip())
         if arguments is not None:
@@ -277,17 +278,17 @@ class PromptState:
     def _execute(self, arguments: list[str]) -> Any:
         try:
             options = self._parse(arguments)
-        except SystemExit as error:  # argparse has said why
-            raise InputError("that is not how it is written; @help tells") from error
+        except SystemExit as error:  # argparse has printed the reason
+            raise InputError("invalid arguments; @help shows the usage") from error
         if options.takes_config:
-            raise InputError("that is done from a shell, while no prompt has the store open")
+            raise InputError("this command needs a closed store: run it from a shell, after @quit")
         result = options.act(self._memory, options)
         self._cached_entity_names = None
         self.write_lines(self._number_lines(result, options.show(result)))
         return result
 
     def _number_lines(self, result: Any, lines: list[str]) -> list[str]:
-        """Lines that show memories with a number in front, by which they can be named."""
+        """Number the lines that show memories, for later reference."""
         entries = result.get("results") if isinstance(result, dict) else None
         if not entries:
             return lines
@@ -308,7 +309,7 @@ class PromptState:
 
 def _require_text(rest: str) -> str:
     if not rest.strip():
-        raise InputError("something is missing; @help tells what is expected")
+        raise InputError("an argument is missing; @help shows the usage")
     return rest.strip()
 
 
@@ -316,32 +317,31 @@ def _split_words(rest: str) -> list[str]:
     try:
         return shlex.split(rest)
     except ValueError as error:
-        raise InputError(f"cannot be read: {error}") from error
+        raise InputError(f"invalid quotes: {error}") from error
 
 
-# --- the terminal ------------------------------------------------------------------------------------------------
+# --- Terminal ----------------------------------------------------------------------------------------------------
 
 
 def run_prompt(memory: Memory, parse: ParseArguments, ids: dict[str, str | None], *, history: Path) -> dict[str, int]:
-    """Read lines until the user is done; returns how many ``lines`` there were.
+    """Read and execute lines until the user quits; return the number of ``lines`` and of ``failed`` ones.
 
-    Where no person watches (a pipe), they are read without a prompt, what asks first is refused, and ``failure_count``
-    says how many went wrong.
+    Input from a pipe is read without a prompt, and commands that ask for confirmation fail.
     """
-    watched = sys.stdin.isatty()
-    ask: AskUser | None = input if watched else None
+    is_interactive = sys.stdin.isatty()
+    ask: AskUser | None = input if is_interactive else None
     session = PromptState(memory, parse, ids, write_lines=_print, ask=ask)
-    if watched:
-        _print([f"mem0-core: the memory of {session.scope_label}. @help tells what can be said, Ctrl-D ends it."])
+    if is_interactive:
+        _print([f"mem0-core, memory of {session.scope_label}. @help lists the commands, Ctrl-D quits."])
     count = 0
-    for line in _read_lines(session, history) if watched else sys.stdin:
+    for line in _read_lines(session, history) if is_interactive else sys.stdin:
         try:
             count += 1
             if not session.run(line):
                 break
         except KeyboardInterrupt:
-            _print(["! interrupted; what was committed is kept"])
-    return {"lines": count, "failed": 0 if watched else session.failure_count}
+            _print(["! interrupted; committed changes are kept"])
+    return {"lines": count, "failed": 0 if is_interactive else session.failure_count}
 
 
 def _print(lines: Sequence[str]) -> None:
@@ -362,7 +362,7 @@ def _read_lines(session: PromptState, history: Path) -> Iterator[str]:
 
 
 def _build_reader(session: PromptState, history: Path) -> AskUser:
-    """What reads a line: prompt_toolkit where it is installed, else readline, else plain input."""
+    """Return a function that reads a line: with prompt_toolkit if installed, else readline, else plain input."""
     _create_private_file(history)
     try:
         from prompt_toolkit import PromptSession
@@ -396,20 +396,20 @@ def _build_readline_reader(session: PromptState, history: Path) -> AskUser:
     readline.set_completer(complete)
     readline.set_completer_delims(" ")
     readline.parse_and_bind("tab: complete")
-    lines = history.with_name(f"{history.name}.readline")  # of another form than prompt_toolkit's
+    lines = history.with_name(f"{history.name}.readline")  # in another format than that of prompt_toolkit
     _create_private_file(lines)
     readline.read_history_file(lines)
 
-    def read(question: str) -> str:
+    def read_line(question: str) -> str:
         line = input(question)
         readline.append_history_file(1, lines)
         return line
 
-    return read
+    return read_line
 
 
 def _create_private_file(file: Path) -> None:
-    """Make the file for oneself alone: it holds what was said to be remembered."""
+    """Create a file that only its owner can read: it contains the input lines."""
     try:
         make_folder(file.parent)
         make_file(file)
