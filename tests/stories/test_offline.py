@@ -1,4 +1,4 @@
-"""Seed 003 part by part, in its own words: offline, graph-first, vector-native; under both drivers, with no network.
+"""Offline specification, part by part: offline, graph-first, vector-native; under both drivers, with no network.
 
 The language model is scripted, the embedder is the real one on local weights. What runs GGUF, OpenVINO and transformers
 for real is in tests/unit; so are the command line, and the benches of part 12.
@@ -72,7 +72,7 @@ def store(memory: MemoryDriver, text: str, **options: Any) -> str:
 
 
 def extractions(memory: MemoryDriver) -> list[Any]:
-    """What the model was asked for relations."""
+    """Return the requests for relations that the model received."""
     return [call for call in graph_model_of(memory).calls if call.task == "triplets"]
 
 
@@ -85,7 +85,7 @@ def found(memory: MemoryDriver, query: str, **options: Any) -> list[str]:
 
 
 def test_the_network_is_shut(opened: Open) -> None:
-    """What all of this rests on: the tests of this file fail where something reaches out."""
+    """Check the guard of this file: a test fails if anything opens a connection."""
     for reach in (
         lambda: socket.create_connection(("127.0.0.1", 9), timeout=1),
         lambda: socket.getaddrinfo("example.org", 443),

@@ -1,4 +1,4 @@
-"""Seed 003 as its user wrote it, parts 2, 3, 4 and 9: what `@store`, `@update`, `@delete` and `@merge` do."""
+"""Offline specification, parts 2, 3, 4 and 9: store, update, delete and merge."""
 
 from __future__ import annotations
 

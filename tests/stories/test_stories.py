@@ -1,4 +1,4 @@
-"""The seeds' own stories, in their words, on every truth and under both drivers."""
+"""Stories of the specification, on every store and under both drivers."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def known(memory: MemoryDriver, *facts: str) -> dict[str, str]:
     return {fact: memory.add(fact, user_id="u", infer=False)["results"][0]["id"] for fact in facts}
 
 
-# --- seed 000, part 1 ----------------------------------------------------------------------------------------------
+# --- mem0's documentation, part 1 ----------------------------------------------------------------------------------
 
 
 def test_alice_loves_pizza(story: Story) -> None:
@@ -95,11 +95,11 @@ def test_an_empty_memory_takes_all_facts(story: Story) -> None:
     assert result["skipped"] == []
 
 
-# --- seed 004 -------------------------------------------------------------------------------------------------------
+# --- mem0's default prompts -----------------------------------------------------------------------------------------
 
 
 def test_desmond_jesica_and_the_dog(story: Story) -> None:
-    """Four turns make three memories and exactly the seed's four history rows."""
+    """Four turns make three memories and exactly four history rows."""
     memory = story(
         {"facts": ["Name is Desmond"]},
         {"memory": [op("0", "Name is Desmond", "ADD")]},
@@ -136,7 +136,7 @@ def _update_the_sister(messages: Any) -> list[dict[str, str]]:
 
 
 def test_cheese_and_chicken_pizza_with_cricket(story: Story) -> None:
-    """What carries more information replaces; what says nothing new stays."""
+    """A fact with more information replaces a memory; one without new information does not."""
     memory = story()
     ids = known(memory, "I really like cheese pizza", "User is a software engineer", "User likes to play cricket")
     memory.memory._chat = ScriptedChat(
@@ -210,7 +210,7 @@ def test_dislikes_cheese_pizza(story: Story) -> None:
 
 
 def test_name_is_john(story: Story) -> None:
-    """What is known already changes nothing and leaves no history."""
+    """A known fact changes nothing and leaves no history."""
     memory = story()
     ids = known(memory, "Name is John", "Loves cheese pizza")
     memory.memory._chat = ScriptedChat(
@@ -238,7 +238,7 @@ def test_nothing_worth_remembering(story: Story) -> None:
     assert result["usage"]["llm_calls"] == 1
 
 
-# --- seed 002, left branch ------------------------------------------------------------------------------------------
+# --- Mem0 paper, section 2.1 ----------------------------------------------------------------------------------------
 
 
 def test_memories_are_shown_once_and_under_small_integers(story: Story) -> None:
@@ -295,14 +295,14 @@ def test_what_has_expired_takes_no_places_among_the_nearest(story: Story) -> Non
     assert sorted(shown) == ["red apples", "red pears"]
 
 
-# --- seed 001: the update phase by tool call -----------------------------------------------------------------------
+# --- Mem0 paper: the update phase by tool call ---------------------------------------------------------------------
 
 TOOLS = {"UPDATE": "update_memory", "NOOP": "noop", "DELETE": "delete_memory", "ADD": "add_memory"}
 
 
 @pytest.mark.parametrize("form", ["json", "tools"])
 def test_both_forms_of_the_update_phase_come_to_the_same(story: Story, form: str) -> None:
-    """The paper's tools, and the seed's JSON: the same decisions are the same operations."""
+    """The paper's tools and mem0's JSON: the same decisions are the same operations."""
 
     def model(task: str, messages: Any) -> dict[str, Any]:
         if task == "facts":
@@ -333,7 +333,7 @@ def test_both_forms_of_the_update_phase_come_to_the_same(story: Story, form: str
 
 
 def test_desmond_turn_by_turn(story: Story) -> None:
-    """Seed 004's Desmond in separate adds: what each "her" and "she" means, the model reads from the window."""
+    """Desmond's example in separate adds: the model resolves "her" and "she" from the window."""
     turns = ["My name is Desmond.", "I have a sister.", "Her name is Jesica.", "She has a dog."]
     facts = ["Name is Desmond", "Has a sister", "Has a sister named Jesica", "Jesica has a dog"]
     read: list[str] = []

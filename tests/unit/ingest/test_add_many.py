@@ -80,7 +80,7 @@ def numbered(count: int) -> list[str]:
 
 
 def outcome(memory: Memory) -> Any:
-    """What a memory holds and once held, without what differs from run to run."""
+    """Return the present and past contents of a memory, without values that differ between runs."""
     found = memory.get_all(user_id="u")["results"]
     relations = [
         (r["source"], r["relationship"], r["destination"], r["weight"], r["valid_from"], r["valid_to"])

@@ -20,7 +20,7 @@ _RECORD = ("history", "tombstones", "node_tombstones", "edge_tombstones")
 
 
 def rows_of(memory: Memory, *tables: str) -> dict[str, int]:
-    """How many rows each table has."""
+    """Return the number of rows per table."""
     found = {}
     for table in tables or _TABLES:
         if table != "words" or memory.store.maintenance.file is not None:  # PostgreSQL has them in sketches
@@ -29,7 +29,7 @@ def rows_of(memory: Memory, *tables: str) -> dict[str, int]:
 
 
 def projected(memory: Memory) -> dict[str, Any]:
-    """What each projection finds of a user: memories, names and sentences by vectors, words, walks."""
+    """Return the results of each projection for a user: memories, names and sentences by vectors, words, walks."""
     vector = memory.embedder.embed(["anything"], kind="query")
     from mem0_core.domain.records import Scope
 

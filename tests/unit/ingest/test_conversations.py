@@ -1,4 +1,4 @@
-"""What an agent should see now, what may be remembered at all, and for how long."""
+"""Context of an agent, policy, and expiration."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def test_a_memory_may_be_given_a_time_to_live(opened: Open, ttl: Any) -> None:
 
 
 def test_age_may_count(opened: Open) -> None:
-    """What was said long ago gives way to what was said lately, but for what is pinned."""
+    """Recent memories replace old ones, except pinned ones."""
     now = datetime.now(UTC)
     memory = opened(config={"half_life": 30}, graph=False)
     old = memory.add("bees and honey", user_id="u", timestamp=now - timedelta(days=90))["results"][0]["id"]

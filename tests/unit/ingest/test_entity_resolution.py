@@ -1,4 +1,4 @@
-"""Merging names that mean one thing, and taking it back: seed 003, part 9."""
+"""Merge names of one entity, and undo the merge."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def graph_of(memory: Memory) -> list[Any]:
 
 
 def walked(memory: Memory, scope: Scope) -> dict[str, Any]:
-    """What the projection in memory sees, and what one does that is read anew."""
+    """Return the names in the in-memory projection, and those in a freshly loaded one."""
     held = memory._open_adjacency().of(scope)
     fresh = AdjacencyIndex(memory.store.graph).of(scope)
 

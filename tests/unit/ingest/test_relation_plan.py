@@ -29,7 +29,7 @@ def node(row: int, name: str) -> Node:
 
 
 def knowing(nodes: dict[str, Node], *relations: Relation) -> KnownGraph:
-    """What the graph holds: the node found for each name, and relations."""
+    """Return a known graph: the node of each name, and relations."""
     return KnownGraph({entity_key(name): found for name, found in nodes.items()}, relations, {})
 
 
@@ -61,7 +61,7 @@ def merged(
     ids=["both", "source", "destination", "neither"],
 )
 def test_the_four_branches(found: dict[str, Node], rows: tuple[int | None, int | None], names: str) -> None:
-    """Seed 002: a node that is found keeps its name, one that is not is made."""
+    """A node that is found keeps its name; a missing node is created (Mem0 paper, section 2.2)."""
     change = build_relation(Triplet("alice", "knows", "bob"), knowing(found).nodes)
     assert (change.source_node, change.destination_node) == rows
     assert str(change.triplet) == names

@@ -436,4 +436,4 @@ def test_what_could_not_be_learnt_in_the_background_is_logged(tmp_path: Path, ca
     with Memory({"path": str(tmp_path), "background": QUICK}, llm=chat, embedder=HashEmbedder()) as memory:
         memory.add("I keep bees.", user_id="maya", background=True)
         assert memory.flush(timeout=20)
-    assert "not remembered: facts" in caplog.text
+    assert "skipped in the background: facts" in caplog.text

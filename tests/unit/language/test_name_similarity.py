@@ -1,6 +1,6 @@
-"""How often what `merge` takes for one thing is one, and how much it takes of that: on labelled pairs.
+"""Precision and recall of `merge` on labeled pairs.
 
-`tests/data/same_or_not.jsonl` has what users and models write, and contrasts that embedders put near one another.
+`tests/data/same_or_not.jsonl` has names as users and models write them, and contrasts that embedders place near.
 A pair is the same if a reader of one person's notes would bet on it.
 """
 
@@ -48,7 +48,7 @@ def judged() -> list[tuple[dict[str, Any], NameSimilarity]]:
 
 
 def counts(judged: list[tuple[dict[str, Any], NameSimilarity]], threshold: float, kind: str) -> tuple[int, int, int]:
-    """How many pairs are taken for one rightly, wrongly, and how many are one."""
+    """Count the pairs merged rightly, merged wrongly, and the pairs that are one."""
     of_kind = [(pair["same"], likeness.score >= threshold) for pair, likeness in judged if pair["kind"] == kind]
     right = sum(same and taken for same, taken in of_kind)
     wrong = sum(taken and not same for same, taken in of_kind)

@@ -280,7 +280,7 @@ def test_what_is_said_in_other_words_is_shown_twice(embedder: OnnxEmbedder) -> N
 
 @needs_weights
 def test_no_cosine_tells_facts_apart(embedder: OnnxEmbedder) -> None:
-    """Why words decide: at any threshold most of what is found is wrong, or nearly nothing is found."""
+    """Cosines cannot decide: at any threshold most results are wrong, or nearly none is found."""
     same, other = (np.array(cosines(embedder, pairs)) for pairs in (SAME + GONE_ON + MISSED, OTHER))
     for threshold in (0.7, 0.8, 0.85, 0.9, 0.95, 0.97, 0.98):
         right, wrong = int((same >= threshold).sum()), int((other >= threshold).sum())

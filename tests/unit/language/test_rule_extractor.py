@@ -1,4 +1,4 @@
-"""What the rules read of plain English, and, above all, what they leave alone."""
+"""Relations that the rules read in plain English, and texts that they leave alone."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ UNITS += [
 
 
 def steps(call: Callable[[], Any]) -> int:
-    """How many lines of Python run: a clock that no other process can slow down."""
+    """Count the lines of Python that run: a clock that no other process can slow down."""
     count = 0
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:

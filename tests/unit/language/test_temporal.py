@@ -1,4 +1,4 @@
-"""What times are read from a query, which words are left alone, and how well a day fits."""
+"""Times read from a query, words that are no times, and scores of days."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the models are told of the graph: each step in one JSON object, tools in both forms, data that stays data."""
+"""Prompts for the graph: one JSON object per step, tools in both forms, data separate from instructions."""
 
 from __future__ import annotations
 

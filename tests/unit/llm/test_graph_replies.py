@@ -81,7 +81,7 @@ SURROGATE = "a text that is not valid Unicode (half of a surrogate pair)"
 ME, STANFORD = Entity(SELF, "person"), Entity("Stanford University", "org")
 
 ENTITY_CASES = [
-    Case("the seed's own", [{"entities": [{"entity": SELF, "entity_type": "person"}, {"entity": "Stanford University", "entity_type": "org"}]}], [ME, STANFORD]),
+    Case("mem0's own example", [{"entities": [{"entity": SELF, "entity_type": "person"}, {"entity": "Stanford University", "entity_type": "org"}]}], [ME, STANFORD]),
     Case("as JSON, in a fence", '```json\n{"entities": [{"entity": "alice_123", "entity_type": "person"}]}\n```', [ME]),
     Case("arguments as the raw text", ['{"entities": [{"entity": "alice_123", "entity_type": "person"}]}'], [ME]),
     Case("one call per entity", [{"entity": SELF, "entity_type": "person"}, {"entity": "Stanford University", "entity_type": "org"}], [ME, STANFORD]),
@@ -139,7 +139,7 @@ WORKS = Triplet(SELF, "works_as_professor_at", "Stanford University")
 LIKES = Triplet(SELF, "likes", "pizza")
 
 RELATION_CASES = [
-    Case("the seed's own", [{"entities": [said(SELF, "works_as_professor_at", "Stanford University")]}], [WORKS]),
+    Case("mem0's own example", [{"entities": [said(SELF, "works_as_professor_at", "Stanford University")]}], [WORKS]),
     Case("as JSON", json.dumps({"entities": [said(SELF, "likes", "pizza")]}), [LIKES]),
     Case("under another key", json.dumps({"relations": [said(SELF, "likes", "pizza")]}), [LIKES]),
     Case("several calls", [{"entities": [said(SELF, "likes", "pizza")]}, said("I", "works_as_professor_at", "Stanford University")], [LIKES, WORKS]),
@@ -180,7 +180,7 @@ def test_a_relationship_has_one_form(relationship: str) -> None:
 
 GONE = said(SELF, "works_at", "MIT")
 OUTDATED_CASES = [
-    Case("the seed's own", [GONE], [MIT]),
+    Case("mem0's own example", [GONE], [MIT]),
     Case("several calls", [GONE, said(SELF, "lives_in", "Boston")], [MIT, BOSTON]),
     Case("one call with a list", [{"deletions": [GONE]}], [MIT]),
     Case("as JSON", json.dumps({"deletions": [GONE]}), [MIT]),
@@ -232,7 +232,7 @@ def test_of_two_that_look_alike_only_the_exact_one_is_meant() -> None:
 PROFESSOR = Refinement(MIT, "works_as_professor_at")
 FINER = said(SELF, "works_as_professor_at", "MIT")
 REFINED_CASES = [
-    Case("the seed's own", [FINER], [PROFESSOR]),
+    Case("mem0's own example", [FINER], [PROFESSOR]),
     Case("as JSON", json.dumps({"updates": [FINER]}), [PROFESSOR]),
     Case("several calls", [FINER, said("I", "owns_house_in", "Boston")], [PROFESSOR, Refinement(BOSTON, "owns_house_in")]),
     Case("twice", [FINER, FINER], [PROFESSOR]),

@@ -1,4 +1,4 @@
-"""What the models are told: every point of the seeds is there, data stays data, and small models can afford it."""
+"""Prompts: they cover the specification, separate data from instructions, and are short enough for small models."""
 
 from __future__ import annotations
 

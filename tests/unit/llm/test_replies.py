@@ -192,7 +192,7 @@ SEED = """{
 
 OPERATION_CASES = [
     # --- proper answers
-    OperationCase("the seed's own", SEED, [RENAMED, SAME, ADDED]),
+    OperationCase("mem0's own example", SEED, [RENAMED, SAME, ADDED]),
     OperationCase("a deletion", '{"memory": [{"id": "1", "text": "Likes burgers", "event": "DELETE"}]}', [GONE]),
     OperationCase("a deletion without a text", '{"memory": [{"id": "1", "event": "DELETE"}]}', [GONE]),
     OperationCase("a deletion with a garbled text", '{"memory": [{"id": "1", "text": "burger", "event": "DELETE"}]}', [GONE]),
@@ -216,7 +216,7 @@ OPERATION_CASES = [
     OperationCase("one operation under the key", '{"memory": {"id": "0", "text": "Name is Alice", "event": "UPDATE"}}', [RENAMED]),
     OperationCase("one operation per line", '{"id": "0", "text": "Name is Alice", "event": "UPDATE"}\n{"id": "1", "event": "NONE"}', [RENAMED, SAME]),
     OperationCase("Python's repr", "{'memory': [{'id': 0, 'text': \"Name is Alice\", 'event': 'UPDATE', 'old_memory': None}]}", [RENAMED]),
-    OperationCase("comments, as in the seed's form", '{"memory": [{"id": "1", # existing id\n "event": "DELETE" // or NONE\n}]}', [GONE]),
+    OperationCase("comments, as in mem0's prompt", '{"memory": [{"id": "1", # existing id\n "event": "DELETE" // or NONE\n}]}', [GONE]),
     OperationCase("an addition under an id that exists", '{"memory": [{"id": "0", "text": "Loves pizza", "event": "ADD"}]}', [ADDED]),
     OperationCase("an addition twice", '{"memory": [{"text": "Loves pizza", "event": "ADD"}, {"text": "loves pizza.", "event": "ADD"}]}', [ADDED]),
     OperationCase("an update to the same text", '{"memory": [{"id": "1", "text": "Likes burgers", "event": "UPDATE"}]}', [SAME]),

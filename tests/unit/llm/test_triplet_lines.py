@@ -1,4 +1,4 @@
-"""Relations by one question: lines of SOURCE - RELATION - DESTINATION (seed 003, part 2)."""
+"""Relations by one model call: lines of SOURCE - RELATION - DESTINATION."""
 
 from __future__ import annotations
 
