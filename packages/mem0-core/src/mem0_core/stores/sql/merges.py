@@ -110,6 +110,8 @@ class SqlMerges(StepMethods):
 
 
 def _select_names(dialect: Dialect, nodes: set[int]) -> Steps[dict[int, str]]:
+    if not nodes:
+        return {}
     among, listed = dialect.among("row", list(nodes))
     return dict((yield from fetch_rows(f"SELECT row, name FROM nodes WHERE {among}", listed)))
 

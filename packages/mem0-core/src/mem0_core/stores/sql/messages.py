@@ -108,25 +108,31 @@ def insert_unique_messages(
     dialect: Dialect, messages: Sequence[tuple[bytes, Message]], scope: Scope, at: str
 ) -> Steps[list[int]]:
     """Store messages whose digests are not stored yet, and return the rows of all."""
-    known: dict[bytes, int] = {}
+    if not messages:
+        return []
     columns = f"{dialect.exact}user_id, agent_id, run_id, digest, role, content, name, metadata, created_at"
-    insert = insert_sql("messages", columns, "ON CONFLICT DO NOTHING")
+    insert = insert_sql("messages", columns, "ON CONFLICT DO NOTHING RETURNING row")
     scope_values = (*dialect.exact_values(scope), *scope_ids(scope))
-    for page in pages(messages):
-        rows = [
-            (
-                *scope_values,
-                *(digest, message.role, message.content, message.name),
-                *(dialect.to_json(message.metadata), message.timestamp or at),
+    inserted = yield from execute_batch(
+        *(
+            Statement(
+                insert,
+                (
+                    *scope_values,
+                    *(digest, message.role, message.content, message.name),
+                    *(dialect.to_json(message.metadata), message.timestamp or at),
+                ),
             )
-            for digest, message in page
-        ]
-        where, values = dialect.among("digest", [digest for digest, _ in page], "bytea")
-        part, part_values = dialect.in_part(scope)
-        select = f"SELECT digest, row FROM messages WHERE {part}{where}"
-        _, found = yield from execute_batch(Statement(insert, rows, many=True), Statement(select, part_values + values))
-        known.update((bytes(digest), row) for digest, row in found.rows)
-    return [known[digest] for digest, _ in messages]
+            for digest, message in messages
+        )
+    )
+    rows = {digest: done.rows[0][0] for (digest, _), done in zip(messages, inserted, strict=True) if done.rows}
+    part, part_values = dialect.in_part(scope)
+    for page in pages([digest for digest, _ in messages if digest not in rows]):
+        where, values = dialect.among("digest", page, "bytea")
+        found = yield from fetch_rows(f"SELECT digest, row FROM messages WHERE {part}{where}", part_values + values)
+        rows.update((bytes(digest), row) for digest, row in found)
+    return [rows[digest] for digest, _ in messages]
 
 
 def insert_summary(dialect: Dialect, scope: Scope, summary: Summary) -> Steps[None]:

@@ -232,7 +232,11 @@ def drive(db: sqlite3.Connection, steps: Steps[T]) -> T:
         step = next(steps)
         while True:
             try:
-                result = _execute_step(db, step)
+                if type(step) is Statement and not step.many:  # nearly all of them, so without a call
+                    cursor = db.execute(step.sql, step.values)
+                    result: Any = StatementResult(cursor.fetchall(), cursor.rowcount)
+                else:
+                    result = _execute_step(db, step)
             except Exception as error:  # noqa: BLE001 - the steps may handle it
                 step = steps.throw(error)
             else:

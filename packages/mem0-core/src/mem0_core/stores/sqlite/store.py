@@ -74,7 +74,7 @@ class SQLiteStore(SqlStore):
         self.jobs: JobQueue = SqlJobQueue(db)
         self.lexicon: Lexicon = SQLiteLexicon(db.read)
         self.maintenance: StoreMaintenance = SQLiteMaintenance(db)
-        self.archive: Archive = SQLiteArchive(db.read, db.write)
+        self.archive: Archive = SQLiteArchive(db)
         with db.as_store_error("open"):
             self._migrate()
             if not is_loading:
