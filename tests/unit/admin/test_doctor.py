@@ -136,7 +136,7 @@ BROKEN: dict[str, tuple[dict[str, str] | str, str]] = {
         "1 memories are missing from the word index",
     ),
     "all words": ({"sqlite": "INSERT INTO words (words) VALUES ('delete-all')"}, "word index"),
-    "a message": ("DELETE FROM messages WHERE row = (SELECT min(row) FROM messages)", "refer to what is not there"),
+    "a message": ("DELETE FROM messages WHERE row = (SELECT min(row) FROM messages)", "refer to missing rows"),
     "the counter": (
         {"sqlite": "UPDATE meta SET value = 1 WHERE key = 'seq'", "postgres": "SELECT setval('next_seq', 1)"},
         "the change counter is 1",

@@ -1,7 +1,7 @@
-"""The words of memories in the PostgreSQL truth: written within the store's transaction, and read for everybody else.
+"""Words of memories in PostgreSQL: the ranking features of each memory, and the keys that find memories by a word.
 
-`sketches` holds what ranking needs of a memory, and ``keys``, by which it is found: a hash of each of its words under
-each of its ids. So the index over them keeps each id's words apart, and a search never reads or counts those of others.
+The column ``keys`` of the table `sketches` holds a hash of each word of a memory under each of its ids. So its index
+keeps the words of each id apart, and a search never reads or counts those of other ids.
 """
 
 from __future__ import annotations
@@ -13,17 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from mem0_core.domain.records import Axis, MemoryItem, Scope
 from mem0_core.interfaces import MemoryFeatures, MemoryFeatureSet
 from mem0_core.language.terms import analyze_text, get_analyzer_version
+from mem0_core.stores.postgres.locks import set_scope
 from mem0_core.stores.postgres.rows import partition_key, scope_from_ids, scope_ids, scope_sql, to_int_list
-from mem0_core.stores.postgres.session import (
-    Database,
-    Steps,
-    execute,
-    execute_many,
-    fetch_rows,
-    read_methods,
-    set_scope,
-)
+from mem0_core.stores.postgres.session import Database
 from mem0_core.stores.sql.rows import index_keys, narrowest_axis, session_number
+from mem0_core.stores.sql.steps import StepMethods, Steps, execute, execute_many, fetch_rows, read_method
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,9 +35,9 @@ __all__ = [
 FEATURE_COLUMNS = "session, length, asks, terms, names, keys"
 
 
-# With the cosine of each: the index would have to be asked for it afterwards, by a statement more.
+# Cosines of the same statement save a second one to the vector index.
 _COSINE = "(SELECT -(v.vector <#> q.vector) FROM vectors AS v WHERE v.part = {0} AND v.row = {1}.row)"
-# In the order of one index, or a search for what stands alone would read all sketches that there are.
+# Ordered as an index is: otherwise a memory without neighbors would make the server read all rows.
 _NEIGHBOR_TERMS = (
     "SELECT o.session, o.row, o.terms, " + _COSINE.format("{0}", "o") + " AS cosine FROM sketches AS o"
     " WHERE o.part = {0} AND (o.session, o.row) {1} (s.session, s.row)"
@@ -51,13 +45,14 @@ _NEIGHBOR_TERMS = (
 )
 
 
-class PostgresLexicon:
-    """The reading side: a `Lexicon`."""
+class PostgresLexicon(StepMethods):
+    """A `Lexicon`, for reading."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def _postings(
+    @read_method
+    def postings(
         self, scope: Scope, words: Sequence[str], *, kind: Literal["term", "name", "speaker"], limit: int
     ) -> Steps[dict[str, NDArray[np.int64]]]:
         import numpy as np
@@ -69,7 +64,7 @@ class PostgresLexicon:
         joined = " JOIN memories AS m ON m.part = s.part AND m.row = s.row" if others else ""
         where = "".join(f" AND m.{other.value} = %s" for other in others)
         part = " AND s.part = %s" if scope.user_id is not None else ""
-        # Word by word, each to its limit: all in one scan would take every row's keys apart, seven times as long.
+        # One subquery per word, each with its limit: one scan for all words unnests every row, 7 times slower.
         found = yield from fetch_rows(
             f"SELECT k.key, array(SELECT s.row FROM sketches AS s{joined}"
             f" WHERE s.keys @> ARRAY[k.key]{part}{where} LIMIT %s) FROM unnest(%s::bigint[]) AS k (key)",
@@ -77,14 +72,13 @@ class PostgresLexicon:
         )
         return {wanted[key]: np.array(rows, dtype=np.int64) for key, rows in found if rows}
 
-    postings, apostings = read_methods(_postings)
-
-    def _memory_features(
+    @read_method
+    def memory_features(
         self, scope: Scope, rows: Sequence[int], *, today: str, vector: NDArray[np.float32]
     ) -> Steps[MemoryFeatureSet]:
         yield from set_scope(scope)
         where, values = scope_sql(scope, "m")
-        one = scope.user_id is not None  # part, told to each table that is read: so only that partition is looked at
+        one = scope.user_id is not None  # each table gets the part, so that one partition is read
         where, part = (f"s.part = %s AND {where}", "%s") if one else (where, "s.part")
         its = [partition_key(scope)] if one else []
         both = f"{_COSINE.format(part, 's')}, b.session = s.session, b.row, b.terms, b.cosine"
@@ -100,12 +94,9 @@ class PostgresLexicon:
         )
         return _features_from_rows(found)
 
-    memory_features, amemory_features = read_methods(_memory_features)
-
 
 def _features_from_rows(found: Sequence[Sequence[Any]]) -> MemoryFeatureSet:
-    """Of rows as `_memory_features` asks for them: a sketch, its cosine, and what lies before and after it, with its
-    own."""
+    """Return the features in rows of `memory_features`, each with its cosine and both of its neighbors."""
     sketches, beside, cosines = list[MemoryFeatures](), dict[int, str](), dict[int, float]()
     for row in found:
         cosines[row[0]] = row[9]
@@ -137,13 +128,13 @@ def _keys(said: Iterable[tuple[str, str]], scope: Scope) -> list[int]:
 
 
 def _key(axis: Axis, value: str, kind: str, word: str) -> int:
-    # Words that collide would find one another's rows, which ranking weighs by their terms.
+    # Words with equal hashes find rows of each other; ranking compares the terms themselves.
     whole = "\0".join((axis, value, kind, word)).encode()
     return int.from_bytes(hashlib.blake2b(whole, digest_size=8).digest(), signed=True)
 
 
 def refresh_words() -> Steps[None]:
-    """Read the words of all memories anew, where those that are held were read in another way; by one who holds all."""
+    """Rebuild the words of all memories if another version of the text analysis wrote them. Lock all parts before."""
     if not (yield from is_word_index_stale()):
         return
     alone = dict((yield from fetch_rows("SELECT row, session FROM sketches WHERE session > 0")))

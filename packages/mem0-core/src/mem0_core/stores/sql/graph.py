@@ -276,7 +276,7 @@ def read_position(dialect: Dialect) -> Steps[ChangePosition]:
 
 
 def validity_condition(as_of: str | None) -> tuple[str, list[Any]]:
-    """Return the condition of relations ``e`` that hold at `as_of`; None stands for now."""
+    """Return the condition of relations ``e`` that hold at `as_of`; None means now."""
     if as_of is None:
         return "e.valid_to IS NULL", []
     return "e.valid_from <= ? AND (e.valid_to IS NULL OR e.valid_to > ?)", [as_of, as_of]
@@ -337,7 +337,7 @@ class _EdgeWrite:
     Attributes:
         row: row of the relation.
         seq: number of the change.
-        added_weight: weight of a new relation, or what is added to the weight of another.
+        added_weight: weight of a new relation, or the weight added to an existing one.
         valid_from: time since when it holds.
         ends: source, relationship and destination of a new relation.
         change: change that brings a new relation; None for a relation that exists.
@@ -415,7 +415,7 @@ class GraphWriter:
         return applied
 
     def withdraw(self, memory: int, before: str, after: str | None) -> Steps[list[RelationChange]]:
-        """Withdraw the support of a memory whose text changed, and end relations without any other support.
+        """Withdraw the support of a memory after its text changed, and end relations without any other support.
 
         Args:
             memory: row of the memory.

@@ -329,14 +329,14 @@ class SqlMaintenance(StepMethods):
             yield from _read_deleted_history(tables, scope)
 
 
-# --- what is wrong -----------------------------------------------------------------------------------------------
+# --- problems ---------------------------------------------------------------------------------------------------
 
 
 def _check_orphans(tables: TableReader) -> Iterator[StoreIssue]:
     for table, condition in ORPHAN_CONDITIONS.items():
         [(count,)] = tables.fetch_rows(f"SELECT count(*) FROM {table} WHERE {condition}")
         if count:
-            yield StoreIssue("stray", f"{count} rows of {table} refer to what is not there", table)
+            yield StoreIssue("stray", f"{count} rows of {table} refer to missing rows", table)
 
 
 def _read_embedding_space(tables: TableReader) -> tuple[str, int] | None:

@@ -40,7 +40,7 @@ class MovedEdge:
         target_valid_from: time since when that relation held before the merge.
         target_had_evidence: True if that relation had memories or messages before the merge.
         added_memories: memories that the merge added to its evidence.
-        restored_memories: memories whose evidence was withdrawn, and was restored by the merge.
+        restored_memories: memories with withdrawn evidence that the merge restored.
         added_messages: messages that the merge added to it.
     """
 

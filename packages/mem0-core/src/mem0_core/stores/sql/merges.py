@@ -457,7 +457,7 @@ def erase_merges(dialect: Dialect, scope: Scope) -> Steps[None]:
 
 
 def erase_from_merges(dialect: Dialect, memory: int, scope: Scope) -> Steps[None]:
-    """Erase from merges what only this memory supported. Call it before the memory and its messages are erased."""
+    """Erase from merges the relations that only this memory supported. Call it before the memory is erased."""
     exact, values = dialect.in_exact_scope(scope)
     merges = yield from fetch_rows(
         f"SELECT row, taken FROM merges WHERE {exact} AND undone IS NULL ORDER BY row", values

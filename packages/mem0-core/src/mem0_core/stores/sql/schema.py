@@ -1,6 +1,6 @@
 """Tables that SQLite and PostgreSQL share, described once.
 
-The scripts use SQLite's type names, which PostgreSQL replaces. A `Ddl` supplies what the databases write differently:
+The scripts use SQLite's type names, which PostgreSQL replaces. A `Ddl` supplies the SQL that differs:
 PostgreSQL puts a column ``part`` in front of every key and finds the rows of exactly one scope by a digest.
 """
 
@@ -45,13 +45,13 @@ class Ddl:
         exact_columns: definition of the columns that this search uses.
         exact: columns of an index on exactly one scope.
         unique_id: columns of an index on the public id.
-        by_row: what follows the columns of a table.
-        by_key: what follows the columns of a table that has no row numbers.
+        by_row: text after the columns of a table.
+        by_key: text after the columns of a table without row numbers.
         hashed: index expression for a text of any length.
         row_index: index statement for the row number of a table.
         id_indexes: index statements for the ids of a table, each id followed by a column.
         word_keys: definition of the column that finds memories by their words.
-        job_partition: definition of the column whose jobs run in order.
+        job_partition: definition of the column within which jobs run in order.
         alias_order: definition of the column that keeps the order of aliases.
     """
 

@@ -1,8 +1,8 @@
-"""The words of memories in the SQLite truth: written within the store's transaction, and read for everybody else.
+"""Words of memories in SQLite: the ranking features of each memory, and the index that finds memories by a word.
 
-`memory_features` holds what ranking needs of a memory; the FTS5 table `words` finds memories by a term. Its tokens are
-terms under the ids of their memory, ``<hash of the id><kind><term>``: FTS5 keeps each id's postings apart by that, and
-never reads, counts or ranks with those of others.
+The table `sketches` holds the features, the FTS5 table `words` the index. A token of the index is a term under an id of
+its memory, ``<hash of the id><kind><term>``. So FTS5 keeps the postings of each id apart, and never reads or counts
+those of other ids.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _POSTINGS_PER_STATEMENT = 100  # postings read in one statement
 
 
 class SQLiteLexicon:
-    """The reading side: a `Lexicon`."""
+    """A `Lexicon`, for reading."""
 
     inline = True  # see `flow`
 
@@ -67,7 +67,7 @@ class SQLiteLexicon:
         distinct = list(dict.fromkeys(words))
         with self._read() as db:
             if kind == "speaker" and not db.execute(_HAS_MATCH_SQL, (f'"{prefix}" *',)).fetchone():
-                return {}  # as of most users: what they and their assistant say carries no names
+                return {}  # the messages of most users carry no names of speakers
             for start in range(0, len(distinct), _POSTINGS_PER_STATEMENT):
                 some = distinct[start : start + _POSTINGS_PER_STATEMENT]
                 values = [v for w in some for v in (w, f'"{prefix}{_token(w)}"', *others.values(), limit)]
@@ -85,7 +85,7 @@ class SQLiteLexicon:
             found = [
                 MemoryFeatures(*row) for row in db.execute(f"{_FEATURES_SQL} WHERE {where} AND {_NOT_EXPIRED}", values)
             ]
-            # Two columns of each, in one set: a step in Python for each would take as long as the statement.
+            # One set of two columns: a Python loop over the rows would take as long as the statement.
             beside = {*map(_PREVIOUS_ROW, found), *map(_NEXT_ROW, found)} - {None, *map(_ROW, found)}
             return MemoryFeatureSet(
                 found, dict(db.execute(_TERMS_SQL, (_to_json_array(beside),)).fetchall()) if beside else {}, {}
@@ -125,14 +125,14 @@ def index_text(
 
 
 def unindex_memory(db: sqlite3.Connection, row: int) -> int:
-    """Take a memory's words away; returns its session. Before the memory itself: its ids and speaker are needed."""
+    """Remove a memory from the word index and return its session. Call it before the memory is deleted."""
     erased = db.execute(
         "SELECT s.session, s.terms, s.names, m.actor_id, m.user_id, m.agent_id, m.run_id"
         " FROM sketches AS s JOIN memories AS m USING (row) WHERE row = ?",
         (row,),
     ).fetchone()
     session, terms, names, actor_id, *ids = erased
-    # A table without content has to be told what it held.
+    # A contentless FTS5 table deletes a row by its former tokens.
     held = _keys(terms.split(), names.split("\n") if names else (), actor_id, ids)
     db.execute("INSERT INTO words (words, rowid, keys) VALUES ('delete', ?, ?)", (row, held))
     db.execute("DELETE FROM sketches WHERE row = ?", (row,))
@@ -140,7 +140,7 @@ def unindex_memory(db: sqlite3.Connection, row: int) -> int:
 
 
 def purge_word_index(db: sqlite3.Connection) -> None:
-    """Write the index anew: what was deleted from it lies in its older parts until they are merged."""
+    """Rewrite the index: deleted entries stay in its older segments until these are merged."""
     db.execute("INSERT INTO words (words) VALUES ('optimize')")
 
 
@@ -149,7 +149,7 @@ def clear_word_index(db: sqlite3.Connection) -> None:
 
 
 def _keys(terms: Iterable[str], names: Iterable[str], speaker: str | None, ids: Sequence[str | None]) -> str:
-    """The tokens of a memory: what it is found by, under each of its ids."""
+    """Return the tokens of a memory: its terms, names and speaker under each of its ids."""
     said = [f"{_KIND_PREFIXES[kind]}{_token(word)}" for kind, word in index_keys(terms, names, speaker)]
     prefixes = [_prefix(axis, value) for axis, value in zip(Axis, ids, strict=True) if value is not None]
     return " ".join(f"{prefix}{word}" for prefix in prefixes for word in said)
@@ -157,7 +157,7 @@ def _keys(terms: Iterable[str], names: Iterable[str], speaker: str | None, ids: 
 
 @lru_cache(maxsize=4096)
 def _prefix(axis: str, value: str) -> str:
-    # Ids that collide would find one another's rows, which the scope then leaves out.
+    # Ids with equal hashes find rows of each other; the condition of the scope removes them.
     return hashlib.blake2b(f"{axis}\0{value}".encode(), digest_size=6).hexdigest()
 
 
@@ -166,7 +166,7 @@ def _token(word: str) -> str:
 
 
 def refresh_words(db: sqlite3.Connection) -> None:
-    """Read the words of all memories anew, where those that are held were read in another way, or not yet."""
+    """Rebuild the words of all memories if another version of the text analysis wrote them, or none."""
     if not is_word_index_stale(db):
         return
     alone = dict(db.execute("SELECT row, session FROM sketches WHERE session > 0").fetchall())

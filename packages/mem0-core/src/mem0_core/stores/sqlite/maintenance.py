@@ -27,7 +27,7 @@ from mem0_core.stores.sqlite.session import Database, drive
 __all__ = ["SQLiteMaintenance", "copy_file", "find_log_damage", "merge_into_one_file", "restore_file", "verify_file"]
 
 _BACKUP_STEP_PAGES = 2_000  # copied between two reports of progress
-_SINGLE_FILE_MODE = "PRAGMA journal_mode = DELETE"  # without a log beside the file
+_SINGLE_FILE_MODE = "PRAGMA journal_mode = DELETE"  # one file, without a log
 _MAX_LOG_CHECKS = 25  # of a log that is being written
 
 
@@ -156,7 +156,7 @@ def find_log_damage(database: Path) -> str | None:
 def _check_log(database: Path) -> str | None:
     log, index = (database.with_name(f"{database.name}{end}") for end in ("-wal", "-shm"))
     try:
-        told = index.read_bytes()[:48] if index.exists() else b""
+        wal_index = index.read_bytes()[:48] if index.exists() else b""
         with log.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             head = file.read(32)
@@ -168,8 +168,8 @@ def _check_log(database: Path) -> str | None:
     except OSError as error:
         return f"{log.name} cannot be read: {error}"
     # A crashed process leaves SQLite's wal-index behind. Its header holds the length of the log.
-    of_this_log = len(told) == 48 and told[12] and (not size or told[32:40] == head[16:24])
-    if torn is None and of_this_log and (named := int.from_bytes(told[16:20], sys.byteorder)) > frames:
+    of_this_log = len(wal_index) == 48 and wal_index[12] and (not size or wal_index[32:40] == head[16:24])
+    if torn is None and of_this_log and (named := int.from_bytes(wal_index[16:20], sys.byteorder)) > frames:
         return f"{log.name} ends in the middle: it has {frames} pages, its index {index.name} lists {named}"
     return torn
 
