@@ -1,4 +1,4 @@
-"""A scripted model for tests of graph memory, which answers by task, and the forms of its answers."""
+"""A scripted model for tests of graph memory that replies by task, and the forms of its replies."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def _fields(source: str, relationship: str, destination: str) -> dict[str, str]:
 
 
 def relation_replies(*stated: tuple[str, str, str], **replies: Any) -> dict[str, Any]:
-    """The replies of a model that finds these relations in whatever it is given, and no facts."""
+    """Return replies with these relations and no facts, for any input."""
     names = dict.fromkeys(name for s, _, d in stated for name in (s, d))
     return {"entities": entities(*((name, "") for name in names)), "relations": relations(*stated), **replies}
 
 
 def fact_replies(*facts: str) -> dict[str, Any]:
-    """The replies of a model that finds these facts, and adds them all."""
+    """Return replies with these facts, all added."""
     added = [{"id": f"new {place}", "text": fact, "event": "ADD"} for place, fact in enumerate(facts)]
     return {"facts": {"facts": list(facts)}, "operations": {"memory": added}}
 
 
 class GraphModel(ScriptedChat):
-    """Answers by task: a reply, or a function of the request's data. What `replies` leaves out finds nothing."""
+    """A model that replies by task: a reply, or a function of the request's data. Other tasks find nothing."""
 
     _NOTHING: Mapping[str, Any] = {
         "facts": {"facts": []},
@@ -73,7 +73,7 @@ def graph_model_of(memory: MemoryDriver) -> GraphModel:
 
 
 def set_replies(memory: MemoryDriver, replies: Mapping[str, Any]) -> GraphModel:
-    """Let the memory's model answer otherwise from now on, and forget what it was asked; returns the model."""
+    """Change the replies of the memory's model and clear its recorded calls. Returns the model."""
     model = graph_model_of(memory)
     model.replies = dict(replies)
     model.calls.clear()
@@ -81,5 +81,5 @@ def set_replies(memory: MemoryDriver, replies: Mapping[str, Any]) -> GraphModel:
 
 
 def relation_text(relation: Mapping[str, Any]) -> str:
-    """A relation as seed 000 writes it."""
+    """Return a relation in mem0's notation."""
     return f"{relation['source']} -- {relation['relationship']} -- {relation['destination']}"

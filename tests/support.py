@@ -1,4 +1,4 @@
-"""What many tests share: a memory with cheap parts, driven by sync or async code."""
+"""Shared helpers of tests: a memory with cheap components, driven by sync or async code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MODES: tuple[Mode, ...] = ("sync", "async")
 
 
 class MemoryDriver:
-    """A memory whose verbs run under one of the two drivers: ``driven.add(...)`` is `add` or an awaited `aadd`."""
+    """A memory that runs methods under one of the two drivers: ``driver.add(...)`` is `add` or an awaited `aadd`."""
 
     def __init__(self, memory: Memory, mode: Mode) -> None:
         self.memory = memory
@@ -40,7 +40,7 @@ def open_memory(
     config: Mapping[str, Any] | None = None,
     **parts: Any,
 ) -> Memory:
-    """A memory in `folder` with a cheap embedder and, where a script is given, a scripted model."""
+    """Open a memory in `folder` with a cheap embedder and, if a script is given, a scripted model."""
     parts.setdefault("embedder", HashEmbedder())
     if script is not None:
         parts["llm"] = ScriptedChat(script)
@@ -48,9 +48,9 @@ def open_memory(
 
 
 def run_sql(memory: Memory, *statements: str) -> list[tuple[Any, ...]]:
-    """What somebody does with the database's own shell, foreign keys set aside; returns what the last statement does.
+    """Run statements as the database's own shell would, without foreign keys. Returns the rows of the last statement.
 
-    SQLite's leaves them alone unless it is told otherwise, PostgreSQL's does so where a part of a dump is loaded.
+    SQLite's shell does not enforce them by default; PostgreSQL's does not while it loads a part of a dump.
     """
     found: list[tuple[Any, ...]] = []
     store: Any = memory.store
@@ -77,12 +77,12 @@ def result_events(result: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def restore_interrupts() -> None:
-    """For `subprocess`, as ``preexec_fn``: a run in the background ignores Ctrl-C, and what it starts inherits that."""
+    """Restore Ctrl-C; a ``preexec_fn`` for `subprocess`. Background runs ignore it, and their children inherit that."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def run_python(code: str, *args: object, env: dict[str, str] | None = None) -> str:
-    """What another process prints, which has to end well."""
+    """Run code in another process, which must succeed. Returns its output."""
     command = [sys.executable, "-c", code, *map(str, args)]
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
     assert result.returncode == 0, result.stderr

@@ -55,7 +55,7 @@ class StoreIds(dict[MemoryStore, str]):
 
 
 class Awaited:
-    """A graph index whose calls are awaited, each in an event loop of its own."""
+    """A graph index with awaited calls, each in an event loop of its own."""
 
     def __init__(self, graph: Neo4jGraph) -> None:
         self._graph = graph

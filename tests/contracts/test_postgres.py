@@ -35,9 +35,9 @@ pytestmark = pytest.mark.needs_server
 
 
 class Awaited:
-    """A part of a store whose methods are awaited on one event loop; any thread may call.
+    """A part of a store with methods awaited on one event loop; any thread may call.
 
-    What has no twin has a thread there, as `flow.arun` gives it one.
+    A method without an async counterpart runs in a thread there, as under `flow.arun`.
     """
 
     def __init__(self, part: Any, loop: asyncio.AbstractEventLoop) -> None:
@@ -122,7 +122,7 @@ class TestPgvectorGraph(VectorIndexContract):
 
 
 class TestEmbeddedGraph(GraphIndexContract):
-    """The graph's own search, where PostgreSQL holds the truth."""
+    """The embedded graph search over PostgreSQL."""
 
     @pytest.fixture
     def store(self, postgres_store: PostgresStore) -> MemoryStore:
@@ -143,7 +143,7 @@ class TestEmbeddedGraph(GraphIndexContract):
 
 
 class TestFaissOverPostgres(VectorIndexContract):
-    """A projection that follows the truth from another machine."""
+    """A projection that follows the primary store from another machine."""
 
     @pytest.fixture
     def store(self, postgres_store: PostgresStore) -> MemoryStore:

@@ -1,4 +1,4 @@
-"""Configuration: mem0's keys, checked, and errors that name the key."""
+"""Configuration: validation of mem0's keys, and errors that name the key."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MEM0_MESSAGES = "CREATE TABLE messages (id TEXT PRIMARY KEY, session_scope TEXT,
 
 
 def foreign(file: Path, *statements: str, version: int = 0, wal: bool = False) -> dict[str, bytes]:
-    """Make another program's file; returns what then lies in its folder."""
+    """Make another program's file. Returns the contents of its folder."""
     with closing(sqlite3.connect(file)) as db, db:
         db.execute(f"PRAGMA user_version = {version}")
         if wal:
@@ -84,7 +84,7 @@ def test_mem0s_file_is_no_store_and_stays_as_it_is(
         Memory({"history_db_path": str(file)}, embedder=HashEmbedder())
     assert str(file) in str(told.value)
     assert lying_in(folder) == before
-    with Memory({"path": str(folder)}, embedder=HashEmbedder()) as memory:  # a store of our own beside it
+    with Memory({"path": str(folder)}, embedder=HashEmbedder()) as memory:  # a store of our own in the same folder
         memory.add("I like tea", user_id="u")
     assert {name: data for name, data in lying_in(folder).items() if name == file.name} == before
 

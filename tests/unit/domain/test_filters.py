@@ -1,4 +1,4 @@
-"""mem0's filter language: what is read, and what is refused."""
+"""mem0's filter language: accepted and refused filters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipes are data: named, changed, refused where they make no sense."""
+"""Recipes: by name, by mapping, and refused when invalid."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_turns_of_a_chat_are_short_and_pages_are_long() -> None:
     assert shortness(25) > 0.9
     assert shortness(300) < 0.01
     assert shortness(0) == shortness(1)
-    assert shortness(24) == shortness(25)  # one more memory does not change what the others score
+    assert shortness(24) == shortness(25)  # one more memory does not change the scores of the others
 
 
 @given(st.floats(-5, 5))

@@ -106,7 +106,7 @@ class GraphStoreContract(StoreContract):
         assert (now.triplet, now.weight, now.memories) == (sharper.triplet, 2, (item.id,))
 
     def add_supporting_memories(self, store: MemoryStore, triplet: Triplet, *texts: str) -> list[MemoryItem]:
-        """A relation that memories with these texts support."""
+        """Add a relation that memories with these texts support. Returns the memories."""
         items = [make_item(text) for text in texts]
         relations = make_relation_changes(triplet, change_indexes=tuple(range(len(items))))
         store.commit(make_changes(items), relations=relations, scope=ALICE, at=AT, embedding_space=SPACE)

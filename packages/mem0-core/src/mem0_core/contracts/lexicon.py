@@ -35,7 +35,7 @@ class LexiconContract(StoreContract):
     def memories_with_term(
         self, store: MemoryStore, word: str, scope: Scope = ALICE, *, kind: Any = "term"
     ) -> list[str]:
-        """The texts of the memories of a scope that have a word."""
+        """Return the texts of the memories of a scope that contain a word."""
         rows = store.lexicon.postings(scope, [word], kind=kind, limit=100).get(word, np.empty(0, dtype=np.int64))
         return [item.text for item in store.memories_by_rows(rows.tolist(), scope=scope).values()]
 

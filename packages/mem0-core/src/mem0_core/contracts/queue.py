@@ -30,7 +30,7 @@ class QueueContract(StoreContract):
     """Suite for `JobQueue`."""
 
     def enqueue(self, store: MemoryStore, *texts: str, scope: Scope = ALICE) -> list[int]:
-        """Put off one job for each text."""
+        """Enqueue one job for each text."""
         messages = [(Message("user", text),) for text in texts]
         return [store.jobs.enqueue(scope, "remember", at=AT, messages=each) for each in messages]
 

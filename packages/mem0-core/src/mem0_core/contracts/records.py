@@ -137,7 +137,7 @@ class RecordsContract(StoreContract):
         assert texts == sorted(["the same", *(f"number {index}" for index in range(8))])
 
     def test_a_plan_that_deletes_a_duplicate_keeps_the_fact(self, store: MemoryStore) -> None:
-        """Small models consolidate by renaming one memory to another they delete."""
+        """Small models consolidate memories by renaming one to another that they delete."""
         tea, coffee = self.add(store, "Likes tea", "Likes coffee")
         renamed = MemoryItem(**{**item_fields(tea), "text": "Likes coffee", "hash": content_hash("Likes coffee")})
         plan = [
@@ -317,7 +317,7 @@ class RecordsContract(StoreContract):
         assert store.position(ALICE).epoch != epoch
 
     def test_a_memory_that_is_read_has_its_row(self, store: MemoryStore) -> None:
-        """Its vector is found by the row."""
+        """The row identifies its vector."""
         (item,) = self.add(store, "Lives in Rome", created_at=BEFORE)
         store.pin(item.id, True)
         (row,) = store.rows(ALICE).tolist()

@@ -57,7 +57,7 @@ COSINE_TOLERANCE = 1e-3
 """Allowed error of an index's cosines; rows with closer cosines may change places.
 
 An index may hold vectors in half precision, whose 11 bits move the cosine of two unit vectors by 2 ** -11 (5e-4) at
-most, and the difference of two cosines by twice as much. The truth's own vectors are float32, and come back exactly.
+most, and the difference of two cosines by twice as much. The vectors of the store are float32 and come back exactly.
 """
 HOSTILE_NAMES = (
     *("'", '"', "`", "``", "\\", "--", "'; DROP TABLE edges; --", "}) DETACH DELETE n //", "$scope", "%s", "{x}"),

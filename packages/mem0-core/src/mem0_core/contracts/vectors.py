@@ -63,7 +63,7 @@ class VectorIndexContract:
         index.close()
 
     def fill(self, store: MemoryStore, count: int, *, scope: Scope = ALICE, seed: int = 1) -> NDArray[np.float32]:
-        """Add `count` memories in batches; returns their vectors, in the order of their rows."""
+        """Add `count` memories. Returns their vectors in the order of their rows."""
         items = [make_item(f"fact {seed} {i}", scope, metadata={"i": i}) for i in range(count)]
         store.commit(make_changes(items, seed=seed), scope=scope, at=AT, embedding_space=SPACE)
         return unit_vectors(count, seed=seed)
