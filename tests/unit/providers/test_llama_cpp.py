@@ -81,7 +81,7 @@ class TestGguf:
         reply = chat(tiny, max_tokens=20).complete(QUESTION_MESSAGES, task="summary", schema=Long)
         assert reply.usage
         assert 20 <= reply.usage.output_tokens <= 23  # the letter it is at is finished: four bytes at most
-        assert "cut short at summary, after 2" in caplog.text
+        assert "truncated at summary, after 2" in caplog.text
 
     def test_a_prompt_longer_than_the_context_is_refused_with_both_numbers(self, tiny: Path) -> None:
         with pytest.raises(ModelError, match=r"\(\d+\) exceed context window of 256; give it a larger `context`"):
@@ -120,7 +120,7 @@ class TestGguf:
 
     def test_without_a_template_none_is_guessed(self, tmp_path: Path) -> None:
         bare = save_gguf(tmp_path / "bare.gguf", template=None)
-        with pytest.raises(ConfigError, match="brings no chat template: give chat_template or chat_format"):
+        with pytest.raises(ConfigError, match="has no chat template: pass chat_template or chat_format"):
             chat(bare).complete(QUESTION_MESSAGES, task="facts")
         with pytest.raises(ConfigError, match="chat_format: Invalid chat handler: chatmll"):
             chat(bare, chat_format="chatmll").complete(QUESTION_MESSAGES, task="facts")
@@ -160,12 +160,12 @@ class TestGguf:
         said: list[str] = []
         complete = LlamaCppChat.complete
 
-        def heard(model: LlamaCppChat, *args: Any, **kwargs: Any) -> Reply:
+        def record(model: LlamaCppChat, *args: Any, **kwargs: Any) -> Reply:
             reply = complete(model, *args, **kwargs)
             said.append(reply.text)
             return reply
 
-        monkeypatch.setattr(LlamaCppChat, "complete", heard)
+        monkeypatch.setattr(LlamaCppChat, "complete", record)
         keys = {"model": str(tiny), "temperature": 1.0, "max_tokens": 150}
         for seed in range(3):
             spec = {"provider": "llama_cpp", "config": {**keys, "seed": seed}}
@@ -175,7 +175,7 @@ class TestGguf:
             assert added["usage"]["llm_calls"] == len(said)
             assert added["usage"]["input_tokens"] > 100
             assert said[0].startswith("{")
-            if said[0] != '{"facts": []}':  # what a random model says is hardly a fact
+            if said[0] != '{"facts": []}':  # a random model hardly states a fact
                 assert added["results"] or added["skipped"]
 
 
@@ -185,12 +185,12 @@ class TestGguf:
 def test_the_file_in_a_folder(tmp_path: Path) -> None:
     for name in ("mmproj-model.gguf", "readme.md", "big-00002-of-00003.gguf", "big-00003-of-00003.gguf"):
         (tmp_path / name).write_bytes(b"")
-    with pytest.raises(ConfigError, match=r"holds no \.gguf file"):
+    with pytest.raises(ConfigError, match=r"has no \.gguf file"):
         find_gguf_file(tmp_path)
     (tmp_path / "big-00001-of-00003.gguf").write_bytes(b"")
     assert find_gguf_file(tmp_path).name == "big-00001-of-00003.gguf"
     (tmp_path / "small.gguf").write_bytes(b"")
-    with pytest.raises(ConfigError, match=r"holds big-00001-of-00003\.gguf, small\.gguf: name the one to use"):
+    with pytest.raises(ConfigError, match=r"has big-00001-of-00003\.gguf, small\.gguf: name the file to use"):
         find_gguf_file(tmp_path)
     assert find_gguf_file(tmp_path / "small.gguf").name == "small.gguf"
     with pytest.raises(ConfigError, match="there is no file or folder"):

@@ -74,7 +74,7 @@ def test_an_async_model_is_awaited() -> None:
     [
         ("I cannot do that.", scored(0, 4, 10)),
         (scored(0, None, 10), scored(0, 4, 10)),
-        (scored(0, None, 10), scored(None, 4, None)),  # only what was missing
+        (scored(0, None, 10), scored(None, 4, None)),  # only the missing text
         (scored(0, 4, 11), scored(0, 4, 10)),
         (scored(0, 0.4, 1), scored(0, 4, 10)),
         ({"scores": [{"id": 9, "score": 4}]}, scored(0, 4, 10)),
@@ -266,9 +266,9 @@ def test_it_takes_the_memorys_model_unless_it_has_its_own(tmp_path: Path, mode: 
 
 
 def test_without_any_model_it_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="reranker: one that asks a chat model needs `llm`"):
+    with pytest.raises(ConfigError, match="reranker: a chat reranker needs `llm`"):
         open_memory(tmp_path, reranker="llm")
-    with pytest.raises(ConfigError, match="reranker: one that asks a chat model needs `llm`"):
+    with pytest.raises(ConfigError, match="reranker: a chat reranker needs `llm`"):
         mem0_core.rerank(QUERY, TEXTS, reranker="llm_reranker")
     with pytest.raises(ConfigError, match="reranker"):
         LLMReranker().score(QUERY, TEXTS)

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.interfaces import Embedder
-from mem0_core.providers import bert, local_embedder
-from mem0_core.providers.model_folder import MINILM_SHA256
+from mem0_core.providers import _bert, _local_embedder
+from mem0_core.providers._model_folder import MINILM_SHA256
 from mem0_core.providers.onnx import OnnxEmbedder
 from tests.support import run_python
 from tests.tiny_bert import (
@@ -56,7 +56,7 @@ def cache(tmp_path: Path) -> Path:
     return tmp_path / "cache"
 
 
-# --- what it computes --------------------------------------------------------------------------------------------
+# --- vectors --------- --------------------------------------------------------------------------------------------
 
 
 def test_it_agrees_with_the_oracle(tiny: Path, cache: Path) -> None:
@@ -222,7 +222,7 @@ def test_the_cache_lies_where_the_platform_keeps_them(tiny: Path, tmp_path: Path
     OnnxEmbedder(path=tiny).embed(["alice"])
     assert len(list((tmp_path / "xdg" / "mem0-core").iterdir())) == 1
     monkeypatch.delenv("XDG_CACHE_HOME")
-    assert bert.resolve_cache_folder(None).is_relative_to(Path.home())
+    assert _bert.resolve_cache_folder(None).is_relative_to(Path.home())
 
 
 def test_other_weights_or_settings_get_another_graph_and_name(tmp_path: Path, cache: Path) -> None:
@@ -254,13 +254,13 @@ def test_weights_behind_a_symbolic_link_as_the_hub_keeps_them(tiny: Path, tmp_pa
 
 def test_many_threads_load_it_once_and_agree(tiny: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[int] = []
-    load = local_embedder._load_tokenizer
+    load = _local_embedder._load_tokenizer
 
-    def counted(folder: Any) -> Any:
+    def count_loads(folder: Any) -> Any:
         loads.append(1)
         return load(folder)
 
-    monkeypatch.setattr(local_embedder, "_load_tokenizer", counted)
+    monkeypatch.setattr(_local_embedder, "_load_tokenizer", count_loads)
     embedder = OnnxEmbedder(path=tiny, cache_dir=cache, threads=2)
     rows = [SAMPLE_TEXTS, SAMPLE_TEXTS * 10]
     barrier = threading.Barrier(8)
@@ -331,7 +331,7 @@ def test_a_folder_with_an_onnx_model_is_run_as_it_is(tiny: Path, cache: Path, pl
     assert not cache.exists()
 
 
-# --- what is refused ---------------------------------------------------------------------------------------------
+# --- invalid models ----------------------------------------------------------------------------------------------
 
 
 def test_folders_that_cannot_be_used(tmp_path: Path, cache: Path) -> None:
@@ -384,7 +384,7 @@ def test_folders_that_cannot_be_used(tmp_path: Path, cache: Path) -> None:
 def test_weights_that_were_cut_short(tiny: Path, cache: Path, keep: int) -> None:
     file = tiny / "model.safetensors"
     file.write_bytes(file.read_bytes()[:keep])
-    with pytest.raises(ConfigError, match=r"cut short|cannot be read|not a BERT"):
+    with pytest.raises(ConfigError, match=r"truncated|unreadable|not a BERT"):
         OnnxEmbedder(path=tiny, cache_dir=cache).embed(["alice"])
 
 
@@ -460,7 +460,7 @@ def test_the_similarities_that_its_authors_publish(minilm: OnnxEmbedder) -> None
 @needs_weights
 def test_the_real_weights_agree_with_the_oracle(minilm: OnnxEmbedder) -> None:
     assert REAL is not None
-    tensors = bert._read_safetensors(REAL / "model.safetensors")
+    tensors = _bert._read_safetensors(REAL / "model.safetensors")
     with (REAL / "model.safetensors").open("rb") as file:
         weights = {}
         for name, tensor in tensors.items():

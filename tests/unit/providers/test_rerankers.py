@@ -277,7 +277,7 @@ class TestCrossEncoders:
 
         BertModel.from_pretrained(bert).save_pretrained(tmp_path)
         AutoTokenizer.from_pretrained(bert).save_pretrained(tmp_path)
-        with pytest.raises(ModelError, match="no cross-encoder but a BertModel"):
+        with pytest.raises(ModelError, match="a BertModel, not a cross-encoder"):
             TransformersReranker(tmp_path, device="cpu").score(QUERY, TEXTS)
 
     def test_hostile_texts_are_just_text(self, bert: Path) -> None:
@@ -353,7 +353,7 @@ class TestCausalModels:
         reranker = TransformersReranker(qwen, device="cpu", max_length=600)
         from transformers import AutoTokenizer
 
-        # One token a byte here, but for the turns: what is left of 600 is known.
+        # One token per byte here, except for the turns: the rest of 600 is known.
         around = PROMPT.format(instruction=DEFAULT_INSTRUCTION, query=QUERY, text="")
         room = 600 - len(AutoTokenizer.from_pretrained(qwen)(around).input_ids)
         assert room > 0
@@ -378,7 +378,7 @@ class TestCausalModels:
         assert reranker.score(QUERY, [text])[0] != pytest.approx(qwen_scores(qwen, QUERY, [text])[0], abs=1e-5)
 
     def test_too_little_room_is_told_with_what_is_needed(self, qwen: Path) -> None:
-        with pytest.raises(ModelError, match=r"max_length 50 leaves no room .*at least \d+"):
+        with pytest.raises(ModelError, match=r"max_length 50 leaves no tokens .*minimum is \d+"):
             TransformersReranker(qwen, device="cpu", max_length=50, fallback=None).score(QUERY, TEXTS)
 
     def test_half_precision_is_for_those_who_ask(self, tmp_path: Path) -> None:
@@ -406,10 +406,10 @@ class TestCausalModels:
         LlamaForCausalLM(LlamaConfig(vocab_size=len(tokenizer), **shape)).save_pretrained(tmp_path)
         scores = TransformersReranker(tmp_path, device="cpu").score(QUERY, TEXTS)
         np.testing.assert_allclose(scores, qwen_scores(tmp_path, QUERY, TEXTS), atol=1e-4)
-        assert "of type llama: it is asked as Qwen3-Reranker is" in caplog.text
+        assert "of type llama: it is prompted like Qwen3-Reranker" in caplog.text
 
 
-# --- which kind, and what stands in ------------------------------------------------------------------------------
+# --- kinds of models and the fallback ----------------------------------------------------------------------------
 
 
 @pytest.mark.torch
@@ -436,7 +436,7 @@ class TestTheChoice:
         assert (tmp_path / "modules" / "modules.json").is_file()
         assert self.kind(tmp_path / "modules") == "_CrossEncoder"
         assert self.kind(tmp_path / "modules", causal=True) == "_YesNo"
-        # Qwen's own are asked in Qwen's own words, whatever lies beside them.
+        # Qwen's own models are prompted in Qwen's form, even with a modules.json.
         assert self.kind((tmp_path / "modules").rename(tmp_path / "Qwen3-Reranker-0.6B")) == "_YesNo"
 
     @pytest.mark.parametrize(
@@ -458,7 +458,7 @@ class TestTheChoice:
                 reranker.score(QUERY, TEXTS), sigmoid(bert_logits(bert, QUERY, TEXTS)), atol=1e-5
             )
             assert f"the causal model {name} cannot be loaded" in caplog.text
-            assert f"the cross-encoder {bert} is used in its place" in caplog.text
+            assert f"the cross-encoder {bert} is used instead" in caplog.text
         else:
             with pytest.raises(ModelError, match=f"the cross-encoder {name} cannot be loaded"):
                 reranker.score(QUERY, TEXTS)
@@ -470,7 +470,7 @@ class TestTheChoice:
         with caplog.at_level(logging.WARNING, "mem0_core"):
             first = reranker.score(QUERY, TEXTS)
             assert reranker.score(QUERY, TEXTS) == pytest.approx(first)
-        assert caplog.text.count("is used in its place") == 1
+        assert caplog.text.count("is used instead") == 1
 
     def test_a_causal_model_that_cannot_say_yes_is_replaced_too(
         self, bert: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -489,7 +489,9 @@ class TestTheChoice:
         with pytest.raises(ModelError) as caught:
             reranker.score(QUERY, TEXTS)
         assert "the causal model Qwen/Qwen3-Reranker-0.6B cannot be loaded" in str(caught.value)
-        assert f"nor can its fallback: the cross-encoder {DEFAULT_CROSS_ENCODER} cannot be loaded" in str(caught.value)
+        assert f"its fallback failed too: the cross-encoder {DEFAULT_CROSS_ENCODER} cannot be loaded" in str(
+            caught.value
+        )
         with pytest.raises(ModelError, match="cannot be loaded"):
             TransformersReranker("Qwen/Qwen3-Reranker-0.6B", device="cpu", fallback=None).score(QUERY, TEXTS)
 

@@ -121,11 +121,11 @@ class TestTransformers:
 
     def test_without_a_template_none_is_guessed(self, tmp_path: Path) -> None:
         save_llama(tmp_path, template=None)
-        with pytest.raises(ConfigError, match="brings no chat template: give chat_template"):
+        with pytest.raises(ConfigError, match="has no chat template: pass chat_template"):
             chat(tmp_path).complete(QUESTION_MESSAGES, task="facts")
 
     def test_the_context_limits_prompt_and_answer(self, tiny: Path) -> None:
-        with pytest.raises(ModelError, match=r"\d+ tokens were asked, and its context holds 64"):
+        with pytest.raises(ModelError, match=r"the prompt has \d+ tokens, but the context holds 64"):
             chat(tiny, context=64).complete([{"role": "user", "content": "x" * 100}], task="facts")
         reply = chat(tiny, context=64, seed=1).complete([{"role": "user", "content": "x"}], task="t", schema=TinyFacts)
         assert reply.usage

@@ -1,4 +1,4 @@
-"""What adapters of frameworks share: reading what models of other people answer, and how they refuse."""
+"""Helpers of the framework adapters: check embeddings and scores, and recognize refused requests."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mem0_core.errors import ConfigError, ModelError
 __all__ = ["REFUSAL_STATUS_CODES", "is_unsupported_request", "normalize_scores", "to_unit_vectors"]
 
 REFUSAL_STATUS_CODES = frozenset({400, 404, 415, 422, 501})
-"""How servers answer a request form (tools, a schema) that they do not know. 404: OpenRouter, where nobody has it."""
+"""Answers of servers that do not support a kind of request (tools, a schema). 404: OpenRouter without a provider."""
 
 
 def is_unsupported_request(error: Exception) -> bool:
-    """Whether a model's server, or its class, has no such form of request: a simpler one may do."""
+    """Return True if the server or the class does not support this kind of request; a simpler one may work."""
     response = getattr(error, "response", None)
-    # Each provider's library keeps the HTTP status in its own place.
+    # Each library stores the HTTP status in another attribute.
     status = getattr(error, "status_code", None) or getattr(response, "status_code", None)
     return (status or getattr(error, "code", None)) in REFUSAL_STATUS_CODES or isinstance(error, NotImplementedError)
 
@@ -28,15 +28,18 @@ def is_unsupported_request(error: Exception) -> bool:
 def to_unit_vectors(
     rows: Sequence[Sequence[float]] | Any, *, count: int, dims: int | None, dims_declared: bool, model_label: object
 ) -> NDArray[np.float32]:
-    """Embeddings as (count, dims) float32 with rows of L2 norm 1.
+    """Convert embeddings to (count, dims) float32 with rows of L2 norm 1.
 
     Args:
-        dims: how long they must be, None where nobody knows yet.
-        declared: whether the caller said so, and not an earlier answer.
-        whose: names the model in errors.
+        rows: the vectors as lists of numbers.
+        count: the number of embedded texts.
+        dims: the expected length; None if unknown.
+        dims_declared: True if the configuration gave `dims`; False if an earlier answer did.
+        model_label: the model's name for errors.
 
     Raises:
-        ModelError: they are no usable vectors. ConfigError: they are not as long as was declared.
+        ModelError: the vectors are unusable.
+        ConfigError: their length differs from the declared one.
     """
     try:
         vectors = np.array(rows, np.float32)
@@ -56,10 +59,10 @@ def to_unit_vectors(
 
 
 def normalize_scores(scores: Sequence[float], *, logits: bool | None) -> tuple[list[float], bool | None]:
-    """Scores in [0, 1], and whether they were logits, of which a sigmoid makes such.
+    """Return scores in [0, 1], and True if they were logits, to which a sigmoid is applied.
 
-    Where nobody said (None), they are taken for logits as soon as one lies outside [0, 1]; give the answer back with
-    the next scores of the same model.
+    If `logits` is None, scores count as logits once one of them is outside [0, 1]. Pass the returned flag with the next
+    scores of the same model.
     """
     if logits is None and any(not 0 <= score <= 1 for score in scores):
         logits = True

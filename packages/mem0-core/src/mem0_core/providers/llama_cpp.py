@@ -1,7 +1,7 @@
 """`LlamaCppChat`: GGUF models in this process, by llama.cpp.
 
-The library, llama-cpp-python, comes as source and is compiled when it is installed (minutes; a C++ compiler is needed).
-It is imported, and the model loaded, on the first use.
+The library, llama-cpp-python, is compiled from source during installation, which takes minutes and a C++ compiler.
+The first call imports the library and loads the model.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.providers.local_chat import Completion, LocalChat, TemplateError, read_template
+from mem0_core.providers._local_chat import Completion, LocalChat, TemplateError, read_template
 
 __all__ = ["LlamaCppChat", "find_gguf_file"]
 
 log = logging.getLogger(__name__)
 
 DEFAULT_CONTEXT_TOKENS = 8192
-"""Tokens of prompt and answer where nobody says otherwise: models trained for 128k would take gigabytes for them."""
+"""Default tokens of prompt and answer; models trained for 128k tokens would allocate gigabytes for them."""
 
 _LATER_SPLIT = re.compile(r"-(?!0*1-of)\d+-of-\d+\.gguf$")
-"""Of a model in several files llama.cpp is given the first, and finds the others."""
+"""Files of a split model after the first, which llama.cpp finds by itself."""
 
 _STRING_RULE_FIX = (r'char ::= [^"\\]', r'char ::= [^"\\\x00-\x1F\x7F]')
-"""The library's rule for what is in a string lets control characters through, which are no JSON."""
+"""Replacement of the library's string rule, which allows control characters although JSON does not."""
 
 
 class LlamaCppChat(LocalChat):
-    """A chat model in a GGUF file. A schema, or tools, are a grammar that it cannot leave.
+    """A chat model in a GGUF file. Schemas and tools are enforced by a grammar.
 
     Safe to share between threads: one call runs at a time.
 
     Args:
-        model: a ``.gguf`` file, or a folder that holds one.
-        context: tokens of prompt and answer together; by default 8192, or what the model was trained for if less.
-        threads: processors to use; by default half of those there are, as llama.cpp chooses.
+        model: a ``.gguf`` file, or a folder with one.
+        context: maximum tokens of prompt and answer; default: 8192, or the training context if that is smaller.
+        threads: processors to use; default: half of all, as llama.cpp chooses.
         gpu_layers: layers to keep on a GPU, -1 for all; llama-cpp-python must be built for it.
-        chat_template: a Jinja template in place of the file's own, or a file that holds one.
+        chat_template: a Jinja template, or a file with one, in place of the model's own.
         chat_format: the name of one of llama-cpp-python's formats (``"chatml"``, ``"gemma"``, ...) in its place.
         max_tokens, temperature, seed: see `LocalChat`.
         options: further arguments of ``llama_cpp.Llama`` (``flash_attn``, ``type_k``, ...).
 
     Raises (all on first use):
         MissingExtra: llama-cpp-python is not installed.
-        ConfigError: there is no such file, several in the folder, or it brings no chat template and none is given.
+        ConfigError: the file is missing or ambiguous, or has no chat template and none is given.
         ModelError: llama.cpp cannot load it, or failed.
     """
 
@@ -69,7 +69,7 @@ class LlamaCppChat(LocalChat):
         if threads is not None and threads < 1:
             raise ConfigError(f"threads must be at least 1, not {threads}")
         if chat_template is not None and chat_format is not None:
-            raise ConfigError("chat_template and chat_format are two ways to say one thing: give one")
+            raise ConfigError("chat_template and chat_format exclude each other: pass only one")
         super().__init__(os.fspath(model), max_tokens=max_tokens, temperature=temperature, seed=seed, context=context)
         self._threads = threads
         self._gpu_layers = gpu_layers
@@ -81,7 +81,7 @@ class LlamaCppChat(LocalChat):
         self._grammars: dict[str, Any] = {}
 
     def count_tokens(self, text: str) -> int:
-        """Tokens of a text in the model's own vocabulary; loads the model."""
+        """Count the tokens of a text in the model's own vocabulary; loads the model."""
         with self._lock:
             return len(self._ensure_loaded().tokenize(text.encode("utf-8", "replace"), add_bos=False, special=False))
 
@@ -162,15 +162,15 @@ class LlamaCppChat(LocalChat):
         settings |= {"n_gpu_layers": self._gpu_layers, "chat_format": self._chat_format, "verbose": False}
         if self._seed is not None:
             settings["seed"] = self._seed
-        if unknown := self._options.keys() - inspect.signature(Llama).parameters:  # which it would overlook
+        if unknown := self._options.keys() - inspect.signature(Llama).parameters:  # which it would ignore
             raise ConfigError(f"options: llama_cpp.Llama has no {', '.join(sorted(unknown))}")
         try:
             return Llama(str(file), **{**settings, **self._options})
-        except Exception as error:  # ValueError for a file that is no model, and what the bindings raise
+        except Exception as error:  # ValueError for an invalid file, and others of the bindings
             raise ModelError(f"{file} cannot be loaded: {error}") from error
 
     def _choose_format(self, llama: Any) -> None:
-        """Give the model the template it was told to use; refuse one that would be guessed."""
+        """Set the configured template or format; refuse to let llama.cpp guess a format."""
         from llama_cpp.llama_chat_format import (
             Jinja2ChatFormatter,
             LlamaChatCompletionHandlerNotFoundException,
@@ -192,14 +192,14 @@ class LlamaCppChat(LocalChat):
             except LlamaChatCompletionHandlerNotFoundException as error:
                 raise ConfigError(f"chat_format: {error}") from error
         elif "tokenizer.chat_template" not in llama.metadata and "chat_handler" not in self._options:
-            raise ConfigError(f"{self._source} brings no chat template: give chat_template or chat_format")
+            raise ConfigError(f"{self._source} has no chat template: pass chat_template or chat_format")
 
 
 def find_gguf_file(path: Path) -> Path:
-    """The model's file: `path` itself, or the one in that folder.
+    """Return the model's file: `path` itself, or the only one in that folder.
 
     Raises:
-        ConfigError: there is none, or there are several.
+        ConfigError: there is no file, or several.
     """
     if path.is_file():
         return path
@@ -208,22 +208,21 @@ def find_gguf_file(path: Path) -> Path:
     found = [
         file
         for file in sorted(path.glob("*.gguf"))
-        if not _LATER_SPLIT.search(file.name)
-        and not file.name.startswith("mmproj")  # what reads images, beside a model
+        if not _LATER_SPLIT.search(file.name) and not file.name.startswith("mmproj")  # the image encoder of a model
     ]
     if len(found) != 1:
         names = ", ".join(file.name for file in found) or "no .gguf file"
-        raise ConfigError(f"model: {str(path)!r} holds {names}: name the one to use")
+        raise ConfigError(f"model: {str(path)!r} has {names}: name the file to use")
     return found[0]
 
 
 def _token_text(llama: Any, token: int) -> str:
-    """The text of a marker; empty where the model has none."""
+    """Return the text of a marker; empty if the model has none."""
     return "" if token < 0 else llama.detokenize([token], special=True).decode("utf-8", "replace")
 
 
 def _import_jinja_error() -> type[Exception]:
     from jinja2 import TemplateError as JinjaError
 
-    refused: type[Exception] = JinjaError
-    return refused
+    error: type[Exception] = JinjaError
+    return error

@@ -1,4 +1,4 @@
-"""`LLMReranker`: a chat model as the reranker. One request scores all texts, where mem0 makes one for each."""
+"""`LLMReranker`: a chat model as the reranker. One request scores all texts; mem0 sends one for each."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from mem0_core.llm.replies import ScoresReply, read_scores
 __all__ = ["MAX_TEXT_CHARS", "LLMReranker"]
 
 MAX_TEXT_CHARS = 2_000
-"""How many characters of each text the model is shown, unless told otherwise."""
+"""Default number of characters of each text in the prompt."""
 
 
 class LLMReranker:
-    """Scores texts by asking a chat model; made from a configuration by `wiring.llm_reranker`.
+    """Scores texts with a chat model.
 
-    The model is asked once for all texts, under the task ``"rerank"``. Where its answer cannot be read, or leaves a
-    text out, it is asked once more; then a ReplyError says so, and `pipelines.rerank` keeps the order there was.
+    One request with the task ``"rerank"`` scores all texts. If the reply cannot be parsed or omits a text, the model is
+    asked once more; if that fails too, ReplyError is raised and the search keeps its own order.
 
     Args:
-        chat: None for the memory's own model, which a `Memory` gives it.
+        chat: the model; None for the model of the `Memory` that uses the reranker.
         custom_prompt: instructions added to the prompt.
-        max_chars: how much of each text, and of the query, the model is shown.
+        max_chars: number of characters of each text, and of the query, in the prompt.
     """
 
     def __init__(
@@ -42,32 +42,33 @@ class LLMReranker:
         return f"LLMReranker({self._chat!r})"
 
     def with_chat(self, chat: ChatModel | None) -> LLMReranker:
-        """The same reranker with `chat` for a model, unless it has one of its own.
+        """Return a reranker that uses `chat`, or this one if it has its own model.
 
         Raises:
-            ConfigError: neither is there.
+            ConfigError: there is no model.
         """
         if self._chat is not None:
             return self
         if chat is None:
-            raise ConfigError("reranker: one that asks a chat model needs `llm`, in its own configuration or beside it")
+            raise ConfigError("reranker: a chat reranker needs `llm` in its own configuration or the memory's")
         return LLMReranker(chat, custom_prompt=self._custom_prompt, max_chars=self._max_chars)
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Relevance in [0, 1], in steps of a tenth, of each text to the query.
+        """Return the relevance of each text to the query in [0, 1], in steps of 0.1.
 
         Raises:
-            ReplyError: the answer could not be read, or leaves a text out. ModelError: the call failed.
+            ReplyError: the reply could not be parsed, or omits a text.
+            ModelError: the call failed.
         """
         return run(self._scores(query, texts))
 
     async def ascore(self, query: str, texts: Sequence[str]) -> list[float]:
-        """`score`, awaited."""
+        """Async variant of `score`."""
         return await arun(self._scores(query, texts))
 
     def _scores(self, query: str, texts: Sequence[str]) -> Flow[list[float]]:
         if self._chat is None:
-            raise ConfigError("reranker: it asks a chat model, and has none: give it one, or give it to a Memory")
+            raise ConfigError("reranker: no chat model: pass chat, or use the reranker in a Memory that has one")
         if not texts:
             return []
         reading = yield from ask_with_repair(
@@ -84,4 +85,4 @@ class LLMReranker:
             reasons = "; ".join(dict.fromkeys(problems))
             message = f"the reply to 'rerank' scores {len(scores)} of {len(texts)} texts: {reasons}"
             raise ReplyError(message, raw=reading.raw, problems=problems)
-        return [scores[place] for place in range(len(texts))]
+        return [scores[index] for index in range(len(texts))]

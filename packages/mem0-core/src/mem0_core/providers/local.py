@@ -1,6 +1,6 @@
-"""Which chat model of this machine serves: the backends of seed 003, part 14, and how ``auto`` chooses among them.
+"""Local chat models: backends, and the choice among them by ``auto``.
 
-Nothing is imported or loaded to choose: a model is known by its files, a runtime by being installed.
+The choice imports and loads nothing: models are recognized by their files, runtimes by being installed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 from mem0_core._files import home
 from mem0_core.errors import ConfigError, MissingExtra
 from mem0_core.interfaces import ChatModel
+from mem0_core.providers._model_folder import read_json
 from mem0_core.providers.llama_cpp import find_gguf_file
-from mem0_core.providers.model_folder import read_json
 from mem0_core.providers.openvino import is_openvino_model
 
 __all__ = ["BACKENDS", "create_local_chat", "default_models_folder", "resolve_backend"]
@@ -48,33 +48,33 @@ _RUNTIMES = {
         "transformers",
     ),
 }
-"""In the order ``auto`` tries them: a GGUF needs least and runs everywhere."""
+"""In the order in which ``auto`` tries them; GGUF needs the least and runs everywhere."""
 
 BACKENDS = ("auto", *_RUNTIMES, "openai", "none")
 
 
 def default_models_folder() -> Path:
-    """Where models are looked for unless told otherwise: ``models`` in the folder of all data."""
+    """Return the default folder of models: ``models`` in the data folder."""
     return home() / "models"
 
 
 def resolve_backend(backend: str = "auto", folder: str | os.PathLike[str] | None = None) -> dict[str, Any] | None:
-    """The provider of a chat model, as ``llm`` in a configuration has it; None for no model.
+    """Choose a chat model; return its ``llm`` configuration, or None for no model.
 
     Args:
         backend: ``gguf``, ``intel`` (a model in OpenVINO's format) or ``transformers`` for a model in `folder`;
             ``openai`` for the server that ``$OPENAI_BASE_URL`` and ``$OPENAI_API_KEY`` name; ``none`` for no model;
-            ``auto`` for the first of the local ones that is there and whose library is installed, else none. It never
-            chooses a server: nothing leaves this machine unless somebody says so.
+            ``auto`` for the first local backend that has a model and an installed library, else none. It never chooses
+            a server, so no data leaves this machine by default.
         folder: a model (a ``.gguf`` file, a folder), or a folder of models, one level deep; default
-        `default_models_folder`.
+            `default_models_folder`.
 
     Raises:
-        ConfigError: no such backend, no model for it, or several.
-        MissingExtra: its library is not installed.
+        ConfigError: the backend is unknown, or has no model, or several.
+        MissingExtra: the backend's library is not installed.
     """
     if backend not in BACKENDS:
-        raise ConfigError(f"backend: {backend!r} is none of {', '.join(BACKENDS)}")
+        raise ConfigError(f"backend must be one of {', '.join(BACKENDS)}, not {backend!r}")
     if backend in ("none", "openai"):
         return None if backend == "none" else {"provider": "openai", "config": {}}
     location = default_models_folder() if folder is None else Path(folder).expanduser()
@@ -99,9 +99,10 @@ def resolve_backend(backend: str = "auto", folder: str | os.PathLike[str] | None
 def create_local_chat(
     backend: str = "auto", *, folder: str | os.PathLike[str] | None = None, **options: Any
 ) -> ChatModel | None:
-    """The chat model that `resolve_backend` finds, built with `options`: the provider ``local``, in a configuration.
+    """Create the chat model that `resolve_backend` chooses; this is the provider ``local`` of a configuration.
 
-    ``{"provider": "local", "config": {"backend": "auto", "folder": "/models"}}``; its other keys go to the model.
+    ``{"provider": "local", "config": {"backend": "auto", "folder": "/models"}}``; other keys are passed to the model as
+    `options`.
     """
     spec = resolve_backend(backend, folder)
     if spec is None:
@@ -122,10 +123,10 @@ def _is_installed(backend: str) -> bool:
 
 
 def _find_model(backend: str, location: Path) -> Path | None:
-    """The one model for a backend.
+    """Find the model for a backend.
 
     Raises:
-        ConfigError: there are several.
+        ConfigError: there are several models.
     """
     found = list(_find_models(backend, location))
     if len(found) > 1:
@@ -152,7 +153,7 @@ def _list_folder(location: Path) -> list[Path]:
 
 
 def _is_chat_model(folder: Path) -> bool:
-    """Whether a folder holds a language model to talk to: no embedder, and no reranker, which may be causal too."""
+    """Return True for a causal language model that is neither an embedder nor a reranker."""
     config: Mapping[str, Any] = read_json(folder / "config.json")
     causal = any(name.endswith("ForCausalLM") for name in config.get("architectures") or [])
     return causal and not (folder / "modules.json").exists() and "reranker" not in folder.name.lower()

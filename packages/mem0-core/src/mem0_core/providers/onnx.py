@@ -1,6 +1,6 @@
-"""`OnnxEmbedder`: all-MiniLM-L6-v2, and any BERT sentence-transformers folder, on onnxruntime and without torch.
+"""`OnnxEmbedder`: all-MiniLM-L6-v2 and other BERT sentence-transformers folders on onnxruntime, without torch.
 
-The library is imported, and the model loaded, on the first use.
+The first call imports the library and loads the model.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ModelError
-from mem0_core.providers.bert import ModelFolder, load_or_build_graph
-from mem0_core.providers.local_embedder import LocalEmbedder, import_extra
+from mem0_core.providers._bert import ModelFolder, load_or_build_graph
+from mem0_core.providers._local_embedder import LocalEmbedder, import_extra
 
 __all__ = ["OnnxEmbedder"]
 
@@ -23,7 +23,7 @@ __all__ = ["OnnxEmbedder"]
 class OnnxEmbedder(LocalEmbedder):
     """Embeds text in float32 on onnxruntime (extra ``onnx``). Safe to share between threads.
 
-    `LocalEmbedder` tells its arguments, where the weights come from, and its errors.
+    See `LocalEmbedder` for arguments, the source of the weights, and errors.
     """
 
     def _open_runtime(self, folder: ModelFolder, cache: Path, threads: int) -> _OnnxRuntime:
@@ -31,10 +31,9 @@ class OnnxEmbedder(LocalEmbedder):
 
 
 class _OnnxRuntime:
-    """onnxruntime's session, with no threads of its own.
+    """An onnxruntime session without threads of its own.
 
-    The weights of a graph lie where it says, in ``model.safetensors``, which onnxruntime (1.21 or newer) maps into
-    memory.
+    The graph refers to the weights in ``model.safetensors``, which onnxruntime (1.21 or newer) maps into memory.
     """
 
     def __init__(self, folder: ModelFolder, graph: bytes | None) -> None:
@@ -42,8 +41,8 @@ class _OnnxRuntime:
         options = ort.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = options.inter_op_num_threads = 1
-        place = "session.model_external_initializers_file_folder_path"
-        options.add_session_config_entry(place, str(folder.weights.parent))
+        option = "session.model_external_initializers_file_folder_path"
+        options.add_session_config_entry(option, str(folder.weights.parent))
         source = str(folder.weights) if graph is None else graph
         self._session = _translate_errors(ort.InferenceSession, source, options, providers=["CPUExecutionProvider"])
         self.inputs = {value.name for value in self._session.get_inputs()}
@@ -55,11 +54,11 @@ class _OnnxRuntime:
 
 
 def _import_onnxruntime() -> Any:
-    """The library, with its telemetry off.
+    """Import onnxruntime with its telemetry disabled.
 
-    From version 1.29 its official builds upload events from the moment they are imported, keep an id of the device
-    in the user's cache folder, and hang at the end of a forked process. The environment variable prevents all of it,
-    if it is set before the import; where someone else imported the library first, the call stops most of it.
+    Official builds from version 1.29 upload events as soon as they are imported, keep a device id in the user's cache
+    folder, and hang at the end of a forked process. The environment variable prevents this if it is set before the
+    import. If the library was imported earlier, the call stops most of it.
     """
     os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     ort = import_extra("onnxruntime", "onnx")
@@ -68,7 +67,7 @@ def _import_onnxruntime() -> Any:
 
 
 def _translate_errors(call: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call onnxruntime, whose errors share no base but Exception."""
+    """Call onnxruntime and raise its errors as ModelError; they share no base class but Exception."""
     try:
         return call(*args, **kwargs)
     except Exception as error:

@@ -1,7 +1,7 @@
 """Chat and embedding models behind the OpenAI protocol: OpenAI itself, Ollama, vLLM, llama-server, LM Studio, ...
 
-The `openai` library is imported when a model is constructed, not when this module is. Nothing is sent before the
-first call.
+The `openai` library is imported when a model is constructed, not when this module is imported. Nothing is sent before
+the first call.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from mem0_core.domain.records import Usage
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
 from mem0_core.interfaces import Reply, Tool, ToolCall
 from mem0_core.llm.tokens import make_token_counter
+from mem0_core.providers.adapters import REFUSAL_STATUS_CODES
 from mem0_core.providers.prompted_tools import add_tool_prompt, parse_tool_calls
 
 if TYPE_CHECKING:
@@ -35,36 +36,34 @@ __all__ = ["OpenAIChat", "OpenAIEmbedder"]
 log = logging.getLogger(__name__)
 
 PLACEHOLDER_API_KEY = "no-key"
-"""Sent to a server of one's own where no key is given: the client will not do without."""
-REFUSAL_STATUS_CODES = frozenset({400, 404, 415, 422, 501})
-"""How servers answer a request form they do not know. 404: OpenRouter, where no provider has tools."""
+"""Sent to a self-hosted server if no key is given; the client requires one."""
 KNOWN_DIMS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
 MAX_BATCH_INPUTS = 256
 MAX_BATCH_BYTES = 600_000
-"""A request may hold 300,000 tokens at OpenAI, and a token is seldom less than two bytes."""
+"""OpenAI accepts 300,000 tokens per request, and a token rarely has fewer than two bytes."""
 
 
 class OpenAIChat:
     """A chat model on an OpenAI-compatible server. Safe to share between threads and event loops.
 
-    A `schema` is sent as a JSON schema; where the server refuses that (DeepSeek) as a request for any JSON; where it
-    refuses that too (LM Studio), in words only, for the prompt asks as well. `tools` are sent as tools; where the
-    server or the model has none (vLLM without a tool parser, many models of Ollama), they are described in the
-    system message and read back from JSON. What worked is remembered, so a refusal is met once.
+    A `schema` is sent as a JSON schema. If the server refuses that (DeepSeek), any JSON is requested; if it refuses
+    that too (LM Studio), only the prompt asks for JSON. `tools` are sent as tools. If the server or the model has none
+    (vLLM without a tool parser, many models of Ollama), they are described in the system message and parsed from JSON.
+    The form that worked is used from then on.
 
     Args:
         api_key: default ``$OPENAI_API_KEY``, else a placeholder if a base URL is given.
         base_url: for instance ``http://localhost:11434/v1``; default ``$OPENAI_BASE_URL``, else OpenAI.
             `openai_base_url` is mem0's name for it.
-        temperature, max_tokens, top_p: sent unless None. One that the model says it does not support is left out
-            from then on (`max_tokens` becomes ``max_completion_tokens`` first).
+        temperature, max_tokens, top_p: sent unless None. An option that the model rejects as unsupported is omitted
+            from then on (`max_tokens` is first sent as ``max_completion_tokens``).
         timeout: seconds for one attempt.
-        max_retries: how often a lost connection, a timeout, a 408, 409, 429 or 5xx is tried again, after a pause
-            that doubles from half a second, or as long as the server asks.
+        max_retries: number of retries after a lost connection, a timeout, or a status of 408, 409, 429 or 5xx. The
+            pause before each doubles from half a second, unless the server names one.
 
     Raises:
         MissingExtra: `openai` is not installed.
-        ConfigError: no key and no base URL, or a base URL that is none.
+        ConfigError: there is neither a key nor a base URL, or the base URL is invalid.
     """
 
     def __init__(
@@ -102,10 +101,10 @@ class OpenAIChat:
         schema: type[BaseModel] | None = None,
         tools: Sequence[Tool] = (),
     ) -> Reply:
-        """Answer `messages`; see `ports.ChatModel`. Where `tools` are given, `schema` is not sent.
+        """Complete a conversation; see `ChatModel`. With `tools`, `schema` is not sent.
 
         Raises:
-            ModelError: the server could not be reached, or answered with an error, after all retries.
+            ModelError: the server is unreachable or answered with an error, after all retries.
         """
         create = self._server.client.chat.completions.create
         return _drive_exchange(self._exchange(messages, task, schema, tools), create, self._server.errors)
@@ -118,12 +117,12 @@ class OpenAIChat:
         schema: type[BaseModel] | None = None,
         tools: Sequence[Tool] = (),
     ) -> Reply:
-        """`complete`, awaited."""
+        """Async variant of `complete`."""
         create = self._server.async_client().chat.completions.create
         return await _adrive_exchange(self._exchange(messages, task, schema, tools), create, self._server.errors)
 
     def count_tokens(self, text: str) -> int:
-        """Tokens of a text, see `tokens.make_token_counter`: counted or estimated, and nothing is downloaded for it."""
+        """Count or estimate the tokens of a text without any download; see `llm.tokens.make_token_counter`."""
         return self._token_counter(text)
 
     def close(self) -> None:
@@ -141,7 +140,7 @@ class OpenAIChat:
         schema: type[BaseModel] | None,
         tools: Sequence[Tool],
     ) -> Generator[dict[str, Any], Any, Reply]:
-        """The requests of one call, until the server takes one; the completions come back by ``send``."""
+        """Yield requests until the server accepts one; completions are passed in by ``send``."""
         forms = self._request_forms(messages, schema, tools)
         form = self._known_form(schema, tools)
         while True:
@@ -163,7 +162,7 @@ class OpenAIChat:
     def _request_forms(
         self, messages: Sequence[Mapping[str, Any]], schema: type[BaseModel] | None, tools: Sequence[Tool]
     ) -> list[dict[str, Any]]:
-        """The ways to put one request, the one that promises most first."""
+        """Return the forms of one request, most capable first."""
         plain: dict[str, Any] = {"messages": [dict(message) for message in messages]}
         if tools:
             return [
@@ -188,18 +187,18 @@ class OpenAIChat:
         if tools:
             self._tools_form = form
         elif schema is not None:
-            # By schema, for a server may take one and not another.
+            # By schema, because a server may accept one and refuse another.
             self._schema_forms[schema] = form
 
     def _drop_unsupported(self, error: Exception, options: dict[str, Any]) -> bool:
-        """Leave out, from now on, the option that `error` says this model does not support, if it is one of ours."""
+        """Omit from now on the option that `error` reports as unsupported; return False if it names none of ours."""
         option = getattr(error, "param", None)
         if getattr(error, "code", None) not in ("unsupported_parameter", "unsupported_value") or option not in options:
             return False
         remaining = {name: value for name, value in options.items() if name != option}
         if option == "max_tokens":
             remaining["max_completion_tokens"] = options[option]
-        log.warning("%r does not support %s, which is left out from now on", self, option)
+        log.warning("%r does not support %s, which is omitted from now on", self, option)
         self._options = remaining
         return True
 
@@ -208,7 +207,7 @@ class OpenAIChat:
         message = getattr(choices[0], "message", None) if choices else None
         if message is None:
             raise ModelError(
-                f"{self.model!r} at {self._server.url} answered {task!r} with something that is no chat completion: "
+                f"{self.model!r} at {self._server.url} answered {task!r} with something other than a chat completion: "
                 f"{self._server.redact_key(str(completion))[:300]}"
             )
         text = message.content or getattr(message, "refusal", None) or ""
@@ -290,12 +289,12 @@ class OpenAIEmbedder:
 
     Args:
         api_key, base_url, openai_base_url, timeout, max_retries: as for `OpenAIChat`.
-        embedding_dims: how long the vectors are. Checked against what comes; where it is not given and the model is
-            not one of OpenAI's, the first call tells (`dims`, asked before any, makes a small one).
-        send_dimensions: whether to ask the server for vectors of `embedding_dims` (its ``dimensions`` parameter).
-            Default: only where `embedding_dims` shortens a text-embedding-3 model, for others refuse it.
-        max_input_bytes: a text is cut to this many bytes of UTF-8. The default keeps within the 8,192 tokens of
-            OpenAI's models; give less for a model with a smaller context whose server does not cut.
+        embedding_dims: length of the vectors, checked against each answer. Default: known for OpenAI's models; for
+            others the first call determines it (reading `dims` earlier makes a small call).
+        send_dimensions: request vectors of `embedding_dims` by the ``dimensions`` parameter. Default: only if
+            `embedding_dims` shortens a text-embedding-3 model, because other models refuse it.
+        max_input_bytes: texts are cut to this many bytes of UTF-8. The default fits the 8,192 tokens of OpenAI's
+            models; use less for a model with a smaller context on a server that does not truncate.
 
     Raises:
         MissingExtra, ConfigError: as for `OpenAIChat`.
@@ -336,18 +335,22 @@ class OpenAIEmbedder:
 
     @property
     def dims(self) -> int:
-        """The length of the vectors. Raises ModelError where the server has to be asked and does not answer."""
+        """The length of the vectors.
+
+        Raises:
+            ModelError: the server must be asked and does not answer.
+        """
         if self._dims is None:
             self.embed(["dimensions"])
         assert self._dims is not None
         return self._dims
 
     def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
-        """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. `kind` makes no difference here.
+        """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. `kind` has no effect.
 
         Raises:
-            ModelError: the server could not be reached, or answered with an error or no usable vectors.
-            ConfigError: its vectors are not as long as `embedding_dims` says.
+            ModelError: the server is unreachable, or answered with an error or unusable vectors.
+            ConfigError: the length of the vectors differs from `embedding_dims`.
         """
         if not texts:
             return np.zeros((0, self.dims), np.float32)
@@ -364,7 +367,7 @@ class OpenAIEmbedder:
     async def aembed(
         self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document"
     ) -> NDArray[np.float32]:
-        """`embed`, awaited."""
+        """Async variant of `embed`."""
         if not texts:
             return np.zeros((0, self._dims if self._dims is not None else await self._probe_dims()), np.float32)
         create = self._server.async_client().embeddings.create
@@ -390,7 +393,7 @@ class OpenAIEmbedder:
 
     def _build_requests(self, texts: Sequence[str]) -> Iterator[dict[str, Any]]:
         for batch in _batches([_truncate(text, self._max_bytes) for text in texts]):
-            # The client would ask for base64 by default, which not every server has.
+            # The client requests base64 by default, which not every server supports.
             yield {"model": self.model, "input": batch, "encoding_format": "float", **self._options}
 
     def _parse_embeddings(self, answer: Any, count: int) -> NDArray[np.float32]:
@@ -428,8 +431,8 @@ class OpenAIEmbedder:
 
 
 def _truncate(text: str, max_bytes: int) -> str:
-    """`text`, cut to `max_bytes` of UTF-8; a space where it is empty, which OpenAI refuses."""
-    # A character is at least a byte, so this much is enough and the rest of a huge text is never encoded.
+    """Cut `text` to `max_bytes` of UTF-8; return a space for an empty text, which OpenAI refuses."""
+    # A character has at least one byte, so the rest of a huge text need not be encoded.
     data = text[:max_bytes].encode("utf-8", "replace")
     return data[:max_bytes].decode("utf-8", "ignore") or " "
 
@@ -449,7 +452,7 @@ def _batches(texts: Sequence[str]) -> Iterator[list[str]]:
 
 
 class _Server:
-    """The clients of one server, and how its failures are told: never with the key."""
+    """The clients of one server, and its errors without the API key."""
 
     def __init__(
         self, api_key: str | None, base_url: str | None, openai_base_url: str | None, timeout: float, max_retries: int
@@ -459,7 +462,7 @@ class _Server:
         except ModuleNotFoundError as error:
             raise MissingExtra("openai", "openai") from error
         if base_url and openai_base_url and base_url != openai_base_url:
-            raise ConfigError("base_url and openai_base_url are two names of one setting: give one")
+            raise ConfigError("base_url and openai_base_url name the same setting: pass only one")
         address = base_url or openai_base_url or os.environ.get("OPENAI_BASE_URL")
         if address and urlsplit(address).scheme not in ("http", "https"):
             raise ConfigError(f"base_url must begin with http:// or https://, not {address!r}")
@@ -473,12 +476,12 @@ class _Server:
         }
         self.client = openai.OpenAI(**self._settings)
         self.url = _redact_url(str(self.client.base_url))
-        # Broken JSON in an answer comes through the client as the ValueError of the json module.
+        # The client passes invalid JSON on as the ValueError of the json module.
         self.errors: tuple[type[Exception], ...] = (openai.OpenAIError, ValueError)
         self._async_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
 
     def async_client(self) -> AsyncOpenAI:
-        """The client of the running event loop: connections cannot move from one loop to another."""
+        """Return the client of the running event loop; connections cannot move between loops."""
         loop = asyncio.get_running_loop()
         client = self._async_clients.get(loop)
         if client is None:
@@ -488,39 +491,39 @@ class _Server:
         return client
 
     def strict_schema(self, schema: type[BaseModel]) -> Any:
-        """The JSON schema of `schema` as OpenAI's strict mode wants it: every property required, no others."""
+        """Return the JSON schema in the form of OpenAI's strict mode: all properties required, no others."""
         return self._openai.pydantic_function_tool(schema)["function"].get("parameters", {})
 
     def redact_key(self, text: str) -> str:
-        # What is shorter than this ("none", "ollama") is no secret, and a word of the message.
+        # A shorter key ("none", "ollama") is no secret, and may be a word of the message.
         return text if len(self._key) < 8 else text.replace(self._key, "***")
 
     def build_error(self, error: Exception, model: str, task: str) -> ModelError:
-        """The ModelError that says what failed where; the key is taken out of `error` too, for it gets chained."""
+        """Build the ModelError of a failed task. The key is removed from `error` too, which is chained."""
         error.args = tuple(self.redact_key(arg) if isinstance(arg, str) else arg for arg in error.args)
         if isinstance(error, self._openai.APIError):
             error.message = self.redact_key(error.message)
         reason = str(error).rstrip(".")
         body = getattr(error, "body", None)
         if isinstance(body, str) and body not in reason:
-            reason += f": {self.redact_key(body)[:300]}"  # LM Studio's errors are plain strings
+            reason += f": {self.redact_key(body)[:300]}"  # LM Studio sends errors as plain strings
         if isinstance(error, self._openai.APIConnectionError) and error.__cause__:
             reason += f" ({self.redact_key(str(error.__cause__))})"
         if getattr(error, "status_code", None) == 404 and not urlsplit(self.url).path.strip("/"):
-            reason += " (most servers want a base_url that ends in /v1)"
+            reason += " (most servers expect a base_url that ends in /v1)"
         return ModelError(f"{model!r} at {self.url} failed at {task!r}: {reason}")
 
 
 def _resolve_api_key(given: str | None, address: str | None) -> str:
     key = (given or os.environ.get("OPENAI_API_KEY") or "").strip()
     if not key and not address:
-        raise ConfigError("api_key is missing: give it, set OPENAI_API_KEY, or name a server of your own by base_url")
+        raise ConfigError("api_key is missing: pass it, set OPENAI_API_KEY, or name your own server with base_url")
     if not key.isascii() or not key.isprintable():
-        raise ConfigError("api_key holds characters that cannot be sent")
+        raise ConfigError("api_key contains characters that cannot be sent")
     return key or PLACEHOLDER_API_KEY
 
 
 def _redact_url(url: str) -> str:
-    """A URL without the password that may be in it."""
+    """Remove the password from a URL."""
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl().rstrip("/")

@@ -1,11 +1,10 @@
-"""`OpenVinoChat`: chat models on Intel's processors, graphics and NPUs, by OpenVINO GenAI.
+"""`OpenVinoChat`: chat models on Intel's CPUs, GPUs and NPUs, by OpenVINO GenAI.
 
-Seed 003 names ipex-llm, which is no longer developed. OpenVINO GenAI is alive (a release a quarter in 2026), needs
-neither torch nor transformers, and reads models in OpenVINO's own format: those of the hub's ``OpenVINO`` organisation,
-or your own, exported once by ``optimum-cli export openvino --model NAME --weight-format int4 FOLDER`` (optimum-intel,
-in an environment of its own).
+OpenVINO GenAI replaces ipex-llm, which is no longer developed, and needs neither torch nor transformers. Models must be
+in OpenVINO's format: those of the hub's ``OpenVINO`` organization, or your own, exported once by ``optimum-cli export
+openvino --model NAME --weight-format int4 FOLDER`` (optimum-intel, in a separate environment).
 
-The library is imported, and the model loaded, on the first use.
+The first call imports the library and loads the model.
 """
 
 from __future__ import annotations
@@ -17,14 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.providers.local_chat import Completion, LocalChat, TemplateError, read_template
-from mem0_core.providers.model_folder import read_json
+from mem0_core.providers._local_chat import Completion, LocalChat, TemplateError, read_template
+from mem0_core.providers._model_folder import read_json
 
 __all__ = ["OpenVinoChat", "disable_telemetry", "is_openvino_model"]
 
 MODEL_FILE = "openvino_model.xml"
 DEFAULT_CONTEXT_TOKENS = 8192
-"""Tokens of prompt and answer where a model's configuration does not say what it takes."""
+"""Tokens of prompt and answer if the model's configuration has no limit."""
 
 
 class OpenVinoChat(LocalChat):
@@ -32,17 +31,17 @@ class OpenVinoChat(LocalChat):
 
     Args:
         model: the folder of an exported model, with its tokenizer.
-        device: ``"CPU"``, ``"GPU"``, ``"NPU"``, or ``"AUTO"`` for the best there is.
-        context: tokens of prompt and answer together; default, and at most, what the model takes.
-        chat_template: a Jinja template in place of the model's own, or a file that holds one.
-        template_options: what the template reads besides the messages. By default ``{"enable_thinking": False}``, by
-            which Qwen3 and others answer at once.
+        device: ``"CPU"``, ``"GPU"``, ``"NPU"``, or ``"AUTO"`` for the best available.
+        context: maximum tokens of prompt and answer; default, and at most, the model's own limit.
+        chat_template: a Jinja template, or a file with one, in place of the model's own.
+        template_options: further variables of the template. Default: ``{"enable_thinking": False}``, by which Qwen3 and
+            others answer at once.
         max_tokens, temperature, seed: see `LocalChat`.
         options: properties of the device (``{"CACHE_DIR": ...}``, ...).
 
     Raises (all on first use):
         MissingExtra: openvino-genai is not installed.
-        ConfigError: there is no such folder, it holds no exported model, or one without a chat template.
+        ConfigError: the folder or the exported model is missing, or the model has no chat template.
         ModelError: OpenVINO cannot load it, or failed.
     """
 
@@ -70,7 +69,7 @@ class OpenVinoChat(LocalChat):
         self._special_texts: frozenset[str] = frozenset()
 
     def count_tokens(self, text: str) -> int:
-        """Tokens of a text in the model's own vocabulary; loads the model."""
+        """Count the tokens of a text in the model's own vocabulary; loads the model."""
         with self._lock:
             self._load()
             return self._count_encoded(self._encode(text.encode("utf-8", "replace").decode()))
@@ -138,40 +137,39 @@ class OpenVinoChat(LocalChat):
             raise MissingExtra("openvino-genai", "openvino") from error
         if not is_openvino_model(self._folder):
             raise ConfigError(
-                f"model: {str(self._folder)!r} holds no {MODEL_FILE}; export a model into it by"
+                f"model: {str(self._folder)!r} has no {MODEL_FILE}; export a model into it by"
                 " `optimum-cli export openvino`"
             )
         try:
             pipeline = openvino_genai.LLMPipeline(str(self._folder), self._device, **self._options)
-        except Exception as error:  # RuntimeError, and what else the bindings raise
+        except Exception as error:  # RuntimeError and others of the bindings
             raise ModelError(f"{self._folder} cannot be loaded on {self._device}: {error}") from error
         tokenizer = pipeline.get_tokenizer()
         if self._chat_template is not None:
             tokenizer.set_chat_template(read_template(self._chat_template))
         if not tokenizer.chat_template:
-            raise ConfigError(f"{self._source} brings no chat template: give chat_template")
+            raise ConfigError(f"{self._source} has no chat template: pass chat_template")
         self._special_texts = _read_special_texts(self._folder)
         self._pipeline, self._tokenizer = pipeline, tokenizer
 
 
 def disable_telemetry() -> None:
-    """Keep OpenVINO from telling its maker that it was imported; to be called before each import of it.
+    """Disable OpenVINO's telemetry; call it before each import of the library.
 
-    Unless a file in the user's home declines, ``import openvino`` sends an event to Google Analytics and keeps an id
-    of the user in ``~/intel``. No setting in the process turns that off. But where the package that sends is not
-    installed, the library does without, so for this process it is not. If someone imported it before us, that is
-    their choice.
+    Unless a file in the user's home opts out, ``import openvino`` sends an event to Google Analytics and keeps a user
+    id in ``~/intel``. No setting of the process disables that. The library works without its telemetry package, so this
+    process pretends that the package is not installed. An earlier import elsewhere is left alone.
     """
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
 
 
 def is_openvino_model(folder: Path) -> bool:
-    """Whether a folder holds a model in OpenVINO's format."""
+    """Return True if the folder has a model in OpenVINO's format."""
     return (folder / MODEL_FILE).is_file()
 
 
 def _read_special_texts(folder: Path) -> frozenset[str]:
-    """The special tokens that the model's tokenizer files name."""
+    """Read the special tokens from the model's tokenizer files."""
     added = read_json(folder / "tokenizer.json").get("added_tokens", [])
     added += read_json(folder / "tokenizer_config.json").get("added_tokens_decoder", {}).values()
     return frozenset(token["content"] for token in added if token.get("special"))

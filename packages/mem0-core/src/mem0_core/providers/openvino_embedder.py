@@ -1,9 +1,9 @@
-"""`OpenVinoEmbedder`: the folders of `OnnxEmbedder` on OpenVINO, several times as fast where bfloat16 is native.
+"""`OpenVinoEmbedder`: the models of `OnnxEmbedder` on OpenVINO, several times faster with native bfloat16.
 
 Processors of recent servers (Intel's from Sapphire Rapids on, by AMX) multiply in bfloat16, which has the range of
 float32 and 8 bits of precision. onnxruntime computes a BERT in float32 on any CPU.
 
-The library is imported, and the model loaded, on the first use.
+The first call imports the library and loads the model.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, Mem0Error, ModelError
-from mem0_core.providers.bert import ModelFolder, load_or_build_graph
-from mem0_core.providers.local_embedder import LocalEmbedder, import_extra
-from mem0_core.providers.model_folder import MINILM
+from mem0_core.providers._bert import ModelFolder, load_or_build_graph
+from mem0_core.providers._local_embedder import LocalEmbedder, import_extra
+from mem0_core.providers._model_folder import MINILM
 from mem0_core.providers.openvino import disable_telemetry
 
 __all__ = ["OpenVinoEmbedder", "Precision"]
@@ -36,19 +36,18 @@ Precision = Literal["auto", "bf16", "f32"]
 class OpenVinoEmbedder(LocalEmbedder):
     """Embeds text on OpenVINO's CPU plugin (extras ``onnx`` and ``openvino``). Safe to share between threads.
 
-    Its vector space is that of `OnnxEmbedder` and has the same name, so that the two may take turns over one store: in
-    float32 their vectors of all-MiniLM-L6-v2 have a cosine of 0.999999, in bfloat16 of 0.9998 at least (2,000 texts).
+    Its embedding space and name are those of `OnnxEmbedder`, so that both can be used with one store. In float32 their
+    vectors of all-MiniLM-L6-v2 have a cosine of 0.999999, in bfloat16 of 0.9998 at least (2,000 texts).
 
-    Each thread that embeds has a compiled model to itself, which takes 40 MB for all-MiniLM-L6-v2; the first is there
-    from the first call on, the others when so many batches run at once.
+    Each concurrent batch uses its own compiled model, which takes 40 MB for all-MiniLM-L6-v2. The first call compiles
+    one; more are compiled when several batches run at the same time.
 
     Args:
-        precision: ``"bf16"`` or ``"f32"``; ``"auto"`` is bfloat16 where the processor has it, else float32.
-        model, path, cache_dir, threads, max_tokens: see `LocalEmbedder`, which tells where the weights come from, and
-            the errors.
+        precision: ``"bf16"`` or ``"f32"``; ``"auto"`` is bfloat16 if the processor supports it, else float32.
+        model, path, cache_dir, threads, max_tokens: see `LocalEmbedder`, also for weights and errors.
 
     Raises:
-        ConfigError: `precision` is none of them.
+        ConfigError: `precision` is invalid.
     """
 
     def __init__(
@@ -71,11 +70,10 @@ class OpenVinoEmbedder(LocalEmbedder):
 
 
 class _OpenVinoRuntime:
-    """As many compiled models of one network as run at once, each made when it is needed.
+    """A pool of compiled models of one network, each compiled when it is needed.
 
-    One compiled model with a stream for each thread would share the weights. But it computes on threads of its own:
-    they are missing in a forked process, which then waits for them for ever. A model with one stream computes on the
-    thread that calls it.
+    One compiled model with a stream per thread would share the weights. But it computes on threads of its own, which a
+    forked process lacks and waits for forever. A model with one stream computes on the calling thread.
     """
 
     def __init__(self, folder: ModelFolder, cache: Path, threads: int, precision: Precision) -> None:
@@ -92,11 +90,11 @@ class _OpenVinoRuntime:
             "INFERENCE_PRECISION_HINT": precision,
             "NUM_STREAMS": 1,
             "INFERENCE_NUM_THREADS": 1,
-            "ENABLE_CPU_PINNING": False,  # all of them to the same processor
+            "ENABLE_CPU_PINNING": False,  # it would pin all to the same processor
         }
         self.inputs = {value.get_any_name() for value in self._network.inputs}
         self.outputs = [value.get_any_name() for value in self._network.outputs]
-        # Last in, first out: calls one after another have the same model, and what was not needed is not made.
+        # Last in, first out: sequential calls use the same model, and no unneeded model is compiled.
         self._idle_requests: LifoQueue[Any] = LifoQueue()
         for _ in range(threads - 1):
             self._idle_requests.put(None)
@@ -120,7 +118,7 @@ class _OpenVinoRuntime:
 
 @cache
 def _load_core() -> Any:
-    """The library's core, kept until the process ends: it waits, when let go, for threads that a fork leaves behind."""
+    """Load the core and keep it until exit: its destructor waits for threads that a forked process lacks."""
     disable_telemetry()
     core = import_extra("openvino", "openvino").Core()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(core))
@@ -128,13 +126,13 @@ def _load_core() -> Any:
 
 
 def _map_weights(network: Any, folder: ModelFolder) -> mmap.mmap:
-    """Put the tensors of `folder` in place of the network's inputs of their names.
+    """Replace the network's inputs by the tensors of the same names.
 
-    They stay in the file, mapped into memory: OpenVINO reads no weights from outside the folder of a graph, not even
-    by a link. The mapping is copy-on-write because it takes no array that cannot be written to.
+    The tensors stay in the file, mapped into memory: OpenVINO reads no weights outside the folder of a graph, not even
+    by a link. The mapping is copy-on-write because OpenVINO requires writable arrays.
 
     Returns:
-        The mapping, which has to be kept as long as the network is.
+        The mapping, which must outlive the network.
     """
     assert folder.tensors is not None
     openvino = import_extra("openvino", "openvino")
@@ -144,7 +142,7 @@ def _map_weights(network: Any, folder: ModelFolder) -> mmap.mmap:
     for parameter in network.get_parameters():
         tensor = folder.tensors.get(parameter.output(0).get_any_name())
         if tensor is None:
-            continue  # the tokens, or their mask
+            continue  # the tokens or their mask
         stored, kind = kinds[tensor.dtype]
         values = np.frombuffer(mapping, stored, math.prod(tensor.shape), tensor.offset)
         constant = openvino.Tensor(values, openvino.Shape(tensor.shape), getattr(openvino.Type, kind))
@@ -156,7 +154,7 @@ def _map_weights(network: Any, folder: ModelFolder) -> mmap.mmap:
 
 @contextmanager
 def _translate_errors() -> Iterator[None]:
-    """OpenVINO's errors are RuntimeErrors, and what else its bindings raise."""
+    """Raise OpenVINO's errors (RuntimeError and others of its bindings) as ModelError."""
     try:
         yield
     except Mem0Error:

