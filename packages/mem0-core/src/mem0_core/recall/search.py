@@ -4,7 +4,7 @@
 them and adds those that a walk over shared names reaches, and the reranker, the threshold, the gate and the limit cut
 the list. The recipe decides which of these steps take place, and the weight of each signal; see
 `mem0_core.domain.recipes`. A search of a past day ranks the texts that memories had then in addition to those they
-still have. docs/recall.md explains the method.
+still have. docs/explanation/recall.md explains the method.
 """
 
 from __future__ import annotations
