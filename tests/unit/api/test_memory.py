@@ -682,7 +682,7 @@ def test_on_step_sees_what_happens(tmp_path: Path) -> None:
         seen.clear()
         memory.add("tea, again", user_id="u")
     assert [record.call.name for record in seen] == [
-        "SQLiteStore.find_by_fact_keys",
+        "SqlStore.find_by_fact_keys",
         "HashEmbedder.embed",
         "SQLiteStore.commit",
     ]

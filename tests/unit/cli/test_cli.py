@@ -148,7 +148,7 @@ def test_a_store_moves_and_the_old_one_is_read_only(run: object, tmp_path: Path)
     assert json.loads(run("migrate", "--from", old, "--to", new, "--json"))["already"]
     assert "migrate --release" in run("add", "I like cake", "--user", "ann", code=1)
     assert "I like tea" in run("search", "tea", "--user", "ann")
-    assert "may be written" in run("migrate", "--from", old, "--release")
+    assert "accepts writes" in run("migrate", "--from", old, "--release")
     assert run("add", "I like cake", "--user", "ann").startswith("ADD")
     moved_on = json.loads(run("migrate", "--from", new, "--to", str(tmp_path / "third"), "--release", "--json"))
     assert moved_on["digests"]["memories"]["count"] == 1

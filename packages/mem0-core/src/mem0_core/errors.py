@@ -4,14 +4,14 @@
 
     Mem0Error
       ConfigError(ValueError)       a configuration key is unknown, wrong or missing; names the key
-      MissingExtra(ImportError)     a library is not installed; names the `pip install` that brings it
-      ScopeError(ValueError)        no user_id / agent_id / run_id, or one that cannot be an id
-      InputError(ValueError)        a message, a text or metadata that cannot be stored; names the item
-      LimitError(ValueError)        more than `limits` allow; names the limit
+      MissingExtra(ImportError)     a library is not installed; names the `pip install` command
+      ScopeError(ValueError)        no user_id, agent_id or run_id, or an invalid one
+      InputError(ValueError)        a message, text or metadata cannot be stored; names the item
+      LimitError(ValueError)        a call exceeds `limits`; names the limit
       NotFoundError(LookupError)    no memory has that id
-      QueryError(ValueError)        a filter or query that cannot be read; carries the query and the position
+      QueryError(ValueError)        a filter or query is invalid; has the query and the position
       ModelError                    a call to a model failed; the cause is chained
-        ReplyError                  the model answered, but not in the agreed form; carries the raw reply
+        ReplyError                  the reply of the model is malformed; has the raw reply
       StoreError                    a call to a store failed; the cause is chained
       CapabilityError(NotImplementedError)
                                     the store lacks a capability; names it and the stores that have it
@@ -36,11 +36,11 @@ __all__ = [
 
 
 class Mem0Error(Exception):
-    """The root of every error this package raises on purpose."""
+    """Base class of all errors that this package raises."""
 
 
 class ConfigError(Mem0Error, ValueError):
-    """A configuration key is unknown, has a wrong value, or does not fit the store it opens."""
+    """A configuration key is unknown, has a wrong value, or does not match the store."""
 
 
 class MissingExtra(Mem0Error, ImportError):
@@ -53,15 +53,15 @@ class MissingExtra(Mem0Error, ImportError):
 
 
 class ScopeError(Mem0Error, ValueError):
-    """No user_id, agent_id or run_id was given, or one of them cannot be an id."""
+    """No user_id, agent_id or run_id is given, or one is invalid."""
 
 
 class InputError(Mem0Error, ValueError):
-    """A message, a text or metadata cannot be stored as it is."""
+    """A message, a text or metadata cannot be stored."""
 
 
 class LimitError(Mem0Error, ValueError):
-    """A call, or a scope, brings more than the configuration's `limits` allow."""
+    """A call or a scope exceeds the `limits` of the configuration."""
 
 
 class NotFoundError(Mem0Error, LookupError):
@@ -73,7 +73,7 @@ class NotFoundError(Mem0Error, LookupError):
 
 
 class QueryError(Mem0Error, ValueError):
-    """A filter or a query could not be read."""
+    """A filter or a query is invalid."""
 
     def __init__(self, message: str, *, query: object = None, position: int | None = None) -> None:
         super().__init__(message)
@@ -86,11 +86,11 @@ class ModelError(Mem0Error):
 
 
 class ReplyError(ModelError):
-    """The model answered, but what it said is not in the agreed form.
+    """The reply of the model is malformed.
 
     Attributes:
-        raw: the reply as it came, for the log.
-        problems: one line per item that could not be read.
+        raw: Unmodified reply, for the log.
+        problems: One line per malformed item.
     """
 
     def __init__(self, message: str, *, raw: str = "", problems: tuple[str, ...] = ()) -> None:
@@ -100,7 +100,7 @@ class ReplyError(ModelError):
 
 
 class StoreError(Mem0Error):
-    """A call to a store failed; what it was writing is not written."""
+    """A call to a store failed; its changes are not written."""
 
 
 class CapabilityError(Mem0Error, NotImplementedError):

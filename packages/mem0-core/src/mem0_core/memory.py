@@ -229,8 +229,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         model and counts as one add.
 
         Args:
-            messages: Texts, or messages as `add` takes them. A list is validated as a whole before the import begins;
-                an iterator is validated chunk by chunk.
+            messages: Texts, or messages as for `add`. A list is validated as a whole first, an iterator by chunks.
             user_id, agent_id, run_id: Owner of the memories; at least one is required.
             metadata: JSON object stored with every message, in addition to its own.
             infer: Queue each message for the model instead, as ``add(background=True)`` does.
@@ -404,7 +403,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         """Assemble an agent's context within a token budget: summary, memories, relations and recent messages.
 
         Args:
-            query: A text, or the conversation so far, whose last user message is the query. None recalls only pinned
+            query: A text, or the conversation so far; its last user message is the query. None recalls only pinned
                 memories.
             max_tokens: Budget, counted by `count_tokens`, else by the chat model if it can count, else estimated high.
             limit: Maximum number of memories.

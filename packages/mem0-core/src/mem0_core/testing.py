@@ -1,6 +1,6 @@
-"""Doubles for tests of code that uses memory, with no model and no network.
+"""Test doubles for code that uses memory, without a model or a network.
 
-`ScriptedChat` answers what it is told to, `HashEmbedder` puts texts that share words near one another.
+`ScriptedChat` returns scripted replies; `HashEmbedder` gives texts with common words similar vectors.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 __all__ = ["ChatCall", "HashEmbedder", "Script", "ScriptedChat", "ScriptedReply"]
 
 ScriptedReply = str | Mapping[str, Any] | Reply | BaseException
-"""Text; JSON, or tool calls as ``{"tool_calls": [{"name", "arguments"}]}``; a `Reply`; an error to raise."""
+"""A text; JSON, or tool calls as ``{"tool_calls": [{"name", "arguments"}]}``; a `Reply`; an error to raise."""
 
 Script = Sequence[ScriptedReply] | Callable[[str, Sequence[Mapping[str, Any]]], ScriptedReply]
-"""Replies in the order they are asked for, or a function of task and messages that makes them."""
+"""Replies in the order of the calls, or a function that returns the reply for a task and messages."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatCall:
-    """One call that a `ScriptedChat` got."""
+    """One call of a `ScriptedChat`."""
 
     task: str
     messages: tuple[Mapping[str, Any], ...]
@@ -43,16 +43,16 @@ class ChatCall:
 
 
 class ScriptedChat:
-    """A chat model that answers from a script. Safe to share between threads.
+    """A chat model that replies from a script. Safe to share between threads.
 
-    A list answers in the order of the calls. Two flows that run side by side call in no certain order: script them
-    by a function, which sees the task.
+    A list gives the replies in the order of the calls. Concurrent flows call in an undefined order: script them with a
+    function, which receives the task.
 
     Attributes:
-        calls: what it was asked, in order.
+        calls: Received calls, in order.
 
     Raises (by `complete`):
-        AssertionError: it is asked for more than the script holds; names the task.
+        AssertionError: The script has no reply left; names the task.
     """
 
     def __init__(self, script: Script) -> None:
@@ -68,7 +68,7 @@ class ScriptedChat:
         schema: type[BaseModel] | None = None,
         tools: Sequence[Tool] = (),
     ) -> Reply:
-        """The next reply of the script; see `ports.ChatModel`."""
+        """Return the next reply of the script; see `interfaces.ChatModel`."""
         call = ChatCall(task, tuple(dict(message) for message in messages), schema, tuple(tools))
         with self._lock:
             position = len(self.calls)
@@ -96,25 +96,25 @@ def _to_reply(scripted: ScriptedReply) -> Reply:
     return Reply(text=json.dumps(scripted, ensure_ascii=False))
 
 
-# Scripts that write no spaces between words (Han, kana, Hangul) are taken character by character.
+# Scripts without spaces between words (Han, kana, Hangul) are split into characters.
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
 _WORD_WEIGHT = 0.8
-_TRIGRAM_WEIGHT = 0.6  # 0.8 and 0.6 are the sides of a right triangle: words keep norm 1
+_TRIGRAM_WEIGHT = 0.6  # 0.8 and 0.6 are the sides of a right triangle: words have norm 1
 _LONG_WORD_BYTES = 6
 _MAX_CACHED_WORDS = 10_000
-_MAX_TEXT_CHARS = 10_000  # like a real model's context: what follows makes no difference
+_MAX_TEXT_CHARS = 10_000  # like the context of a real model: the rest is ignored
 
 
 class HashEmbedder:
-    """A deterministic embedder for tests: texts are near as far as they share words, or (less) parts of words.
+    """Deterministic embedder for tests: similarity grows with common words and, less, with common parts of words.
 
-    Each word is a pseudo-random direction, bent a little towards those of its three-letter parts (``climb`` and
-    ``climbing`` have a cosine of about 0.2), and counts by its length, so that "the" says little. A text is the sum
-    of its words: their order, case and punctuation make no difference. Same vectors in every process and on every
-    machine; some 20 microseconds for a short text. Safe to share between threads.
+    Each word is a pseudo-random direction plus a smaller one for its trigrams (``climb`` and ``climbing`` have a cosine
+    of about 0.2), weighted by its length, so that "the" counts little. A text is the sum of its words, independent of
+    their order, case and punctuation. The vectors are equal in every process and on every machine; a short text takes
+    about 20 microseconds. Safe to share between threads.
     """
 
-    inline = True  # it only computes, and little
+    inline = True  # cheap computation: needs no thread
 
     def __init__(self, dims: int = 384, name: str | None = None) -> None:
         if dims < 8:
@@ -135,7 +135,7 @@ class HashEmbedder:
         return self._name
 
     def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"] = "document") -> NDArray[np.float32]:
-        """Embed `texts` in their order: (n, dims) float32, rows of L2 norm 1. `kind` makes no difference here."""
+        """Return one row of L2 norm 1 per text: (n, dims) float32. `kind` is ignored."""
         vectors = np.zeros((len(texts), self._dims), np.float32)
         for vector, text in zip(vectors, texts, strict=True):
             self._add_words(vector, text)
@@ -145,18 +145,18 @@ class HashEmbedder:
     def _add_words(self, vector: NDArray[np.float32], text: str) -> None:
         text = text[:_MAX_TEXT_CHARS]
         text = normalize("NFKC", text).casefold()
-        # A text of no words is told from others as it stands.
+        # A text without words counts as one word.
         for word in _WORD.findall(text) or [text.strip()]:
             known = self._word_vectors.get(word)
             vector += known if known is not None else self._compute_word_vector(word)
 
     def _compute_word_vector(self, word: str) -> NDArray[np.float32]:
-        """The vector of a word, its norm the weight it has in a text; kept, for texts repeat their words."""
+        """Compute and cache the vector of a word; its norm is the weight of the word in a text."""
         framed = f"<{word}>"
         direction = _WORD_WEIGHT * self._feature_direction(word)
         if trigrams := [framed[at : at + 3] for at in range(len(framed) - 2)]:
             parts = np.sum([self._feature_direction(f"\0{trigram}") for trigram in trigrams], axis=0)
-            # Two halves of one word can cancel out only in very few dimensions; the small number is for those.
+            # The parts can cancel out in very few dimensions; the small number avoids a division by zero.
             direction = direction + _TRIGRAM_WEIGHT * parts / (_l2_norm(parts) + np.float32(1e-9))
         weight = min(len(word.encode("utf-8", "replace")), _LONG_WORD_BYTES) / _LONG_WORD_BYTES or 1.0
         word_vector = (weight * direction).astype(np.float32)
@@ -166,12 +166,12 @@ class HashEmbedder:
         return word_vector
 
     def _feature_direction(self, feature: str) -> NDArray[np.float32]:
-        """A unit vector of random signs, from the bits of a hash that is the same in every process."""
+        """Return a unit vector of pseudo-random signs, from a hash that is equal in every process."""
         bits = hashlib.shake_128(feature.encode("utf-8", "replace")).digest((self._dims + 7) // 8)
         signs = np.unpackbits(np.frombuffer(bits, np.uint8), count=self._dims).astype(np.float32) * 2 - 1
         return signs / np.float32(np.sqrt(self._dims))
 
 
 def _l2_norm(vector: NDArray[np.float32]) -> np.float32:
-    """The L2 norm, summed so precisely that its order is no matter: BLAS adds up otherwise on each processor."""
+    """Return the L2 norm, summed in double precision: the order of summation of BLAS depends on the processor."""
     return np.float32(math.sqrt(np.square(vector, dtype=np.float64).sum()))
