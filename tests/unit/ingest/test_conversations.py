@@ -202,7 +202,7 @@ def test_a_memory_may_be_given_a_time_to_live(opened: Open, ttl: Any) -> None:
     memory.add("x", user_id="u", ttl=ttl)
     (entry,) = memory.get_all(user_id="u")["results"]
     assert entry["expiration_date"] == (datetime.now(UTC) + timedelta(days=2)).date().isoformat()
-    with pytest.raises(InputError, match="two ways"):
+    with pytest.raises(InputError, match="exclude each other"):
         memory.add("x", user_id="u", ttl=ttl, expiration_date="2030-01-01")
     with pytest.raises(InputError, match="ttl"):
         memory.add("x", user_id="u", ttl=0)
