@@ -1,4 +1,4 @@
-"""The seeds' stories of the graph, in their words, on every graph store and under both drivers."""
+"""Stories of graph memory from its specification, on every graph store and under both drivers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STORES = [
 
 @pytest.fixture(params=STORES)
 def graph(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
-    """The configuration of one of the stores of graphs that ship: that of a truth, or a projection beside SQLite."""
+    """Configuration of one of the included graph stores: a primary store, or a projection of SQLite."""
     if request.param == "postgres":
         return build_store_config(request, "postgres")
     config = {}
@@ -47,13 +47,13 @@ def graph(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, Any]:
 
 @pytest.fixture(params=MODES)
 def story(request: pytest.FixtureRequest, tmp_path: Path, graph: dict[str, Any]) -> Iterator[Story]:
-    """Opens a memory with graph, whose model answers by task: a reply, or a function of the request's data."""
+    """Opens a memory with graph memory; its model answers by task, with a reply or a function of the request's data."""
     mode: Mode = request.param
     opened: list[MemoryDriver] = []
 
     def begin(replies: Mapping[str, Any] | None = None, **config: Any) -> MemoryDriver:
-        beside = {"provider": "sqlite", **graph.get("graph_store", {}), **config.get("graph_store", {})}
-        config = {**graph, **config, "graph_store": beside}
+        graph_store = {"provider": "sqlite", **graph.get("graph_store", {}), **config.get("graph_store", {})}
+        config = {**graph, **config, "graph_store": graph_store}
         memory = open_memory(tmp_path / str(len(opened)), config=config, llm=GraphModel(replies))
         opened.append(MemoryDriver(memory, mode))
         return opened[-1]
@@ -63,8 +63,8 @@ def story(request: pytest.FixtureRequest, tmp_path: Path, graph: dict[str, Any])
         driven.memory.close()
 
 
-def held(memory: MemoryDriver, **options: Any) -> list[str]:
-    """What holds, as seed 000 writes it."""
+def list_relations(memory: MemoryDriver, **options: Any) -> list[str]:
+    """Return the valid relations as text."""
     return [relation_text(relation) for relation in memory.relations(user_id="alice_123", **options)]
 
 
@@ -72,18 +72,18 @@ ALICE = ("alice_123", "person")
 STANFORD = ("Stanford University", "org")
 
 
-def known(story: Story, *stated: tuple[str, str, str], at: str = "2025-01-01", **config: Any) -> MemoryDriver:
+def begin_with(story: Story, *stated: tuple[str, str, str], at: str = "2025-01-01", **config: Any) -> MemoryDriver:
     memory = story(relation_replies(*stated), **config)
     memory.add("What was known before.", user_id="alice_123", timestamp=at)
     return memory
 
 
-# --- seed 000, part 2 ----------------------------------------------------------------------------------------------
+# --- updating the graph ----------------------------------------------------------------------------------------------
 
 
 def test_alice_becomes_a_professor_at_stanford(story: Story) -> None:
-    """MIT retires, Stanford is new, and nobody touches Boston. Word for word."""
-    memory = known(story, ("alice_123", "works_at", "MIT"), ("alice_123", "lives_in", "Boston"))
+    """The relation to MIT ends, the one to Stanford is added, and the one to Boston stays."""
+    memory = begin_with(story, ("alice_123", "works_at", "MIT"), ("alice_123", "lives_in", "Boston"))
     chat = set_replies(
         memory,
         {
@@ -97,8 +97,9 @@ def test_alice_becomes_a_professor_at_stanford(story: Story) -> None:
             "refined": refined(("alice_123", "professor", "Stanford University")),
         },
     )
-    said = "Alice works as a professor at Stanford University."
-    result = memory.add(said, user_id="alice_123", timestamp="2025-06-01")
+    result = memory.add(
+        "Alice works as a professor at Stanford University.", user_id="alice_123", timestamp="2025-06-01"
+    )
     assert result["relations"] == {
         "deleted_entities": ["alice_123 -- works_at -- MIT"],
         "added_entities": ["alice_123 -- works_as_professor_at -- Stanford University"],
@@ -125,7 +126,7 @@ def test_alice_becomes_a_professor_at_stanford(story: Story) -> None:
         "alice_123 -- lives_in -- Boston",
     }
 
-    assert set(held(memory)) == {
+    assert set(list_relations(memory)) == {
         "alice_123 -- lives_in -- Boston",
         "alice_123 -- works_as_professor_at -- Stanford University",
     }
@@ -136,7 +137,7 @@ def test_alice_becomes_a_professor_at_stanford(story: Story) -> None:
 
 def test_a_search_sees_the_graph_of_its_day(story: Story) -> None:
     """Before, between and after a change; found by entity, and by the text of the relation."""
-    memory = known(story, ("alice_123", "works_at", "MIT"))
+    memory = begin_with(story, ("alice_123", "works_at", "MIT"))
     set_replies(
         memory,
         relation_replies(("alice_123", "works_at", "Stanford"), outdated=outdated(("alice_123", "works_at", "MIT"))),
@@ -147,21 +148,21 @@ def test_a_search_sees_the_graph_of_its_day(story: Story) -> None:
     for replies in (by_entity, by_sentence):
         set_replies(memory, replies)
 
-        def found(as_of: str | None) -> list[str]:
+        def find(as_of: str | None) -> list[str]:
             result = memory.search("alice_123 works at which university?", user_id="alice_123", as_of=as_of)
             return [relation_text(relation) for relation in result["relations"]]
 
-        assert found("2024-12-31") == []
-        assert found("2025-03-01") == ["alice_123 -- works_at -- MIT"]
-        assert found("2025-06-01") == ["alice_123 -- works_at -- Stanford"]
-        assert found(None) == ["alice_123 -- works_at -- Stanford"]
-    assert held(memory, as_of="2025-03-01") == ["alice_123 -- works_at -- MIT"]
-    assert held(memory, as_of="2024-03-01") == []
+        assert find("2024-12-31") == []
+        assert find("2025-03-01") == ["alice_123 -- works_at -- MIT"]
+        assert find("2025-06-01") == ["alice_123 -- works_at -- Stanford"]
+        assert find(None) == ["alice_123 -- works_at -- Stanford"]
+    assert list_relations(memory, as_of="2025-03-01") == ["alice_123 -- works_at -- MIT"]
+    assert list_relations(memory, as_of="2024-03-01") == []
 
 
 def test_what_is_refined_takes_the_place_of_what_it_refines(story: Story) -> None:
     """Step 4B: works_at becomes works_as_professor_at, with its weight and its evidence."""
-    memory = known(story, ("alice_123", "works_at", "Stanford"))
+    memory = begin_with(story, ("alice_123", "works_at", "Stanford"))
     memory.add("She still works there.", user_id="alice_123", timestamp="2025-02-01")
     set_replies(
         memory,
@@ -177,11 +178,11 @@ def test_what_is_refined_takes_the_place_of_what_it_refines(story: Story) -> Non
     }
     (now,) = memory.relations(user_id="alice_123")
     assert (relation_text(now), now["weight"]) == ("alice_123 -- works_as_professor_at -- Stanford", 3)
-    assert held(memory, as_of="2025-03-01") == ["alice_123 -- works_at -- Stanford"]
+    assert list_relations(memory, as_of="2025-03-01") == ["alice_123 -- works_at -- Stanford"]
 
 
 def test_every_repeat_raises_the_weight(story: Story) -> None:
-    memory = known(story, ("alice_123", "likes", "tea"))
+    memory = begin_with(story, ("alice_123", "likes", "tea"))
     for day in ("2025-01-02", "2025-01-03"):
         result = memory.add("Tea again.", user_id="alice_123", timestamp=day)
         assert result["relations"] == {"added_entities": [], "deleted_entities": []}
@@ -192,10 +193,10 @@ def test_every_repeat_raises_the_weight(story: Story) -> None:
 
 def test_saying_it_again_opens_a_new_interval(story: Story) -> None:
     """Adding a relation again does not rewrite the past."""
-    memory = known(story, ("alice_123", "lives_in", "Rome"))
+    memory = begin_with(story, ("alice_123", "lives_in", "Rome"))
     set_replies(memory, {"entities": entities(ALICE), "outdated": outdated(("alice_123", "lives_in", "Rome"))})
     memory.add("She left Rome.", user_id="alice_123", timestamp="2025-03-01")
-    assert held(memory) == []
+    assert list_relations(memory) == []
     set_replies(memory, relation_replies(("alice_123", "lives_in", "Rome")))
     memory.add("She is back in Rome.", user_id="alice_123", timestamp="2025-05-01")
     intervals = [
@@ -203,12 +204,16 @@ def test_saying_it_again_opens_a_new_interval(story: Story) -> None:
         for one in memory.relations(user_id="alice_123", include_ended=True)
     ]
     assert intervals == [("2025-01-01", "2025-03-01"), ("2025-05-01", None)]
-    assert [bool(held(memory, as_of=day)) for day in ("2025-02-01", "2025-04-01", "2025-06-01")] == [True, False, True]
+    assert [bool(list_relations(memory, as_of=day)) for day in ("2025-02-01", "2025-04-01", "2025-06-01")] == [
+        True,
+        False,
+        True,
+    ]
 
 
 def test_with_delete_what_is_outdated_is_gone(story: Story) -> None:
-    """``on_conflict="delete"``, as seed 000 has it."""
-    memory = known(story, ("alice_123", "works_at", "MIT"), on_conflict="delete")
+    """``on_conflict="delete"`` removes outdated relations."""
+    memory = begin_with(story, ("alice_123", "works_at", "MIT"), on_conflict="delete")
     set_replies(
         memory,
         relation_replies(("alice_123", "works_at", "Stanford"), outdated=outdated(("alice_123", "works_at", "MIT"))),
@@ -224,10 +229,10 @@ def test_with_delete_what_is_outdated_is_gone(story: Story) -> None:
 def test_the_user_goes_by_the_user_id(story: Story, word: str) -> None:
     memory = story(relation_replies((word, "likes", "tea")))
     memory.add("I like tea.", user_id="alice_123")
-    assert held(memory) == ["alice_123 -- likes -- tea"]
+    assert list_relations(memory) == ["alice_123 -- likes -- tea"]
 
 
-# --- seed 002: the four branches -----------------------------------------------------------------------------------
+# --- finding and adding nodes -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -240,7 +245,7 @@ def test_the_user_goes_by_the_user_id(story: Story, word: str) -> None:
     ],
 )
 def test_nodes_are_found_or_made(story: Story, new: tuple[str, str, str], names: set[str]) -> None:
-    memory = known(story, ("alice_123", "likes", "bob"))
+    memory = begin_with(story, ("alice_123", "likes", "bob"))
     set_replies(memory, relation_replies(new))
     memory.add("Somebody knows somebody.", user_id="alice_123")
     everyone = memory.relations(user_id="alice_123")
@@ -248,12 +253,12 @@ def test_nodes_are_found_or_made(story: Story, new: tuple[str, str, str], names:
 
 
 def test_a_name_near_enough_is_the_same_node(story: Story) -> None:
-    """t = 0.7: in the embedding of these tests, "University of Stanford" says what "Stanford University" says."""
-    memory = known(story, ("alice_123", "works_at", "Stanford University"))
+    """t = 0.7: in the embedding of these tests, "University of Stanford" is near "Stanford University"."""
+    memory = begin_with(story, ("alice_123", "works_at", "Stanford University"))
     set_replies(memory, relation_replies(("bob", "studies_at", "University Stanford")))
     memory.add("Bob studies there too.", user_id="alice_123")
-    assert held(memory)[-1] == "bob -- studies_at -- Stanford University"
-    strict = known(story, ("alice_123", "works_at", "Stanford University"), graph_store={"threshold": 1.0})
+    assert list_relations(memory)[-1] == "bob -- studies_at -- Stanford University"
+    strict = begin_with(story, ("alice_123", "works_at", "Stanford University"), graph_store={"threshold": 1.0})
     set_replies(strict, relation_replies(("bob", "studies_at", "University of Stanford")))
     strict.add("Bob studies there too.", user_id="alice_123")
-    assert held(strict)[-1] == "bob -- studies_at -- University of Stanford"
+    assert list_relations(strict)[-1] == "bob -- studies_at -- University of Stanford"

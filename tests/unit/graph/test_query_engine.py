@@ -1,4 +1,4 @@
-"""The query language: reading and writing it, what a query finds, its plans, its errors and its bounds."""
+"""The query language: parsing and formatting, results, plans, errors and bounds."""
 
 from __future__ import annotations
 
@@ -326,7 +326,7 @@ def test_relations_in_a_row_are_those_of_brute_force(edges: list[Any], side: str
     assert sorted(rows) == sorted(expected)
 
 
-# --- what a query finds --------------------------------------------------------------------------------------------
+# --- results --------------------------------------------------------------------------------------------
 
 
 def rows(text: str, **options: Any) -> list[tuple[Any, ...]]:

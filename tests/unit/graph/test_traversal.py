@@ -372,17 +372,17 @@ def memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryDri
         yield MemoryDriver(opened, mode)
 
 
-def told(memory: MemoryDriver, *texts: str, user: str = "maya", **options: Any) -> None:
+def add_texts(memory: MemoryDriver, *texts: str, user: str = "maya", **options: Any) -> None:
     for text in texts:
         memory.add(text, user_id=user, **options)
 
 
-def found(memory: MemoryDriver, question: str, user: str = "maya", **options: Any) -> list[str]:
+def find_ends(memory: MemoryDriver, question: str, user: str = "maya", **options: Any) -> list[str]:
     return [path["end"] for path in memory.traverse(question, user_id=user, **options)]
 
 
 def test_a_question_is_answered_with_its_path_and_evidence(memory: MemoryDriver) -> None:
-    told(memory, "My sister is Anna.", "Anna has a dog named Rex.")
+    add_texts(memory, "My sister is Anna.", "Anna has a dog named Rex.")
     (path,) = memory.traverse("What is my sister's dog called?", user_id="maya")
     assert (path["start"], path["end"]) == ("maya", "Rex")
     assert 0 < path["score"] <= 1
@@ -390,43 +390,43 @@ def test_a_question_is_answered_with_its_path_and_evidence(memory: MemoryDriver)
     assert all(step["memories"] for step in path["steps"])
     (back,) = memory.traverse("Rex's owner", user_id="maya")
     assert (back["end"], back["steps"][0]["forward"]) == ("Anna", False)
-    assert found(memory, "ANNA's dog") == ["Rex"]
-    assert found(memory, "Nobody's dog") == []
+    assert find_ends(memory, "ANNA's dog") == ["Rex"]
+    assert find_ends(memory, "Nobody's dog") == []
 
 
 def test_the_walk_sees_every_change_at_once(memory: MemoryDriver) -> None:
-    told(memory, "My boss is Bob.", timestamp="2025-01-01")
-    assert found(memory, "my boss") == ["Bob"]
-    told(memory, "Bob's wife is Olga.", timestamp="2025-02-01")
-    assert found(memory, "my boss's wife") == ["Olga"]
+    add_texts(memory, "My boss is Bob.", timestamp="2025-01-01")
+    assert find_ends(memory, "my boss") == ["Bob"]
+    add_texts(memory, "Bob's wife is Olga.", timestamp="2025-02-01")
+    assert find_ends(memory, "my boss's wife") == ["Olga"]
     (entry,) = [one for one in memory.get_all(user_id="maya")["results"] if "Olga" in one["memory"]]
     memory.delete(entry["id"])
-    assert found(memory, "my boss's wife") == []
+    assert find_ends(memory, "my boss's wife") == []
     memory.delete_all(user_id="maya")
-    assert found(memory, "my boss") == []
-    told(memory, "My boss is Carl.")
-    assert found(memory, "my boss") == ["Carl"]
+    assert find_ends(memory, "my boss") == []
+    add_texts(memory, "My boss is Carl.")
+    assert find_ends(memory, "my boss") == ["Carl"]
 
 
 def test_as_of_a_day_gone_by(memory: MemoryDriver) -> None:
-    told(memory, "I live in Rome.", timestamp="2025-01-01")
-    told(memory, "I moved to Oslo.", timestamp="2025-06-01")
-    assert found(memory, "my home") == ["Oslo"]
-    assert found(memory, "my home", as_of="2025-03-01") == ["Rome"]
+    add_texts(memory, "I live in Rome.", timestamp="2025-01-01")
+    add_texts(memory, "I moved to Oslo.", timestamp="2025-06-01")
+    assert find_ends(memory, "my home") == ["Oslo"]
+    assert find_ends(memory, "my home", as_of="2025-03-01") == ["Rome"]
 
 
 def test_nobody_walks_in_the_graph_of_another(memory: MemoryDriver) -> None:
-    told(memory, "My sister is Anna.")
-    told(memory, "Anna has a dog named Rex.", user="eve")
-    assert found(memory, "my sister's dog") == []
-    assert found(memory, "Anna's dog") == []
-    assert found(memory, "Anna's dog", user="eve") == ["Rex"]
+    add_texts(memory, "My sister is Anna.")
+    add_texts(memory, "Anna has a dog named Rex.", user="eve")
+    assert find_ends(memory, "my sister's dog") == []
+    assert find_ends(memory, "Anna's dog") == []
+    assert find_ends(memory, "Anna's dog", user="eve") == ["Rex"]
 
 
 def test_users_of_one_agent_stay_two(memory: MemoryDriver) -> None:
-    """Seen by the agent's id alone, both are there; what one says of an Anna is not of the other's."""
-    told(memory, "My sister is Anna.", agent_id="bot")
-    told(memory, "Anna has a dog named Rex.", user="eve", agent_id="bot")
+    """The agent's id alone finds both users, and keeps an Anna of one apart from an Anna of the other."""
+    add_texts(memory, "My sister is Anna.", agent_id="bot")
+    add_texts(memory, "Anna has a dog named Rex.", user="eve", agent_id="bot")
     paths = memory.traverse("Anna's dog", agent_id="bot")
     assert [path["end"] for path in paths] == ["Rex"]
     around = memory.traverse("who is Anna", agent_id="bot")
@@ -436,7 +436,7 @@ def test_users_of_one_agent_stay_two(memory: MemoryDriver) -> None:
 
 
 def test_a_neighbourhood_is_relations_with_their_distance(memory: MemoryDriver) -> None:
-    told(memory, "My sister is Anna.", "Anna has a dog named Rex.", "I work at Acme.")
+    add_texts(memory, "My sister is Anna.", "Anna has a dog named Rex.", "I work at Acme.")
 
     def around(names: list[str], **options: Any) -> list[tuple[str, int]]:
         ports = run(memory.memory._ports())
@@ -451,10 +451,10 @@ def test_a_neighbourhood_is_relations_with_their_distance(memory: MemoryDriver) 
 
 
 def test_what_a_user_told_several_agents_is_one_graph(memory: MemoryDriver) -> None:
-    told(memory, "My sister is Anna.", agent_id="a")
-    told(memory, "Anna has a dog named Rex.", agent_id="b")
-    assert found(memory, "my sister's dog") == ["Rex"]
-    assert found(memory, "my sister's dog", agent_id="a") == []
+    add_texts(memory, "My sister is Anna.", agent_id="a")
+    add_texts(memory, "Anna has a dog named Rex.", agent_id="b")
+    assert find_ends(memory, "my sister's dog") == ["Rex"]
+    assert find_ends(memory, "my sister's dog", agent_id="a") == []
 
 
 def test_words_that_fit_no_label_are_understood_by_vectors(tmp_path: Path) -> None:
@@ -488,9 +488,9 @@ def test_words_that_fit_no_label_are_understood_by_vectors(tmp_path: Path) -> No
 
 
 def test_a_name_the_graph_has_not_is_the_node_near_it(memory: MemoryDriver) -> None:
-    told(memory, "Anna Maria Smith has a dog named Rex.")
-    assert found(memory, "Anna Maria Smith's dog") == ["Rex"]
-    assert found(memory, "Anna Smith's dog") == ["Rex"]
+    add_texts(memory, "Anna Maria Smith has a dog named Rex.")
+    assert find_ends(memory, "Anna Maria Smith's dog") == ["Rex"]
+    assert find_ends(memory, "Anna Smith's dog") == ["Rex"]
 
 
 def test_bad_questions_are_refused(memory: MemoryDriver) -> None:
@@ -504,11 +504,11 @@ def test_bad_questions_are_refused(memory: MemoryDriver) -> None:
     assert memory.traverse("my dog", user_id="maya") == []
 
 
-# --- following the truth -------------------------------------------------------------------------------------------
+# --- following the store -------------------------------------------------------------------------------------------
 
 
 def test_an_adjacency_follows_thousands_of_changes(tmp_path: Path) -> None:
-    """What it has come to step by step is what a new one reads."""
+    """Applying changes step by step gives the same state as reading the whole graph."""
     chance = random.Random(3)
     embedder = HashEmbedder()
     with open_memory(tmp_path, embedder=embedder) as memory:
@@ -528,12 +528,12 @@ def test_an_adjacency_follows_thousands_of_changes(tmp_path: Path) -> None:
             store.commit((), relations=changes, scope=ANN, at=AT, embedding_space=(embedder.name, embedder.dims), **how)
             if step % 7 == 0:
                 assert _edges(index.of(ANN)) == _edges(AdjacencyIndex(store.graph).of(ANN))
-        assert len(index.of(ANN).rows) > 4_096, "or nothing was put in order anew"
+        assert len(index.of(ANN).rows) > 4_096, "or the edges were never sorted again"
         assert _edges(index.of(ANN)) == _edges(AdjacencyIndex(store.graph).of(ANN))
 
 
 def _edges(held: Adjacency) -> dict[int, tuple[Any, ...]]:
-    """Row -> what is known of it, as it is reached from both of its ends."""
+    """Return the properties of each row, as reached from both of its ends."""
     holding = held.valid_edges()
     seen: dict[int, tuple[Any, ...]] = {}
     for vertex in range(held.vertices):
@@ -574,7 +574,7 @@ def test_memory_keeps_one_adjacency_for_all_walks(tmp_path: Path) -> None:
 
 
 def test_walks_go_on_while_others_write(tmp_path: Path) -> None:
-    """Each state of the graph is whole: what came after it, new relationships too, is in the next."""
+    """A state of the graph is complete; later changes, new relationships included, are in the next state."""
     embedder = HashEmbedder()
     vector = np.ones(embedder.dims, np.float32)
     with open_memory(tmp_path, embedder=embedder) as memory:

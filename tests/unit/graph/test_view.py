@@ -1,4 +1,4 @@
-"""The drawing of the graph: what is in the file, and how it looks and behaves in a browser where there is one.
+"""The drawing of the graph: contents of the file, and its appearance and behavior in a browser, if there is one.
 
 The browser tests need Chromium (Debian: ``apt-get install chromium``) and skip without. With ``MEM0_ARTIFACTS`` set,
 their screenshots are kept in that folder.
@@ -76,7 +76,7 @@ def names_of(data: dict[str, Any]) -> set[str]:
     return {node["name"] for node in data["nodes"]}
 
 
-# --- what is in the file -------------------------------------------------------------------------------------------
+# --- contents of the file -------------------------------------------------------------------------------------------
 
 
 def test_the_file_holds_nodes_relations_and_the_memories_behind(memory: MemoryDriver, tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ class Seen:
 
 
 def _requests_of_pages(log: Path) -> set[str]:
-    """What pages asked for beyond their file, by the browser's log; not what the browser asked for itself."""
+    """Return the URLs that pages requested beyond their file, by the browser's log; not the browser's own requests."""
     found = set()
     for event in json.loads(log.read_text(encoding="utf-8", errors="replace"))["events"]:
         asked = event.get("params", {})
@@ -346,14 +346,14 @@ def test_search_time_and_filter_change_what_is_shown(tmp_path: Path, browse: Bro
         file = memory.visualize(tmp_path / "story.html", user_id="maya")
     now = browse(file)
     assert (now.says("nodes"), now.says("relations")) == ("3", "2")
-    assert "I moved to Oslo" not in shown(now.dom)
+    assert "I moved to Oslo" not in details(now.dom)
     then = browse(file, "#time=2025-03-01")
     assert (then.says("nodes"), then.says("relations")) == ("2", "1")
     hidden = browse(file, "#hide=sister")
     assert (hidden.says("nodes"), hidden.says("relations")) == ("2", "1")
     found = browse(file, "#find=oslo")
-    assert "I moved to Oslo" in shown(found.dom)
-    assert "2025-06-01 to now" in shown(found.dom)
+    assert "I moved to Oslo" in details(found.dom)
+    assert "2025-06-01 to now" in details(found.dom)
 
 
 CLICK = """<script>
@@ -378,9 +378,9 @@ def test_a_click_on_a_node_shows_its_memories(tmp_path: Path, browse: Browse) ->
     with open_memory(tmp_path / "data") as memory:
         memory.add("My sister is Anna.", user_id="maya")
         file = Path(memory.visualize(tmp_path / "click.html", user_id="maya"))
-    assert "Click a node" in shown(browse(file).dom)
+    assert "Click a node" in details(browse(file).dom)
     file.write_text(file.read_text(encoding="utf-8").replace("</body>", CLICK), encoding="utf-8")
-    clicked = shown(browse(file).dom)
+    clicked = details(browse(file).dom)
     assert re.search("<h2>(maya|Anna)</h2>", clicked)
     assert "My sister is Anna." in clicked
 
@@ -394,11 +394,11 @@ def test_a_browser_shows_hostile_names_as_text(tmp_path: Path, browse: Browse) -
     seen = browse(file, "#find=maya")
     assert seen.says("drawn") == "yes"
     assert seen.requests == set()
-    assert "&lt;img src=x onerror=alert(1)&gt;" in shown(seen.dom)
-    assert "<img" not in shown(seen.dom)
+    assert "&lt;img src=x onerror=alert(1)&gt;" in details(seen.dom)
+    assert "<img" not in details(seen.dom)
 
 
-def shown(dom: str) -> str:
+def details(dom: str) -> str:
     """The part of the page that shows details."""
     (found,) = re.findall(r'<section id="detail">(.*?)</section>', dom, re.DOTALL)
     return str(found)

@@ -251,7 +251,7 @@ def cosines(embedder: OnnxEmbedder, pairs: list[tuple[str, str]]) -> list[float]
     return found
 
 
-def left_out(embedder: OnnxEmbedder, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def find_covered(embedder: OnnxEmbedder, pairs: list[tuple[str, str]]) -> list[tuple[str, str]]:
     """The pairs of which only the newer would be shown."""
     return [
         (older, newer)
@@ -263,19 +263,19 @@ def left_out(embedder: OnnxEmbedder, pairs: list[tuple[str, str]]) -> list[tuple
 @needs_weights
 def test_nothing_is_left_out_that_only_sounds_alike(embedder: OnnxEmbedder) -> None:
     """Numbers, names, negations, times, who did what to whom: precision is 1 on these, and must not fall."""
-    assert left_out(embedder, OTHER) == []
+    assert find_covered(embedder, OTHER) == []
 
 
 @needs_weights
 def test_what_a_newer_memory_says_whole_is_left_out(embedder: OnnxEmbedder) -> None:
-    assert left_out(embedder, SAME) == SAME
-    assert left_out(embedder, GONE_ON) == GONE_ON
+    assert find_covered(embedder, SAME) == SAME
+    assert find_covered(embedder, GONE_ON) == GONE_ON
 
 
 @needs_weights
 def test_what_is_said_in_other_words_is_shown_twice(embedder: OnnxEmbedder) -> None:
     """The price of precision: a threshold that found these would take different facts for one."""
-    assert left_out(embedder, MISSED) == []
+    assert find_covered(embedder, MISSED) == []
 
 
 @needs_weights
@@ -294,7 +294,7 @@ def test_the_same_opening_is_not_the_same_text(embedder: OnnxEmbedder) -> None:
         ("Thanks!", "Thanks! I have started the course that you told me about."),
         ("Yes.", "Yes. My flight is at 9."),
     ]
-    assert left_out(embedder, pairs) == []
+    assert find_covered(embedder, pairs) == []
 
 
 @pytest.mark.parametrize(

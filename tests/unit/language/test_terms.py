@@ -1,4 +1,4 @@
-"""What a text is found by without a model."""
+"""Terms and names of texts."""
 
 from __future__ import annotations
 

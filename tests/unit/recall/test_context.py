@@ -1,4 +1,4 @@
-"""What goes into a prompt: best first within the budget, the newest of near-duplicates, with dates, and ids to cite."""
+"""Contexts for prompts: best first within the budget, the newest of near-duplicates, dates, and ids to cite."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Count = Callable[[str], int]
 
 
 @pytest.fixture(params=MODES)
-def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
+def start_memory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     mode: Mode = request.param
     made: list[MemoryDriver] = []
 
@@ -41,11 +41,11 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
 
 
 def lines(text: str) -> list[dict[str, Any]]:
-    """What stands between the introduction and the end of a block."""
+    """Return the lines between the introduction and the end of a block."""
     return [json.loads(line) for line in text.splitlines()[2:-1]]
 
 
-def shown(seen: dict[str, Any]) -> list[str]:
+def shown_texts(seen: dict[str, Any]) -> list[str]:
     return [memory["memory"] for memory in seen["memories"]]
 
 
@@ -131,7 +131,7 @@ def test_no_budget_is_ever_exceeded(found: ContextCandidates, max_tokens: int, c
 def test_no_better_memory_that_fits_is_left_out_for_a_worse_one(
     said: list[str], max_tokens: int, count: Count, citations: bool
 ) -> None:
-    """Counted anew: whatever is left out did not fit beside the better ones that are shown."""
+    """A memory that is left out does not fit together with the better ones that are shown."""
     hits = [a_hit(text) for text in said]
     wanted = form(max_tokens, count, citations=citations)
     chosen = {hit.item.id for hit in pack_context(ContextCandidates(hits=hits, limit=len(hits)), wanted).hits}
@@ -323,19 +323,19 @@ def test_what_is_cited_is_found_in_its_order(numbers: list[str], between: str) -
 # --- with a memory -------------------------------------------------------------------------------------------------
 
 
-def said(memory: MemoryDriver, text: str, day: str, **fields: Any) -> str:
-    """Remember a text as it stands, and return its id."""
+def remember(memory: MemoryDriver, text: str, day: str, **fields: Any) -> str:
+    """Add a text verbatim, and return its id."""
     fields = {"user_id": "u", **fields}
     added: str = memory.add(text, timestamp=day, infer=False, **fields)["results"][0]["id"]
     return added
 
 
-def test_what_was_said_again_is_shown_once_as_it_was_said_last(opened: Open) -> None:
-    memory = opened(graph=False)
-    said(memory, "I live in Porto.", "2023-01-05", run_id="a")
-    said(memory, "I live in Porto!", "2024-01-05", run_id="b")
-    last = said(memory, "I still live in Porto, near the river.", "2025-01-05", run_id="c")
-    other = said(memory, "I keep bees in Porto.", "2022-01-05", run_id="a")
+def test_what_was_said_again_is_shown_once_as_it_was_said_last(start_memory: Open) -> None:
+    memory = start_memory(graph=False)
+    remember(memory, "I live in Porto.", "2023-01-05", run_id="a")
+    remember(memory, "I live in Porto!", "2024-01-05", run_id="b")
+    last = remember(memory, "I still live in Porto, near the river.", "2025-01-05", run_id="c")
+    other = remember(memory, "I keep bees in Porto.", "2022-01-05", run_id="a")
     seen = memory.context("Where in Porto do I live?", user_id="u", recent=0)
     assert {entry["id"] for entry in seen["memories"]} == {last, other}
     assert {line["memory"]: line["date"] for line in lines(seen["text"])} == {
@@ -355,20 +355,20 @@ def test_what_was_said_again_is_shown_once_as_it_was_said_last(opened: Open) -> 
         ("Do I live in Porto?", "Do I live in Porto?!"),
     ],
 )
-def test_facts_that_differ_are_both_shown_with_their_dates(opened: Open, older: str, newer: str) -> None:
-    memory = opened(graph=False)
-    said(memory, older, "2023-01-05", run_id="a")
-    said(memory, newer, "2024-01-05", run_id="b")
+def test_facts_that_differ_are_both_shown_with_their_dates(start_memory: Open, older: str, newer: str) -> None:
+    memory = start_memory(graph=False)
+    remember(memory, older, "2023-01-05", run_id="a")
+    remember(memory, newer, "2024-01-05", run_id="b")
     seen = memory.context("Porto, cats, wine: what do I like, where do I live?", user_id="u", recent=0)
     assert {line["memory"]: line["date"] for line in lines(seen["text"])} == {older: "2023-01-05", newer: "2024-01-05"}
 
 
-def test_a_fact_that_came_back_is_shown_as_the_newest(opened: Open) -> None:
+def test_a_fact_that_came_back_is_shown_as_the_newest(start_memory: Open) -> None:
     """The oldest of three is left out; were it the newest, a reader would take Lisbon for the last word."""
-    memory = opened(graph=False)
-    first = said(memory, "I live in Porto.", "2023-01-05", run_id="a")
-    said(memory, "I live in Lisbon.", "2024-01-05", run_id="b")
-    said(memory, "I live in Porto.", "2025-01-05", run_id="c")
+    memory = start_memory(graph=False)
+    first = remember(memory, "I live in Porto.", "2023-01-05", run_id="a")
+    remember(memory, "I live in Lisbon.", "2024-01-05", run_id="b")
+    remember(memory, "I live in Porto.", "2025-01-05", run_id="c")
     expected = {("I live in Lisbon.", "2024-01-05"), ("I live in Porto.", "2025-01-05")}
     seen = memory.context("Where do I live?", user_id="u", recent=0)
     assert {(line["memory"], line["date"]) for line in lines(seen["text"])} == expected
@@ -380,10 +380,10 @@ def test_a_fact_that_came_back_is_shown_as_the_newest(opened: Open) -> None:
     }
 
 
-def test_what_was_changed_is_as_new_as_its_change(opened: Open) -> None:
-    memory = opened(graph=False)
-    first = said(memory, "I live in Lisbon.", "2023-01-05", run_id="a")
-    said(memory, "I live in Porto.", "2024-01-05", run_id="b")
+def test_what_was_changed_is_as_new_as_its_change(start_memory: Open) -> None:
+    memory = start_memory(graph=False)
+    first = remember(memory, "I live in Lisbon.", "2023-01-05", run_id="a")
+    remember(memory, "I live in Porto.", "2024-01-05", run_id="b")
     memory.update(first, "I live in Porto, near the river.")
     (line,) = lines(memory.context("Where do I live?", user_id="u", recent=0)["text"])
     today = memory.get(first)["updated_at"][:10]
@@ -403,59 +403,59 @@ def test_what_was_changed_is_as_new_as_its_change(opened: Open) -> None:
         ({"user_id": None, "run_id": "r"}, {"user_id": None, "run_id": "s"}),
     ],
 )
-def test_what_two_people_say_is_two_facts(opened: Open, first: dict[str, Any], second: dict[str, Any]) -> None:
-    memory = opened(graph=False)
-    said(memory, "I live in Porto.", "2023-01-05", agent_id="a", **first)
-    said(memory, "I live in Porto.", "2024-01-05", agent_id="a", **second)
-    assert shown(memory.context("Where do I live?", agent_id="a", recent=0)) == ["I live in Porto."] * 2
+def test_what_two_people_say_is_two_facts(start_memory: Open, first: dict[str, Any], second: dict[str, Any]) -> None:
+    memory = start_memory(graph=False)
+    remember(memory, "I live in Porto.", "2023-01-05", agent_id="a", **first)
+    remember(memory, "I live in Porto.", "2024-01-05", agent_id="a", **second)
+    assert shown_texts(memory.context("Where do I live?", agent_id="a", recent=0)) == ["I live in Porto."] * 2
 
 
-def test_what_two_speakers_say_is_two_facts(opened: Open) -> None:
-    memory = opened(graph=False)
+def test_what_two_speakers_say_is_two_facts(start_memory: Open) -> None:
+    memory = start_memory(graph=False)
     spoken = [{"role": "user", "name": name, "content": "I live in Porto."} for name in ("Ana", "Ben")]
     memory.add([*spoken, {"role": "assistant", "content": "I live in Porto."}], user_id="u", infer=False)
-    assert shown(memory.context("Who lives in Porto?", user_id="u", recent=0)) == ["I live in Porto."] * 3
+    assert shown_texts(memory.context("Who lives in Porto?", user_id="u", recent=0)) == ["I live in Porto."] * 3
 
 
-def test_what_waits_to_be_remembered_is_newer_than_what_is(opened: Open) -> None:
-    memory = opened(graph=False)
-    said(memory, "I live in Porto.", "2023-01-05", run_id="a")
-    memory.memory._background.start = lambda: None  # type: ignore[method-assign]  # nobody learns from it meanwhile
+def test_what_waits_to_be_remembered_is_newer_than_what_is(start_memory: Open) -> None:
+    memory = start_memory(graph=False)
+    remember(memory, "I live in Porto.", "2023-01-05", run_id="a")
+    memory.memory._background.start = lambda: None  # type: ignore[method-assign]  # keep it unprocessed
     memory.add("I live in Porto", user_id="u", run_id="b", background=True, infer=False)
     memory.add("I live in Porto, near the river", user_id="u", run_id="b", background=True, infer=False)
     seen = memory.context("Where do I live?", user_id="u", recent=0)
-    assert sorted(shown(seen)) == ["I live in Porto", "I live in Porto, near the river"]
+    assert sorted(shown_texts(seen)) == ["I live in Porto", "I live in Porto, near the river"]
     assert all(entry["pending"] for entry in seen["memories"])
 
 
-def test_as_of_a_day_gone_by_its_newest_saying_is_shown(opened: Open) -> None:
-    memory = opened(graph=False)
-    said(memory, "I live in Porto.", "2023-01-05T08:00:00Z", run_id="a")
-    second = said(memory, "I live in Porto, near the river.", "2024-01-05T08:00:00Z", run_id="b")
+def test_as_of_a_day_gone_by_its_newest_saying_is_shown(start_memory: Open) -> None:
+    memory = start_memory(graph=False)
+    remember(memory, "I live in Porto.", "2023-01-05T08:00:00Z", run_id="a")
+    second = remember(memory, "I live in Porto, near the river.", "2024-01-05T08:00:00Z", run_id="b")
     memory.update(second, "I live in Lisbon.")
     asked = {"user_id": "u", "recent": 0}
-    assert shown(memory.context("Where do I live?", as_of="2023-06-01", **asked)) == ["I live in Porto."]
+    assert shown_texts(memory.context("Where do I live?", as_of="2023-06-01", **asked)) == ["I live in Porto."]
     then = memory.context("Where do I live?", as_of="2024-06-01", **asked)
-    assert shown(then) == ["I live in Porto, near the river."]
-    assert sorted(shown(memory.context("Where do I live?", **asked))) == ["I live in Lisbon.", "I live in Porto."]
+    assert shown_texts(then) == ["I live in Porto, near the river."]
+    assert sorted(shown_texts(memory.context("Where do I live?", **asked))) == ["I live in Lisbon.", "I live in Porto."]
 
 
-def test_what_is_pinned_is_shown_as_it_was_then_and_not_when_it_expired(opened: Open) -> None:
-    memory = opened(graph=False)
-    pinned = said(memory, "Allergic to nuts.", "2024-01-05T08:00:00Z")
+def test_what_is_pinned_is_shown_as_it_was_then_and_not_when_it_expired(start_memory: Open) -> None:
+    memory = start_memory(graph=False)
+    pinned = remember(memory, "Allergic to nuts.", "2024-01-05T08:00:00Z")
     memory.pin(pinned)
     memory.update(pinned, "Allergic to milk.")
-    assert shown(memory.context(user_id="u")) == ["Allergic to milk."]
-    assert shown(memory.context(user_id="u", as_of="2024-06-01")) == ["Allergic to nuts."]
-    assert shown(memory.context(user_id="u", as_of="2023-06-01")) == []
-    gone = said(memory, "Wears a cast.", "2024-01-06T08:00:00Z", expiration_date="2024-03-01")
+    assert shown_texts(memory.context(user_id="u")) == ["Allergic to milk."]
+    assert shown_texts(memory.context(user_id="u", as_of="2024-06-01")) == ["Allergic to nuts."]
+    assert shown_texts(memory.context(user_id="u", as_of="2023-06-01")) == []
+    gone = remember(memory, "Wears a cast.", "2024-01-06T08:00:00Z", expiration_date="2024-03-01")
     memory.pin(gone)
-    assert shown(memory.context(user_id="u")) == ["Allergic to milk."]
-    assert shown(memory.context(user_id="u", as_of="2024-02-01")) == ["Allergic to nuts.", "Wears a cast."]
+    assert shown_texts(memory.context(user_id="u")) == ["Allergic to milk."]
+    assert shown_texts(memory.context(user_id="u", as_of="2024-02-01")) == ["Allergic to nuts.", "Wears a cast."]
 
 
-def test_a_relation_is_shown_with_the_time_in_which_it_held(opened: Open) -> None:
-    memory = opened(graph="sqlite", config={"graph_store": {"triplet_threshold": 0.1}})
+def test_a_relation_is_shown_with_the_time_in_which_it_held(start_memory: Open) -> None:
+    memory = start_memory(graph="sqlite", config={"graph_store": {"triplet_threshold": 0.1}})
     first = memory.add("I live in Porto.", user_id="u", timestamp="2024-01-05")["results"][0]["id"]
     memory.add("I moved to Berlin.", user_id="u", timestamp="2025-03-08")
     then = memory.context("Where do I live?", user_id="u", as_of="2024-06-01", max_tokens=2000, limit=1)
@@ -470,10 +470,10 @@ def test_a_relation_is_shown_with_the_time_in_which_it_held(opened: Open) -> Non
     assert lines(seen["text"])[0]["id"] == 1
 
 
-def test_memories_can_be_cited_by_their_numbers(opened: Open) -> None:
-    memory = opened(graph=False)
+def test_memories_can_be_cited_by_their_numbers(start_memory: Open) -> None:
+    memory = start_memory(graph=False)
     for number in range(12):
-        said(memory, f"Fact {number} about bees.", "2024-01-05")
+        remember(memory, f"Fact {number} about bees.", "2024-01-05")
     seen = memory.context("bees", user_id="u", recent=0, citations=True)
     assert [line["id"] for line in lines(seen["text"])] == list(range(1, 13))
     assert list(seen["citations"].values()) == [entry["id"] for entry in seen["memories"]]
@@ -496,8 +496,8 @@ def test_memories_can_be_cited_by_their_numbers(opened: Open) -> None:
         "\ud7ff\ufeff\u202e\u0000".replace("\u0000", "") + "reversed",
     ],
 )
-def test_no_memory_can_leave_its_line(opened: Open, text: str, citations: bool) -> None:
-    memory = opened(graph=False)
+def test_no_memory_can_leave_its_line(start_memory: Open, text: str, citations: bool) -> None:
+    memory = start_memory(graph=False)
     spoken = [{"role": "user", "content": f"Bees. {text}"}, {"role": "user", "name": text, "content": "Bees."}]
     kept = [memory.add([message], user_id="u", infer=False)["results"] for message in spoken]
     seen = memory.context("bees", user_id="u", recent=0, citations=citations, introduction="Notes:")
@@ -505,7 +505,7 @@ def test_no_memory_can_leave_its_line(opened: Open, text: str, citations: bool) 
     assert len(written) == 3 + sum(map(len, kept)) == 3 + len(seen["memories"])
     assert (written[0], written[-1]) == ("<memories>", "</memories>")
     assert seen["text"].count("</memories>") == 1
-    assert [line["memory"] for line in lines(seen["text"])] == shown(seen)
+    assert [line["memory"] for line in lines(seen["text"])] == shown_texts(seen)
     assert strip_recalled(f"Before.\n{seen['text']}\nAfter.") == "Before.\nAfter."
 
 
@@ -523,10 +523,10 @@ class Counting:
         return 2 * len(text)
 
 
-def test_tokens_are_counted_by_the_model_unless_the_caller_does(opened: Open) -> None:
+def test_tokens_are_counted_by_the_model_unless_the_caller_does(start_memory: Open) -> None:
     model = Counting()
-    memory = opened(graph=False, llm=model)
-    said(memory, "I keep bees.", "2024-01-05")
+    memory = start_memory(graph=False, llm=model)
+    remember(memory, "I keep bees.", "2024-01-05")
     seen = memory.context("bees", user_id="u", recent=0)
     assert seen["tokens"] == 2 * len(seen["text"])
     model.counted.clear()
@@ -538,14 +538,14 @@ def test_tokens_are_counted_by_the_model_unless_the_caller_does(opened: Open) ->
 @pytest.mark.parametrize("max_tokens", [300, 700, 1500, 3000])
 @pytest.mark.parametrize("citations", [False, True])
 def test_what_a_search_finds_is_shown_best_first_as_far_as_it_fits(
-    opened: Open, max_tokens: int, citations: bool
+    start_memory: Open, max_tokens: int, citations: bool
 ) -> None:
-    memory = opened(graph=False)
+    memory = start_memory(graph=False)
     for number in range(20):
-        said(memory, f"Bees {number}: " + "honey and wax " * (number % 7 * (3 if number % 3 else 12)), "2024-01-05")
+        remember(memory, f"Bees {number}: " + "honey and wax " * (number % 7 * (3 if number % 3 else 12)), "2024-01-05")
     found = memory.search("bees", user_id="u", limit=20)["results"]
     asked = {"user_id": "u", "recent": 0, "count_tokens": len, "introduction": "Notes:", "citations": citations}
-    assert shown(memory.context("bees", max_tokens=100_000, **asked)) == [entry["memory"] for entry in found]
+    assert shown_texts(memory.context("bees", max_tokens=100_000, **asked)) == [entry["memory"] for entry in found]
     seen = memory.context("bees", max_tokens=max_tokens, **asked)
     assert seen["tokens"] == len(seen["text"]) <= max_tokens
     ids = [entry["id"] for entry in seen["memories"]]

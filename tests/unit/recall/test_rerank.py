@@ -25,15 +25,15 @@ TEXTS = ["Maya keeps bees", "Tom sails a boat", "Maya sails on Sundays", "nothin
 Ranked = list[tuple[int, float]]
 
 
-class Told:
-    """A reranker that answers what it is told, and keeps what it was asked."""
+class ScriptedReranker:
+    """A reranker with a given answer that records its calls."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
         self.asked: list[tuple[str, list[str]]] = []
 
     def __repr__(self) -> str:
-        return "Told()"
+        return "ScriptedReranker()"
 
     def score(self, query: str, texts: Sequence[str]) -> Any:
         self.asked.append((query, list(texts)))
@@ -69,12 +69,12 @@ def test_a_text_that_shares_nothing_scores_nothing_and_a_lone_one_is_not_flatter
 
 
 def test_the_blend_is_the_weighted_mean_and_the_reranker_is_asked_once(rerank: Callable[..., Ranked]) -> None:
-    told = Told([0.0, 1.0])
-    ranked = rerank("q", ["a", "b"], reranker=told, scores=[0.8, 0.4], weight=0.25)
+    scripted = ScriptedReranker([0.0, 1.0])
+    ranked = rerank("q", ["a", "b"], reranker=scripted, scores=[0.8, 0.4], weight=0.25)
     assert [place for place, _ in ranked] == [0, 1]
     assert [score for _, score in ranked] == pytest.approx([0.6, 0.55])
-    assert told.asked == [("q", ["a", "b"])]
-    ranked = rerank("q", ["a", "b"], reranker=told, scores=[0.6, 0.4])
+    assert scripted.asked == [("q", ["a", "b"])]
+    ranked = rerank("q", ["a", "b"], reranker=scripted, scores=[0.6, 0.4])
     assert [place for place, _ in ranked] == [1, 0]
     assert [score for _, score in ranked] == pytest.approx(
         [(1 - RERANK_WEIGHT) * 0.4 + RERANK_WEIGHT, (1 - RERANK_WEIGHT) * 0.6]
@@ -84,16 +84,16 @@ def test_the_blend_is_the_weighted_mean_and_the_reranker_is_asked_once(rerank: C
 def test_only_the_best_by_first_score_are_read_and_the_others_stay_below_in_their_order(
     rerank: Callable[..., Ranked],
 ) -> None:
-    told = Told([0.5, 0.9])
-    ranked = rerank("q", list("abcd"), reranker=told, scores=[0.1, 0.9, 0.4, 0.8], top_n=2, weight=0.5)
-    assert told.asked == [("q", ["b", "d"])]
+    scripted = ScriptedReranker([0.5, 0.9])
+    ranked = rerank("q", list("abcd"), reranker=scripted, scores=[0.1, 0.9, 0.4, 0.8], top_n=2, weight=0.5)
+    assert scripted.asked == [("q", ["b", "d"])]
     assert [place for place, _ in ranked] == [3, 1, 2, 0]
-    # As if the reranker had found what it did not read as poor as the poorest it read (0.5).
+    # Texts that the reranker does not read get the lowest score of those that it read (0.5).
     assert [score for _, score in ranked] == pytest.approx([0.85, 0.7, 0.45, 0.3])
 
 
 def test_an_async_reranker_is_awaited() -> None:
-    class Async(Told):
+    class Async(ScriptedReranker):
         async def ascore(self, query: str, texts: Sequence[str]) -> Any:
             return [1.0, 0.0]
 
@@ -105,7 +105,7 @@ def test_an_async_reranker_is_awaited() -> None:
 
 
 def test_ties_keep_the_order_of_the_first_scores_and_then_of_the_texts(rerank: Callable[..., Ranked]) -> None:
-    same = Told(lambda texts: [0.5] * len(texts))
+    same = ScriptedReranker(lambda texts: [0.5] * len(texts))
     for _ in range(3):
         assert [place for place, _ in rerank("q", list("abcd"), scores=[0.3, 0.7, 0.3, 0.7])] == [1, 3, 0, 2]
         ranked = rerank("q", list("abcd"), reranker=same, scores=[0.3, 0.7, 0.3, 0.7], weight=1, top_n=3)
@@ -113,15 +113,15 @@ def test_ties_keep_the_order_of_the_first_scores_and_then_of_the_texts(rerank: C
 
 
 def test_nothing_to_rerank_or_no_weight_is_no_call(rerank: Callable[..., Ranked]) -> None:
-    told = Told(AssertionError("asked"))
-    assert rerank("q", [], reranker=told) == []
-    assert rerank("q", ["a", "b"], reranker=told, scores=[0.1, 0.2], weight=0) == [(1, 0.2), (0, 0.1)]
+    scripted = ScriptedReranker(AssertionError("asked"))
+    assert rerank("q", [], reranker=scripted) == []
+    assert rerank("q", ["a", "b"], reranker=scripted, scores=[0.1, 0.2], weight=0) == [(1, 0.2), (0, 0.1)]
 
 
 @pytest.mark.parametrize(
     ("answer", "told"),
     [
-        ([0.5], r"Told\(\) gave 1 scores for 2 texts"),
+        ([0.5], r"ScriptedReranker\(\) gave 1 scores for 2 texts"),
         ([0.5, 0.5, 0.5], "3 scores for 2"),
         ([0.5, math.nan], "nan"),
         ([0.5, math.inf], "inf"),
@@ -133,20 +133,23 @@ def test_nothing_to_rerank_or_no_weight_is_no_call(rerank: Callable[..., Ranked]
 )
 def test_a_reranker_that_answers_wrongly_is_named(rerank: Callable[..., Ranked], answer: Any, told: str) -> None:
     with pytest.raises(ModelError, match=told):
-        rerank("q", ["a", "b"], reranker=Told(answer))
+        rerank("q", ["a", "b"], reranker=ScriptedReranker(answer))
 
 
 def test_what_rounding_puts_outside_is_cut(rerank: Callable[..., Ranked]) -> None:
-    assert rerank("q", ["a", "b"], reranker=Told([-1e-9, 1 + 1e-7]), scores=[0, 0], weight=1) == [(1, 1.0), (0, 0.0)]
+    assert rerank("q", ["a", "b"], reranker=ScriptedReranker([-1e-9, 1 + 1e-7]), scores=[0, 0], weight=1) == [
+        (1, 1.0),
+        (0, 0.0),
+    ]
 
 
 def test_a_reranker_that_fails_is_an_error_but_one_unreadable_reply_is_a_note(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with pytest.raises(ModelError, match="is down"):
-        run(flow(Told(ModelError("is down")), "q", ["a"]))
+        run(flow(ScriptedReranker(ModelError("is down")), "q", ["a"]))
     notes: list[str] = []
-    unreadable = Told(ReplyError("no scores in it"))
+    unreadable = ScriptedReranker(ReplyError("no scores in it"))
     ranked = run(flow(unreadable, "q", ["a", "b"], scores=[0.2, 0.4], note=notes.append))
     assert ranked == [(1, 0.4), (0, 0.2)]
     assert notes == ["the order is that before reranking: no scores in it"]
@@ -194,12 +197,12 @@ def test_the_order_is_a_permutation_with_falling_scores_in_the_unit_range(
     pairs: list[tuple[float, float]], top_n: int | None, weight: float
 ) -> None:
     first, second = [a for a, _ in pairs], [b for _, b in pairs]
-    told = Told(lambda texts: [second[int(text)] for text in texts])
+    scripted = ScriptedReranker(lambda texts: [second[int(text)] for text in texts])
     texts = [str(place) for place in range(len(pairs))]
-    ranked = run(flow(told, "q", texts, scores=first, top_n=top_n, weight=weight))
+    ranked = run(flow(scripted, "q", texts, scores=first, top_n=top_n, weight=weight))
     scores = [score for _, score in ranked]
     assert sorted(place for place, _ in ranked) == list(range(len(pairs)))
     assert all(0 <= score <= 1 for score in scores)
     assert all(above >= below for above, below in pairwise(scores))
-    assert len(told.asked) <= 1
-    assert run(flow(told, "q", texts, scores=first, top_n=top_n, weight=weight)) == ranked
+    assert len(scripted.asked) <= 1
+    assert run(flow(scripted, "q", texts, scores=first, top_n=top_n, weight=weight)) == ranked

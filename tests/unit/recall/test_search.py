@@ -1,4 +1,4 @@
-"""Recall by the front door: sources, signals, scores that mean the same, and what became of what was not found."""
+"""Search through the public API: sources, signals, comparable scores, and diagnoses of memories not found."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ def plain(tmp_path: Path, truth: dict[str, Any]) -> Iterator[Memory]:
 
 
 class Blind(HashEmbedder):
-    """An embedder to whom everything looks the same: what is found is found by other sources."""
+    """An embedder that gives every text the same vector, so that only other sources can find a memory."""
 
     def embed(self, texts: Sequence[str], *, kind: Any = "document") -> Any:
         return super().embed(["same"] * len(texts), kind=kind)
 
 
 def fill(memory: Any, count: int, user: str = "u") -> None:
-    """So many memories of nothing in particular."""
+    """Add a number of unrelated memories."""
     memory.add_many([f"note {number} of {number * 7919 % 1009} things" for number in range(count)], user_id=user)
 
 
-def said(memory: Any, *turns: tuple[str, str], **options: Any) -> list[str]:
-    """One conversation, kept as it was said; returns the ids of its turns."""
+def add_turns(memory: Any, *turns: tuple[str, str], **options: Any) -> list[str]:
+    """Add one conversation verbatim; return the ids of its turns."""
     messages = [{"role": "user", "name": name, "content": text} for name, text in turns]
     return [entry["id"] for entry in memory.add(messages, user_id="u", infer=False, **options)["results"]]
 
@@ -107,7 +107,7 @@ def test_a_source_that_a_recipe_does_not_name_brings_nothing(tmp_path: Path, tru
 def test_the_answer_beside_the_question_is_found_by_what_was_asked(tmp_path: Path, truth: dict[str, Any]) -> None:
     """ "A green one" shares nothing with the query; the turn before it does."""
     with open_memory(tmp_path, embedder=Blind(), graph=False, config=truth) as memory:
-        said(memory, ("Ann", "Which bicycle did you buy in the end?"), ("Bob", "A green one"))
+        add_turns(memory, ("Ann", "Which bicycle did you buy in the end?"), ("Bob", "A green one"))
         fill(memory, 200)
         found = memory.search("which bicycle was bought", user_id="u", limit=2)
         assert set(result_texts(found)) == {"Which bicycle did you buy in the end?", "A green one"}
@@ -131,7 +131,7 @@ def test_names_lead_from_one_page_to_the_next(tmp_path: Path, truth: dict[str, A
 
 
 def test_who_said_it_counts_where_the_query_names_one(memory: MemoryDriver) -> None:
-    said(memory, ("Caroline", "I bought a red scarf"), ("Melanie", "I bought a blue scarf"))
+    add_turns(memory, ("Caroline", "I bought a red scarf"), ("Melanie", "I bought a blue scarf"))
     of = signals(memory, "What did Caroline buy?")
     assert [of[text]["speaker"] for text in ("I bought a red scarf", "I bought a blue scarf")] == [1.0, 0.0]
     assert result_texts(memory.search("what did melanie buy", user_id="u", limit=1)) == ["I bought a blue scarf"]
@@ -149,11 +149,11 @@ def test_the_name_of_a_speaker_is_not_what_a_query_is_about(memory: MemoryDriver
         return embed(some, **options)
 
     memory.memory._embedder.embed = listening  # type: ignore[method-assign,assignment]
-    said(memory, ("Caroline", "I bought a red scarf"))
+    add_turns(memory, ("Caroline", "I bought a red scarf"))
     asked.clear()
     memory.search("What is Caroline's scarf like?", user_id="u")
     memory.search("Caroline", user_id="u")
-    assert asked == ["What is scarf like?", "Caroline"]  # what is nothing but a name stays
+    assert asked == ["What is scarf like?", "Caroline"]  # a query that is only a name stays
 
 
 def test_what_users_say_counts_before_answers(memory: MemoryDriver) -> None:
@@ -182,14 +182,14 @@ def test_time_words_find_the_time(memory: MemoryDriver) -> None:
 
 
 def test_what_asks_tells_little(memory: MemoryDriver) -> None:
-    said(memory, ("Ann", "Do you like green tea?"), ("Bob", "Green tea is what I like"))
+    add_turns(memory, ("Ann", "Do you like green tea?"), ("Bob", "Green tea is what I like"))
     of = signals(memory, "who likes green tea")
     assert [of[text]["question"] for text in ("Do you like green tea?", "Green tea is what I like")] == [1.0, 0.0]
 
 
 def test_a_session_that_is_to_the_point_lifts_what_was_said_in_it(memory: MemoryDriver) -> None:
-    said(memory, ("Ann", "the tulip garden"), ("Ann", "tulip bulbs"), ("Ann", "the tulip show"))
-    said(memory, ("Ann", "a tulip"))
+    add_turns(memory, ("Ann", "the tulip garden"), ("Ann", "tulip bulbs"), ("Ann", "the tulip show"))
+    add_turns(memory, ("Ann", "a tulip"))
     of = signals(memory, "tulip")
     assert of["tulip bulbs"]["session"] > of["a tulip"]["session"]
 
@@ -208,7 +208,7 @@ def test_two_identical_queries_give_the_same(plain: Memory) -> None:
 
 
 def test_an_unrelated_memory_changes_no_other_score(plain: Memory) -> None:
-    said(plain, ("Ann", "We saw tulips in May"), ("Bob", "The tulips were red"))
+    add_turns(plain, ("Ann", "We saw tulips in May"), ("Bob", "The tulips were red"))
     fill(plain, 60)
     query = "which tulips did Ann see in May"
     before = scores(plain, query)
@@ -221,7 +221,7 @@ def test_an_unrelated_memory_changes_no_other_score(plain: Memory) -> None:
 
 @pytest.mark.parametrize("recipe", list(RECIPES))
 def test_scores_lie_between_0_and_1_and_fall(memory: MemoryDriver, recipe: str) -> None:
-    said(memory, ("Ann", "My sister Eve works at Initech"), ("Bob", "Eve likes tulips"), timestamp=MAY)
+    add_turns(memory, ("Ann", "My sister Eve works at Initech"), ("Bob", "Eve likes tulips"), timestamp=MAY)
     fill(memory, 30)
     found = memory.search("Where did Ann say Eve works in May 2023?", user_id="u", recipe=recipe)["results"]
     values = [entry["score"] for entry in found]
@@ -231,7 +231,7 @@ def test_scores_lie_between_0_and_1_and_fall(memory: MemoryDriver, recipe: str) 
 
 
 def test_a_score_is_made_of_what_the_explanation_says(memory: MemoryDriver) -> None:
-    said(memory, ("Ann", "We saw tulips in May"), ("Bob", "Where?"))
+    add_turns(memory, ("Ann", "We saw tulips in May"), ("Bob", "Where?"))
     fill(memory, 30)
     for recipe in (HYBRID, MEM0, RECIPES["offline"]):
         for entry in memory.search("tulips of Ann in May", user_id="u", explain=True, recipe=recipe)["results"]:
@@ -303,7 +303,7 @@ def test_no_query_breaks_a_search(plain: Memory, query: str) -> None:
         assert not query.strip()
 
 
-# --- the gate, the threshold, what became of it -----------------------------------------------------------------------
+# --- the gate, the threshold, diagnoses -----------------------------------------------------------------------
 
 
 def test_where_nothing_is_good_enough_there_is_no_answer(memory: MemoryDriver) -> None:
@@ -365,7 +365,7 @@ def test_what_no_source_brings_is_not_in_the_pool(memory: MemoryDriver) -> None:
 
 
 class Backwards:
-    """A reranker that likes what it should not."""
+    """A reranker that prefers the wrong memories."""
 
     def score(self, query: str, texts: Sequence[str]) -> list[float]:
         return [0.0 if "dentist" in text else 1.0 for text in texts]
