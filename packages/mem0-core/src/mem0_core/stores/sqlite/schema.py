@@ -5,9 +5,9 @@ A file that holds tables of another program (`foreign_file`) is never migrated.
 
 from __future__ import annotations
 
-from mem0_core.stores.sql.schema import HISTORY_COLUMNS, Ddl, shared_tables_script
+from mem0_core.stores.sql.schema import Ddl, shared_tables_script
 
-__all__ = ["HISTORY_COLUMNS", "SCHEMA_VERSIONS"]
+__all__ = ["SCHEMA_VERSIONS"]
 
 _NUMBERED_ROW = "row INTEGER PRIMARY KEY AUTOINCREMENT,"  # never reused: projections identify a memory by it
 
