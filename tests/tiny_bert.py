@@ -1,6 +1,6 @@
-"""A BERT of a few thousand random weights in a folder of sentence-transformers, and what it should answer, in NumPy.
+"""A BERT of a few thousand random weights in a sentence-transformers folder, and its expected vectors in NumPy.
 
-What the tests of every embedder that runs it do with it stands here too.
+It also has the helpers that the tests of several embedders share.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def random_weights(seed: int = 0, *, dims: int = 24, inner: int = 40, layers: in
 
 
 def half_precision_variants(weights: Weights) -> Iterator[tuple[str, Weights, Weights]]:
-    """Weights in float16 and in bfloat16, with a name for each, and what they mean."""
+    """Yield a name, weights in float16 or bfloat16, and their values."""
     floats = {name for name, tensor in weights.items() if tensor.dtype == np.float32}
     half = {name: t.astype(np.float16) if name in floats else t for name, t in weights.items()}
     yield "half", half, half
@@ -226,7 +226,7 @@ def compute_expected_vectors(
 
 
 def embed_in_forked_child(embedder: type, folder: Path, cache: Path) -> str:
-    """What a child ends with that was forked after its parent had embedded texts: 0 if it embeds them the same."""
+    """Return the exit status of a child forked after its parent embedded texts: 0 if its vectors are equal."""
     code = f"""
 import os, signal, sys
 from {embedder.__module__} import {embedder.__name__}

@@ -1,4 +1,4 @@
-"""Language models of half a megabyte with random weights: what they say means nothing, but every part is real."""
+"""Language models of half a megabyte with random weights: their answers are meaningless, but every part is real."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class TinyFact(BaseModel):
 
 
 class TinyFacts(BaseModel):
-    """What a random model can say before it has said too much: texts and lists end soon."""
+    """A schema for a random model, with short texts and lists."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -76,7 +76,7 @@ LAYERS, DIM, HIDDEN, HEADS = 2, 64, 128, 4
 def save_gguf(
     path: Path, *, seed: int = 7, context: int = 4096, template: str | None = CHAT_TEMPLATE, architecture: str = "llama"
 ) -> Path:
-    """A Llama whose tokens are bytes (259 with the three markers), written with the `gguf` package alone."""
+    """Write a Llama with bytes as tokens (259 with the three markers), by the `gguf` package alone."""
     import gguf
 
     random = np.random.default_rng(seed)
@@ -120,7 +120,7 @@ def save_gguf(
 
 
 def byte_tokenizer(template: str | None = CHAT_TEMPLATE) -> Any:
-    """A tokenizer of transformers whose tokens are bytes and three markers."""
+    """Return a transformers tokenizer with bytes and three markers as tokens."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -158,7 +158,7 @@ def save_llama(folder: Path, *, context: int = 4096, template: str | None = CHAT
 
 
 def save_openvino(folder: Path, *, template: str | None = CHAT_TEMPLATE, seed: int = 7) -> Path:
-    """A model in OpenVINO's format, with its tokenizer: a random table tells what follows a token."""
+    """Write a model in OpenVINO's format with its tokenizer; a random table gives the next token."""
     import openvino
     import openvino_tokenizers
     from openvino import opset13 as ops

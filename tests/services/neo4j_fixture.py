@@ -11,7 +11,7 @@ from tests.services.neo4j_server import Neo4jUnavailable, neo4j_url
 
 @pytest.fixture(scope="session")
 def neo4j_server_url() -> Iterator[str]:
-    """Where it listens. Tests share its one database: each names stores of its own."""
+    """URL of a server. Tests share its one database, so each uses its own store ids."""
     try:
         with neo4j_url() as url:
             yield url

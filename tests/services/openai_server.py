@@ -1,9 +1,9 @@
-"""A server that speaks the OpenAI protocol on the loopback interface, and misbehaves when it is told to.
+"""A server for the OpenAI protocol on the loopback interface, with configurable failures.
 
 ::
 
     with OpenAIServer() as server:
-        server.replies.append("hello")          # what the next chat completion says; a dict is a whole message
+        server.replies.append("hello")          # the next chat completion; a dict is a whole message
         server.refuse = {"json_schema"}         # 400 to requests that use one of these
         server.failures.append(500)             # statuses of the next answers, before anything else
         chat = OpenAIChat("m", base_url=server.base_url)
@@ -23,7 +23,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Request:
-    """What came: header names are in lower case."""
+    """A received request; header names are in lower case."""
 
     path: str
     headers: Mapping[str, str]

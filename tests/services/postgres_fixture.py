@@ -48,7 +48,7 @@ def postgres_store(postgres_server_url: str, postgres_reset_store: PostgresStore
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.needs_server)])
 def truth(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """What a configuration says of the truth, for a test that runs on each: SQLite, or an empty PostgreSQL."""
+    """Configuration of a primary store: SQLite, or an empty PostgreSQL."""
     return build_store_config(request, request.param)
 
 

@@ -29,7 +29,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-# Tests kill the process, not the machine: what it has written, the machine keeps.
+# Tests kill the process, not the machine, so the operating system keeps all written data.
 SETTINGS = ("fsync = off", "full_page_writes = off", "max_connections = 60")
 
 
@@ -140,7 +140,7 @@ def postgres_url() -> Iterator[str]:
 
 @contextmanager
 def temporary_server() -> Iterator[PostgresServer]:
-    """One in a folder of its own; not pytest's, which nobody but its owner may enter: root's server runs as another."""
+    """Run a server in its own folder; pytest's is closed to the other user that a server of root runs as."""
     temporary = tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True)
     with temporary as folder, PostgresServer(Path(folder) / "data") as server:
         yield server

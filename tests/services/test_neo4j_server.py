@@ -1,4 +1,4 @@
-"""The Neo4j other tests lean on: it starts, keeps its data, and ends with whoever started it."""
+"""The Neo4j server of other tests: it starts, keeps its data, and ends with its parent process."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_it_ends_when_its_parent_is_killed(server: Neo4jServer, tmp_path: Path) 
 
 def _is_running(process: psutil.Process) -> bool:
     try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE  # nobody may reap an orphan
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE  # an orphan may never be reaped
     except psutil.NoSuchProcess:
         return False
 

@@ -190,7 +190,7 @@ def test_a_score_written_as_text_is_read_and_a_label_is_a_problem() -> None:
     items = [{"id": 1, "score": "7.5"}, {"id": 2, "score": "id 5"}]
     reading = read_scores(Reply(json.dumps({"scores": items})), count=2)
     assert reading.items == ((0, 0.75),)
-    assert len(reading.problems) == 1
+    assert [problem.reason for problem in reading.problems] == ["no score from 0 to 10", "no score for a text"]
 
 
 def test_a_reply_of_only_the_best_or_worst_is_no_fraction() -> None:

@@ -1,4 +1,4 @@
-"""Which chat model of a machine is chosen: by its files, by what is installed, and never a server unasked."""
+"""The choice of a local chat model by its files and by installed libraries; never a server by default."""
 
 from __future__ import annotations
 
