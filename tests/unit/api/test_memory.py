@@ -684,7 +684,7 @@ def test_on_step_sees_what_happens(tmp_path: Path) -> None:
     assert [record.call.name for record in seen] == [
         "SqlStore.find_by_fact_keys",
         "HashEmbedder.embed",
-        "SQLiteStore.commit",
+        "SqlStore.commit",
     ]
 
 
