@@ -1,7 +1,7 @@
-"""Near-duplicates: what may be left out because a newer memory says it all, on pairs labelled by hand.
+"""Near-duplicates: older memories that a newer one covers, on pairs labeled by hand.
 
-A pair is (older, newer). It is labelled by one question: is anything that the older says lost, or does it read
-otherwise, where only the newer is shown?
+A pair is (older, newer). Its label answers one question: does showing only the newer lose or change a statement of the
+older?
 """
 
 from __future__ import annotations
@@ -262,7 +262,7 @@ def find_covered(embedder: OnnxEmbedder, pairs: list[tuple[str, str]]) -> list[t
 
 @needs_weights
 def test_nothing_is_left_out_that_only_sounds_alike(embedder: OnnxEmbedder) -> None:
-    """Numbers, names, negations, times, who did what to whom: precision is 1 on these, and must not fall."""
+    """Numbers, names, negations, times, subjects and objects: precision is 1 on these, and must not fall."""
     assert find_covered(embedder, OTHER) == []
 
 
