@@ -20,18 +20,10 @@ from mem0_core.domain.records import Message, Scope
 from mem0_core.errors import ConfigError, StoreError
 from mem0_core.flow import call_all, defer, run
 from mem0_core.interfaces import MemoryStore
-from mem0_core.stores.postgres.session import (
-    Steps,
-    fetch_rows,
-    lock_partitions,
-    read_methods,
-    reserve_seqs,
-    safe_read_seq,
-    write_methods,
-)
+from mem0_core.stores.postgres.locks import lock_partitions, reserve_seqs, safe_read_seq, set_scope
 from mem0_core.stores.postgres.store import PostgresStore
 from mem0_core.stores.postgres.vectors import PgvectorIndex
-from mem0_core.stores.sql.steps import SetScope
+from mem0_core.stores.sql.steps import SetScope, Steps, fetch_rows, read_method, write_method
 from tests.services.postgres_server import PostgresServer, PostgresUnavailable, temporary_server
 from tests.support import MODES, MemoryDriver, Mode, result_texts
 
@@ -183,17 +175,15 @@ class _Writers:
     def __init__(self, store: PostgresStore) -> None:
         self._db = store._db
 
-    def _seen(self) -> Steps[int]:
+    @read_method
+    def seen(self) -> Steps[int]:
         return (yield from safe_read_seq())
 
-    seen, aseen = read_methods(_seen)
-
-    def _take(self, part: str) -> Steps[int]:
+    @write_method
+    def take(self, part: str) -> Steps[int]:
         yield from lock_partitions(part)
         [number] = yield from reserve_seqs(1)
         return number
-
-    take, atake = write_methods(_take)
 
 
 def test_nothing_above_the_horizon_is_told_while_a_lower_number_is_under_way(postgres_store: PostgresStore) -> None:
@@ -487,13 +477,10 @@ class _Forgetful:
     def __init__(self, store: PostgresStore) -> None:
         self._db = store._db
 
-    def _texts_in(self, scope: Scope) -> Steps[list[str]]:
-        from mem0_core.stores.postgres.session import set_scope
-
+    @read_method
+    def texts_in(self, scope: Scope) -> Steps[list[str]]:
         yield from set_scope(scope)
         return [text for (text,) in (yield from fetch_rows("SELECT text FROM memories ORDER BY row"))]
-
-    texts_in, atexts_in = read_methods(_texts_in)
 
 
 # --- migrations --------------------------------------------------------------------------------------------------

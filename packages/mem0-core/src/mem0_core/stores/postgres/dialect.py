@@ -55,8 +55,7 @@ class PostgresDialect:
         return stack_vectors(vectors)
 
     def in_scope(self, scope: Scope, table: str = "", *, by_row: bool = False) -> Condition:
-        sql, values = scope_sql(scope, table)
-        return sql.replace("%s", "?"), values
+        return scope_sql(scope, table)
 
     def in_exact_scope(self, scope: Scope, table: str = "") -> Condition:
         dot = f"{table}." if table else ""

@@ -1,8 +1,8 @@
-"""HNSW graphs over the vectors of one user each, for those who have very many.
+"""HNSW indexes over the vectors of one user each, for users with many.
 
-A graph that all users share finds the nearest of everybody, and what is left of them after the scope is filtered may be
-nothing. So a graph is a partial index, ``WHERE part = '...'``, on the partition that the user lies in. It holds vectors
-in half precision, as the FAISS graphs do.
+An index that all users share finds the nearest vectors of everyone, and the scope's filter may leave none of them. So
+an index is partial, ``WHERE part = '...'``, on the partition of its user. It holds vectors in half precision, as the FAISS
+indexes do.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from mem0_core.domain.records import Axis, Scope
 from mem0_core.stores.postgres.rows import partition_key
-from mem0_core.stores.postgres.session import Database, Statement, Steps, execute, execute_batch, fetch_rows
+from mem0_core.stores.postgres.session import Database
+from mem0_core.stores.sql.steps import Statement, Steps, execute, execute_batch, fetch_rows
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,10 +28,10 @@ __all__ = ["HnswIndexes", "drop_hnsw_indexes"]
 
 _log = logging.getLogger(__name__)
 
-_SIZE_CHECK_SECONDS = 60.0  # seconds after which the size of a part is looked at again
-_MIN_EF_SEARCH = 200  # how many candidates a search keeps, at least; pgvector's most is 1000
+_SIZE_CHECK_SECONDS = 60.0  # after which the size of a partition is read again
+_MIN_EF_SEARCH = 200  # candidates that a search keeps, at least; pgvector allows 1000
 _MAX_EF_SEARCH = 1000
-_MAX_HALFVEC_DIMS = 4000  # that an index over halfvec takes
+_MAX_HALFVEC_DIMS = 4000  # the limit of an index over halfvec
 
 
 class _VectorSource(Protocol):
@@ -44,21 +45,21 @@ class _VectorSource(Protocol):
 
 
 class HnswIndexes:
-    """The graphs over one table of vectors: which users have one, searching it, and building it where it is missing.
+    """HNSW indexes over one table of vectors: lookup, search, and creation in a background thread.
 
-    A role that may not make indexes goes on without; the log says so, with the statement for the tables' owner.
+    Without permission to create an index, searches stay exact, and the log has the statement for the tables' owner.
     """
 
     def __init__(self, source: _VectorSource, exact_limit: int | None) -> None:
         self._source = source
         self._limit = exact_limit
-        self._indexes: dict[str, tuple[float, str | None]] = {}  # when a part was looked at, and its graph
+        self._indexes: dict[str, tuple[float, str | None]] = {}  # when a partition was checked, and its index
         self._lock = threading.Lock()
         self._building: dict[str, threading.Thread] = {}
         self._closed = False
 
     def find_or_start(self, scope: Scope) -> Steps[bool]:
-        """Whether there is a graph for a scope; where there ought to be one, it is begun."""
+        """Return True if a scope has an index. Start to build one if the scope is large and has none."""
         if self._limit is None or list(scope.ids) != [Axis.USER] or self._source.tables.live_condition != "true":
             return False
         part = partition_key(scope)
@@ -80,7 +81,7 @@ class HnswIndexes:
         return index is not None
 
     def nearest(self, scope: Scope, queries: NDArray[np.float32], k: int) -> Steps[list[list[tuple[int, float]]]]:
-        """For each query the k nearest, as the graph finds them; compared one by one, where it finds too few."""
+        """Return the k nearest (row, cosine) of each query by the index; search exactly if it finds fewer than k."""
         part, dims = partition_key(scope), queries.shape[1]
         if k > _MAX_EF_SEARCH // 2:
             return (yield from self._source.search_exact(scope, queries, k, None))
@@ -101,7 +102,7 @@ class HnswIndexes:
         return [sorted(answer.rows, key=lambda hit: -hit[1]) for answer in answers]
 
     def build(self, part: str) -> bool:
-        """Make the graph of a part; False where another host is at it, or this role may not."""
+        """Build the index of a partition. Return False if another host builds it, or this role may not."""
         import psycopg
 
         with self._source.db.connect() as db:
@@ -124,7 +125,10 @@ class HnswIndexes:
                     db.execute(f"DROP INDEX CONCURRENTLY {name}".encode())
                 db.execute(create.encode())
             except psycopg.errors.InsufficientPrivilege:
-                _log.warning("no HNSW graph for a large user: this role may not make it; its owner may: %s", create)
+                _log.warning(
+                    "no HNSW index for a large user: this role may not create it; the owner of the tables may: %s",
+                    create,
+                )
                 return False
         with self._lock:
             self._indexes.pop(part, None)
@@ -135,7 +139,7 @@ class HnswIndexes:
             self._closed = True
             threads = list(self._building.values())
         for thread in threads:
-            thread.join(timeout=0.1)  # a build that goes on is the server's affair
+            thread.join(timeout=0.1)  # the server completes a build in progress
 
     def _start_build(self, part: str) -> None:
         with self._lock:
@@ -151,14 +155,14 @@ class HnswIndexes:
         try:
             self.build(part)
         except StoreError as error:
-            _log.warning("no HNSW graph for a large user: %s", error)
+            _log.warning("no HNSW index for a large user: %s", error)
 
     def _name(self, part: str) -> str:
         return f"hnsw_{self._source.tables.vectors}_{hashlib.blake2b(part.encode(), digest_size=12).hexdigest()}"
 
 
 def drop_hnsw_indexes() -> Steps[None]:
-    """Before all vectors go, or others come in their place, which may have other dims; built again where needed."""
+    """Drop all indexes, before vectors are deleted or replaced by others; searches build them again."""
     found = yield from fetch_rows(
         "SELECT c.relname FROM pg_class AS c WHERE c.relnamespace = current_schema()::regnamespace"
         " AND c.relkind = 'i' AND starts_with(c.relname, 'hnsw_')"
@@ -174,5 +178,5 @@ _IS_INDEX_VALID = (
 
 
 def _literal(text: str) -> str:
-    """A text as SQL has it: the predicate of a partial index is compared with constants, not with parameters."""
+    """Return an SQL literal: PostgreSQL matches the predicate of a partial index with constants, not parameters."""
     return "E'" + text.replace("\\", "\\\\").replace("'", "''") + "'"

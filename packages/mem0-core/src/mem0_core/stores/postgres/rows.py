@@ -1,4 +1,4 @@
-"""What the PostgreSQL modules share: where the rows of a scope lie, and how a scope is asked for."""
+"""Partition, digest and conditions of a scope in PostgreSQL, and values of its driver."""
 
 from __future__ import annotations
 
@@ -28,37 +28,37 @@ __all__ = [
 
 @lru_cache(maxsize=4096)
 def scope_digest(scope: Scope) -> bytes:
-    """Equal for scopes whose ids are all equal. Returns 16 bytes."""
+    """Return 16 bytes that are equal for scopes with equal ids."""
     ids = "\0".join(f"{len(value)}:{value}" if value else "" for value in scope_ids(scope))
     return hashlib.blake2b(ids.encode(), digest_size=16).digest()
 
 
 def scope_sql(scope: Scope, table: str = "") -> tuple[str, list[Any]]:
-    """What is true of the rows of a scope, narrower ones included; `table` is the name they go by in the statement.
+    """Return the condition of rows in a scope or a narrower one; `table` is their alias in the statement.
 
-    A user's rows lie in one part. Those of an agent or a run may lie in many, and are found by the hash of the id.
+    A user's rows are in one partition. Those of an agent or a run may be in many, and are found by the hash of the id.
     """
     dot = f"{table}." if table else ""
     tests, values = list[str](), list[Any]()
     if scope.user_id is not None:
-        tests.append(f"{dot}part = %s")
+        tests.append(f"{dot}part = ?")
         values.append(partition_key(scope))
     for column, value in (("agent_id", scope.agent_id), ("run_id", scope.run_id)):
         if value is not None:
             tests.append(
-                f'hashtextextended({dot}{column}, 0) = hashtextextended(%s::text COLLATE "C", 0) AND {dot}{column} = %s'
+                f'hashtextextended({dot}{column}, 0) = hashtextextended(?::text COLLATE "C", 0) AND {dot}{column} = ?'
             )
             values += [value, value]
     return " AND ".join(tests), values
 
 
 def to_int_list(rows: Any) -> list[int]:
-    """Row numbers as psycopg takes them: NumPy's are unknown to it."""
+    """Return row numbers as Python's integers: psycopg does not accept NumPy's."""
     return [int(row) for row in rows]
 
 
 def stack_vectors(vectors: Sequence[Any]) -> NDArray[np.float32]:
-    """Vectors as the driver gives them, as one array (n, dims)."""
+    """Return vectors of the driver as one array (n, dims)."""
     import numpy as np
 
     if not vectors:

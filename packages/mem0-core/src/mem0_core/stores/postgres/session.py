@@ -12,118 +12,25 @@ import functools
 import re
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mem0_core.errors import ConfigError, InputError, MissingExtra, StoreError
 from mem0_core.stores.postgres.dialect import POSTGRES
-from mem0_core.stores.postgres.locks import (
-    lock_all_partitions,
-    lock_partitions,
-    reserve_seqs,
-    safe_read_seq,
-    set_scope,
-)
-from mem0_core.stores.sql.steps import (
-    Batch,
-    SetScope,
-    Statement,
-    StatementResult,
-    Step,
-    Steps,
-    TransactionKind,
-    _arun_calls,
-    _run_calls,
-    execute,
-    execute_batch,
-    execute_many,
-    fetch_rows,
-)
+from mem0_core.stores.sql.steps import Batch, SetScope, Statement, StatementResult, Step, Steps, TransactionKind
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
     from psycopg_pool import AsyncConnectionPool, ConnectionPool
 
 
-__all__ = [
-    "Batch",
-    "Database",
-    "DatabaseSnapshot",
-    "Statement",
-    "Steps",
-    "describe_server",
-    "execute",
-    "execute_batch",
-    "execute_many",
-    "fetch_rows",
-    "lock_all_partitions",
-    "lock_partitions",
-    "read_methods",
-    "reserve_seqs",
-    "safe_read_seq",
-    "set_scope",
-    "snapshot_read_methods",
-    "write_methods",
-]
+__all__ = ["Database", "DatabaseSnapshot", "describe_server"]
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 _MAX_ATTEMPTS = 4  # of a transaction that a deadlock or a broken connection ended
-_COMMIT_CHECK_SECONDS = 10.0  # seconds in which the server is asked what became of a transaction
-
-
-# --- methods and their twins -------------------------------------------------------------------------------------
-
-
-class _Runner(Protocol):
-    def run(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T: ...
-    async def arun(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T: ...
-
-
-class _DatabaseOwner(Protocol):
-    @property
-    def _db(self) -> _Runner: ...
-
-
-S = TypeVar("S", bound=_DatabaseOwner)
-Method: TypeAlias = Callable[Concatenate[S, P], T]
-AsyncMethod: TypeAlias = Callable[Concatenate[S, P], Coroutine[Any, Any, T]]
-
-
-def read_methods(steps: Callable[Concatenate[S, P], Steps[T]]) -> tuple[Method[S, P, T], AsyncMethod[S, P, T]]:
-    """The method that reads by these steps, and its async twin."""
-    return _make_methods(steps, "read")
-
-
-def snapshot_read_methods(steps: Callable[Concatenate[S, P], Steps[T]]) -> tuple[Method[S, P, T], AsyncMethod[S, P, T]]:
-    """`read_methods`, where all statements see one state of the database."""
-    return _make_methods(steps, "snapshot")
-
-
-def write_methods(steps: Callable[Concatenate[S, P], Steps[T]]) -> tuple[Method[S, P, T], AsyncMethod[S, P, T]]:
-    """The method that does these steps in one transaction, and its async twin."""
-    return _make_methods(steps, "write")
-
-
-def _make_methods(
-    steps: Callable[Concatenate[S, P], Steps[T]], kind: TransactionKind
-) -> tuple[Method[S, P, T], AsyncMethod[S, P, T]]:
-    def method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self._db.run(lambda: steps(self, *args, **kwargs), kind)
-
-    async def async_method(self: S, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._db.arun(lambda: steps(self, *args, **kwargs), kind)
-
-    if kind == "read":
-        vars(method).update(steps=steps, together=_run_calls, atogether=_arun_calls)  # see `flow.each`
-    name = steps.__name__.removeprefix("_")
-    owner = steps.__qualname__.rpartition(".")[0]
-    for generated, method_name in ((method, name), (async_method, f"a{name}")):
-        functools.update_wrapper(generated, steps)
-        generated.__name__, generated.__qualname__ = method_name, f"{owner}.{method_name}"
-    return method, async_method
+_COMMIT_CHECK_SECONDS = 10.0  # to ask the server for the state of a transaction whose COMMIT was interrupted
 
 
 # --- connections -------------------------------------------------------------------------------------------------
@@ -186,12 +93,12 @@ class Database:
         self._closed = False
         self._types: dict[str, Any] = {}  # pgvector's, as this database numbers them
         self.is_row_security_active = False
-        """Whether the server keeps this role within `mem0.scope`: each transaction then says what that is."""
+        """True if the server restricts this role to `mem0.scope`, which each transaction then sets."""
 
     # --- driving ---------------------------------------------------------------------------------------------------
 
     def run(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T:
-        """Drive the steps that `make_steps` gives, over a connection of the threads' pool."""
+        """Run the steps that `make_steps` returns over a connection of the threads' pool."""
         with self._as_store_error(kind):
             attempts = 0
             while True:
@@ -231,11 +138,11 @@ class Database:
             return _transaction_steps(steps, self._psycopg.OperationalError)
         if kind == "snapshot":
             return _read_only_steps(steps, "REPEATABLE READ")
-        # not at one moment: what a `safe_read_seq` promises is of the statements after it
+        # not one snapshot: `safe_read_seq` covers only the statements after it
         return _read_only_steps(steps, "READ COMMITTED") if self.is_row_security_active else steps
 
     def _raise_unless_retryable(self, error: Exception, attempts: int) -> None:
-        """Raise `error`, unless to try again is safe, and may help."""
+        """Raise `error`, unless a retry is safe and may succeed."""
         is_pool_exhausted = isinstance(
             error, (self._pools.PoolTimeout, self._pools.PoolClosed, self._pools.TooManyRequests)
         )
@@ -243,17 +150,17 @@ class Database:
             raise error
 
     def _resolve_commit(self, lost: _CommitUnknown) -> Any:
-        """What the transaction returned, if it is written; its error, if it is not."""
+        """Return the value of a committed transaction; raise the error of an aborted one."""
         deadline = time.monotonic() + _COMMIT_CHECK_SECONDS
         while time.monotonic() < deadline:
             try:
                 with self._psycopg.connect(self._url, autocommit=True, connect_timeout=5) as db:
                     found = db.execute("SELECT pg_xact_status(%s::text::xid8)", (lost.xid,)).fetchone()
             except self._psycopg.OperationalError:
-                time.sleep(0.2)  # the server is being started
+                time.sleep(0.2)  # the server starts
                 continue
             except self._psycopg.Error:
-                break  # another server answers, which does not know that transaction
+                break  # another server answered, which does not know the transaction
             if found == ("committed",):
                 return lost.value
             if found == ("aborted",):
@@ -268,25 +175,25 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[DatabaseSnapshot]:
-        """This database as it is now, for reading as long as one likes: over a connection that is not of the pools."""
+        """Read the current state for any length of time, over a connection outside of the pools."""
         with self._as_store_error("read"), self.connect() as db:
             self._adapt(db)
             db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            db.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")  # who reads may be slow
+            db.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")  # a reader may be slow
             db.execute("SELECT set_config('mem0.scope', '*', true)")
             yield DatabaseSnapshot(self, db)
 
     # --- pools -----------------------------------------------------------------------------------------------------
 
     def connect(self) -> Connection[Any]:
-        """A connection of its own, outside of the pools and transactions, for migrations."""
+        """Open a connection outside of the pools and of transactions, for migrations."""
         with self._as_store_error("open"):
             db = self._psycopg.connect(self._url, autocommit=True, **self._parameters)
             db.execute(self._session_sql, (self.schema,))
             return db
 
     def probe_types(self, db: Connection[Any]) -> None:
-        """Learn from a connection how this database numbers pgvector's types, and whether the second wall is up."""
+        """Read the ids of pgvector's types in this database, and the state of row-level security."""
         from psycopg.types import TypeInfo
 
         self._types = {name: TypeInfo.fetch(db, name) for name in self._registers}
@@ -381,7 +288,7 @@ class Database:
 
 
 class DatabaseSnapshot:
-    """A `Database` that stands still: what is read of it is as it was when this was made, see `snapshot`."""
+    """A `Database` in one state, see `Database.snapshot`."""
 
     dialect = POSTGRES
 
@@ -394,18 +301,17 @@ class DatabaseSnapshot:
         yield self
 
     def run(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T:
-        """Drive steps that read; there is no frame around them, for the moment is one transaction."""
+        """Run steps that read, within the transaction of the snapshot."""
         if kind == "write":
-            raise StoreError("a moment that has gone by cannot be written to")
+            raise StoreError("a snapshot is read-only")
         return _drive(self._connection, make_steps(), self._database)
 
     async def arun(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T:
         return await asyncio.to_thread(self.run, make_steps, kind)
 
 
-# One plan of a statement serves all its values: whose rows are asked for changes nothing in how they are found, and
-# planning over all partitions takes longer than reading from one. The costs that are guessed for such a plan would have
-# it compiled, which never pays here.
+# A generic plan serves all values of a statement: they do not change how rows are found, and planning over all
+# partitions takes longer than reading one. Its guessed costs would trigger compilation, which never pays here.
 _SESSION_SQL = (
     "SELECT set_config('search_path', quote_ident(%s) || ', ' || current_setting('search_path'), false),"
     " set_config('idle_in_transaction_session_timeout', '60s', false),"
@@ -414,25 +320,25 @@ _SESSION_SQL = (
 
 
 def describe_server(parameters: dict[str, Any]) -> str:
-    """Where that is, without user and password."""
+    """Return the host, port and database, without user and password."""
     host = parameters.get("host") or parameters.get("hostaddr") or "localhost"
     port = f":{parameters['port']}" if parameters.get("port") else ""
     return f"PostgreSQL at {host}{port}/{parameters.get('dbname') or ''}"
 
 
 def _close_pool(pool: Any) -> None:
-    """The connections of a loop that has ended, or is not ours to await."""
+    """Close the connections of an event loop that has ended, or that cannot be awaited."""
     for db in list(getattr(pool, "_pool", ())):
         db.pgconn.finish()
 
 
 def _is_retryable(error: BaseException) -> bool:
-    """Whether the server gave up a transaction that may well succeed the next time."""
+    """Return True if the server ended a transaction that may succeed when it is repeated."""
     return getattr(error, "sqlstate", None) in ("40001", "40P01")
 
 
 def _is_disconnected(error: BaseException) -> bool:
-    """Whether there is no connection any more: it was cut, or the server ends or starts."""
+    """Return True if the connection is gone: it was cut, or the server stops or starts."""
     state = getattr(error, "sqlstate", None)
     return state is None or state in ("57P01", "57P02", "57P03") or state.startswith("08")
 
@@ -462,13 +368,13 @@ def _read_only_steps(steps: Steps[T], isolation: str) -> Steps[T]:
 
 
 def _drive(db: Connection[Any], steps: Steps[T], database: Database) -> T:
-    """Run the steps to their end; a transaction they leave open is rolled back by the pool."""
+    """Run steps to their end. The pool rolls back a transaction that they leave open."""
     try:
         step = next(steps)
         while True:
             try:
                 result = _execute_step(db, step, database)
-            except Exception as error:  # noqa: BLE001 - the steps decide, it is thrown in
+            except Exception as error:  # noqa: BLE001 - the steps may handle it
                 step = steps.throw(error)
             else:
                 step = steps.send(result)
@@ -485,7 +391,7 @@ async def _adrive(db: AsyncConnection[Any], steps: Steps[T], database: Database)
         while True:
             try:
                 result = await _aexecute_step(db, step, database)
-            except Exception as error:  # noqa: BLE001 - the steps decide, it is thrown in
+            except Exception as error:  # noqa: BLE001 - the steps may handle it
                 step = steps.throw(error)
             else:
                 step = steps.send(result)

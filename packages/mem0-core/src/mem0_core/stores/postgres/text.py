@@ -1,7 +1,7 @@
-"""Text as PostgreSQL can keep it: every character but NUL, which stands as two that mean it.
+"""Text as PostgreSQL can store it: NUL is written as a pair of characters.
 
-``\\x10`` (data link escape, which nobody writes) begins such a pair, so it stands as a pair itself. What is written and
-what is looked for go the same way, and come back as they were.
+The pair begins with ``\\x10`` (data link escape), which is therefore written as a pair, too. Stored and searched text
+is escaped alike, and read back unchanged.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def unescape(text: str) -> str:
 
 
 def to_json(value: Mapping[str, Any] | None) -> str:
-    """A JSON object that PostgreSQL can read too: its ``jsonb`` knows no NUL either."""
+    """Return a JSON object that PostgreSQL can parse: its ``jsonb`` has no NUL either."""
     if not value:
         return "{}"
     text = json.dumps(dict(value), ensure_ascii=False, separators=(",", ":"))
@@ -55,7 +55,7 @@ def _map_strings(value: Any, change: Any) -> Any:
 
 
 def adapt_text(db: Any) -> None:
-    """Make a connection, whose client encoding is UTF-8, write and read text this way."""
+    """Make a connection with UTF-8 as its client encoding escape the text that it writes, and unescape it again."""
     from psycopg.adapt import Loader
     from psycopg.pq import Format
     from psycopg.types.string import StrDumperUnknown

@@ -1,4 +1,4 @@
-"""The vectors of memories, nodes and edges in the PostgreSQL truth, and `pgvector`'s search among them."""
+"""Vectors of a PostgreSQL store, and the search of `pgvector` among them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["PgvectorIndex", "PostgresVectors"]
 
 
 class PostgresVectors(SqlVectors):
-    """The vectors of one kind, and the search among them by comparison with each."""
+    """Vectors of one kind, with an exact search."""
 
     vector_provider: ClassVar = "pgvector"  # see `factory.build_vector_index`
 
@@ -37,7 +37,7 @@ class PostgresVectors(SqlVectors):
     def search_exact(
         self, scope: Scope, queries: NDArray[np.float32], k: int, only: NDArray[np.int64] | None
     ) -> Steps[list[list[tuple[int, float]]]]:
-        """For each query the k nearest in a scope, each vector of which is compared with it."""
+        """Return the k nearest (row, cosine) of each query, compared with every vector of the scope."""
         tables, where, values = self._tables_to_scan(scope)
         if only is not None:
             where, values = f"{where} AND v.row = ANY (?::bigint[])", [*values, to_int_list(only)]
@@ -48,7 +48,7 @@ class PostgresVectors(SqlVectors):
         return [answer.rows for answer in answers]
 
     def _tables_to_scan(self, scope: Scope) -> tuple[str, str, list[Any]]:
-        """The tables that have to be read for a scope; a user's vectors are known by their part."""
+        """Return the tables to read for a scope and their condition; a user's vectors are found by their partition."""
         if self.tables.live_condition == "true" and list(scope.ids) == [Axis.USER]:
             return f"{self.tables.vectors} AS v", "v.part = ?", [partition_key(scope)]
         where, values = POSTGRES.in_scope(scope, "t")
@@ -57,22 +57,20 @@ class PostgresVectors(SqlVectors):
 
 
 _MAX_EXACT_VECTORS = 50_000
-"""Vectors of one user up to which they are compared one by one; see docs/how-to/postgres.md for what that takes."""
+"""Vectors of one user up to which a search is exact; docs/how-to/postgres.md has its cost."""
 
 
 class PgvectorIndex(StepMethods):
-    """A `VectorIndex` that is no projection: it searches the truth's own vectors, where they lie.
+    """A `VectorIndex` over the store's own vectors, without a copy of them.
 
-    The vectors of a scope are compared one by one, found by the index on the scope, so that a search is exact and costs
-    what the scope holds, whoever else is in the store. Only a user with more than `exact_limit` of them gets an HNSW
-    graph, over that user's vectors alone (a partial index): nothing it finds has to be filtered away afterwards, as it
-    has with a graph that all share, which so comes to return too few. What names an agent, a run or rows besides is
-    compared one by one.
+    A search is exact: it compares the vectors of the scope, found by the index on the scope, so its cost depends on
+    the scope alone. Only a user with more than `exact_limit` vectors gets an HNSW index, a partial one over that user's
+    vectors, so that no result is filtered out afterwards. Searches that also name an agent, a run or rows stay exact.
 
     Args:
         source: the `PostgresStore`, or the vectors of its graph.
-        exact_limit: see above; None for never a graph.
-        folder: not needed; nothing is kept on this machine.
+        exact_limit: vectors of one user up to which a search is exact; None for any number.
+        folder: unused; nothing is stored on this machine.
 
     Raises:
         ConfigError: `source` is not in PostgreSQL.
@@ -81,7 +79,9 @@ class PgvectorIndex(StepMethods):
     def __init__(self, source: object, *, exact_limit: int | None = _MAX_EXACT_VECTORS, folder: object = None) -> None:
         tables = getattr(source, "memory_vectors", source)
         if not isinstance(tables, PostgresVectors):
-            raise ConfigError("vector_store: pgvector searches where memories lie: set store to a postgresql:// URL")
+            raise ConfigError(
+                "vector_store: pgvector needs the memories in PostgreSQL: set store to a postgresql:// URL"
+            )
         self._tables = tables
         self._db = tables.db
         self._hnsw = HnswIndexes(tables, exact_limit)
@@ -106,14 +106,14 @@ class PgvectorIndex(StepMethods):
         return drop_below_threshold(found, threshold)
 
     def purge_deleted(self, scope: Scope | None) -> None:
-        """Nothing: what is deleted is deleted here."""
+        """Do nothing: the index reads the store's own vectors."""
 
     def find_mismatches(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[ProjectionMismatch]:
-        """Nothing: it searches the truth itself, which cannot differ from it; see `care.VerifiableProjection`."""
+        """Return no mismatches: the index has no copy that could differ from the store."""
         return []
 
     def repair_mismatch(self, mismatch: ProjectionMismatch) -> str:
-        """Nothing, as nothing is found."""
+        """Return an empty text: there are no mismatches."""
         return ""
 
     def close(self) -> None:

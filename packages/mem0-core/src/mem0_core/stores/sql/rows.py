@@ -1,4 +1,4 @@
-"""What a truth kept in SQL tables does alike, whichever database it is: pure, and free of any SQL but column names."""
+"""Rows and records: conversions that SQLite and PostgreSQL share, as pure functions."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ CONTENT_COLUMNS = (
     "id, user_id, agent_id, run_id, text, hash, metadata, actor_id, role, memory_type,"
     " created_at, updated_at, expiration_date, seq"
 )
-"""What a memory says, and what it said in the past: the columns that `memory_from_row` reads, after a row number."""
+"""Columns of a memory and of its earlier texts, as `memory_from_row` reads them after a row number."""
 
 StoredMemory = tuple[int, MemoryItem]
-"""A memory, and its row."""
+"""Row and memory."""
 
 
 _MAX_ID_CHARS = 200  # characters of an id in a partition key: an index entry has a limit, an id has none
@@ -88,7 +88,7 @@ def scope_from_ids(user_id: str | None, agent_id: str | None, run_id: str | None
 
 
 def check_queue_limit(queued: int, most: int, scope: Scope) -> None:
-    """Refuse a job where as many of its scope wait as may (LimitError)."""
+    """Raise LimitError if a scope has the maximum number of queued jobs."""
     if queued >= most:
         whose = ", ".join(f"{axis}={value!r}" for axis, value in scope.ids.items())
         raise LimitError(f"max_pending: {queued} adds of {whose} wait to be learnt from, {most} allowed")
@@ -99,7 +99,7 @@ def scope_ids(scope: Scope) -> tuple[str | None, str | None, str | None]:
 
 
 def memory_from_row(row: Sequence[Any], read_json: Callable[[str], Any], number: int | None = None) -> MemoryItem:
-    """The memory in ``(row, *CONTENT_COLUMNS, pinned)``, of the memories, which have numbers, or of the past."""
+    """Return the memory in ``(row, *CONTENT_COLUMNS, pinned)``; `number` is its row, None for an earlier text."""
     return MemoryItem(
         id=row[1],
         scope=scope_from_ids(row[2], row[3], row[4]),
@@ -119,7 +119,7 @@ def memory_from_row(row: Sequence[Any], read_json: Callable[[str], Any], number:
 
 
 def content_values(item: MemoryItem, to_json: Callable[[Any], str], seq: int) -> tuple[Any, ...]:
-    """The values of `CONTENT_COLUMNS`."""
+    """Return the values of `CONTENT_COLUMNS`."""
     return (
         item.id,
         *scope_ids(item.scope),
@@ -137,12 +137,12 @@ def content_values(item: MemoryItem, to_json: Callable[[Any], str], seq: int) ->
 
 
 def node_from_row(row: Sequence[Any]) -> Node:
-    """The node in a row: its number, its scope's ids, name, type."""
+    """Return the node in a row: its number, the ids of its scope, name, type."""
     return Node(row[0], Entity(row[4], row[5]), scope_from_ids(row[1], row[2], row[3]))
 
 
 def relation_from_row(row: Sequence[Any], memories: Sequence[str], days: DateRange | None) -> Relation:
-    """The relation in a row: its number, its scope's ids, the triplet, weight, three times, its nodes' numbers."""
+    """Return the relation in a row: number, ids of its scope, triplet, weight, three times, rows of its nodes."""
     return Relation(
         row=row[0],
         scope=scope_from_ids(row[1], row[2], row[3]),
@@ -162,17 +162,17 @@ def relation_from_row(row: Sequence[Any], memories: Sequence[str], days: DateRan
 
 
 def is_plan_current(change: MemoryChange, found: MemoryItem | None) -> bool:
-    """Whether the memory that an UPDATE or DELETE was planned on still is what the plan saw."""
+    """Return True if the memory of a planned UPDATE or DELETE is unchanged since the plan."""
     return found is not None and (found.text, found.seq) == (change.before, change.after.seq)
 
 
 def write_order(changes: Sequence[MemoryChange]) -> list[int]:
-    """The places of a plan in the order of writing: an UPDATE or ADD must not give way to a twin that goes too."""
+    """Return the indexes of a plan in writing order: deletions first, so that no change repeats a deleted memory."""
     return sorted(range(len(changes)), key=lambda place: changes[place].event is not Event.DELETE)
 
 
 def resolve_duplicate_add(change: MemoryChange, duplicate: MemoryItem, seq: int) -> MemoryChange:
-    """What becomes of an ADD of what `duplicate` says already: nothing, unless it would be remembered for longer."""
+    """Return the outcome of an ADD that repeats `duplicate`: NONE, or an UPDATE if it expires later."""
     until = change.after.expiration_date
     if not expires_later(until, duplicate.expiration_date):
         return dataclasses.replace(change, event=Event.NONE, after=duplicate)
@@ -183,7 +183,7 @@ def resolve_duplicate_add(change: MemoryChange, duplicate: MemoryItem, seq: int)
 def history_values(
     item: MemoryItem, event: Event, old: str | None, new: str | None, updated_at: str | None
 ) -> tuple[Any, ...]:
-    """The values of `schema.HISTORY_COLUMNS`."""
+    """Return the values of `schema.HISTORY_COLUMNS`."""
     gone = int(event is Event.DELETE)
     created_at = item.created_at
     return new_id(), item.id, old, new, event.value, created_at, updated_at, gone, item.actor_id, item.role
@@ -193,7 +193,7 @@ def history_values(
 
 
 def message_digests(messages: Sequence[Message], scope: Scope, to_json: Callable[[Any], str]) -> list[bytes]:
-    """What the messages of one add are known by, each of 16 bytes: of the whole add and the place in it."""
+    """Return a key of 16 bytes for each message of an add: a digest of the whole add and the index in it."""
     add = repr((scope_ids(scope), [(m.role, m.content, m.name, m.timestamp, to_json(m.metadata)) for m in messages]))
     whole, digests = hashlib.blake2b(add.encode(), digest_size=16), []
     for place in range(len(messages)):
@@ -204,7 +204,7 @@ def message_digests(messages: Sequence[Message], scope: Scope, to_json: Callable
 
 
 def batchable_jobs(jobs: Sequence[Job]) -> list[Job]:
-    """The jobs at the head that can be done as one: turns of one conversation, under one set of options, untried."""
+    """Return the leading jobs that can run as one: turns of one conversation with the same options, not yet tried."""
     first = jobs[0]
     together = [first]
     for job in jobs[1:]:
@@ -223,7 +223,7 @@ def _batch_key(job: Job) -> tuple[Any, ...]:
 
 
 def session_number(user_id: str | None, agent_id: str | None, run_id: str | None, own_session: int) -> int:
-    """The number of what a memory was said with: its run, or else `own_session`, which is above 0."""
+    """Return the session of a memory: a negative number for its run, or else `own_session`, which is above 0."""
     if run_id is None:
         return own_session
     exact = "\0".join((user_id or "", agent_id or "", run_id)).encode()
@@ -231,14 +231,14 @@ def session_number(user_id: str | None, agent_id: str | None, run_id: str | None
 
 
 def index_keys(terms: Iterable[str], names: Iterable[str], speaker: str | None) -> list[tuple[str, str]]:
-    """What a memory is found by, each with its kind: its terms and names, and the words of its speaker's name."""
+    """Return the keys of a memory, each with its kind: its terms, names, and the words of its speaker's name."""
     said = [("term", term) for term in dict.fromkeys(terms)]
     said += [("name", name) for name in names]
     return said + [("speaker", word) for word in dict.fromkeys(split_words(speaker or ""))]
 
 
 def narrowest_axis(scope: Scope) -> Axis:
-    """The id of a scope that the fewest memories share."""
+    """Return the id of a scope that the fewest memories share."""
     return Axis.RUN if scope.run_id else Axis.USER if scope.user_id else Axis.AGENT
 
 
@@ -267,7 +267,7 @@ def placeholders(values: Sequence[Any]) -> str:
 
 
 def to_stored_vector(vector: Any, dims: int) -> NDArray[np.float32]:
-    """The vector as it is stored, (dims,) float32.
+    """Return a vector as it is stored, (dims,) float32.
 
     Raises:
         StoreError: there is none, or it has another form.
@@ -283,7 +283,7 @@ def to_stored_vector(vector: Any, dims: int) -> NDArray[np.float32]:
 
 
 def first_column(rows: Sequence[Sequence[Any]]) -> NDArray[np.int64]:
-    """The first column of `rows`."""
+    """Return the first column of `rows`."""
     import numpy as np
 
     return np.fromiter((row[0] for row in rows), dtype=np.int64, count=len(rows))

@@ -1,4 +1,4 @@
-"""Telling a store from another program's SQLite file, before anything is written to it."""
+"""Detection of SQLite files of other programs, before anything is written to them."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from mem0_core.errors import StoreError
 __all__ = ["refuse_foreign", "refuse_foreign_file"]
 
 _OURS = {"meta", "memories"}
-"""Tables that every store has, of whatever version."""
+"""Tables of every store, in any version."""
 
 
 def refuse_foreign_file(path: Path) -> None:
-    """Look at a file without changing it, nor what lies beside it: StoreError if another program's tables are in it.
+    """Raise StoreError if a file has tables of another program. Neither it nor its log is changed.
 
-    A file that is missing, empty or cannot be read is not judged here.
+    A file that is missing, empty or unreadable passes.
     """
     if not path.is_file() or not path.stat().st_size:
         return
-    # Without a log nothing but the file counts; a plain read-only connection would make a log where there is none.
+    # Without a log the file is complete, and a plain read-only connection would create one.
     mode = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "mode=ro&immutable=1"
     with suppress(sqlite3.Error), closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True)) as db:
         refuse_foreign(db, path)
 
 
 def refuse_foreign(db: sqlite3.Connection, path: str | Path) -> None:
-    """StoreError if there are tables, but not ours."""
+    """Raise StoreError if a database has tables, but not those of a store."""
     found = db.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
     tables = {str(name) for (name,) in found}
     if tables and not tables >= _OURS:
@@ -40,7 +40,7 @@ def refuse_foreign(db: sqlite3.Connection, path: str | Path) -> None:
 
 
 def _way_out(path: Path) -> str:
-    """How to take over what mem0 kept."""
+    """Return the command that imports the data of mem0."""
     where = shlex.quote(str(path.parent))
     named = "" if path.name == "history.db" else f" --format mem0-v1 --history {shlex.quote(str(path))}"
     return f" To take over what mem0 kept there, name another file and run `mem0-core import {where}{named}`."

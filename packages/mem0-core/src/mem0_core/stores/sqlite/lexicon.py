@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Literal
 from mem0_core.domain.records import Axis, MemoryItem, Scope
 from mem0_core.interfaces import MemoryFeatures, MemoryFeatureSet
 from mem0_core.language.terms import analyze_text, get_analyzer_version
-from mem0_core.stores.sql.rows import index_keys, narrowest_axis, session_number
-from mem0_core.stores.sqlite.rows import scope_ids, scope_sql_unindexed
-from mem0_core.stores.sqlite.vectors import ConnectionFactory
+from mem0_core.stores.sql.rows import index_keys, narrowest_axis, scope_ids, session_number
+from mem0_core.stores.sqlite.dialect import SQLITE
+from mem0_core.stores.sqlite.session import ConnectionFactory
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,7 +79,7 @@ class SQLiteLexicon:
     def memory_features(
         self, scope: Scope, rows: Sequence[int], *, today: str, vector: NDArray[np.float32]
     ) -> MemoryFeatureSet:
-        where = scope_sql_unindexed(scope).replace("+", "+m.")
+        where, _ = SQLITE.in_scope(scope, "m", by_row=True)
         with self._read() as db:
             values = (_to_json_array(rows), *scope.ids.values(), today)
             found = [

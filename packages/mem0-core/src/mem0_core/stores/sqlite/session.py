@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any, Literal, TypeVar
@@ -21,9 +21,11 @@ from mem0_core.stores.sqlite.dialect import SQLITE
 from mem0_core.stores.sqlite.filters import casefold
 from mem0_core.stores.sqlite.foreign_file import refuse_foreign_file
 
-__all__ = ["Database", "drive"]
+__all__ = ["ConnectionFactory", "Database", "drive"]
 
 T = TypeVar("T")
+
+ConnectionFactory = Callable[[], AbstractContextManager[sqlite3.Connection]]
 
 
 class Database:
