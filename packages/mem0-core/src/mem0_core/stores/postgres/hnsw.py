@@ -1,8 +1,8 @@
 """HNSW indexes over the vectors of one user each, for users with many.
 
-An index that all users share finds the nearest vectors of everyone, and the scope's filter may leave none of them. So
-an index is partial, ``WHERE part = '...'``, on the partition of its user. It holds vectors in half precision, as the FAISS
-indexes do.
+An index that all users share finds the nearest vectors of everyone, and the scope's filter may leave none of them.
+Therefore each index is partial, ``WHERE part = '...'``, on the partition of its user. It holds vectors in half
+precision, as the FAISS indexes do.
 """
 
 from __future__ import annotations
