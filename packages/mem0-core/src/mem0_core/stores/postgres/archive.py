@@ -30,8 +30,8 @@ _PARENT_TABLES = {
 """For records without ids: the section of the row that has their partition, and the column that names the row."""
 
 MEMORY_PARTITION_SQL = (
-    "coalesce((SELECT part FROM memories WHERE id = %s LIMIT 1), (SELECT part FROM past WHERE id = %s LIMIT 1),"
-    " (SELECT part FROM tombstones WHERE memory_id = %s LIMIT 1), '')"
+    "coalesce((SELECT part FROM memories WHERE id = ? LIMIT 1), (SELECT part FROM past WHERE id = ? LIMIT 1),"
+    " (SELECT part FROM tombstones WHERE memory_id = ? LIMIT 1), '')"
 )
 """Partition of a memory's history; empty where the scope of the memory is unknown, as in data of mem0 1.x."""
 

@@ -62,12 +62,12 @@ class PostgresLexicon(StepMethods):
         wanted = {_key(axis, scope.ids[axis], kind, word): word for word in words}
         others = {other: value for other, value in scope.ids.items() if other is not axis}
         joined = " JOIN memories AS m ON m.part = s.part AND m.row = s.row" if others else ""
-        where = "".join(f" AND m.{other.value} = %s" for other in others)
-        part = " AND s.part = %s" if scope.user_id is not None else ""
+        where = "".join(f" AND m.{other.value} = ?" for other in others)
+        part = " AND s.part = ?" if scope.user_id is not None else ""
         # One subquery per word, each with its limit: one scan for all words unnests every row, 7 times slower.
         found = yield from fetch_rows(
             f"SELECT k.key, array(SELECT s.row FROM sketches AS s{joined}"
-            f" WHERE s.keys @> ARRAY[k.key]{part}{where} LIMIT %s) FROM unnest(%s::bigint[]) AS k (key)",
+            f" WHERE s.keys @> ARRAY[k.key]{part}{where} LIMIT ?) FROM unnest(?::bigint[]) AS k (key)",
             (*([partition_key(scope)] if part else []), *others.values(), limit, list(wanted)),
         )
         return {wanted[key]: np.array(rows, dtype=np.int64) for key, rows in found if rows}
@@ -79,17 +79,17 @@ class PostgresLexicon(StepMethods):
         yield from set_scope(scope)
         where, values = scope_sql(scope, "m")
         one = scope.user_id is not None  # each table gets the part, so that one partition is read
-        where, part = (f"s.part = %s AND {where}", "%s") if one else (where, "s.part")
+        where, part = (f"s.part = ? AND {where}", "?") if one else (where, "s.part")
         its = [partition_key(scope)] if one else []
         both = f"{_COSINE.format(part, 's')}, b.session = s.session, b.row, b.terms, b.cosine"
         found = yield from fetch_rows(
             "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at,"
             f" {both}, a.session = s.session, a.row, a.terms, a.cosine"
-            " FROM (SELECT %s::vector AS vector) AS q CROSS JOIN sketches AS s"
+            " FROM (SELECT ?::vector AS vector) AS q CROSS JOIN sketches AS s"
             " JOIN memories AS m ON m.part = s.part AND m.row = s.row"
             f" LEFT JOIN LATERAL ({_NEIGHBOR_TERMS.format(part, '<', 'DESC')}) AS b ON true"
             f" LEFT JOIN LATERAL ({_NEIGHBOR_TERMS.format(part, '>', 'ASC')}) AS a ON true"
-            f" WHERE s.row = ANY (%s::bigint[]) AND {where} AND (m.expiration_date IS NULL OR m.expiration_date >= %s)",
+            f" WHERE s.row = ANY (?::bigint[]) AND {where} AND (m.expiration_date IS NULL OR m.expiration_date >= ?)",
             (*its, vector, *its * 4, to_int_list(rows), *its, *values, today),
         )
         return _features_from_rows(found)
@@ -142,7 +142,7 @@ def refresh_words() -> Steps[None]:
     last = 0
     while True:
         memories = yield from fetch_rows(
-            "SELECT part, row, user_id, agent_id, run_id, seq, text, actor_id FROM memories WHERE row > %s"
+            "SELECT part, row, user_id, agent_id, run_id, seq, text, actor_id FROM memories WHERE row > ?"
             " ORDER BY row LIMIT 1000",
             (last,),
         )
@@ -150,7 +150,7 @@ def refresh_words() -> Steps[None]:
             break
         last = memories[-1][1]
         yield from execute_many(
-            f"INSERT INTO sketches (part, row, {FEATURE_COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+            f"INSERT INTO sketches (part, row, {FEATURE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             [
                 (part, row, *feature_values(text, actor, scope, session_number(*scope_ids(scope), alone.get(row, seq))))
                 for part, row, *ids, seq, text, actor in memories
@@ -158,7 +158,7 @@ def refresh_words() -> Steps[None]:
             ],
         )
     yield from execute(
-        "INSERT INTO meta VALUES ('words', %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        "INSERT INTO meta VALUES ('words', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         (get_analyzer_version(),),
     )
 

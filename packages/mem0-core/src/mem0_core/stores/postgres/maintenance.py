@@ -74,7 +74,7 @@ class PostgresMaintenance(SqlMaintenance):
     def _history_statement(self, row: HistoryRow) -> Statement:
         values = [int(row.is_deleted) if name == "is_deleted" else getattr(row, name) for name in HISTORY_COLUMNS]
         marks = ", ".join(f"?::{'integer' if name == 'is_deleted' else 'text'}" for name in HISTORY_COLUMNS)
-        part = MEMORY_PARTITION_SQL.replace("%s", "?")
+        part = MEMORY_PARTITION_SQL
         return Statement(
             f"INSERT INTO history (part, {', '.join(HISTORY_COLUMNS)}) SELECT {part}, {marks}"
             " WHERE NOT EXISTS (SELECT 1 FROM history WHERE memory_id = ? AND id = ?)",

@@ -428,7 +428,7 @@ async def _aexecute_step(db: AsyncConnection[Any], step: Step, database: Databas
 
 def _to_statement(step: Step, database: Database) -> Statement | None:
     if isinstance(step, SetScope):
-        setting = "SELECT set_config('mem0.scope', %s, true)"
+        setting = "SELECT set_config('mem0.scope', ?, true)"
         return Statement(setting, (step.part,)) if database.is_row_security_active else None
     assert isinstance(step, Statement)
     return step
