@@ -29,7 +29,7 @@ from benchmarks.searching import Oracle, Searches, flat_searches, search_store
 from benchmarks.timed import RenamedEmbedder
 from mem0_core import Memory
 from mem0_core.config import build_component
-from mem0_core.errors import ConfigError, MissingExtra
+from mem0_core.errors import ConfigError, MissingExtraError
 from mem0_core.interfaces import Embedder
 from mem0_core.stores.sqlite.store import SQLiteStore
 from mem0_core.stores.vector.faiss import FaissIndex
@@ -61,7 +61,7 @@ def real_embedder(provider: str = "onnx") -> Embedder | None:
     embedder: Embedder = build_component("embedder", provider)
     try:
         embedder.embed(["warm up"])
-    except (ConfigError, MissingExtra):
+    except (ConfigError, MissingExtraError):
         return None
     return embedder
 

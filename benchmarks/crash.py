@@ -14,7 +14,7 @@ from benchmarks.report import Bar, Report
 
 __all__ = ["measure"]
 
-NURSERY = ROOT / "tests" / "core" / "crash_nursery.py"
+CRASH_PROCESS = ROOT / "tests" / "unit" / "api" / "crash_process.py"
 _NONE = Bar("==", 0)
 _WRONG = {
     "lost": "acknowledged memories lost",
@@ -34,12 +34,12 @@ def measure(plan: Plan) -> Report:
     print(f"crash: {plan.crash_runs} runs", file=sys.stderr, flush=True)
     started = time.perf_counter()
     with tempfile.TemporaryDirectory(prefix="mem0-bench-") as folder:
-        command = [sys.executable, str(NURSERY), folder, str(plan.crash_runs), "11"]
+        command = [sys.executable, str(CRASH_PROCESS), folder, str(plan.crash_runs), "11"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"the nursery failed:\n{done.stderr}")
+        raise RuntimeError(f"the crash process failed:\n{done.stderr}")
     found = json.loads(done.stdout)
-    report.details["nursery"] = found
+    report.details["crash_process"] = found
     report.add(section, "writers killed", found["runs"], bar=Bar("==", plan.crash_runs))
     for name, label in _WRONG.items():
         report.add(section, label, found[name], bar=_NONE)

@@ -21,7 +21,7 @@ from benchmarks.plan import Plan
 from benchmarks.report import Bar, Report, median, percentile
 from mem0_core import AsyncMemory, Memory
 from mem0_core.domain.recipes import HYBRID, MEM0
-from mem0_core.errors import MissingExtra
+from mem0_core.errors import MissingExtraError
 from mem0_core.testing import HashEmbedder
 from tests.services.postgres_server import PostgresUnavailable, postgres_url
 
@@ -56,7 +56,7 @@ def _postgres(report: Report) -> Iterator[Mapping[str, Any] | None]:
             store.reset()
             store.close()
             yield {"provider": "postgres", "config": {"url": url, "schema": _SCHEMA}}
-    except (PostgresUnavailable, MissingExtra) as error:
+    except (PostgresUnavailable, MissingExtraError) as error:
         report.skip("PostgreSQL", str(error))
         yield None
 

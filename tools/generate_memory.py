@@ -26,6 +26,7 @@ INDENT = " " * 4
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
+    """Write memory.py, or check it; return the exit code."""
     parser = argparse.ArgumentParser(description="Write the async methods of memory.py from its sync methods.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if memory.py is stale")
     options = parser.parse_args(None if arguments is None else list(arguments))

@@ -14,7 +14,7 @@ import pytest
 from mem0_core.contracts import ALICE
 from mem0_core.contracts.graph_index import IN_OSLO, IN_ROME, LIKES_TEA, GraphIndexContract
 from mem0_core.domain.records import new_id
-from mem0_core.errors import MissingExtra, StoreError
+from mem0_core.errors import MissingExtraError, StoreError
 from mem0_core.interfaces import GraphIndex, MemoryStore
 from mem0_core.stores.graph.embedded import EmbeddedGraph
 from mem0_core.stores.graph.ladybug import LadybugGraph
@@ -116,7 +116,7 @@ class TestLadybug(GraphIndexContract):
 
     def test_a_missing_library_is_named(self, store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "ladybug", None)
-        with pytest.raises(MissingExtra, match=r"mem0-core\[ladybug\]"):
+        with pytest.raises(MissingExtraError, match=r"mem0-core\[ladybug\]"):
             LadybugGraph(store.graph, store_id="s")
 
 

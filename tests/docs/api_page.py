@@ -42,7 +42,7 @@ Every public name of `mem0_core`, generated from its docstring; all other names 
 [README](../../README.md), [recall](../explanation/recall.md), [conversations](../how-to/conversations.md),
 [the graph](../how-to/graph.md) and, for files and maintenance, [operations](../how-to/operations.md).
 
-`scope` stands for `user_id=None, agent_id=None, run_id=None`; at least one is required. An omitted id matches
+`scope` is short for `user_id=None, agent_id=None, run_id=None`; at least one is required. An omitted id matches
 everything. Each method of `Memory` has an async version with the prefix `a` (`aadd`, `asearch`, ...); on `AsyncMemory`
 the methods themselves are coroutines. Any method may raise `ScopeError` for an invalid id, `ModelError` and
 `StoreError`.

@@ -69,7 +69,7 @@ def test_core_imports_no_heavy_library(tmp_path: Path) -> None:
 
 
 def test_a_default_memory_writes_only_its_own_files_to_the_home_folder(tmp_path: Path) -> None:
-    """onnxruntime 1.29 and later writes a device id and sends telemetry unless disabled before its import."""
+    """Onnxruntime 1.29 and later writes a device id and sends telemetry unless disabled before its import."""
     quiet = ("CI", "ORT_DISABLE_TELEMETRY")  # these disable the telemetry too
     hidden = (*quiet, "XDG_CACHE_HOME", "XDG_DATA_HOME", "MEM0_CORE_HOME")
     theirs = tmp_path / ".mem0" / "history.db"  # the store of mem0

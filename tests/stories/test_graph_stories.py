@@ -253,7 +253,7 @@ def test_nodes_are_found_or_made(story: Story, new: tuple[str, str, str], names:
 
 
 def test_a_name_near_enough_is_the_same_node(story: Story) -> None:
-    """t = 0.7: in the embedding of these tests, "University of Stanford" is near "Stanford University"."""
+    """T = 0.7: in the embedding of these tests, "University of Stanford" is near "Stanford University"."""
     memory = begin_with(story, ("alice_123", "works_at", "Stanford University"))
     set_replies(memory, relation_replies(("bob", "studies_at", "University Stanford")))
     memory.add("Bob studies there too.", user_id="alice_123")

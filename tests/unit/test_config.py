@@ -13,7 +13,7 @@ import pytest
 
 from mem0_core import ConfigError, Memory, MemoryConfig, StoreError
 from mem0_core.config import build_component, load_config
-from mem0_core.errors import MissingExtra
+from mem0_core.errors import MissingExtraError
 from mem0_core.stores.sqlite.schema import SCHEMA_VERSIONS
 from mem0_core.testing import HashEmbedder
 
@@ -209,6 +209,6 @@ def test_a_checked_configuration_is_taken_as_it_is() -> None:
 
 
 def test_a_missing_library_names_the_extra() -> None:
-    error = MissingExtra("neo4j", "neo4j")
+    error = MissingExtraError("neo4j", "neo4j")
     assert "pip install 'mem0-core[neo4j]'" in str(error)
     assert isinstance(error, ImportError)

@@ -957,7 +957,7 @@ def test_where_nobody_listens_there_are_no_runs(memory: Memory, monkeypatch: pyt
 
 
 def test_its_name_is_none_that_another_package_gives_its_own(memory: Memory) -> None:
-    """deepagents puts a middleware in place of another of its name, and names its own by their classes."""
+    """Deepagents puts a middleware in place of another of its name, and names its own by their classes."""
 
     class Mine(MemoryMiddleware):
         pass

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mem0_core import InputError, Memory, MissingExtra, Scope
+from mem0_core import InputError, Memory, MissingExtraError, Scope
 from mem0_core.domain.records import Event, RelationChange, Triplet
 from mem0_core.graph._layout import layout
 from mem0_core.testing import HashEmbedder
@@ -174,7 +174,7 @@ def test_without_the_library_the_extra_is_named(tmp_path: Path, monkeypatch: pyt
 
     view._read_library.cache_clear()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with open_memory(tmp_path) as memory, pytest.raises(MissingExtra, match=r"mem0-core\[viz\]"):
+    with open_memory(tmp_path) as memory, pytest.raises(MissingExtraError, match=r"mem0-core\[viz\]"):
         memory.visualize(tmp_path / "g.html", user_id="maya")
     assert not (tmp_path / "g.html").exists()
     view._read_library.cache_clear()

@@ -193,7 +193,7 @@ def test_without_its_vocabulary_a_model_is_estimated_and_nothing_is_downloaded(
 def test_a_damaged_vocabulary_is_left_alone(
     vocabularies: Path, offline: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """tiktoken would remove it and download another."""
+    """Tiktoken would remove it and download another."""
     for file in vocabularies.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes()[:-100])
     monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))

@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from mem0_core.config import build_component
-from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.interfaces import ChatModel, Reply
 from mem0_core.providers.llama_cpp import LlamaCppChat, find_gguf_file
 from tests.blocked_sockets import no_network
@@ -218,4 +218,4 @@ def test_nothing_is_imported_until_it_is_used_and_the_missing_library_is_named()
         "except ImportError as error: print(error)"
     )
     told = run_python(code)
-    assert told.strip() == str(MissingExtra("llama-cpp-python", "gguf"))
+    assert told.strip() == str(MissingExtraError("llama-cpp-python", "gguf"))

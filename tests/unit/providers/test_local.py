@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mem0_core import Memory
-from mem0_core.errors import ConfigError, MissingExtra
+from mem0_core.errors import ConfigError, MissingExtraError
 from mem0_core.providers import local
 from mem0_core.providers.local import BACKENDS, create_local_chat, resolve_backend
 from mem0_core.testing import HashEmbedder
@@ -62,7 +62,7 @@ def test_what_is_there_but_cannot_run_is_told(
     with caplog.at_level(logging.WARNING, "mem0_core"):
         assert resolve_backend("auto", tmp_path) is None
     assert "pip install 'mem0-core[gguf]'" in caplog.text
-    with pytest.raises(MissingExtra, match=r"mem0-core\[gguf\]"):
+    with pytest.raises(MissingExtraError, match=r"mem0-core\[gguf\]"):
         resolve_backend("gguf", tmp_path)
 
 

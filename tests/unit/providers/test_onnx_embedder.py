@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.interfaces import Embedder
 from mem0_core.providers import _bert, _local_embedder
 from mem0_core.providers._model_folder import MINILM_SHA256
@@ -185,7 +185,7 @@ def test_the_graph_is_small_cached_once_and_read_without_the_onnx_library(
     assert file.stat().st_size < 50_000
     monkeypatch.setitem(sys.modules, "onnx", None)
     np.testing.assert_array_equal(OnnxEmbedder(path=tiny, cache_dir=cache).embed(SAMPLE_TEXTS), expected)
-    with pytest.raises(MissingExtra, match=r"mem0-core\[onnx\]"):
+    with pytest.raises(MissingExtraError, match=r"mem0-core\[onnx\]"):
         OnnxEmbedder(path=tiny, cache_dir=cache / "other").embed(SAMPLE_TEXTS)
 
 
@@ -438,7 +438,7 @@ def test_without_weights_nothing_is_downloaded_unless_the_hub_is_named(
     assert embedder.name.startswith("tiny-")
     assert embedder.embed(["alice"]).shape == (1, 24)
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(MissingExtra, match="huggingface-hub"):
+    with pytest.raises(MissingExtraError, match="huggingface-hub"):
         OnnxEmbedder("someone/tiny").embed(["alice"])
     with pytest.raises(ConfigError, match="no weights of 'paraphrase-x'"):
         OnnxEmbedder("paraphrase-x").embed(["alice"])

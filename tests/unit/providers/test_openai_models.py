@@ -15,7 +15,7 @@ import pytest
 from pydantic import BaseModel
 
 from mem0_core.domain.records import Usage
-from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.flow import arun, do, run
 from mem0_core.interfaces import ChatModel, Embedder, Reply, Tool, ToolCall
 from mem0_core.providers.openai import OpenAIChat, OpenAIEmbedder
@@ -329,10 +329,10 @@ def test_the_library_is_imported_only_when_a_model_is_built() -> None:
     code = (
         "import sys, mem0_core.providers.openai as m; assert 'openai' not in sys.modules; sys.modules['openai'] = None\n"  # noqa: E501
         "try: m.OpenAIChat('m', base_url='http://127.0.0.1:1/v1')\n"
-        "except m.MissingExtra as error: print(error)"
+        "except m.MissingExtraError as error: print(error)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert str(MissingExtra("openai", "openai")) in result.stdout
+    assert str(MissingExtraError("openai", "openai")) in result.stdout
 
 
 # --- embeddings --------------------------------------------------------------------------------------------------

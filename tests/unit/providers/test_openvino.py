@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mem0_core.config import build_component
-from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.interfaces import ChatModel
 from mem0_core.providers.openvino import OpenVinoChat
 from tests.blocked_sockets import no_network
@@ -127,4 +127,4 @@ def test_nothing_is_imported_until_it_is_used_and_the_missing_library_is_named()
         "except ImportError as error: print(error)"
     )
     told = run_python(code)
-    assert told.strip() == str(MissingExtra("openvino-genai", "openvino"))
+    assert told.strip() == str(MissingExtraError("openvino-genai", "openvino"))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mem0_core import Memory
 from mem0_core.config import build_component
-from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.interfaces import Embedder
 from mem0_core.providers.onnx import OnnxEmbedder
 from mem0_core.providers.openvino_embedder import OpenVinoEmbedder
@@ -214,4 +214,4 @@ def test_nothing_is_imported_until_it_is_used_and_the_missing_library_is_named(t
         "except ImportError as error: print(error)"
     )
     told = run_python(code, write_model_folder(tmp_path / "model"))
-    assert told.strip() == str(MissingExtra("openvino", "openvino"))
+    assert told.strip() == str(MissingExtraError("openvino", "openvino"))

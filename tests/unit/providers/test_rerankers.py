@@ -17,7 +17,7 @@ import pytest
 import mem0_core
 from mem0_core import Memory
 from mem0_core.config import build_component
-from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.interfaces import Reranker
 from mem0_core.providers.rerankers import DEFAULT_CROSS_ENCODER, DEFAULT_INSTRUCTION, TransformersReranker
 from mem0_core.testing import HashEmbedder
@@ -566,4 +566,4 @@ def test_nothing_is_imported_until_it_is_used_and_a_missing_library_is_named() -
     )
     told = run_python(code)
     libraries = ("sentence-transformers", "transformers", "huggingface-hub")
-    assert told.splitlines() == [str(MissingExtra(name, "sentence-transformers")) for name in libraries]
+    assert told.splitlines() == [str(MissingExtraError(name, "sentence-transformers")) for name in libraries]

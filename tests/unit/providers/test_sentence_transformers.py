@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from mem0_core.config import build_component
-from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.interfaces import Embedder
 from mem0_core.providers.sentence_transformers import SentenceTransformerEmbedder
 from tests.support import run_python
@@ -171,4 +171,4 @@ def test_nothing_is_imported_until_it_is_used_and_a_missing_library_is_named() -
         "except ImportError as error: print(error)"
     )
     told = run_python(code)
-    assert str(MissingExtra("sentence-transformers", "sentence-transformers")) in told
+    assert str(MissingExtraError("sentence-transformers", "sentence-transformers")) in told

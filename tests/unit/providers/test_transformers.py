@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from mem0_core.config import build_component
-from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.interfaces import ChatModel
 from mem0_core.providers.transformers import TransformersChat
 from tests.blocked_sockets import no_network
@@ -186,4 +186,4 @@ def test_nothing_is_imported_until_it_is_used_and_the_missing_library_is_named()
         "except ImportError as error: print(error)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert result.stdout.strip() == str(MissingExtra("transformers", "transformers"))
+    assert result.stdout.strip() == str(MissingExtraError("transformers", "transformers"))

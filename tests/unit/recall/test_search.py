@@ -105,7 +105,7 @@ def test_a_source_that_a_recipe_does_not_name_brings_nothing(tmp_path: Path, tru
 
 
 def test_the_answer_beside_the_question_is_found_by_what_was_asked(tmp_path: Path, truth: dict[str, Any]) -> None:
-    """ "A green one" shares nothing with the query; the turn before it does."""
+    """The answer shares no word with the query; the turn before it does."""
     with open_memory(tmp_path, embedder=Blind(), graph=False, config=truth) as memory:
         add_turns(memory, ("Ann", "Which bicycle did you buy in the end?"), ("Bob", "A green one"))
         fill(memory, 200)

@@ -22,7 +22,7 @@ import pytest
 
 from mem0_core.contracts import ALICE, AT, BOB, LATER, SPACE, make_relation_changes, unit_vectors
 from mem0_core.domain.records import Event, RelationChange, Triplet, new_id
-from mem0_core.errors import ConfigError, MissingExtra, StoreError
+from mem0_core.errors import ConfigError, MissingExtraError, StoreError
 from mem0_core.interfaces import ChangePosition, GraphChanges, GraphStore
 from mem0_core.stores.graph import cypher
 from mem0_core.stores.graph.neo4j import Neo4jGraph
@@ -182,7 +182,7 @@ def test_a_wrong_url_is_named_without_its_password(store: SQLiteStore) -> None:
 
 def test_a_missing_driver_is_named(store: SQLiteStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "neo4j", None)
-    with pytest.raises(MissingExtra, match=r"mem0-core\[neo4j\]"):
+    with pytest.raises(MissingExtraError, match=r"mem0-core\[neo4j\]"):
         Neo4jGraph(store.graph, store_id="s", url="bolt://localhost")
 
 

@@ -27,7 +27,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from mem0_core._files import DATABASE, home
 from mem0_core.domain.recipes import resolve_recipe
-from mem0_core.errors import ConfigError, MissingExtra
+from mem0_core.errors import ConfigError, MissingExtraError
 
 __all__ = [
     "NO_GRAPH",
@@ -115,7 +115,7 @@ _BASE_URL_KEYS = ("base_url", "openai_base_url", "ollama_base_url", "vllm_base_u
 
 
 class ComponentConfig(BaseModel):
-    """``{"provider": ..., "config": {...}}``"""
+    """A component as ``{"provider": ..., "config": {...}}``."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -413,6 +413,7 @@ def _lift_vision(keys: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_log_level(given: object) -> TypeGuard[str]:
+    """Return True for the name of a log level."""
     return isinstance(given, str) and given.upper() in ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
@@ -421,7 +422,7 @@ def read_config_file(path: Path) -> Any:
 
     Raises:
         ConfigError: the file cannot be read or parsed.
-        MissingExtra: a YAML file needs ``mem0-core[yaml]``.
+        MissingExtraError: a YAML file needs ``mem0-core[yaml]``.
     """
     try:
         text = path.expanduser().read_text(encoding="utf-8")
@@ -437,7 +438,7 @@ def read_config_file(path: Path) -> Any:
     try:
         import yaml
     except ImportError as error:
-        raise MissingExtra("pyyaml", "yaml") from error
+        raise MissingExtraError("pyyaml", "yaml") from error
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
@@ -477,7 +478,7 @@ def build_component(kind: ComponentKind, spec: Any, **wiring: Any) -> Any:
 
     Raises:
         ConfigError: the provider is unknown, or does not know one of the keys.
-        MissingExtra: a library the provider needs is not installed.
+        MissingExtraError: a library the provider needs is not installed.
     """
     if isinstance(spec, str):
         name, _, model = spec.partition(":")

@@ -4,7 +4,7 @@
 
     Mem0Error
       ConfigError(ValueError)       a configuration key is unknown, wrong or missing; names the key
-      MissingExtra(ImportError)     a library is not installed; names the `pip install` command
+      MissingExtraError(ImportError)     a library is not installed; names the `pip install` command
       ScopeError(ValueError)        no user_id, agent_id or run_id, or an invalid one
       InputError(ValueError)        a message, text or metadata cannot be stored; names the item
       LimitError(ValueError)        a call exceeds `limits`; names the limit
@@ -25,7 +25,7 @@ __all__ = [
     "InputError",
     "LimitError",
     "Mem0Error",
-    "MissingExtra",
+    "MissingExtraError",
     "ModelError",
     "NotFoundError",
     "QueryError",
@@ -43,7 +43,7 @@ class ConfigError(Mem0Error, ValueError):
     """A configuration key is unknown, has a wrong value, or does not match the store."""
 
 
-class MissingExtra(Mem0Error, ImportError):
+class MissingExtraError(Mem0Error, ImportError):
     """An optional library is not installed."""
 
     def __init__(self, library: str, extra: str) -> None:

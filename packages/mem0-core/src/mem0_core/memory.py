@@ -575,7 +575,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             limit: Maximum number of nodes; those with most relations come first.
 
         Raises:
-            MissingExtra: Run ``pip install 'mem0-core[viz]'``.
+            MissingExtraError: Run ``pip install 'mem0-core[viz]'``.
             InputError: An entity is not in the graph, or the file cannot be written.
         """
         flow = self._visualize_flow(path, ids=(user_id, agent_id, run_id), entities=entities, depth=depth, limit=limit)
@@ -877,7 +877,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
 
         Returns:
             ``added``, ``known`` (same id or same words), ``deleted`` (deleted here after an earlier import),
-            ``history``, the number of new rows, and ``heard``, the number of imported messages.
+            ``history``, the number of new rows, and ``messages``, the number of imported messages.
 
         Raises:
             InputError, ScopeError: An item cannot be stored; the error names it, and nothing is written.

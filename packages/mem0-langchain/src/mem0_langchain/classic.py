@@ -35,7 +35,7 @@ class Mem0Memory(BaseMemory):
         user_id, agent_id, run_id: owner of the memories; give at least one.
         memory_key: the prompt variable.
         input_key: the chain input, or inputs, written by the user; several are joined line by line. By default the
-            only input besides the memory and ``stop``.
+            only input other than the memory and ``stop``.
         output_key: the chain output to remember; by default the only one.
         return_messages: return messages in place of one text.
         recent: maximum number of recent messages; 0 for memories only.

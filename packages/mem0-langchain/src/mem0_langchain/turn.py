@@ -47,7 +47,7 @@ class TurnState(TypedDict):
         first: id of the first message to remember; "" if there is none.
         after: id of the message before that, "" at the start. `first` has precedence: a middleware that cuts the
             history keeps the user's last message, if any.
-        heard: id of the last message when the turn began.
+        last_seen: id of the last message when the turn began.
     """
 
     scope: dict[str, str] | None
@@ -55,7 +55,7 @@ class TurnState(TypedDict):
     block: str
     first: str
     after: str
-    heard: str
+    last_seen: str
 
 
 def begin_turn(messages: Sequence[BaseMessage], previous: TurnState | None, scope: Scope) -> TurnState:
@@ -72,7 +72,7 @@ def begin_turn(messages: Sequence[BaseMessage], previous: TurnState | None, scop
         block="",
         first=_id_before(messages, start + 1) if start < end else "",
         after=_id_before(messages, start),
-        heard=_id_before(messages, end),
+        last_seen=_id_before(messages, end),
     )
 
 
@@ -83,7 +83,9 @@ def unremembered_messages(messages: Sequence[BaseMessage], turn: TurnState | Non
 
 def finish_turn(messages: Sequence[BaseMessage]) -> TurnState:
     """Return a finished turn, which keeps only its position in the history."""
-    return TurnState(scope=None, recalled=[], block="", first="", after=_id_before(messages, len(messages)), heard="")
+    return TurnState(
+        scope=None, recalled=[], block="", first="", after=_id_before(messages, len(messages)), last_seen=""
+    )
 
 
 def turn_scope(turn: TurnState | None) -> Scope | None:
@@ -92,14 +94,15 @@ def turn_scope(turn: TurnState | None) -> Scope | None:
 
 
 def to_recalled_memory(memory: MemoryDict) -> RecalledMemory:
+    """Return the fields of a memory that a turn keeps."""
     return cast(RecalledMemory, {key: value for key, value in memory.items() if key in RecalledMemory.__annotations__})
 
 
 def _start_index(messages: Sequence[BaseMessage], previous: TurnState | None, ids: Mapping[str, Any]) -> int:
     if previous is not None and previous["scope"] not in (None, ids):
         # Another user's turn failed in this thread: their messages are not remembered as this user's.
-        heard = _index_after(messages, previous["heard"]) or 0
-        return heard + find_last_turn(messages[heard:])
+        last_seen = _index_after(messages, previous["last_seen"]) or 0
+        return last_seen + find_last_turn(messages[last_seen:])
     return _first_unremembered(messages, previous)
 
 

@@ -102,6 +102,7 @@ def calls_tools(message: ChatMessage) -> bool:
 
 
 def is_tool_result(message: ChatMessage) -> bool:
+    """Return True for the result of a tool call."""
     return message.role in (MessageRole.TOOL, MessageRole.FUNCTION)
 
 

@@ -308,7 +308,7 @@ def _malformed_reply(error: ValueError) -> Reply:
 
 
 def _defining_class(instance: Any, method: str) -> type:
-    """Return the class that defines a method of an object. (Comparing the methods fails: they are wrapped.)"""
+    """Return the class that defines a method of an object; the methods are wrapped and cannot be compared."""
     return next(base for base in type(instance).__mro__ if method in vars(base))
 
 

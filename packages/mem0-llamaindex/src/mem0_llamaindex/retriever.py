@@ -22,7 +22,7 @@ class Mem0Retriever(BaseRetriever):
     >>> retriever = Mem0Retriever(memory, user_id="maya", k=4)
     >>> RetrieverQueryEngine.from_args(retriever, llm=llm, node_postprocessors=[Mem0Rerank(...)])
 
-    A node's id is the memory's, and its score lies in [0, 1]. Its metadata has the time and the speaker, the caller's
+    A node's id is the memory's, and its score is in [0, 1]. Its metadata has the time and the speaker, the caller's
     own metadata under ``metadata``, and the relations that graph memory read in it under ``relations``.
 
     Args:

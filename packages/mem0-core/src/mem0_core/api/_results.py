@@ -115,7 +115,7 @@ def job_dict(job: Job) -> JobDict:
 
 
 def relation_changes_dict(changes: Sequence[RelationChange]) -> RelationChangesDict:
-    """What began to hold and what ended, as seed 000 shows it; what was said once more is neither."""
+    """Return relations that began and relations that ended; a repeated relation is neither."""
     return RelationChangesDict(
         added_entities=[str(change.triplet) for change in changes if change.event is Event.ADD],
         deleted_entities=[str(change.triplet) for change in changes if change.event is Event.DELETE],
@@ -235,7 +235,7 @@ def hit_dict(hit: Hit, explain: bool) -> MemoryDict:
 
 
 def _explanation(hit: Hit) -> dict[str, Any]:
-    """What a score was made of: each signal in [0, 1], its weight, and what it added to the sum."""
+    """Return the parts of a score: each signal in [0, 1], its weight, and its contribution to the sum."""
     explained: dict[str, Any] = {"score": hit.score, "signals": _signals(hit.signals, hit.weights)}
     return explained if hit.before_rerank is None else {**explained, "before_rerank": hit.before_rerank}
 

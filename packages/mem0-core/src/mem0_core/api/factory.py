@@ -193,6 +193,7 @@ def check_graph_support(store: MemoryStore, graph: GraphConfig | None, *, is_req
 
 
 def build_embedded_graph(config: MemoryConfig, store: MemoryStore) -> GraphIndex:
+    """Build the graph index over the primary store."""
     from mem0_core.stores.graph.embedded import EmbeddedGraph
 
     return EmbeddedGraph(
@@ -203,6 +204,7 @@ def build_embedded_graph(config: MemoryConfig, store: MemoryStore) -> GraphIndex
 
 
 def build_graph_index(config: GraphConfig, store: MemoryStore, embedded: GraphIndex) -> GraphIndex:
+    """Build the configured graph index, or return the embedded one."""
     if config.provider == "sqlite":
         return embedded
     index: GraphIndex = build_component(
@@ -212,6 +214,7 @@ def build_graph_index(config: GraphConfig, store: MemoryStore, embedded: GraphIn
 
 
 def build_worker_settings(config: BackgroundConfig) -> WorkerSettings:
+    """Return the settings of the background workers."""
     return WorkerSettings(
         workers=config.workers,
         batch=config.batch,
@@ -222,6 +225,7 @@ def build_worker_settings(config: BackgroundConfig) -> WorkerSettings:
 
 
 def build_graph_options(config: GraphConfig, memory: MemoryConfig) -> GraphOptions:
+    """Return the options of graph memory."""
     return GraphOptions(
         threshold=config.threshold,
         prompt=config.custom_prompt,

@@ -70,7 +70,7 @@ def _select_chat_model(backend: str, config: MemoryConfig) -> Any:
     `default_models_folder`.
 
     Raises:
-        ConfigError: The backend has no model. MissingExtra: Its library is not installed.
+        ConfigError: The backend has no model. MissingExtraError: Its library is not installed.
     """
     given = config.llm
     provider = given.get("provider") if isinstance(given, dict) else str(given or "").partition(":")[0]

@@ -25,7 +25,7 @@ ParseArguments = Callable[[Sequence[str]], argparse.Namespace]
 AskUser = Callable[[str], str]
 
 
-class _Quit(Exception):
+class _Quit(Exception):  # noqa: N818 - a request, not an error
     """Raised to end the prompt."""
 
 

@@ -518,6 +518,8 @@ def _strip_punctuation(token: str) -> str:
 
 
 class AddedMemory(TypedDict):
+    """One change in the result of `Memory.add`."""
+
     id: str
     memory: str
     event: str
@@ -533,6 +535,8 @@ class MatchedMemory(AddedMemory):
 
 
 class RelationChangesDict(TypedDict):
+    """Relations that began and ended, as ``source -- relationship -- destination``."""
+
     added_entities: list[str]
     deleted_entities: list[str]
 
@@ -567,6 +571,8 @@ class LaggingProjection(TypedDict):
 
 
 class UsageDict(TypedDict):
+    """Model calls, tokens and seconds of one call."""
+
     llm_calls: int
     input_tokens: int
     output_tokens: int
@@ -574,6 +580,8 @@ class UsageDict(TypedDict):
 
 
 class AddResult(TypedDict):
+    """Result of `Memory.add`."""
+
     results: list[AddedMemory]
     relations: RelationChangesDict
     skipped: list[SkippedItem]
@@ -594,6 +602,8 @@ class AddManyResult(TypedDict):
 
 
 class RelationDict(TypedDict):
+    """A relation, as `Memory.relations` returns it."""
+
     source: str
     relationship: str
     destination: str
@@ -681,6 +691,8 @@ class MergeResult(TypedDict):
 
 
 class MemoryDict(TypedDict):
+    """A memory, as `Memory.get` returns it."""
+
     id: str
     memory: str
     hash: str
@@ -716,6 +728,8 @@ class ContextDict(TypedDict):
 
 
 class SearchResult(TypedDict):
+    """Result of `Memory.search` and `Memory.get_all`."""
+
     results: list[MemoryDict]
     relations: list[RelationDict]
     note: NotRequired[str]
@@ -742,6 +756,8 @@ class SignalDict(TypedDict):
 
 
 class HistoryDict(TypedDict):
+    """One change of a memory, as `Memory.history` returns it."""
+
     id: str
     memory_id: str
     old_memory: str | None

@@ -85,7 +85,7 @@ class Path:
     score: float
 
     def __str__(self) -> str:
-        """``maya -[sister]-> Anna <-[owned_by]- Rex``"""
+        """Return the path as text, such as ``maya -[sister]-> Anna <-[owned_by]- Rex``."""
         text = self.start
         for step in self.steps:
             triplet = step.relation.triplet

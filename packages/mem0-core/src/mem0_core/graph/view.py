@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from mem0_core.domain.records import Entity, MemoryItem, Relation, entity_key
-from mem0_core.errors import MissingExtra
+from mem0_core.errors import MissingExtraError
 from mem0_core.graph._layout import layout
 
 __all__ = ["Drawing", "render_page"]
@@ -52,7 +52,7 @@ def render_page(drawing: Drawing) -> str:
     """Return an HTML page that contains the library and the data.
 
     Raises:
-        MissingExtra: PyVis is not installed.
+        MissingExtraError: PyVis is not installed.
     """
     template = (files("mem0_core.graph") / "view.html").read_text(encoding="utf-8")
     parts = {
@@ -129,10 +129,10 @@ def _read_library() -> str:
     """Return the newest vis-network of the installed PyVis."""
     spec = importlib.util.find_spec("pyvis")  # located, not imported: importing it imports IPython
     if spec is None or not spec.submodule_search_locations:
-        raise MissingExtra("pyvis", "viz")
+        raise MissingExtraError("pyvis", "viz")
     found = [file for root in spec.submodule_search_locations for file in Path(root).rglob("vis-network.min.js")]
     if not found:
-        raise MissingExtra("the vis-network of pyvis", "viz")
+        raise MissingExtraError("the vis-network of pyvis", "viz")
     newest = max(found, key=lambda file: [int(part) for part in re.findall(r"\d+", file.parent.name)])
     text = newest.read_text(encoding="utf-8").replace("</script", "<\\/script")
     return re.sub(r"//# sourceMappingURL=.*", "", text)  # a debugger would request it

@@ -288,7 +288,7 @@ def fused_key(item: FusedItem) -> Hashable:
 _RELATIONS = ("entities", "relations", "relationships", "triplets")
 
 
-class _UnusableItem(Exception):
+class _UnusableItemError(Exception):
     """An item that cannot be used; the text is the reason."""
 
 
@@ -321,7 +321,7 @@ def _check_items(listed: Reading[Any], check: Callable[[Any], T | None], key: Ca
     for item in listed.items:
         try:
             read = check(item)
-        except _UnusableItem as why:
+        except _UnusableItemError as why:
             problems.append(problem_with(str(why), item))
             continue
         if read is not None and (first := kept.setdefault(key(read), read)) != read and isinstance(read, Refinement):
@@ -346,14 +346,14 @@ def _find_fault(value: Any) -> str | None:
 
 def _read_name(value: Any, what: str, self_name: str) -> str:
     if fault := _find_fault(value):
-        raise _UnusableItem(f"{what}: {fault}")
+        raise _UnusableItemError(f"{what}: {fault}")
     return self_name if _fold_name(value) in _SELF else str(value.strip())
 
 
 def _read_relationship(fields: Mapping[str, Any]) -> str:
     value = first_of(dict(fields), "relationship", _RELATIONSHIPS)
     if fault := _find_fault(value) or (None if _to_snake_case(value) else "no word in it"):
-        raise _UnusableItem(f"relationship: {fault}")
+        raise _UnusableItemError(f"relationship: {fault}")
     return _to_snake_case(value)
 
 
@@ -385,10 +385,10 @@ def _is_entity(item: Any) -> bool:
 def _read_entity(item: Any, self_name: str) -> Entity:
     if isinstance(item, str):
         if item.lstrip().startswith(("[", "{")):
-            raise _UnusableItem("JSON as a text instead of an entity")
+            raise _UnusableItemError("JSON as a text instead of an entity")
         return Entity(_read_name(item, "entity", self_name))
     if not isinstance(item, dict):
-        raise _UnusableItem(f"{kind_of(item)} instead of an entity")
+        raise _UnusableItemError(f"{kind_of(item)} instead of an entity")
     kind = first_of(item, "entity_type", _TYPES)
     name = _read_name(first_of(item, "entity", _NAMES), "entity", self_name)
     return Entity(name, "" if _find_fault(kind) else _to_snake_case(kind))
@@ -416,7 +416,7 @@ def _read_triplet(item: Any, self_name: str) -> Triplet:
     if isinstance(item, list) and len(item) == 3:
         item = dict(zip(("source", "relationship", "destination"), item, strict=True))
     if not isinstance(item, dict):
-        raise _UnusableItem(f"{kind_of(item)} instead of a relation")
+        raise _UnusableItemError(f"{kind_of(item)} instead of a relation")
     source = _read_name(first_of(item, "source", _SOURCES), "source", self_name)
     destination = _read_name(first_of(item, "destination", _DESTINATIONS), "destination", self_name)
     return Triplet(source, _read_relationship(item), destination)
@@ -425,7 +425,7 @@ def _read_triplet(item: Any, self_name: str) -> Triplet:
 def _read_relation(item: Any, self_name: str) -> Triplet:
     said = _read_triplet(item, self_name)
     if entity_key(said.source) == entity_key(said.destination):
-        raise _UnusableItem("a relation of an entity to itself")
+        raise _UnusableItemError("a relation of an entity to itself")
     return said
 
 
@@ -434,7 +434,7 @@ def build_triplet(source: str, relationship: str, destination: str, *, self_name
     try:
         item = {"source": source, "relationship": relationship, "destination": destination}
         return _read_relation(item, self_name)
-    except _UnusableItem as why:
+    except _UnusableItemError as why:
         return str(why)
 
 
@@ -477,7 +477,7 @@ def _find_most_similar(relations: Sequence[Triplet], relationship: str) -> list[
 
 def _take_only(relations: Sequence[Triplet]) -> Triplet:
     if len({each.key for each in relations}) != 1:
-        raise _UnusableItem(
+        raise _UnusableItemError(
             "several of the relations given may be meant" if relations else "a relation that was not given"
         )
     return relations[0]
@@ -515,7 +515,7 @@ def _find_shown_relation(item: Any, relations: Mapping[str, Triplet]) -> Triplet
     id = item.get("id") if isinstance(item, dict) else item
     short = str(id).strip() if isinstance(id, str | int) else ""
     if short not in relations:
-        raise _UnusableItem("an id that was not given, or is outdated")
+        raise _UnusableItemError("an id that was not given, or is outdated")
     return relations[short]
 
 

@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mem0_core._files import replace_atomically
-from mem0_core.errors import ConfigError, MissingExtra
+from mem0_core.errors import ConfigError, MissingExtraError
 from mem0_core.providers._model_folder import (
     compute_sha256,
     name_embedding_space,
@@ -243,7 +243,7 @@ class _BertGraph:
         try:
             self._onnx = importlib.import_module("onnx")
         except ModuleNotFoundError as error:
-            raise MissingExtra("onnx", "onnx") from error
+            raise MissingExtraError("onnx", "onnx") from error
         self._helper = importlib.import_module("onnx.helper")
         self._numpy = importlib.import_module("onnx.numpy_helper")
         self._tensors = folder.tensors

@@ -93,7 +93,7 @@ class LocalChat(ABC):
         """Complete a conversation; see `ChatModel`. With `tools`, `schema` is ignored.
 
         Raises:
-            MissingExtra: the runtime is not installed.
+            MissingExtraError: the runtime is not installed.
             ConfigError: the model does not exist, or this runtime cannot load it.
             ModelError: the messages exceed the context or contain images, or the runtime failed.
         """

@@ -19,7 +19,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.providers._bert import ModelFolder, read_model_folder, resolve_cache_folder
 from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, MINILM, MINILM_SHA256, compute_sha256
 
@@ -76,7 +76,7 @@ class LocalEmbedder(ABC):
 
     Raises (all on first use):
         ConfigError: the weights are missing, have another checksum, or belong to an unsupported network.
-        MissingExtra: the runtime, tokenizers or (to build a graph the first time) onnx is not installed.
+        MissingExtraError: the runtime, tokenizers or (to build a graph the first time) onnx is not installed.
         ModelError: a download or the runtime failed.
     """
 
@@ -188,7 +188,7 @@ def _download_from_hub(model: str) -> Path:
         from huggingface_hub import snapshot_download
     except ModuleNotFoundError as error:
         if has_owner:
-            raise MissingExtra("huggingface-hub", "onnx") from error
+            raise MissingExtraError("huggingface-hub", "onnx") from error
         raise _missing_weights_error(model) from error
     repository = model if has_owner else f"sentence-transformers/{model}"
     try:
@@ -304,9 +304,9 @@ def import_extra(module: str, extra: str) -> Any:
     """Import a library of an optional extra.
 
     Raises:
-        MissingExtra: the library is not installed.
+        MissingExtraError: the library is not installed.
     """
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        raise MissingExtra(module, extra) from error
+        raise MissingExtraError(module, extra) from error

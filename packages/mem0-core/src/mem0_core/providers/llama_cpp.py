@@ -14,7 +14,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.providers._local_chat import Completion, LocalChat, TemplateError, read_template
 
 __all__ = ["LlamaCppChat", "find_gguf_file"]
@@ -47,7 +47,7 @@ class LlamaCppChat(LocalChat):
         options: further arguments of ``llama_cpp.Llama`` (``flash_attn``, ``type_k``, ...).
 
     Raises (all on first use):
-        MissingExtra: llama-cpp-python is not installed.
+        MissingExtraError: llama-cpp-python is not installed.
         ConfigError: the file is missing or ambiguous, or has no chat template and none is given.
         ModelError: llama.cpp cannot load it, or failed.
     """
@@ -137,7 +137,7 @@ class LlamaCppChat(LocalChat):
         try:
             import llama_cpp
         except ModuleNotFoundError as error:
-            raise MissingExtra("llama-cpp-python", "gguf") from error
+            raise MissingExtraError("llama-cpp-python", "gguf") from error
         file = find_gguf_file(Path(self._source).expanduser())
         llama = self._open_model(file, self._context or DEFAULT_CONTEXT_TOKENS)
         trained = int(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mem0_core._files import home
-from mem0_core.errors import ConfigError, MissingExtra
+from mem0_core.errors import ConfigError, MissingExtraError
 from mem0_core.interfaces import ChatModel
 from mem0_core.providers._model_folder import read_json
 from mem0_core.providers.llama_cpp import find_gguf_file
@@ -71,7 +71,7 @@ def resolve_backend(backend: str = "auto", folder: str | os.PathLike[str] | None
 
     Raises:
         ConfigError: the backend is unknown, or has no model, or several.
-        MissingExtra: the backend's library is not installed.
+        MissingExtraError: the backend's library is not installed.
     """
     if backend not in BACKENDS:
         raise ConfigError(f"backend must be one of {', '.join(BACKENDS)}, not {backend!r}")
@@ -83,7 +83,7 @@ def resolve_backend(backend: str = "auto", folder: str | os.PathLike[str] | None
         if model is None:
             raise ConfigError(f"backend: there is no model for {backend!r} in {str(location)!r}")
         if not _is_installed(backend):
-            raise MissingExtra(_RUNTIMES[backend].package, _RUNTIMES[backend].extra)
+            raise MissingExtraError(_RUNTIMES[backend].package, _RUNTIMES[backend].extra)
         return _build_spec(backend, model)
     if folder is not None and not location.exists():
         raise ConfigError(f"folder: there is no file or folder {str(location)!r}")
@@ -92,7 +92,7 @@ def resolve_backend(backend: str = "auto", folder: str | os.PathLike[str] | None
             continue
         if _is_installed(name):
             return _build_spec(name, model)
-        log.warning("%s is not used: %s", model, MissingExtra(runtime.package, runtime.extra))
+        log.warning("%s is not used: %s", model, MissingExtraError(runtime.package, runtime.extra))
     return None
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.domain.records import Usage
-from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.interfaces import Reply, Tool, ToolCall
 from mem0_core.llm.tokens import make_token_counter
 from mem0_core.providers.adapters import REFUSAL_STATUS_CODES
@@ -62,7 +62,7 @@ class OpenAIChat:
             pause before each doubles from half a second, unless the server names one.
 
     Raises:
-        MissingExtra: `openai` is not installed.
+        MissingExtraError: `openai` is not installed.
         ConfigError: there is neither a key nor a base URL, or the base URL is invalid.
     """
 
@@ -297,7 +297,7 @@ class OpenAIEmbedder:
             models; use less for a model with a smaller context on a server that does not truncate.
 
     Raises:
-        MissingExtra, ConfigError: as for `OpenAIChat`.
+        MissingExtraError, ConfigError: as for `OpenAIChat`.
     """
 
     def __init__(
@@ -460,7 +460,7 @@ class _Server:
         try:
             import openai
         except ModuleNotFoundError as error:
-            raise MissingExtra("openai", "openai") from error
+            raise MissingExtraError("openai", "openai") from error
         if base_url and openai_base_url and base_url != openai_base_url:
             raise ConfigError("base_url and openai_base_url name the same setting: pass only one")
         address = base_url or openai_base_url or os.environ.get("OPENAI_BASE_URL")

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.providers._local_chat import Completion, LocalChat, TemplateError, read_template
 from mem0_core.providers._model_folder import read_json
 
@@ -40,7 +40,7 @@ class OpenVinoChat(LocalChat):
         options: properties of the device (``{"CACHE_DIR": ...}``, ...).
 
     Raises (all on first use):
-        MissingExtra: openvino-genai is not installed.
+        MissingExtraError: openvino-genai is not installed.
         ConfigError: the folder or the exported model is missing, or the model has no chat template.
         ModelError: OpenVINO cannot load it, or failed.
     """
@@ -134,7 +134,7 @@ class OpenVinoChat(LocalChat):
         try:
             import openvino_genai
         except ModuleNotFoundError as error:
-            raise MissingExtra("openvino-genai", "openvino") from error
+            raise MissingExtraError("openvino-genai", "openvino") from error
         if not is_openvino_model(self._folder):
             raise ConfigError(
                 f"model: {str(self._folder)!r} has no {MODEL_FILE}; export a model into it by"

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, read_json
 from mem0_core.providers.transformers import load_causal_model
 
@@ -69,7 +69,7 @@ class TransformersReranker:
         show_progress_bar: show the progress of a cross-encoder, as in mem0.
 
     Raises (all on first use):
-        MissingExtra: sentence-transformers (or for causal models, transformers) is not installed.
+        MissingExtraError: sentence-transformers (or for causal models, transformers) is not installed.
         ModelError: the model does not exist, is of another kind, or failed.
         ConfigError: `instruction` was given for a cross-encoder.
     """
@@ -145,7 +145,7 @@ class TransformersReranker:
         """Load the cross-encoder in place of a causal model."""
         try:
             scorer = self._build_cross_encoder(fallback, {})
-        except (ModelError, MissingExtra) as second:
+        except (ModelError, MissingExtraError) as second:
             raise ModelError(f"{error}; its fallback failed too: {second}") from error
         log.warning("%s; the cross-encoder %s is used instead", error, fallback)
         return scorer
@@ -194,7 +194,7 @@ def _fetch_file(source: str, name: str) -> Path | None:
         from huggingface_hub import hf_hub_download
         from huggingface_hub.errors import HfHubHTTPError, HFValidationError
     except ModuleNotFoundError as error:
-        raise MissingExtra("huggingface-hub", _EXTRA) from error
+        raise MissingExtraError("huggingface-hub", _EXTRA) from error
     try:
         return Path(hf_hub_download(source, name))
     except (OSError, HfHubHTTPError, HFValidationError):  # unknown file, model or name, or no network
@@ -221,7 +221,7 @@ class _CrossEncoderScorer:
         try:
             from sentence_transformers import CrossEncoder
         except ModuleNotFoundError as error:
-            raise MissingExtra("sentence-transformers", _EXTRA) from error
+            raise MissingExtraError("sentence-transformers", _EXTRA) from error
         self._name = source
         self._options = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
         try:

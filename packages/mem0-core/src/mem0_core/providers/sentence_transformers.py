@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, name_embedding_space, read_json
 
 __all__ = ["SentenceTransformerEmbedder", "jina"]
@@ -39,7 +39,7 @@ class SentenceTransformerEmbedder:
         model_kwargs: further arguments of ``SentenceTransformer`` (``trust_remote_code``, ``truncate_dim``, ...).
 
     Raises (all on first use):
-        MissingExtra: sentence-transformers is not installed.
+        MissingExtraError: sentence-transformers is not installed.
         ModelError: the model does not exist, or failed.
         ConfigError: the length of the vectors differs from `embedding_dims`.
     """
@@ -144,7 +144,7 @@ class SentenceTransformerEmbedder:
         try:
             from sentence_transformers import SentenceTransformer
         except ModuleNotFoundError as error:
-            raise MissingExtra("sentence-transformers", "sentence-transformers") from error
+            raise MissingExtraError("sentence-transformers", "sentence-transformers") from error
         folder = Path(self._source).expanduser()
         source = str(folder) if folder.is_dir() else self._source
         try:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from mem0_core.errors import ConfigError, MissingExtra, ModelError
+from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.providers._local_chat import Completion, LocalChat, TemplateError, read_template
 
 __all__ = ["TransformersChat", "load_causal_model"]
@@ -42,7 +42,7 @@ class TransformersChat(LocalChat):
             ``quantization_config``, ...). On the CPU the model is float32, unless ``dtype`` is given.
 
     Raises (all on first use):
-        MissingExtra: transformers, torch or llguidance is not installed.
+        MissingExtraError: transformers, torch or llguidance is not installed.
         ModelError: the model does not exist, or failed.
         ConfigError: the model has no chat template, and none is given.
     """
@@ -173,7 +173,7 @@ class _GrammarCache:
         try:
             from llguidance.hf import from_tokenizer
         except ModuleNotFoundError as error:
-            raise MissingExtra("llguidance", EXTRA) from error
+            raise MissingExtraError("llguidance", EXTRA) from error
         self._tokenizer = from_tokenizer(tokenizer, n_vocab=vocabulary, eos_token=ends)
         self._compiled_grammars: dict[str, str] = {}
 
@@ -224,14 +224,14 @@ def load_causal_model(
         extra: the extra that installs the libraries.
 
     Raises:
-        MissingExtra: a library is not installed.
+        MissingExtraError: a library is not installed.
         ModelError: the model does not exist, or cannot be read.
     """
     try:
         import torch
         from transformers import AutoModelForCausalLM, AutoTokenizer
     except ModuleNotFoundError as error:
-        raise MissingExtra("transformers", extra) from error
+        raise MissingExtraError("transformers", extra) from error
     folder = Path(source).expanduser()
     path = str(folder) if folder.is_dir() else source
     hub = {key: model_kwargs[key] for key in _HUB_KEYS if key in model_kwargs}

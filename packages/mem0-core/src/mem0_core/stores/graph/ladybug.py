@@ -12,7 +12,7 @@ from threading import Lock
 from typing import Any, Literal, cast
 
 from mem0_core._files import make_folder
-from mem0_core.errors import MissingExtra, StoreError
+from mem0_core.errors import MissingExtraError, StoreError
 from mem0_core.interfaces import GraphStore
 from mem0_core.stores.graph.cypher import CypherGraph, ResultRows, Statement, vector_property_name
 
@@ -64,7 +64,7 @@ class LadybugGraph(CypherGraph):
         try:
             import ladybug  # noqa: F401 - fail now, not in the middle of an add
         except ModuleNotFoundError as error:
-            raise MissingExtra("ladybug", "ladybug") from error
+            raise MissingExtraError("ladybug", "ladybug") from error
         super().__init__(primary_graph, store_id, _LadybugCypher())
         self._path = str(db) if str(db) == ":memory:" else str(Path(db).expanduser().resolve())
         self._lock = Lock()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from mem0_core.domain.records import Relation, Scope
-from mem0_core.errors import ConfigError, MissingExtra, StoreError
+from mem0_core.errors import ConfigError, MissingExtraError, StoreError
 from mem0_core.flow import arun
 from mem0_core.interfaces import GraphNeighborhood, GraphStore
 from mem0_core.stores.graph.cypher import CypherGraph, ResultRows, Statement, vector_property_name
@@ -90,7 +90,7 @@ class Neo4jGraph(CypherGraph):
         base_label: accepted for mem0's configuration; the label ``Entity`` is always set.
 
     Raises:
-        MissingExtra: `neo4j` is not installed.
+        MissingExtraError: `neo4j` is not installed.
         ConfigError: `url` is invalid.
     """
 
@@ -113,7 +113,7 @@ class Neo4jGraph(CypherGraph):
             import neo4j
             from neo4j.exceptions import ClientError, ConfigurationError, DriverError, Neo4jError
         except ModuleNotFoundError as error:
-            raise MissingExtra("neo4j", "neo4j") from error
+            raise MissingExtraError("neo4j", "neo4j") from error
         super().__init__(primary_graph, store_id, _Neo4jCypher())
         self._server_name = f"Neo4j at {_redact_password(url)}"
         self._database = database

@@ -117,6 +117,7 @@ def memory_feature_values(item: MemoryItem, session: int) -> tuple[Any, ...]:
 
 
 def feature_values(text: str, speaker: str | None, scope: Scope, session: int) -> tuple[Any, ...]:
+    """Return the ranking features of a text as column values."""
     words = analyze_text(text, speaker)
     keys = _keys(index_keys(words.terms, words.names, speaker), scope)
     return session, words.word_count, words.is_question, " ".join(words.terms), "\n".join(words.names), keys
@@ -164,5 +165,6 @@ def refresh_words() -> Steps[None]:
 
 
 def is_word_index_stale() -> Steps[bool]:
+    """Return True if another version of the analyzer wrote the word index."""
     held = yield from fetch_rows("SELECT value FROM meta WHERE key = 'words'")
     return not held or held[0][0] != get_analyzer_version()

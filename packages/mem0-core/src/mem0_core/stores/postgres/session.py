@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from mem0_core.errors import ConfigError, InputError, MissingExtra, StoreError
+from mem0_core.errors import ConfigError, InputError, MissingExtraError, StoreError
 from mem0_core.stores.postgres.dialect import POSTGRES
 from mem0_core.stores.sql.steps import Batch, SetScope, Statement, StatementResult, Step, Steps, TransactionKind
 
@@ -36,7 +36,7 @@ _COMMIT_CHECK_SECONDS = 10.0  # to ask the server for the state of a transaction
 # --- connections -------------------------------------------------------------------------------------------------
 
 
-class _CommitUnknown(Exception):
+class _CommitUnknownError(Exception):
     """The connection broke while COMMIT was under way."""
 
     def __init__(self, xid: str, value: Any, cause: BaseException) -> None:
@@ -55,7 +55,7 @@ class Database:
         wait: whether a commit waits for the server's disk, where its settings say so.
 
     Raises:
-        MissingExtra: psycopg, its pool or pgvector's adapter is not installed.
+        MissingExtraError: psycopg, its pool or pgvector's adapter is not installed.
         ConfigError: the URL cannot be read.
     """
 
@@ -71,9 +71,9 @@ class Database:
             from pgvector.psycopg.vector import register_vector_info
             from psycopg.conninfo import conninfo_to_dict
         except ModuleNotFoundError as error:
-            raise MissingExtra("psycopg (with its pool) or pgvector", "postgres") from error
+            raise MissingExtraError("psycopg (with its pool) or pgvector", "postgres") from error
         except ImportError as error:  # psycopg without a libpq
-            raise MissingExtra(f"a libpq for psycopg ({error})", "postgres") from error
+            raise MissingExtraError(f"a libpq for psycopg ({error})", "postgres") from error
         try:
             parameters = conninfo_to_dict(url)
         except psycopg.Error as error:
@@ -107,7 +107,7 @@ class Database:
                     pool = self._open_pool()
                     with pool.connection(self._timeout) as db:
                         return _drive(db, self._with_transaction(make_steps(), kind), self)
-                except _CommitUnknown as lost:
+                except _CommitUnknownError as lost:
                     settled: T = self._resolve_commit(lost)
                     return settled
                 except self._psycopg.OperationalError as error:
@@ -125,7 +125,7 @@ class Database:
                     pool = await self._aopen_pool()
                     async with pool.connection(self._timeout) as db:
                         return await _adrive(db, self._with_transaction(make_steps(), kind), self)
-                except _CommitUnknown as lost:
+                except _CommitUnknownError as lost:
                     asettled: T = await asyncio.to_thread(self._resolve_commit, lost)
                     return asettled
                 except self._psycopg.OperationalError as error:
@@ -149,7 +149,7 @@ class Database:
         if attempts >= _MAX_ATTEMPTS or is_pool_exhausted or not (_is_retryable(error) or _is_disconnected(error)):
             raise error
 
-    def _resolve_commit(self, lost: _CommitUnknown) -> Any:
+    def _resolve_commit(self, lost: _CommitUnknownError) -> Any:
         """Return the value of a committed transaction; raise the error of an aborted one."""
         deadline = time.monotonic() + _COMMIT_CHECK_SECONDS
         while time.monotonic() < deadline:
@@ -355,7 +355,7 @@ def _transaction_steps(steps: Steps[T], connection_error: type[Exception]) -> St
     except connection_error as error:
         if _is_retryable(error):
             raise
-        raise _CommitUnknown(known.rows[0][0], value, error) from error
+        raise _CommitUnknownError(known.rows[0][0], value, error) from error
     return value
 
 

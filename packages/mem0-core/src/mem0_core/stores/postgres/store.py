@@ -72,8 +72,8 @@ SELECT row FROM memory
 class PostgresStore(SqlStore):
     """A `MemoryStore` in one schema of a PostgreSQL database with pgvector.
 
-    Each method has an async twin ``a<method>``. Safe to share between threads and event loops. After a fork, open a new
-    one.
+    Each method has an async version ``a<method>``. Safe to share between threads and event loops. After a fork, open
+    a new one.
 
     Args:
         url: ``postgresql://user:password@host:port/database?sslmode=...``, with any parameter of libpq.
@@ -88,7 +88,7 @@ class PostgresStore(SqlStore):
         is_loading: open the store although a transfer into it is not complete.
 
     Raises:
-        MissingExtra: psycopg or the adapter of pgvector is not installed.
+        MissingExtraError: psycopg or the adapter of pgvector is not installed.
         ConfigError: the URL cannot be parsed, or the server is older than PostgreSQL 14.
         StoreError: the server cannot be reached, or has no tables and this role may not create them.
     """

@@ -1,6 +1,6 @@
-"""Text as PostgreSQL can store it: NUL is written as a pair of characters.
+r"""Text as PostgreSQL can store it: NUL is written as a pair of characters.
 
-The pair begins with ``\\x10`` (data link escape), which is therefore written as a pair, too. Stored and searched text
+The pair begins with ``\x10`` (data link escape), which is therefore written as a pair, too. Stored and searched text
 is escaped alike, and read back unchanged.
 """
 
@@ -38,6 +38,7 @@ def to_json(value: Mapping[str, Any] | None) -> str:
 
 
 def from_json(text: str) -> dict[str, Any]:
+    """Parse a stored JSON object and restore its NUL characters."""
     if text == "{}":
         return {}
     value: dict[str, Any] = json.loads(text)

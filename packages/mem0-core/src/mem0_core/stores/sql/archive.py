@@ -42,7 +42,7 @@ _KEY_COLUMNS = {
 
 
 class SqlArchive(StepMethods):
-    """An `Archive`. It is for the owner of the tables, whom row-level security does not restrict.
+    """An `Archive`. Only for the owner of the tables, since row-level security restricts other roles.
 
     Attributes:
         key_columns: for each section the columns that order it, by an index.

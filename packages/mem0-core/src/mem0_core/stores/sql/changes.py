@@ -273,6 +273,7 @@ def purge_deleted(dialect: Dialect, memory_ids: Sequence[str]) -> Steps[None]:
 def insert_history(
     dialect: Dialect, item: MemoryItem, event: Event, old: str | None, new: str | None, updated_at: str | None
 ) -> Steps[None]:
+    """Insert one change of a memory into its history."""
     row = (*dialect.part_values(item.scope), *history_values(item, event, old, new, updated_at))
     yield from execute(insert_sql("history", f"{dialect.part}{_HISTORY_COLUMNS}"), row)
 

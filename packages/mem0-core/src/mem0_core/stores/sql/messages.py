@@ -136,6 +136,7 @@ def insert_unique_messages(
 
 
 def insert_summary(dialect: Dialect, scope: Scope, summary: Summary) -> Steps[None]:
+    """Insert a rolling summary of a scope."""
     columns = f"{dialect.exact}user_id, agent_id, run_id, text, upto, valid_from"
     values = (summary.text, summary.last_message_row, summary.valid_from)
     yield from execute(insert_sql("summaries", columns), (*dialect.exact_values(scope), *scope_ids(scope), *values))

@@ -22,11 +22,13 @@ __all__ = [
 
 
 def read_meta(key: str) -> Steps[str | None]:
+    """Return the value of a key of the store, or None."""
     found = yield from fetch_rows("SELECT value FROM meta WHERE key = ?", (key,))
     return found[0][0] if found else None
 
 
 def set_meta(key: str, value: str) -> Steps[None]:
+    """Set the value of a key of the store."""
     yield from execute(
         insert_sql("meta", "key, value", "ON CONFLICT (key) DO UPDATE SET value = excluded.value"), (key, value)
     )
@@ -68,6 +70,7 @@ def save_import_checkpoint(dialect: Dialect, scope: Scope, key: str, done: int) 
 
 
 def read_import_checkpoint(dialect: Dialect, scope: Scope, key: str) -> Steps[int]:
+    """Return the number of messages that an import has committed."""
     where, values = dialect.in_exact_scope(scope)
     same_key, key_values = dialect.equals_text("key", key)
     found = yield from fetch_rows(f"SELECT done FROM imports WHERE {where} AND {same_key}", (*values, *key_values))

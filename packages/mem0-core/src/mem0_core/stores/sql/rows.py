@@ -84,6 +84,7 @@ def partition_key(scope: Scope) -> str:
 
 @lru_cache(maxsize=4096)
 def scope_from_ids(user_id: str | None, agent_id: str | None, run_id: str | None) -> Scope:
+    """Return the cached scope of three id columns."""
     return Scope(user_id, agent_id, run_id)  # cached: the rows of one search mostly share theirs
 
 
@@ -95,6 +96,7 @@ def check_queue_limit(queued: int, most: int, scope: Scope) -> None:
 
 
 def scope_ids(scope: Scope) -> tuple[str | None, str | None, str | None]:
+    """Return the ids of a scope as column values."""
     return scope.user_id, scope.agent_id, scope.run_id
 
 
@@ -248,6 +250,7 @@ _CHUNK_VALUES = 500  # bound variables per statement; the databases' own limits 
 
 
 def chunks(values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield the values in chunks that fit into one statement."""
     for start in range(0, len(values), _CHUNK_VALUES):
         # NumPy's integers are unknown to sqlite3
         yield tuple(v.item() if hasattr(v, "item") else v for v in values[start : start + _CHUNK_VALUES])
@@ -260,6 +263,7 @@ def pages(values: Sequence[T]) -> Iterator[Sequence[T]]:
 
 
 def placeholders(values: Sequence[Any]) -> str:
+    """Return one placeholder per value."""
     return ", ".join("?" * len(values))
 
 

@@ -9,7 +9,7 @@ A store method is a generator. It yields statements that have not run and receiv
             return found[0][0] if found else None
 
 The decorator turns the generator into a method that drives it over the engine ``self._db``: a SQLite connection, or a
-pool of PostgreSQL connections. Where the engine has an event loop's pool, the object also has the async twin
+pool of PostgreSQL connections. Where the engine has an event loop's pool, the object also has the async version
 (``arow``). The form is that of `flow` and of psycopg's own generators.
 
 Placeholders are question marks. The PostgreSQL driver translates them.
@@ -167,7 +167,7 @@ def _make_method(steps: Callable[Concatenate[S, P], Steps[T]], kind: Transaction
 
 
 class StepMethods:
-    """Base class that adds the async twin ``a<method>`` of each method made by `read_method` and its siblings."""
+    """Base class that adds the async version ``a<method>`` of each method made by `read_method` and its siblings."""
 
     _db: Any
 
@@ -180,11 +180,11 @@ class StepMethods:
         super().__init_subclass__()
         for name, method in list(vars(cls).items()):
             if hasattr(method, "steps"):
-                setattr(cls, f"a{name}", _AsyncTwin(method, name))
+                setattr(cls, f"a{name}", _AsyncVersion(method, name))
 
 
-class _AsyncTwin:
-    """Async twin of a method. An object whose engine has no event loop's pool does not have it."""
+class _AsyncVersion:
+    """Async version of a method. An object whose engine has no event loop's pool does not have it."""
 
     def __init__(self, method: Any, name: str) -> None:
         steps, kind = method.steps, method.kind

@@ -44,7 +44,7 @@ EDGE_VECTORS = VectorTables("edges", "edge_vectors", "edge_tombstones", "valid_t
 class SqlVectors(StepMethods):
     """A `VectorSource` over three tables.
 
-    A PostgreSQL scope without a user lies in several partitions, where a lower number may become visible after a higher
+    A PostgreSQL scope without a user spans several partitions, where a lower number may become visible after a higher
     one. Such a scope is read up to `Dialect.safe_read_seq` only.
     """
 

@@ -94,4 +94,5 @@ def _equal_sql(value: Any, column: str, kind: str) -> tuple[str, list[Any]]:
 
 
 def casefold(text: Any) -> Any:
+    """Fold the case of a text; other values pass through."""
     return text.casefold() if isinstance(text, str) else text

@@ -111,12 +111,14 @@ def _to_json_array(rows: Iterable[int | None]) -> str:
 
 
 def index_memory(db: sqlite3.Connection, row: int, item: MemoryItem, session: int) -> None:
+    """Add a memory to the word index."""
     index_text(db, row, item.text, item.actor_id, scope_ids(item.scope), session)
 
 
 def index_text(
     db: sqlite3.Connection, row: int, text: str, speaker: str | None, ids: Sequence[str | None], session: int
 ) -> None:
+    """Add a text and its ranking features to the word index."""
     words = analyze_text(text, speaker)
     features = (row, session, words.word_count, words.is_question, " ".join(words.terms), "\n".join(words.names))
     db.execute("INSERT INTO sketches VALUES (?, ?, ?, ?, ?, ?)", features)
@@ -145,6 +147,7 @@ def purge_word_index(db: sqlite3.Connection) -> None:
 
 
 def clear_word_index(db: sqlite3.Connection) -> None:
+    """Delete all entries of the word index."""
     db.execute("INSERT INTO words (words) VALUES ('delete-all')")
 
 
@@ -180,5 +183,6 @@ def refresh_words(db: sqlite3.Connection) -> None:
 
 
 def is_word_index_stale(db: sqlite3.Connection) -> bool:
+    """Return True if another version of the analyzer wrote the word index."""
     held = db.execute("SELECT value FROM meta WHERE key = 'words'").fetchone()
     return held is None or held[0] != get_analyzer_version()
