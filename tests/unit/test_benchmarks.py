@@ -498,7 +498,7 @@ def test_scale_fills_stores_of_the_size_they_are_named_by_and_measures_each(
     assert json.loads(report.write(tmp_path).read_text(encoding="utf-8"))["rows"]
 
 
-def test_crash_reports_the_nursery() -> None:
+def test_crash_reports_what_its_process_found() -> None:
     report = crash.measure(TINY)
     if len(report.rows) > 1:
         assert {row.verdict for row in report.rows if row.bar} == {"pass"}

@@ -21,7 +21,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
 def killed(folder: Path, runs: int, *graph: str) -> dict[str, int]:
-    """What the nursery found after so many writers were killed, if it found anything wrong."""
+    """Kill this many writers and return the problems found, by kind."""
     done = subprocess.run(
         [sys.executable, str(CRASH_PROCESS), str(folder), str(runs), "7", *graph],
         capture_output=True,
@@ -78,7 +78,7 @@ def test_a_fleet_on_postgres_loses_and_doubles_nothing(tmp_path: Path, postgres_
 
 
 def worked(folder: Path, jobs: int, *more: str) -> dict[str, int]:
-    """What the nursery of workers found wrong, after it killed some. It ends by itself where nobody comes further."""
+    """Kill workers and return the problems found; stops if no worker makes progress."""
     done = subprocess.run(
         [sys.executable, str(WORKER_PROCESS), str(folder), str(jobs), *more], capture_output=True, text=True
     )
