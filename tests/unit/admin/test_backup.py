@@ -247,7 +247,7 @@ def test_an_export_is_taken_over_with_ids_history_messages_and_pins(tmp_path: Pa
         memory.reset()
         memory.add("What was here first.", user_id="zoe")
         result = import_export(memory, tmp_path / "all.jsonl")
-        assert (result["added"], result["history"], result["messages"]) == (3, 3, 3)
+        assert (result["added"], result["history"], result["adopted_messages"]) == (3, 3, 3)
         after = memory.get_all(user_id="ann")["results"]
         assert [(one["id"], one["memory"], one["created_at"]) for one in after] == [
             (one["id"], one["memory"], one["created_at"]) for one in before

@@ -512,7 +512,7 @@ def test_adopting_under_both_drivers(tmp_path: Path, mode: Mode) -> None:
             {"id": "m2", "memory": "I moved to Oslo.", "created_at": "2024-02-01", "user_id": "ann"},
             {"id": "m1", "memory": "I live in Rome.", "created_at": "2024-01-01", "user_id": "ann"},
         ]
-        assert driven.adopt(given) == {"added": 2, "known": 0, "deleted": 0, "history": 0, "messages": 0}
+        assert driven.adopt(given) == {"added": 2, "known": 0, "deleted": 0, "history": 0, "adopted_messages": 0}
         (held,) = driven.relations(user_id="ann")
         assert (held["destination"], held["valid_from"][:10], held["memories"]) == ("Oslo", "2024-02-01", ["m2"])
         assert driven.adopt([{**given[0], "id": "m3"}])["known"] == 1
@@ -541,7 +541,7 @@ def test_messages_that_cannot_be_adopted_are_named_and_nothing_is_written(
         with pytest.raises(ValueError, match=named):
             memory.adopt(memories, messages=[MESSAGE, {**MESSAGE, "id": 2, **wrong}])
         assert memory.stats()["messages"] == memory.stats()["memories"] == 0
-        assert memory.adopt(memories, messages=[MESSAGE])["messages"] == 1
+        assert memory.adopt(memories, messages=[MESSAGE])["adopted_messages"] == 1
 
 
 def test_a_policy_has_its_say_on_what_is_adopted(tmp_path: Path) -> None:

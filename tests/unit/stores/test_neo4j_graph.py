@@ -464,6 +464,7 @@ def test_a_store_whose_id_begins_with_that_of_another_is_spared(
 
 @needs_server
 def test_each_event_loop_has_its_connections_and_takes_them_along(store: SQLiteStore, make_graph: MakeGraph) -> None:
+    gc.collect()  # connections that other tests left must not be taken for this one's
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         graph = make_graph()

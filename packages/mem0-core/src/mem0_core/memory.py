@@ -877,7 +877,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
 
         Returns:
             ``added``, ``known`` (same id or same words), ``deleted`` (deleted here after an earlier import),
-            ``history``, the number of new rows, and ``messages``, the number of imported messages.
+            ``history``, the number of new rows, and ``adopted_messages``, the number of imported messages.
 
         Raises:
             InputError, ScopeError: An item cannot be stored; the error names it, and nothing is written.

@@ -197,7 +197,7 @@ def adopt(ports: Ports, data: AdoptionData, on_progress: ProgressCallback | None
         report(done, len(data.items))
     yield from sync_projections(ports)
     new = (yield from do(ports.store.maintenance.adopt_history, data.history)) if data.history else 0
-    return {**counts, "history": new, "messages": len(stored)}
+    return {**counts, "history": new, "adopted_messages": len(stored)}
 
 
 def _store_messages(ports: Ports, messages: Sequence[AdoptedMessage]) -> Flow[dict[int, AdoptedMessage]]:

@@ -132,8 +132,8 @@ def format_import(result: Any) -> list[str]:
         counts += f", {result['resumed']} imported before"
     if "history" in result:
         counts += f", {result['history']} history rows, {result['deleted']} deleted here since"
-        if result["messages"]:
-            counts += f", with {result['messages']} messages"
+        if result["adopted_messages"]:
+            counts += f", with {result['adopted_messages']} messages"
         memories = f"{result['messages']} memories in {result['conversations']} collections"
         return [f"{result['format']}: {memories}: {counts}"]
     head = f"{result['format']}: {result['messages']} messages in {result['conversations']} conversations: {counts}"
