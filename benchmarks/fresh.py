@@ -136,7 +136,7 @@ def _search_while_building(memory: Any, index: Any, user: str, questions: list[s
     """Return seconds of searches, a hundred at most, until the graph is ready."""
     took: list[float] = []
     for question in questions[:100]:
-        if not any(partition.is_building for partition in index._loaded()):
+        if not any(partition.is_building for partition in index._loaded_partitions()):
             break
         started = time.perf_counter()
         memory.search(question, user_id=user)

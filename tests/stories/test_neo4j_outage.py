@@ -33,7 +33,7 @@ def test_every_add_is_acknowledged_and_both_graphs_are_equal_afterwards(
     tmp_path: Path, server: Neo4jServer, mode: Mode
 ) -> None:
     """Stopped in the middle of 100 adds, then started again."""
-    store = {"provider": "neo4j", "config": {"url": server.url, "pause": 0.0}}
+    store = {"provider": "neo4j", "config": {"url": server.url, "retry_after": 0.0}}
     model = GraphModel()
     with open_memory(tmp_path, config={"graph_store": store}, llm=model) as memory:
         driven = MemoryDriver(memory, mode)
