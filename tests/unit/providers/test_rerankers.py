@@ -421,11 +421,11 @@ class TestTheChoice:
         return type(reranker._scorer).__name__
 
     def test_the_folder_says_which_kind_it_is(self, bert: Path, qwen: Path) -> None:
-        assert self.kind(bert) == "_CrossEncoder"
-        assert self.kind(qwen) == "_YesNo"
+        assert self.kind(bert) == "_CrossEncoderScorer"
+        assert self.kind(qwen) == "_CausalScorer"
 
     def test_a_conversion_that_kept_its_name_is_what_its_files_say(self, tmp_path: Path) -> None:
-        assert self.kind(save_bert(tmp_path / "Qwen3-Reranker-0.6B")) == "_CrossEncoder"
+        assert self.kind(save_bert(tmp_path / "Qwen3-Reranker-0.6B")) == "_CrossEncoderScorer"
 
     def test_a_folder_that_tells_sentence_transformers_how_to_use_it_is_used_so(
         self, qwen: Path, tmp_path: Path
@@ -434,10 +434,10 @@ class TestTheChoice:
 
         CrossEncoder(str(qwen), device="cpu").save_pretrained(str(tmp_path / "modules"))
         assert (tmp_path / "modules" / "modules.json").is_file()
-        assert self.kind(tmp_path / "modules") == "_CrossEncoder"
-        assert self.kind(tmp_path / "modules", causal=True) == "_YesNo"
+        assert self.kind(tmp_path / "modules") == "_CrossEncoderScorer"
+        assert self.kind(tmp_path / "modules", causal=True) == "_CausalScorer"
         # Qwen's own models are prompted in Qwen's form, even with a modules.json.
-        assert self.kind((tmp_path / "modules").rename(tmp_path / "Qwen3-Reranker-0.6B")) == "_YesNo"
+        assert self.kind((tmp_path / "modules").rename(tmp_path / "Qwen3-Reranker-0.6B")) == "_CausalScorer"
 
     @pytest.mark.parametrize(
         ("name", "causal"),
@@ -476,13 +476,13 @@ class TestTheChoice:
         self, bert: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
     ) -> None:
         folder = save_qwen(tmp_path / "mute", words=("no",))
-        assert self.kind(folder, fallback=bert) == "_CrossEncoder"
-        assert "'yes' is no token of its own" in caplog.text
+        assert self.kind(folder, fallback=bert) == "_CrossEncoderScorer"
+        assert "'yes' is not a single token" in caplog.text
 
     def test_a_broken_folder_is_replaced_too(self, bert: Path, tmp_path: Path) -> None:
         folder = save_qwen(tmp_path / "broken")
         (folder / "model.safetensors").write_bytes(b"\0" * 64)
-        assert self.kind(folder, fallback=bert) == "_CrossEncoder"
+        assert self.kind(folder, fallback=bert) == "_CrossEncoderScorer"
 
     def test_where_the_fallback_fails_as_well_both_are_named(self) -> None:
         reranker = TransformersReranker("Qwen/Qwen3-Reranker-0.6B", device="cpu")
