@@ -25,7 +25,7 @@ EXTRAS = ("onnx", "openai", "postgres", "yaml", "neo4j", "ladybug", "viz", "cli"
 BASE = ("mem0-core[onnx]",)
 ADAPTERS = ("mem0-langchain[langgraph,classic]", "mem0-llamaindex")
 EVERYTHING = ("mem0-core[onnx,openai,postgres,yaml,neo4j,ladybug,viz,cli]", *ADAPTERS)
-TYPED = [*(f"packages/{name}/src" for name in PACKAGES), "tests", "examples", "tools", "noxfile.py"]
+TYPED = [*(f"packages/{name}/src" for name in PACKAGES), "tests", "benchmarks", "examples", "tools", "noxfile.py"]
 MIN_COVERAGE = 93  # percent of lines and branches, a point below what the plain tests reach
 CHECK_COVERAGE = ("--cov", "--cov-report=term:skip-covered", f"--cov-fail-under={MIN_COVERAGE}")
 # Its sitecustomize.py removes API keys from the environment and refuses connections to other machines.
