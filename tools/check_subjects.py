@@ -17,7 +17,9 @@ def read_subjects(arguments: list[str]) -> list[str]:
     """Return the subjects to check: one from the file that git names, or all since the rule began."""
     if arguments:
         return Path(arguments[0]).read_text(encoding="utf-8").splitlines()[:1]
-    log = ["git", "log", "--no-merges", "--format=%s", f"{FIRST_EXEMPT}..HEAD"]
+    known = subprocess.run(["git", "merge-base", "--is-ancestor", FIRST_EXEMPT, "HEAD"], capture_output=True)
+    commits = [f"{FIRST_EXEMPT}..HEAD"] if known.returncode == 0 else ["-1"]  # a shallow clone has the last one only
+    log = ["git", "log", "--no-merges", "--format=%s", *commits]
     return subprocess.run(log, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
