@@ -130,7 +130,7 @@ def test_alice_becomes_a_professor_at_stanford(story: Story) -> None:
         "alice_123 -- lives_in -- Boston",
         "alice_123 -- works_as_professor_at -- Stanford University",
     }
-    (mit,) = [one for one in memory.relations(user_id="alice_123", include_ended=True) if one["destination"] == "MIT"]
+    (mit,) = [one for one in memory.relations(user_id="alice_123", ended=True) if one["destination"] == "MIT"]
     assert (mit["valid_from"][:10], mit["valid_to"][:10]) == ("2025-01-01", "2025-06-01")
     assert mit["invalidated_at"] is not None
 
@@ -201,7 +201,7 @@ def test_saying_it_again_opens_a_new_interval(story: Story) -> None:
     memory.add("She is back in Rome.", user_id="alice_123", timestamp="2025-05-01")
     intervals = [
         (one["valid_from"][:10], one["valid_to"] and one["valid_to"][:10])
-        for one in memory.relations(user_id="alice_123", include_ended=True)
+        for one in memory.relations(user_id="alice_123", ended=True)
     ]
     assert intervals == [("2025-01-01", "2025-03-01"), ("2025-05-01", None)]
     assert [bool(list_relations(memory, as_of=day)) for day in ("2025-02-01", "2025-04-01", "2025-06-01")] == [
@@ -220,7 +220,7 @@ def test_with_delete_what_is_outdated_is_gone(story: Story) -> None:
     )
     result = memory.add("Alice moved on.", user_id="alice_123", timestamp="2025-06-01")
     assert result["relations"]["deleted_entities"] == ["alice_123 -- works_at -- MIT"]
-    assert [relation_text(one) for one in memory.relations(user_id="alice_123", include_ended=True)] == [
+    assert [relation_text(one) for one in memory.relations(user_id="alice_123", ended=True)] == [
         "alice_123 -- works_at -- Stanford"
     ]
 

@@ -179,7 +179,7 @@ def test_part_4_a_delete_takes_its_edges_path_fragments_and_names_along(opened: 
     truth = memory.memory.store.graph
     memory.delete_by_query("My sister is Anna. I live in Rome.", user_id="u", threshold=0.9)
     assert memory.get(entry["id"]) is None
-    assert memory.relations(user_id="u", include_ended=True) == []
+    assert memory.relations(user_id="u", ended=True) == []
     assert truth.relation_vectors.rows(U).size == truth.node_vectors.rows(U).size == 0
     assert [row["event"] for row in memory.history(entry["id"])] == ["ADD", "DELETE"]
 

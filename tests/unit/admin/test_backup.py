@@ -44,10 +44,10 @@ def test_a_backup_is_one_file_that_opens_as_a_store(tmp_path: Path, mode: Mode, 
             driven.backup(copy)
         assert driven.backup(copy, overwrite=True)["memories"] == 3
         mine = {one["memory"] for one in driven.get_all(user_id="ann")["results"]}
-        theirs = driven.relations(user_id="ann", include_ended=True)
+        theirs = driven.relations(user_id="ann", ended=True)
     with open_memory(tmp_path / "copy") as memory:
         assert {one["memory"] for one in memory.get_all(user_id="ann")["results"]} == mine
-        assert memory.relations(user_id="ann", include_ended=True) == theirs
+        assert memory.relations(user_id="ann", ended=True) == theirs
         assert memory.doctor()["findings"] == []
 
 
@@ -109,7 +109,7 @@ def test_a_backup_restores_a_store_in_a_server_from_whatever_store_it_is_of(
     with filled(tmp_path / "data") as memory:
         memory.pin(memory.get_all(user_id="ann")["results"][0]["id"])
         memory.backup(tmp_path / "file.db")
-        before = memory.relations(user_id="ann", include_ended=True), memory.get_all(user_id="ann")
+        before = memory.relations(user_id="ann", ended=True), memory.get_all(user_id="ann")
     with open_memory(tmp_path / "of the server", store=postgres_store) as memory:
         memory.add("I like tea.", user_id="bob")
         memory.backup(tmp_path / "server.db")
@@ -120,7 +120,7 @@ def test_a_backup_restores_a_store_in_a_server_from_whatever_store_it_is_of(
             restore_into(tmp_path / "text", postgres_store, overwrite=True)
         assert len(memory.get_all(user_id="bob")["results"]) == 1, "nothing has changed"
         assert restore_into(tmp_path / "file.db", postgres_store, overwrite=True)["restored"] == 3
-        assert (memory.relations(user_id="ann", include_ended=True), memory.get_all(user_id="ann")) == before
+        assert (memory.relations(user_id="ann", ended=True), memory.get_all(user_id="ann")) == before
         assert memory.get_all(user_id="bob")["results"] == []
         assert memory.search("Where do I live?", user_id="ann")["relations"][0]["destination"] == "Oslo"
         memory.add("I like milk.", user_id="ann")
@@ -225,7 +225,7 @@ def test_an_export_has_all_that_belongs_to_memories(tmp_path: Path, mode: Mode, 
 def test_the_graph_as_two_tables(tmp_path: Path, truth: dict[str, Any]) -> None:
     with filled(tmp_path / "data", truth) as memory:
         memory.export(tmp_path / "graph", format="csv")
-        relations = memory.relations(user_id="ann", include_ended=True)
+        relations = memory.relations(user_id="ann", ended=True)
     with (tmp_path / "graph" / "nodes.csv").open(newline="") as file:
         nodes = {row["id"]: row["name"] for row in csv.DictReader(file)}
     with (tmp_path / "graph" / "edges.csv").open(newline="") as file:

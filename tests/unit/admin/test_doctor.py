@@ -45,7 +45,7 @@ def is_file(memory: Any) -> bool:
 def triplets(memory: Any) -> set[tuple[str, str, str, bool]]:
     return {
         (one["source"], one["relationship"], one["destination"], one["valid_to"] is None)
-        for one in memory.relations(user_id="ann", include_ended=True)
+        for one in memory.relations(user_id="ann", ended=True)
     }
 
 

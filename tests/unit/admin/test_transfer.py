@@ -72,7 +72,7 @@ def seen(memory: Memory, *, exactly: bool = False) -> Any:
             "search": memory.search("Where do I live with my bees?", **ids),
             "then": memory.search("Where do I live?", as_of="2026-01-15", **ids),
             "merges": memory.merges(**ids) if hasattr(memory.store, "merges") else [],
-            "relations": memory.relations(include_ended=True, **ids),
+            "relations": memory.relations(ended=True, **ids),
             "context": memory.context("bees", **ids),
             "history": [memory.history(entry["id"]) for entry in memory.get_all(**ids)["results"]],
             "pending": memory.pending(**ids),

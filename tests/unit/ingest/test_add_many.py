@@ -84,7 +84,7 @@ def outcome(memory: Memory) -> Any:
     found = memory.get_all(user_id="u")["results"]
     relations = [
         (r["source"], r["relationship"], r["destination"], r["weight"], r["valid_from"], r["valid_to"])
-        for r in memory.relations(user_id="u", include_ended=True)
+        for r in memory.relations(user_id="u", ended=True)
     ]
     spoken = memory._store.message_log.messages(Scope("u"))
     memories = [{key: value for key, value in one.items() if key != "id"} for one in found]

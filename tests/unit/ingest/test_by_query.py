@@ -112,7 +112,7 @@ def test_an_update_leaves_what_adding_the_new_text_would_have_left(tmp_path: Pat
             assert "date" not in relations["u -- likes -- tea"]
             if name == "updated":
                 (past,) = [
-                    one for one in memory.relations(user_id="u", include_ended=True) if one["valid_to"] is not None
+                    one for one in memory.relations(user_id="u", ended=True) if one["valid_to"] is not None
                 ]
                 assert (relation_text(past), past["memories"]) == ("u -- lives_in -- Rome", [])
                 assert memory.store.graph.relation_vectors.rows(memory.store.get(changed).scope).size == 3  # type: ignore[union-attr]
@@ -238,4 +238,4 @@ def test_no_model_is_asked_to_find_them(tmp_path: Path) -> None:
             ("DELETE", "Likes tea")
         ]
         assert model.calls == []
-        assert memory.relations(user_id="u", include_ended=True) == []
+        assert memory.relations(user_id="u", ended=True) == []

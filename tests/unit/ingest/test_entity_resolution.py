@@ -185,7 +185,7 @@ def test_a_memory_that_is_deleted_leaves_no_trace_in_a_merge(memory: MemoryDrive
     (gone,) = tell(memory, "Bob Smith likes absinthe.")
     (merge,) = memory.merge(user_id="u", dry_run=False)["merges"]
     memory.delete(gone, purge=True)
-    assert held(memory, include_ended=True) == {"Robert Smith -- likes -- tea": 1}
+    assert held(memory, ended=True) == {"Robert Smith -- likes -- tea": 1}
     assert memory.merges(user_id="u") == []
     with pytest.raises(NotFoundError):
         memory.unmerge(merge["id"])
@@ -248,7 +248,7 @@ def test_taking_merges_back_brings_the_graph_back(
                 continue
             done += [str(one["id"]) for one in result["merges"]]
             walked(memory, scope)
-            held = memory.relations(user_id="u", include_ended=True)
+            held = memory.relations(user_id="u", ended=True)
             assert not any(names[1] in (one["source"], one["destination"]) for one in held)
         for merge_id in reversed(done):
             memory.unmerge(merge_id)
@@ -291,6 +291,6 @@ def test_what_is_deleted_or_updated_while_merged_is_as_if_it_was_before(
             for merge_id in done:
                 if any(one["id"] == merge_id for one in memory.merges(user_id="u")):
                     memory.unmerge(merge_id)
-            held = memory.relations(user_id="u", include_ended=deleting)
+            held = memory.relations(user_id="u", ended=deleting)
             shown.append(sorted((relation_text(one), one["weight"], one["valid_from"]) for one in held))
     assert shown[0] == shown[1]

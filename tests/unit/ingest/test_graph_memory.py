@@ -76,7 +76,7 @@ def test_a_delete_reaches_the_graph(opened: Open) -> None:
     memory = opened({**relation_replies(("u", "likes", "tea")), **fact_replies("Likes tea")})
     (entry,) = memory.add("Tea!", user_id="u")["results"]
     memory.delete(entry["id"])
-    assert held(memory, include_ended=True) == []
+    assert held(memory, ended=True) == []
     assert memory.search("tea", user_id="u")["relations"] == []
 
 
@@ -91,7 +91,7 @@ def test_a_relation_two_memories_support_survives_the_first_deletion(opened: Ope
     (relation,) = memory.relations(user_id="u")
     assert (relation["weight"], relation["memories"]) == (1, [second])
     memory.delete(second)
-    assert held(memory, include_ended=True) == []
+    assert held(memory, ended=True) == []
 
 
 def test_what_is_said_again_is_evidence_too(opened: Open) -> None:
@@ -114,7 +114,7 @@ def test_an_update_derives_the_relations_anew(opened: Open) -> None:
     memory.update(entry["id"], "Lives in Oslo")
     (relation,) = memory.relations(user_id="u")
     assert (relation_text(relation), relation["memories"]) == ("u -- lives_in -- Oslo", [entry["id"]])
-    assert sorted(held(memory, include_ended=True)) == ["u -- lives_in -- Oslo", "u -- lives_in -- Rome"]
+    assert sorted(held(memory, ended=True)) == ["u -- lives_in -- Oslo", "u -- lives_in -- Rome"]
 
 
 def test_an_update_that_fails_changes_nothing(opened: Open) -> None:
@@ -160,10 +160,10 @@ def test_deleting_everything_of_a_user_spares_the_others(opened: Open) -> None:
     set_replies(memory, relation_replies(("v", "likes", "tea")))
     memory.add("Tea!", user_id="v")
     memory.delete_all(user_id="u")
-    assert held(memory, include_ended=True) == []
+    assert held(memory, ended=True) == []
     assert held(memory, "v") == ["v -- likes -- tea"]
     memory.reset()
-    assert held(memory, "v", include_ended=True) == []
+    assert held(memory, "v", ended=True) == []
 
 
 # --- time ----------------------------------------------------------------------------------------------------------
@@ -272,7 +272,7 @@ def test_a_call_that_fails_leaves_nothing_half_written(opened: Open, task: str) 
     with pytest.raises(ModelError):
         memory.add("Milk!", user_id="u")
     assert result_texts(memory.get_all(user_id="u")) == ["Likes tea"]
-    assert held(memory, include_ended=True) == ["u -- likes -- tea"]
+    assert held(memory, ended=True) == ["u -- likes -- tea"]
 
 
 def test_what_is_stated_again_is_not_outdated(opened: Open) -> None:

@@ -479,18 +479,18 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         agent_id: str | None = None,
         run_id: str | None = None,
         as_of: int | float | str | datetime | None = None,
-        include_ended: bool = False,
+        ended: bool = False,
         limit: int | None = None,
     ) -> list[RelationDict]:
         """Return the valid relations of a scope, oldest first.
 
         Args:
             as_of: Return those that were valid at that time (Unix seconds, ISO 8601 or datetime).
-            include_ended: Include ended relations; each has ``valid_from``, ``valid_to`` and ``invalidated_at``.
+            ended: Include ended relations; each has ``valid_from``, ``valid_to`` and ``invalidated_at``.
             limit: Maximum number of relations. Default: all.
         """
         flow = self._relations_flow(
-            ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=include_ended, limit=limit
+            ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=ended, limit=limit
         )
         return self._run(flow)
 
@@ -1101,12 +1101,12 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         agent_id: str | None = None,
         run_id: str | None = None,
         as_of: int | float | str | datetime | None = None,
-        include_ended: bool = False,
+        ended: bool = False,
         limit: int | None = None,
     ) -> list[RelationDict]:
         """Async version of `relations`."""
         flow = self._relations_flow(
-            ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=include_ended, limit=limit
+            ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=ended, limit=limit
         )
         return await self._arun(flow)
 
@@ -1579,12 +1579,12 @@ class AsyncMemory:
         agent_id: str | None = None,
         run_id: str | None = None,
         as_of: int | float | str | datetime | None = None,
-        include_ended: bool = False,
+        ended: bool = False,
         limit: int | None = None,
     ) -> list[RelationDict]:
         """Async version of `Memory.relations`."""
         flow = self.memory._relations_flow(
-            ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=include_ended, limit=limit
+            ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=ended, limit=limit
         )
         return await self.memory._arun(flow)
 

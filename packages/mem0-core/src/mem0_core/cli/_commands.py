@@ -84,7 +84,7 @@ def list_all(memory: Memory, options: Options) -> Any:
 
 
 def relations(memory: Memory, options: Options) -> Any:
-    return memory.relations(as_of=options.as_of, include_ended=options.ended, **_scope_ids(options))
+    return memory.relations(as_of=options.as_of, ended=options.ended, **_scope_ids(options))
 
 
 def path(memory: Memory, options: Options) -> Any:
