@@ -111,9 +111,7 @@ def test_an_update_leaves_what_adding_the_new_text_would_have_left(tmp_path: Pat
             relations = {relation_text(one): one for one in memory.relations(user_id="u")}
             assert "date" not in relations["u -- likes -- tea"]
             if name == "updated":
-                (past,) = [
-                    one for one in memory.relations(user_id="u", ended=True) if one["valid_to"] is not None
-                ]
+                (past,) = [one for one in memory.relations(user_id="u", ended=True) if one["valid_to"] is not None]
                 assert (relation_text(past), past["memories"]) == ("u -- lives_in -- Rome", [])
                 assert memory.store.graph.relation_vectors.rows(memory.store.get(changed).scope).size == 3  # type: ignore[union-attr]
     assert shown[0] == shown[1]

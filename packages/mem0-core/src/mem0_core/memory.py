@@ -489,9 +489,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             ended: Include ended relations; each has ``valid_from``, ``valid_to`` and ``invalidated_at``.
             limit: Maximum number of relations. Default: all.
         """
-        flow = self._relations_flow(
-            ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=ended, limit=limit
-        )
+        flow = self._relations_flow(ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=ended, limit=limit)
         return self._run(flow)
 
     def traverse(
@@ -1105,9 +1103,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         limit: int | None = None,
     ) -> list[RelationDict]:
         """Async version of `relations`."""
-        flow = self._relations_flow(
-            ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=ended, limit=limit
-        )
+        flow = self._relations_flow(ids=(user_id, agent_id, run_id), as_of=as_of, include_ended=ended, limit=limit)
         return await self._arun(flow)
 
     async def atraverse(
