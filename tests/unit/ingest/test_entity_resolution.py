@@ -38,7 +38,7 @@ def graph_of(memory: Memory) -> list[Any]:
     """All that the truth holds of the graph, but the numbers by which projections follow it."""
     store: Any = memory.store
     if not isinstance(store, SQLiteStore):
-        from mem0_core.stores.sql.steps import fetch_rows
+        from mem0_core.stores.sql.engine.steps import fetch_rows
 
         found = [store._db.run(lambda sql=sql: fetch_rows(sql), "read") for sql in _GRAPH]
         return [

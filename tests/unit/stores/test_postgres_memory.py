@@ -20,10 +20,10 @@ from mem0_core.domain.records import Message, Scope
 from mem0_core.errors import ConfigError, StoreError
 from mem0_core.flow import call_all, defer, run
 from mem0_core.interfaces import MemoryStore
-from mem0_core.stores.postgres.locks import lock_partitions, reserve_seqs, safe_read_seq, set_scope
+from mem0_core.stores.postgres.engine.locks import lock_partitions, reserve_seqs, safe_read_seq, set_scope
 from mem0_core.stores.postgres.store import PostgresStore
 from mem0_core.stores.postgres.vectors import PgvectorIndex
-from mem0_core.stores.sql.steps import SetScope, Steps, fetch_rows, read_method, write_method
+from mem0_core.stores.sql.engine.steps import SetScope, Steps, fetch_rows, read_method, write_method
 from tests.services.postgres_server import PostgresServer, PostgresUnavailable, temporary_server
 from tests.support import MODES, MemoryDriver, Mode, result_texts
 
@@ -356,7 +356,7 @@ def test_an_answer_to_commit_that_is_lost_is_asked_for(
     postgres_store: PostgresStore, mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server has committed, and the connection is cut before the answer comes."""
-    from mem0_core.stores.postgres import session as postgres_session
+    from mem0_core.stores.postgres.engine import session as postgres_session
 
     def lose(db: Any) -> None:
         monkeypatch.undo()
@@ -397,7 +397,7 @@ async def _acommit(store: PostgresStore, plan: Any, options: dict[str, Any]) -> 
 
 def _cut(store: PostgresStore, *, before: str, mode: Mode) -> int:
     """Commit, with the connection cut from the server's side once, when a statement of that kind is next."""
-    from mem0_core.stores.postgres import session as postgres_session
+    from mem0_core.stores.postgres.engine import session as postgres_session
 
     cuts = 0
     statement_of = postgres_session._to_statement
@@ -542,7 +542,7 @@ def test_a_search_asks_the_server_a_few_times(
     config: dict[str, Any], mode: Mode, recipe: str, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a network each time is a round trip: what needs nothing of one another's results is asked for in one go."""
-    from mem0_core.stores.postgres import session as postgres_session
+    from mem0_core.stores.postgres.engine import session as postgres_session
 
     asked: list[Any] = []
 
@@ -571,7 +571,7 @@ def test_a_search_reads_what_the_user_has_and_not_what_others_have(
     config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In blocks of the server, which a busy machine does not change."""
-    from mem0_core.stores.postgres import session as postgres_session
+    from mem0_core.stores.postgres.engine import session as postgres_session
 
     asked: list[Any] = []
     sent = postgres_session._send
@@ -609,7 +609,7 @@ def test_a_search_reads_what_the_user_has_and_not_what_others_have(
 
 
 def _blocks(db: Any, statement: Any) -> int:
-    from mem0_core.stores.postgres import session as postgres_session
+    from mem0_core.stores.postgres.engine import session as postgres_session
 
     sql = postgres_session._to_psycopg(statement.sql)
     explained = f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {sql}"

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from mem0_core.interfaces.archive import FROZEN_MESSAGE, SECTIONS, Section, StoreMetadata
-from mem0_core.stores.postgres.dialect import POSTGRES
+from mem0_core.stores.postgres.engine.dialect import POSTGRES
+from mem0_core.stores.postgres.engine.text import from_json, to_json
 from mem0_core.stores.postgres.lexicon import FEATURE_COLUMNS, feature_values
-from mem0_core.stores.postgres.text import from_json, to_json
 from mem0_core.stores.sql.archive import ARCHIVED_TABLES, SqlArchive, record_scope
+from mem0_core.stores.sql.engine.steps import Steps, execute, execute_many, fetch_rows, insert_sql
 from mem0_core.stores.sql.rows import partition_key, scope_ids, session_number
-from mem0_core.stores.sql.steps import Steps, execute, execute_many, fetch_rows, insert_sql
 
 __all__ = ["MEMORY_PARTITION_SQL", "PostgresArchive"]
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from mem0_core.domain.records import Scope
 from mem0_core.interfaces import EdgeRow, GraphDelta, NodeRow
-from mem0_core.stores.postgres.session import Database
+from mem0_core.stores.postgres.engine.session import Database
 from mem0_core.stores.postgres.vectors import PostgresVectors
-from mem0_core.stores.sql.graph import HAS_DAYS, SqlGraph, read_position, validity_condition
-from mem0_core.stores.sql.steps import Steps, fetch_rows, read_method
+from mem0_core.stores.sql.engine.steps import Steps, fetch_rows, read_method
+from mem0_core.stores.sql.graph.reader import HAS_DAYS, SqlGraph, read_position, validity_condition
 from mem0_core.stores.sql.vectors import EDGE_VECTORS, NODE_VECTORS
 
 __all__ = ["PostgresGraph", "find_partitions"]

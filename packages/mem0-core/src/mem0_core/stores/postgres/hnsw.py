@@ -14,9 +14,9 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 from mem0_core.domain.records import Axis, Scope
-from mem0_core.stores.postgres.rows import partition_key
-from mem0_core.stores.postgres.session import Database
-from mem0_core.stores.sql.steps import Statement, Steps, execute, execute_batch, fetch_rows
+from mem0_core.stores.postgres.engine.rows import partition_key
+from mem0_core.stores.postgres.engine.session import Database
+from mem0_core.stores.sql.engine.steps import Statement, Steps, execute, execute_batch, fetch_rows
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from mem0_core.domain.records import Axis, MemoryItem, Scope
 from mem0_core.interfaces import MemoryFeatures, MemoryFeatureSet
 from mem0_core.language.terms import analyze_text, get_analyzer_version
-from mem0_core.stores.postgres.locks import set_scope
-from mem0_core.stores.postgres.rows import partition_key, scope_from_ids, scope_ids, scope_sql, to_int_list
-from mem0_core.stores.postgres.session import Database
+from mem0_core.stores.postgres.engine.locks import set_scope
+from mem0_core.stores.postgres.engine.rows import partition_key, scope_from_ids, scope_ids, scope_sql, to_int_list
+from mem0_core.stores.postgres.engine.session import Database
+from mem0_core.stores.sql.engine.steps import StepMethods, Steps, execute, execute_many, fetch_rows, read_method
 from mem0_core.stores.sql.rows import index_keys, narrowest_axis, session_number
-from mem0_core.stores.sql.steps import StepMethods, Steps, execute, execute_many, fetch_rows, read_method
 
 if TYPE_CHECKING:
     import numpy as np

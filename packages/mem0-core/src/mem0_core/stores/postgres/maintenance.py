@@ -7,11 +7,11 @@ from typing import Any
 from mem0_core.domain.records import HistoryRow
 from mem0_core.interfaces.maintenance import StoreIssue
 from mem0_core.stores.postgres.archive import MEMORY_PARTITION_SQL
+from mem0_core.stores.postgres.engine.session import Database
 from mem0_core.stores.postgres.lexicon import refresh_words
-from mem0_core.stores.postgres.session import Database
+from mem0_core.stores.sql.engine.steps import Statement, Steps, execute, fetch_rows
 from mem0_core.stores.sql.maintenance import LAST_SEQ_SQL, SqlMaintenance
 from mem0_core.stores.sql.schema import HISTORY_COLUMNS
-from mem0_core.stores.sql.steps import Statement, Steps, execute, fetch_rows
 
 __all__ = ["PostgresMaintenance"]
 

@@ -15,7 +15,10 @@ from mem0_core.interfaces import GraphStore, JobQueue, Lexicon, MergeLedger, Mes
 from mem0_core.interfaces.archive import Archive, check_load_complete
 from mem0_core.interfaces.maintenance import StoreMaintenance
 from mem0_core.stores.postgres.archive import PostgresArchive
-from mem0_core.stores.postgres.dialect import POSTGRES
+from mem0_core.stores.postgres.engine.dialect import POSTGRES
+from mem0_core.stores.postgres.engine.locks import lock_partitions
+from mem0_core.stores.postgres.engine.rows import partition_key
+from mem0_core.stores.postgres.engine.session import Database
 from mem0_core.stores.postgres.graph import PostgresGraph, find_partitions
 from mem0_core.stores.postgres.hnsw import drop_hnsw_indexes
 from mem0_core.stores.postgres.lexicon import (
@@ -25,19 +28,16 @@ from mem0_core.stores.postgres.lexicon import (
     memory_feature_values,
     refresh_words,
 )
-from mem0_core.stores.postgres.locks import lock_partitions
 from mem0_core.stores.postgres.maintenance import PostgresMaintenance
 from mem0_core.stores.postgres.queue import PostgresJobQueue
-from mem0_core.stores.postgres.rows import partition_key
 from mem0_core.stores.postgres.schema import DEFAULT_PARTITIONS, Layout, TableLayout, migrate
-from mem0_core.stores.postgres.session import Database
 from mem0_core.stores.postgres.vectors import PostgresVectors
-from mem0_core.stores.sql.dialect import Condition
-from mem0_core.stores.sql.merges import SqlMerges
+from mem0_core.stores.sql.engine.dialect import Condition
+from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, read_method, write_method
+from mem0_core.stores.sql.graph.merges import SqlMerges
 from mem0_core.stores.sql.messages import SqlMessageLog
 from mem0_core.stores.sql.rows import CONTENT_COLUMNS, content_values, history_values, pages, scope_ids, session_number
 from mem0_core.stores.sql.schema import HISTORY_COLUMNS
-from mem0_core.stores.sql.steps import Steps, execute, fetch_rows, read_method, write_method
 from mem0_core.stores.sql.store import SqlStore
 from mem0_core.stores.sql.vectors import MEMORY_VECTORS
 

@@ -9,10 +9,8 @@ from typing import Any, ClassVar, Self
 
 from mem0_core.domain.records import Scope, new_id
 from mem0_core.interfaces.archive import SECTIONS, LoadProgress, Record, Section, SectionCursor, StoreMetadata
-from mem0_core.stores.sql.dialect import Dialect, Engine
-from mem0_core.stores.sql.meta import begin_epoch, read_meta, set_meta
-from mem0_core.stores.sql.rows import placeholders, scope_from_ids
-from mem0_core.stores.sql.steps import (
+from mem0_core.stores.sql.engine.dialect import Dialect, Engine
+from mem0_core.stores.sql.engine.steps import (
     StepMethods,
     Steps,
     execute,
@@ -22,6 +20,8 @@ from mem0_core.stores.sql.steps import (
     read_method,
     write_method,
 )
+from mem0_core.stores.sql.meta import begin_epoch, read_meta, set_meta
+from mem0_core.stores.sql.rows import placeholders, scope_from_ids
 
 __all__ = ["ARCHIVED_TABLES", "VECTOR_TABLES", "SqlArchive", "record_scope"]
 

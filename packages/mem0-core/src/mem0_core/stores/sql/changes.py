@@ -11,9 +11,10 @@ from typing import Any, Protocol
 
 from mem0_core.domain.records import Event, MemoryChange, MemoryItem, Scope, same_fact_key
 from mem0_core.errors import InputError, StoreError
-from mem0_core.stores.sql.dialect import Dialect
-from mem0_core.stores.sql.graph import erase_evidence
-from mem0_core.stores.sql.merges import erase_from_merges
+from mem0_core.stores.sql.engine.dialect import Dialect
+from mem0_core.stores.sql.engine.steps import Steps, execute, execute_many, fetch_rows, insert_sql
+from mem0_core.stores.sql.graph.erasure import erase_evidence
+from mem0_core.stores.sql.graph.merges import erase_from_merges
 from mem0_core.stores.sql.messages import erase_summaries
 from mem0_core.stores.sql.queue import enqueue_job
 from mem0_core.stores.sql.rows import (
@@ -27,7 +28,6 @@ from mem0_core.stores.sql.rows import (
     scope_ids,
 )
 from mem0_core.stores.sql.schema import HISTORY_COLUMNS
-from mem0_core.stores.sql.steps import Steps, execute, execute_many, fetch_rows, insert_sql
 
 __all__ = [
     "ChangeWriter",

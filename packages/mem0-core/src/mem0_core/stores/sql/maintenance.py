@@ -10,13 +10,21 @@ from typing import Any, ClassVar
 from mem0_core.domain.records import Axis, HistoryRow, Message, RelationChange, Scope, Triplet, entity_key
 from mem0_core.errors import StoreError
 from mem0_core.interfaces.maintenance import OrphanedRelation, StoreIssue, VectorTable
-from mem0_core.stores.sql.dialect import Engine
-from mem0_core.stores.sql.graph import GraphWriter
+from mem0_core.stores.sql.engine.dialect import Engine
+from mem0_core.stores.sql.engine.steps import (
+    Statement,
+    StepMethods,
+    Steps,
+    execute,
+    execute_batch,
+    fetch_rows,
+    write_method,
+)
+from mem0_core.stores.sql.graph.writer import GraphWriter
 from mem0_core.stores.sql.messages import insert_unique_messages
 from mem0_core.stores.sql.meta import begin_epoch, read_embedding_space
 from mem0_core.stores.sql.rows import chunks, placeholders, scope_from_ids
 from mem0_core.stores.sql.schema import HISTORY_COLUMNS
-from mem0_core.stores.sql.steps import Statement, StepMethods, Steps, execute, execute_batch, fetch_rows, write_method
 
 __all__ = ["LAST_SEQ_SQL", "ORPHAN_CONDITIONS", "VECTOR_TABLES", "SqlMaintenance", "TableReader"]
 

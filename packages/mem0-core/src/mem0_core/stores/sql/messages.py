@@ -7,9 +7,8 @@ from typing import Any
 
 from mem0_core.domain.records import Message, Scope
 from mem0_core.interfaces import Summary
-from mem0_core.stores.sql.dialect import Condition, Dialect, Engine
-from mem0_core.stores.sql.rows import message_digests, pages, scope_ids
-from mem0_core.stores.sql.steps import (
+from mem0_core.stores.sql.engine.dialect import Condition, Dialect, Engine
+from mem0_core.stores.sql.engine.steps import (
     Statement,
     StepMethods,
     Steps,
@@ -19,6 +18,7 @@ from mem0_core.stores.sql.steps import (
     insert_sql,
     read_method,
 )
+from mem0_core.stores.sql.rows import message_digests, pages, scope_ids
 
 __all__ = [
     "MESSAGE_COLUMNS",

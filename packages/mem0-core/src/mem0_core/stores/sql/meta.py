@@ -6,9 +6,9 @@ import json
 
 from mem0_core.domain.records import Scope, new_id
 from mem0_core.interfaces import check_embedding_space
-from mem0_core.stores.sql.dialect import Dialect
+from mem0_core.stores.sql.engine.dialect import Dialect
+from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, insert_sql
 from mem0_core.stores.sql.rows import scope_ids
-from mem0_core.stores.sql.steps import Steps, execute, fetch_rows, insert_sql
 
 __all__ = [
     "begin_epoch",

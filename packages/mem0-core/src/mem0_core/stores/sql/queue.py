@@ -12,11 +12,8 @@ from typing import Any
 
 from mem0_core.domain.records import Message, Scope
 from mem0_core.interfaces import Job, JobKind, Lease, QueuedTurn
-from mem0_core.stores.sql.dialect import Dialect, Engine
-from mem0_core.stores.sql.messages import MESSAGE_COLUMNS, insert_messages, message_from_row
-from mem0_core.stores.sql.meta import save_import_checkpoint
-from mem0_core.stores.sql.rows import batchable_jobs, check_queue_limit, partition_key, scope_from_ids, scope_ids
-from mem0_core.stores.sql.steps import (
+from mem0_core.stores.sql.engine.dialect import Dialect, Engine
+from mem0_core.stores.sql.engine.steps import (
     StepMethods,
     Steps,
     execute,
@@ -26,6 +23,9 @@ from mem0_core.stores.sql.steps import (
     read_method,
     write_method,
 )
+from mem0_core.stores.sql.messages import MESSAGE_COLUMNS, insert_messages, message_from_row
+from mem0_core.stores.sql.meta import save_import_checkpoint
+from mem0_core.stores.sql.rows import batchable_jobs, check_queue_limit, partition_key, scope_from_ids, scope_ids
 
 __all__ = ["SqlJobQueue", "enqueue_job", "erase_jobs", "finish_jobs"]
 

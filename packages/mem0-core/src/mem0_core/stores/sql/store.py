@@ -30,9 +30,11 @@ from mem0_core.stores.sql.changes import (
     purge_deleted,
     select_memories,
 )
-from mem0_core.stores.sql.dialect import Condition, Engine
-from mem0_core.stores.sql.graph import GraphWriter, erase_graph
-from mem0_core.stores.sql.merges import erase_merges
+from mem0_core.stores.sql.engine.dialect import Condition, Engine
+from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, read_method, snapshot_method, write_method
+from mem0_core.stores.sql.graph.erasure import erase_graph
+from mem0_core.stores.sql.graph.merges import erase_merges
+from mem0_core.stores.sql.graph.writer import GraphWriter
 from mem0_core.stores.sql.messages import insert_messages, insert_summary
 from mem0_core.stores.sql.meta import (
     begin_epoch,
@@ -45,7 +47,6 @@ from mem0_core.stores.sql.meta import (
 from mem0_core.stores.sql.queue import erase_jobs, finish_jobs
 from mem0_core.stores.sql.rows import CONTENT_COLUMNS, StoredMemory, first_column, memory_from_row, pages, write_order
 from mem0_core.stores.sql.schema import HISTORY_COLUMNS, TABLES
-from mem0_core.stores.sql.steps import Steps, execute, fetch_rows, read_method, snapshot_method, write_method
 from mem0_core.stores.sql.vectors import MEMORY_VECTORS, SqlVectors
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from mem0_core.domain.records import Scope
 from mem0_core.interfaces import ChangePosition, VectorChanges
-from mem0_core.stores.sql.dialect import Dialect, Engine
+from mem0_core.stores.sql.engine.dialect import Dialect, Engine
+from mem0_core.stores.sql.engine.steps import StepMethods, Steps, fetch_rows, read_method
 from mem0_core.stores.sql.rows import first_column
-from mem0_core.stores.sql.steps import StepMethods, Steps, fetch_rows, read_method
 
 if TYPE_CHECKING:
     import numpy as np

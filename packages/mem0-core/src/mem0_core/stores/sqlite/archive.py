@@ -7,8 +7,8 @@ from typing import Any
 
 from mem0_core.interfaces.archive import FROZEN_MESSAGE, SECTIONS, Section, StoreMetadata
 from mem0_core.stores.sql.archive import ARCHIVED_TABLES, SqlArchive, record_scope
+from mem0_core.stores.sql.engine.steps import Steps, execute, execute_many, fetch_rows, insert_sql
 from mem0_core.stores.sql.rows import partition_key, scope_ids, session_number
-from mem0_core.stores.sql.steps import Steps, execute, execute_many, fetch_rows, insert_sql
 from mem0_core.stores.sqlite.lexicon import index_text
 from mem0_core.stores.sqlite.session import Database
 

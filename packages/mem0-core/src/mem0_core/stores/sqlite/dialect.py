@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from mem0_core.domain.filters import Filter
 from mem0_core.domain.records import Scope
-from mem0_core.stores.sql.dialect import ColumnType, Condition
+from mem0_core.stores.sql.engine.dialect import ColumnType, Condition
+from mem0_core.stores.sql.engine.steps import Steps, fetch_rows
 from mem0_core.stores.sql.rows import to_stored_vector
-from mem0_core.stores.sql.steps import Steps, fetch_rows
 from mem0_core.stores.sqlite.filters import filter_sql
 
 if TYPE_CHECKING:

@@ -16,10 +16,10 @@ from mem0_core._files import make_file, make_folder
 from mem0_core.domain.records import HistoryRow
 from mem0_core.errors import StoreError
 from mem0_core.interfaces.maintenance import ProgressCallback, StoreIssue
+from mem0_core.stores.sql.engine.steps import Statement, Steps, execute, insert_sql
 from mem0_core.stores.sql.maintenance import LAST_SEQ_SQL, SqlMaintenance
 from mem0_core.stores.sql.meta import begin_epoch
 from mem0_core.stores.sql.schema import HISTORY_COLUMNS
-from mem0_core.stores.sql.steps import Statement, Steps, execute, insert_sql
 from mem0_core.stores.sqlite.lexicon import refresh_words
 from mem0_core.stores.sqlite.schema import SCHEMA_VERSIONS
 from mem0_core.stores.sqlite.session import Database, drive

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeVar
 
 from mem0_core._files import make_file, make_folder
 from mem0_core.errors import InputError, StoreError
-from mem0_core.stores.sql.steps import Batch, Statement, StatementResult, Step, Steps, TransactionKind
+from mem0_core.stores.sql.engine.steps import Batch, Statement, StatementResult, Step, Steps, TransactionKind
 from mem0_core.stores.sqlite.dialect import SQLITE
 from mem0_core.stores.sqlite.filters import casefold
 from mem0_core.stores.sqlite.foreign_file import refuse_foreign_file

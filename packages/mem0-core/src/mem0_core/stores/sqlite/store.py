@@ -14,12 +14,12 @@ from mem0_core.interfaces import GraphStore, JobQueue, Lexicon, MergeLedger, Mes
 from mem0_core.interfaces.archive import Archive, check_load_complete
 from mem0_core.interfaces.maintenance import StoreMaintenance
 from mem0_core.stores.sql.changes import insert_history
-from mem0_core.stores.sql.graph import SqlGraph
-from mem0_core.stores.sql.merges import SqlMerges
+from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, insert_sql
+from mem0_core.stores.sql.graph.merges import SqlMerges
+from mem0_core.stores.sql.graph.reader import SqlGraph
 from mem0_core.stores.sql.messages import SqlMessageLog
 from mem0_core.stores.sql.queue import SqlJobQueue
 from mem0_core.stores.sql.rows import CONTENT_COLUMNS, content_values, scope_ids, session_number
-from mem0_core.stores.sql.steps import Steps, execute, fetch_rows, insert_sql
 from mem0_core.stores.sql.store import SqlStore
 from mem0_core.stores.sql.vectors import EDGE_VECTORS, NODE_VECTORS, SqlVectors
 from mem0_core.stores.sqlite.archive import SQLiteArchive

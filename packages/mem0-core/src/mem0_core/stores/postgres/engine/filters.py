@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from mem0_core.domain.filters import Condition, Filter
-from mem0_core.stores.postgres.text import escape
+from mem0_core.stores.postgres.engine.text import escape
 
 __all__ = ["filter_sql"]
 

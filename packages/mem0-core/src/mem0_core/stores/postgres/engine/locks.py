@@ -9,8 +9,8 @@ is in progress.
 from __future__ import annotations
 
 from mem0_core.domain.records import Scope
-from mem0_core.stores.postgres.rows import partition_key
-from mem0_core.stores.sql.steps import SetScope, Statement, Steps, execute_batch, fetch_rows
+from mem0_core.stores.postgres.engine.rows import partition_key
+from mem0_core.stores.sql.engine.steps import SetScope, Statement, Steps, execute_batch, fetch_rows
 
 __all__ = ["lock_all_partitions", "lock_partitions", "reserve_seqs", "safe_read_seq", "set_scope"]
 

@@ -15,9 +15,20 @@ from typing import Any
 from mem0_core.domain.records import Merge, MergeKind, Scope, Triplet, entity_key, new_id
 from mem0_core.errors import NotFoundError
 from mem0_core.interfaces import MergePlan, check_embedding_space
-from mem0_core.stores.sql.dialect import Dialect, Engine
-from mem0_core.stores.sql.graph import GraphWriter, delete_edges, delete_nodes, resolve_relationship_aliases
-from mem0_core.stores.sql.merge_undo import (
+from mem0_core.stores.sql.engine.dialect import Dialect, Engine
+from mem0_core.stores.sql.engine.steps import (
+    StepMethods,
+    Steps,
+    execute,
+    execute_many,
+    fetch_rows,
+    insert_sql,
+    read_method,
+    write_method,
+)
+from mem0_core.stores.sql.graph.aliases import resolve_relationship_aliases
+from mem0_core.stores.sql.graph.erasure import delete_edges, delete_nodes
+from mem0_core.stores.sql.graph.merge_undo import (
     MergeUndo,
     MovedEdge,
     check_no_later_merge,
@@ -28,18 +39,9 @@ from mem0_core.stores.sql.merge_undo import (
     remove_memory,
     split_from_target,
 )
+from mem0_core.stores.sql.graph.writer import GraphWriter
 from mem0_core.stores.sql.meta import read_embedding_space
 from mem0_core.stores.sql.rows import scope_from_ids, scope_ids
-from mem0_core.stores.sql.steps import (
-    StepMethods,
-    Steps,
-    execute,
-    execute_many,
-    fetch_rows,
-    insert_sql,
-    read_method,
-    write_method,
-)
 
 __all__ = ["SqlMerges", "erase_from_merges", "erase_merges"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from mem0_core.domain.filters import Filter
 from mem0_core.domain.records import Scope
-from mem0_core.stores.sql.steps import Steps, TransactionKind
+from mem0_core.stores.sql.engine.steps import Steps, TransactionKind
 
 if TYPE_CHECKING:
     import numpy as np

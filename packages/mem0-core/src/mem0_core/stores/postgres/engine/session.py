@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mem0_core.errors import ConfigError, InputError, MissingExtraError, StoreError
-from mem0_core.stores.postgres.dialect import POSTGRES
-from mem0_core.stores.sql.steps import Batch, SetScope, Statement, StatementResult, Step, Steps, TransactionKind
+from mem0_core.stores.postgres.engine.dialect import POSTGRES
+from mem0_core.stores.sql.engine.steps import Batch, SetScope, Statement, StatementResult, Step, Steps, TransactionKind
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
@@ -249,7 +249,7 @@ class Database:
         await db.execute(self._session_sql, (self.schema,))
 
     def _adapt(self, db: Any) -> None:
-        from mem0_core.stores.postgres.text import adapt_text
+        from mem0_core.stores.postgres.engine.text import adapt_text
 
         adapt_text(db)
         for name, register in self._registers.items():
