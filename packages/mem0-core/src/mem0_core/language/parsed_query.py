@@ -9,8 +9,8 @@ from functools import cached_property
 from mem0_core.domain.records import Entity, is_valid_text
 from mem0_core.errors import QueryError
 from mem0_core.language import rule_extractor as rules
-from mem0_core.language._question import Question, read_question
 from mem0_core.language.messages import mentions_speaker
+from mem0_core.language.question import Question, compile_question
 from mem0_core.language.temporal import TimeSpan, is_about_time, parse_time_spans
 from mem0_core.language.terms import extract_terms, fold_names, is_stop_word, split_words
 
@@ -71,8 +71,8 @@ class ParsedQuery:
 
     @cached_property
     def question(self) -> Question:
-        """The entity and the chain of relations that the query asks for."""
-        return read_question(self.text, entities=lambda: self.entities)
+        """The path through the graph that the query asks for, and the kind of answer that it wants."""
+        return compile_question(self.text, spans=lambda: self.time_spans, entities=lambda: self.entities)
 
     @property
     def _head(self) -> str:

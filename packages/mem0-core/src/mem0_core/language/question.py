@@ -1,4 +1,4 @@
-"""Read a question for traversal, in plain English: the entity it starts at and the relations to follow from there.
+"""Compile a question, in plain English: the entity it starts at, the relations to follow, and the answer it wants.
 
 "Alice's sister's dog" starts at Alice and follows sister, then dog. So do "the dog of Alice's sister" and "my sister's
 dog", which starts at the speaker. Every token is looked at a bounded number of times.
@@ -7,27 +7,62 @@ dog", which starts at the speaker. Every token is looked at a bounded number of 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Literal
 
 from mem0_core.domain.records import Entity
 from mem0_core.language import rule_extractor as rules
+from mem0_core.language.families import load_families
 from mem0_core.language.messages import mentions_speaker
+from mem0_core.language.temporal import TimeSpan
+
+__all__ = ["Anchor", "Asks", "Question", "Tense", "compile_question"]
+
+
+Asks = Literal["value", "when", "whether", "count", "reason", "other"]
+Tense = Literal["now", "past", "future", "any"]
+Anchor = tuple[Literal["before", "after", "during"], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Path that a question asks for in a graph.
+    """Query compiled to a path through the graph and the kind of answer that it wants.
 
     Attributes:
         start: name of the entity where the path starts; None for the speaker.
-        steps: terms of the relations to follow from there, in lower case, nearest first.
+        steps: terms of the relations to follow from there, in lower case, nearest first, the wanted one last.
+        path: for each step the names of the families that it may mean, best first; empty for a step that no family
+            knows.
         asks_identity: True for questions of identity, such as "who is Anna".
+        asks: the kind of answer: ``when`` for a date, ``whether`` for yes or no, ``value`` for most questions.
+        value: the value that the question names ("sardines" in "Do I like sardines?"), or the noun that limits the
+            answer ("pizza" in "Which pizza do I like?").
+        is_list: True if several values are wanted.
+        tense: ``now`` also for "these days" and "still", ``past`` also for "used to" and "my ex-husband".
+        is_negative: True if the wanted relation is denied and no family says its opposite.
+        spans: the times that the question names.
+        anchor: the event to which the time is relative: ``("before", "Oslo")``.
+        event: the change that is asked about: "when did I stop running" asks when a relation ends.
+        asks_assistant: True if the question asks for words of the assistant ("What did you tell me about stains?").
+        confidence: in [0, 1]; 0 if the question is not understood.
     """
 
     start: str | None
     steps: tuple[str, ...] = ()
+    path: tuple[tuple[str, ...], ...] = ()
     asks_identity: bool = False
+    asks: Asks = "other"
+    value: str = ""
+    is_list: bool = False
+    tense: Tense = "any"
+    is_negative: bool = False
+    spans: tuple[TimeSpan, ...] = ()
+    anchor: Anchor | None = None
+    event: Literal["begins", "ends", ""] = ""
+    asks_assistant: bool = False
+    confidence: float = 0.0
 
 
 _TOKEN = re.compile(
@@ -59,13 +94,19 @@ _NOT_NAMES = _NO_ENTITY | _HELPS | _SELF | _WORDS["openers"]
 _DROPPED = frozenset({"name", "names", "full name", "first name", "last name"})
 
 
-def read_question(text: str, *, entities: Callable[[], Sequence[Entity]] | None = None) -> Question:
-    """Return the path that a question asks for.
+def compile_question(
+    text: str,
+    *,
+    spans: Callable[[], tuple[TimeSpan, ...]] = tuple,
+    entities: Callable[[], Sequence[Entity]] | None = None,
+) -> Question:
+    """Compile a question; one that is not understood has no path.
 
-    Of several paths, one that starts at a quoted name is preferred, then one at a capitalized name, then one at the
-    speaker; among those, the longest. Without a path, the same order chooses the entity that the question is about.
+    Of several chains, one that starts at a quoted name is preferred, then one at a capitalized name, then one at the
+    speaker; among those, the longest. Without a chain, the same order chooses the entity that the question is about.
 
     Args:
+        spans: returns the times that `text` names.
         entities: returns the entities of `text`, for a caller that has them. Called only if the text has no quoted or
             capitalized name.
     """
@@ -74,12 +115,27 @@ def read_question(text: str, *, entities: Callable[[], Sequence[Entity]] | None 
     phrases = [phrase for phrase in reader.iter_phrases() if phrase.steps]
     if phrases:
         best = min(phrases, key=lambda phrase: (phrase.rank, -len(phrase.steps)))
-        return Question(best.start, best.steps, asks_identity)
+        path = tuple(_families_of_noun(step) for step in best.steps)
+        return Question(best.start, best.steps, path, asks_identity, spans=spans())
     subject = reader.find_subject()
     if subject is None and not mentions_speaker(text):
         found = rules.entities(text) if entities is None else entities()
         subject = found[0].name if found else None
-    return Question(subject, (), asks_identity)
+    return Question(subject, asks_identity=asks_identity, spans=spans())
+
+
+def _families_of_noun(term: str) -> tuple[str, ...]:
+    """Return the names of the families that a noun phrase asks for, by its last word."""
+    return _families_by_noun().get(term.split()[-1], ())
+
+
+@lru_cache(maxsize=1)
+def _families_by_noun() -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for name, family in load_families().items():
+        for noun in family.nouns:
+            found[noun] = (*found.get(noun, ()), name)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
