@@ -21,7 +21,7 @@ from mem0_core.interfaces.graph import (
     NodeRow,
 )
 from mem0_core.interfaces.history import MemoryHistory
-from mem0_core.interfaces.lexicon import Lexicon, MemoryFeatures, MemoryFeatureSet
+from mem0_core.interfaces.lexicon import Lexicon, MemoryFeatures, MemoryFeatureSet, WordKind
 from mem0_core.interfaces.maintenance import StoreMaintenance
 from mem0_core.interfaces.merges import MergeLedger, MergePlan
 from mem0_core.interfaces.messages import MessageLog, Summary
@@ -76,6 +76,7 @@ __all__ = [
     "VectorChanges",
     "VectorIndex",
     "VectorSource",
+    "WordKind",
     "check_embedding_space",
     "drop_below_threshold",
 ]

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
     from mem0_core.domain.records import Scope
 
-__all__ = ["Lexicon", "MemoryFeatureSet", "MemoryFeatures"]
+__all__ = ["Lexicon", "MemoryFeatureSet", "MemoryFeatures", "WordKind"]
+
+WordKind = Literal["term", "name", "speaker", "slot"]
+"""The kinds of words by which memories are found."""
 
 
 class MemoryFeatures(NamedTuple):
@@ -26,6 +29,7 @@ class MemoryFeatures(NamedTuple):
         names: the names in the text, separated by newlines.
         timestamp: ISO 8601 creation time.
         previous_row, next_row: rows of the neighbors in the session.
+        slots: the slots of the text (`language.statements.slots_of`), separated by newlines.
     """
 
     row: int
@@ -39,6 +43,7 @@ class MemoryFeatures(NamedTuple):
     timestamp: str
     previous_row: int | None = None
     next_row: int | None = None
+    slots: str = ""
 
 
 class MemoryFeatureSet(NamedTuple):
@@ -57,15 +62,16 @@ class MemoryFeatureSet(NamedTuple):
 
 
 class Lexicon(Protocol):
-    """The words of memories. `mem0_core.language.terms` defines terms and names."""
+    """The words of memories. `mem0_core.language.terms` defines terms, names and slots."""
 
     def postings(
-        self, scope: Scope, words: Sequence[str], *, kind: Literal["term", "name", "speaker"], limit: int
+        self, scope: Scope, words: Sequence[str], *, kind: WordKind, limit: int
     ) -> dict[str, NDArray[np.int64]]:
         """Return the rows of the memories that contain each word, at most `limit` per word.
 
         Args:
-            kind: look the words up as terms of memories, as names in them, or as words of a speaker's name.
+            kind: look the words up as terms of memories, as names in them, as words of a speaker's name, or as keys of
+                slots.
 
         Returns:
             word -> int64 rows; words without a match are left out.

@@ -23,6 +23,8 @@ Effect = Literal["holds", "begins", "ends", "past"]
 """``holds``: true when said; ``begins``: new, so it ends an earlier value; ``ends``: no longer true; ``past``: was true
 once, and is over ("I used to live in Rome", "I lived in Rome until 2020")."""
 
+_ANY_DAY = date(2000, 1, 1)  # slots do not depend on the day
+_MAX_SLOTS = 32
 _MAX_TEXT_CHARS = 4_000  # characters of a text that are read
 
 
@@ -73,6 +75,12 @@ def slot_key(subject: str, family: str) -> str:
     return f"{' '.join(subject.casefold().split())}|{family}"
 
 
-def slots_of(text: str, *, said_on: date) -> tuple[str, ...]:
-    """Return the distinct keys of the slots that a text makes statements about."""
-    return tuple(dict.fromkeys(slot_key(one.subject, one.family) for one in read_statements(text, said_on=said_on)))
+def slots_of(text: str, speaker: str | None = None) -> tuple[str, ...]:
+    """Return the distinct keys of the slots that a text makes statements about.
+
+    Args:
+        speaker: name of the speaker where several people speak; None for the user.
+    """
+    said = read_statements(text, said_on=_ANY_DAY)
+    keys = (slot_key(one.subject or speaker or SPEAKER, one.family) for one in said)
+    return tuple(dict.fromkeys(keys))[:_MAX_SLOTS]

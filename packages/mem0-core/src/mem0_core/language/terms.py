@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from mem0_core.domain.normalization import normalize
 from mem0_core.domain.records import Entity
 from mem0_core.language import rule_extractor as rules
+from mem0_core.language.statements import slots_of
 
 __all__ = [
     "TextTerms",
@@ -29,7 +30,7 @@ __all__ = [
     "split_words",
 ]
 
-_ANALYZER_VERSION = 1  # to be raised by every change of this module that changes the terms of a text
+_ANALYZER_VERSION = 2  # to be raised by every change of this module that changes the terms of a text
 _MAX_TERM_CHARS = 40  # longer words are links, keys or noise, which differ in their first characters
 _MAX_NAME_TEXT_CHARS = 4_000  # characters that are searched for names
 _MAX_NAMES = 64
@@ -73,21 +74,28 @@ class TextTerms(NamedTuple):
         names: distinct names, folded by `fold_names`.
         word_count: number of words, stop words included.
         is_question: True if the text ends with a question.
+        slots: distinct keys of the slots that the text makes statements about, see `language.statements`.
     """
 
     terms: tuple[str, ...]
     names: tuple[str, ...]
     word_count: int
     is_question: bool
+    slots: tuple[str, ...] = ()
 
 
-def analyze_text(text: str, speaker: str | None = None) -> TextTerms:
-    """Return the features of a memory; the words of its speaker's name are terms of it too."""
+def analyze_text(text: str, speaker: str | None = None, role: str | None = None) -> TextTerms:
+    """Return the features of a memory; the words of its speaker's name are terms of it too.
+
+    Args:
+        role: role of the message it comes from; an assistant makes no statements about the user.
+    """
     words = split_words(text)
     speaker_terms = [term for word in split_words(speaker or "") for term in _word_terms(word)]
     terms = (*speaker_terms, *(term for word in words for term in _word_terms(word)))
     is_question = _QUESTION_END.search(text[-16:]) is not None
-    return TextTerms(terms, extract_names(text), len(words), is_question)
+    slots = () if role == "assistant" else slots_of(text, speaker)
+    return TextTerms(terms, extract_names(text), len(words), is_question, slots)
 
 
 def extract_terms(text: str) -> list[str]:

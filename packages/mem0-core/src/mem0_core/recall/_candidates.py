@@ -128,7 +128,7 @@ class _CandidatePool:
 
 def _compute_features(item: MemoryItem) -> MemoryFeatures:
     """Return the features of a memory that has none in the store."""
-    analysis = analyze_text(item.text, item.actor_id)
+    analysis = analyze_text(item.text, item.actor_id, item.role)
     return MemoryFeatures(
         row=0,
         session=None,
@@ -139,4 +139,5 @@ def _compute_features(item: MemoryItem) -> MemoryFeatures:
         actor_id=item.actor_id,
         role=item.role,
         timestamp=item.created_at,
+        slots="\n".join(analysis.slots),
     )

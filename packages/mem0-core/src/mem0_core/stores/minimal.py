@@ -13,7 +13,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from threading import RLock
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from mem0_core.domain.filters import Filter
 from mem0_core.domain.records import (
@@ -45,6 +45,7 @@ from mem0_core.interfaces import (
     RecordStore,
     Summary,
     VectorChanges,
+    WordKind,
     check_embedding_space,
 )
 from mem0_core.language.terms import TextTerms, analyze_text, split_words
@@ -448,7 +449,7 @@ class _ScannedLexicon:
         self.inline = inline
 
     def postings(
-        self, scope: Scope, words: Sequence[str], *, kind: Literal["term", "name", "speaker"], limit: int
+        self, scope: Scope, words: Sequence[str], *, kind: WordKind, limit: int
     ) -> dict[str, NDArray[np.int64]]:
         import numpy as np
 
@@ -469,14 +470,15 @@ class _ScannedLexicon:
         return MemoryFeatureSet(features, {row: " ".join(_terms_of(items[row]).terms) for row in beside if row}, {})
 
 
-def _index_words(item: MemoryItem, kind: Literal["term", "name", "speaker"]) -> frozenset[str]:
+def _index_words(item: MemoryItem, kind: WordKind) -> frozenset[str]:
     if kind == "speaker":
         return frozenset(split_words(item.actor_id or ""))
-    return frozenset(_terms_of(item).terms if kind == "term" else _terms_of(item).names)
+    words = _terms_of(item)
+    return frozenset(words.terms if kind == "term" else words.slots if kind == "slot" else words.names)
 
 
 def _terms_of(item: MemoryItem) -> TextTerms:
-    return _read_terms(item.text, item.actor_id)
+    return _read_terms(item.text, item.actor_id, item.role)
 
 
 def _session_of(row: int, scope: Scope) -> int:
@@ -509,6 +511,7 @@ def _features(item: MemoryItem, session: int, previous: int | None, following: i
         timestamp=item.created_at,
         previous_row=previous,
         next_row=following,
+        slots="\n".join(terms.slots),
     )
 
 

@@ -106,7 +106,7 @@ class PostgresArchive(SqlArchive):
             session = session_number(*scope_ids(scope), record["seq"])
             if record["session"] is not None:
                 session = record["session"]
-            words = feature_values(record["text"], record["actor_id"], scope, session)
+            words = feature_values(record["text"], (record["actor_id"], record["role"]), scope, session)
             rows.append((partition_key(scope), record["row"], *words))
         yield from execute_many(insert_sql("sketches", f"part, row, {FEATURE_COLUMNS}"), rows)
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from mem0_core.domain.records import Axis, MemoryItem, Scope
-from mem0_core.interfaces import MemoryFeatures, MemoryFeatureSet
+from mem0_core.interfaces import MemoryFeatures, MemoryFeatureSet, WordKind
 from mem0_core.language.terms import analyze_text, get_analyzer_version
 from mem0_core.stores.postgres.engine.locks import set_scope
 from mem0_core.stores.postgres.engine.rows import partition_key, scope_from_ids, scope_ids, scope_sql, to_int_list
@@ -32,7 +32,7 @@ __all__ = [
     "refresh_words",
 ]
 
-FEATURE_COLUMNS = "session, length, asks, terms, names, keys"
+FEATURE_COLUMNS = "session, length, asks, terms, names, slots, keys"
 
 
 # Cosines of the same statement save a second one to the vector index.
@@ -53,7 +53,7 @@ class PostgresLexicon(StepMethods):
 
     @read_method
     def postings(
-        self, scope: Scope, words: Sequence[str], *, kind: Literal["term", "name", "speaker"], limit: int
+        self, scope: Scope, words: Sequence[str], *, kind: WordKind, limit: int
     ) -> Steps[dict[str, NDArray[np.int64]]]:
         import numpy as np
 
@@ -84,7 +84,7 @@ class PostgresLexicon(StepMethods):
         both = f"{_COSINE.format(part, 's')}, b.session = s.session, b.row, b.terms, b.cosine"
         found = yield from fetch_rows(
             "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at,"
-            f" {both}, a.session = s.session, a.row, a.terms, a.cosine"
+            f" s.slots, {both}, a.session = s.session, a.row, a.terms, a.cosine"
             " FROM (SELECT ?::vector AS vector) AS q CROSS JOIN sketches AS s"
             " JOIN memories AS m ON m.part = s.part AND m.row = s.row"
             f" LEFT JOIN LATERAL ({_NEIGHBOR_TERMS.format(part, '<', 'DESC')}) AS b ON true"
@@ -99,13 +99,13 @@ def _features_from_rows(found: Sequence[Sequence[Any]]) -> MemoryFeatureSet:
     """Return the features in rows of `memory_features`, each with its cosine and both of its neighbors."""
     sketches, beside, cosines = list[MemoryFeatures](), dict[int, str](), dict[int, float]()
     for row in found:
-        cosines[row[0]] = row[9]
+        cosines[row[0]] = row[10]
         ends: list[int | None] = []
-        for in_session, other, terms, cosine in (row[10:14], row[14:18]):
+        for in_session, other, terms, cosine in (row[11:15], row[15:19]):
             ends.append(other if in_session else None)
             if in_session:
                 beside[other], cosines[other] = terms, cosine
-        sketches.append(MemoryFeatures(*row[:9], *ends))
+        sketches.append(MemoryFeatures._make((*row[:9], *ends, row[9])))
     for sketch in sketches:
         beside.pop(sketch.row, None)
     return MemoryFeatureSet(sketches, beside, cosines)
@@ -113,14 +113,19 @@ def _features_from_rows(found: Sequence[Sequence[Any]]) -> MemoryFeatureSet:
 
 def memory_feature_values(item: MemoryItem, session: int) -> tuple[Any, ...]:
     """The values of `FEATURE_COLUMNS`."""
-    return feature_values(item.text, item.actor_id, item.scope, session)
+    return feature_values(item.text, (item.actor_id, item.role), item.scope, session)
 
 
-def feature_values(text: str, speaker: str | None, scope: Scope, session: int) -> tuple[Any, ...]:
-    """Return the ranking features of a text as column values."""
-    words = analyze_text(text, speaker)
-    keys = _keys(index_keys(words.terms, words.names, speaker), scope)
-    return session, words.word_count, words.is_question, " ".join(words.terms), "\n".join(words.names), keys
+def feature_values(text: str, speaker: tuple[str | None, str | None], scope: Scope, session: int) -> tuple[Any, ...]:
+    """Return the ranking features of a text as column values.
+
+    Args:
+        speaker: name and role of the speaker.
+    """
+    words = analyze_text(text, *speaker)
+    keys = _keys(index_keys(words.terms, words.names, speaker[0], words.slots), scope)
+    joined = " ".join(words.terms), "\n".join(words.names), "\n".join(words.slots)
+    return session, words.word_count, words.is_question, *joined, keys
 
 
 def _keys(said: Iterable[tuple[str, str]], scope: Scope) -> list[int]:
@@ -143,7 +148,7 @@ def refresh_words() -> Steps[None]:
     last = 0
     while True:
         memories = yield from fetch_rows(
-            "SELECT part, row, user_id, agent_id, run_id, seq, text, actor_id FROM memories WHERE row > ?"
+            "SELECT part, row, user_id, agent_id, run_id, seq, text, actor_id, role FROM memories WHERE row > ?"
             " ORDER BY row LIMIT 1000",
             (last,),
         )
@@ -151,11 +156,12 @@ def refresh_words() -> Steps[None]:
             break
         last = memories[-1][1]
         yield from execute_many(
-            f"INSERT INTO sketches (part, row, {FEATURE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO sketches (part, row, {FEATURE_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             [
-                (part, row, *feature_values(text, actor, scope, session_number(*scope_ids(scope), alone.get(row, seq))))
-                for part, row, *ids, seq, text, actor in memories
+                (part, row, *feature_values(text, (actor, role), scope, session))
+                for part, row, *ids, seq, text, actor, role in memories
                 for scope in (scope_from_ids(*ids),)
+                for session in (session_number(*scope_ids(scope), alone.get(row, seq)),)
             ],
         )
     yield from execute(

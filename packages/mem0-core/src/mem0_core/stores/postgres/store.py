@@ -60,7 +60,7 @@ WITH memory AS (
     INSERT INTO vectors (part, row, vector) SELECT part, row, ? FROM memory
 ), added_features AS (
     INSERT INTO sketches (part, row, {FEATURE_COLUMNS})
-    SELECT part, row, ?::bigint, ?::integer, ?::boolean, ?, ?, ?::bigint[] FROM memory
+    SELECT part, row, ?::bigint, ?::integer, ?::boolean, ?, ?, ?, ?::bigint[] FROM memory
 ), added_history AS (
     INSERT INTO history (part, {", ".join(HISTORY_COLUMNS)})
     SELECT part, {", ".join("?" * 7)}, ?::integer, ?, ? FROM memory
@@ -219,7 +219,7 @@ class _PostgresMemoryWriter:
     def write_words(self, row: int, item: MemoryItem, session: int) -> Steps[None]:
         _, *words = memory_feature_values(item, session)  # the session stays
         yield from execute(
-            "UPDATE sketches SET length = ?, asks = ?, terms = ?, names = ?, keys = ?::bigint[]"
+            "UPDATE sketches SET length = ?, asks = ?, terms = ?, names = ?, slots = ?, keys = ?::bigint[]"
             " WHERE part = ? AND row = ?",
             (*words, partition_key(item.scope), row),
         )

@@ -232,10 +232,13 @@ def session_number(user_id: str | None, agent_id: str | None, run_id: str | None
     return -1 - int.from_bytes(hashlib.blake2b(exact, digest_size=8).digest()) // 2
 
 
-def index_keys(terms: Iterable[str], names: Iterable[str], speaker: str | None) -> list[tuple[str, str]]:
-    """Return the keys of a memory, each with its kind: its terms, names, and the words of its speaker's name."""
+def index_keys(
+    terms: Iterable[str], names: Iterable[str], speaker: str | None, slots: Iterable[str]
+) -> list[tuple[str, str]]:
+    """Return the keys of a memory, each with its kind: terms, names, words of its speaker's name, and slots."""
     said = [("term", term) for term in dict.fromkeys(terms)]
     said += [("name", name) for name in names]
+    said += [("slot", slot) for slot in slots]
     return said + [("speaker", word) for word in dict.fromkeys(split_words(speaker or ""))]
 
 

@@ -125,6 +125,7 @@ CREATE TABLE sketches (
     asks    BOOLEAN NOT NULL,
     terms   TEXT NOT NULL,                              -- separated by spaces
     names   TEXT NOT NULL,                              -- separated by newlines
+    slots   TEXT NOT NULL,                              -- separated by newlines
     {ddl.word_keys}
     PRIMARY KEY ({ddl.partition}row),
     FOREIGN KEY ({ddl.partition}row) REFERENCES memories ({ddl.partition}row) ON DELETE CASCADE

@@ -65,4 +65,6 @@ class SQLiteArchive(SqlArchive):
         for record in records:
             ids = scope_ids(record_scope(record))
             session = session_number(*ids, record["seq"]) if record["session"] is None else record["session"]
-            index_text(self._db.writer, record["row"], record["text"], record["actor_id"], ids, session)
+            index_text(
+                self._db.writer, record["row"], record["text"], (record["actor_id"], record["role"]), ids, session
+            )

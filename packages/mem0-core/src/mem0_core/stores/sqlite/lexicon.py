@@ -12,10 +12,10 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from mem0_core.domain.records import Axis, MemoryItem, Scope
-from mem0_core.interfaces import MemoryFeatures, MemoryFeatureSet
+from mem0_core.interfaces import MemoryFeatures, MemoryFeatureSet, WordKind
 from mem0_core.language.terms import analyze_text, get_analyzer_version
 from mem0_core.stores.sql.rows import index_keys, narrowest_axis, scope_ids, session_number
 from mem0_core.stores.sqlite.dialect import SQLITE
@@ -37,7 +37,7 @@ __all__ = [
     "unindex_memory",
 ]
 
-_KIND_PREFIXES = {"term": "t", "name": "n", "speaker": "s"}
+_KIND_PREFIXES: dict[str, str] = {"term": "t", "name": "n", "speaker": "s", "slot": "f"}
 _HAS_MATCH_SQL = "SELECT 1 FROM words WHERE words MATCH ? LIMIT 1"
 _POSTINGS_PER_STATEMENT = 100  # postings read in one statement
 
@@ -51,7 +51,7 @@ class SQLiteLexicon:
         self._read = read
 
     def postings(
-        self, scope: Scope, words: Sequence[str], *, kind: Literal["term", "name", "speaker"], limit: int
+        self, scope: Scope, words: Sequence[str], *, kind: WordKind, limit: int
     ) -> dict[str, NDArray[np.int64]]:
         import numpy as np
 
@@ -96,7 +96,7 @@ _PREVIOUS_ROW, _NEXT_ROW, _ROW = attrgetter("previous_row"), attrgetter("next_ro
 _FEATURES_SQL = (
     "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at,"
     " (SELECT max(row) FROM sketches AS b WHERE b.session = s.session AND b.row < s.row),"
-    " (SELECT min(row) FROM sketches AS a WHERE a.session = s.session AND a.row > s.row)"
+    " (SELECT min(row) FROM sketches AS a WHERE a.session = s.session AND a.row > s.row), s.slots"
     " FROM json_each(?) AS pool CROSS JOIN sketches AS s ON s.row = pool.value JOIN memories AS m ON m.row = s.row"
 )
 _NOT_EXPIRED = "(m.expiration_date IS NULL OR m.expiration_date >= ?)"
@@ -112,30 +112,42 @@ def _to_json_array(rows: Iterable[int | None]) -> str:
 
 def index_memory(db: sqlite3.Connection, row: int, item: MemoryItem, session: int) -> None:
     """Add a memory to the word index."""
-    index_text(db, row, item.text, item.actor_id, scope_ids(item.scope), session)
+    index_text(db, row, item.text, (item.actor_id, item.role), scope_ids(item.scope), session)
 
 
 def index_text(
-    db: sqlite3.Connection, row: int, text: str, speaker: str | None, ids: Sequence[str | None], session: int
+    db: sqlite3.Connection,
+    row: int,
+    text: str,
+    speaker: tuple[str | None, str | None],
+    ids: Sequence[str | None],
+    session: int,
 ) -> None:
-    """Add a text and its ranking features to the word index."""
-    words = analyze_text(text, speaker)
-    features = (row, session, words.word_count, words.is_question, " ".join(words.terms), "\n".join(words.names))
-    db.execute("INSERT INTO sketches VALUES (?, ?, ?, ?, ?, ?)", features)
-    keys = _keys(words.terms, words.names, speaker, ids)
+    """Add a text and its ranking features to the word index.
+
+    Args:
+        speaker: name and role of the speaker.
+    """
+    words = analyze_text(text, *speaker)
+    joined = " ".join(words.terms), "\n".join(words.names), "\n".join(words.slots)
+    db.execute(
+        "INSERT INTO sketches VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (row, session, words.word_count, words.is_question, *joined),
+    )
+    keys = _keys(words.terms, words.names, speaker[0], words.slots, ids)
     db.execute("INSERT INTO words (rowid, keys) VALUES (?, ?)", (row, keys))
 
 
 def unindex_memory(db: sqlite3.Connection, row: int) -> int:
     """Remove a memory from the word index and return its session. Call it before the memory is deleted."""
     erased = db.execute(
-        "SELECT s.session, s.terms, s.names, m.actor_id, m.user_id, m.agent_id, m.run_id"
+        "SELECT s.session, s.terms, s.names, s.slots, m.actor_id, m.user_id, m.agent_id, m.run_id"
         " FROM sketches AS s JOIN memories AS m USING (row) WHERE row = ?",
         (row,),
     ).fetchone()
-    session, terms, names, actor_id, *ids = erased
+    session, terms, names, slots, actor_id, *ids = erased
     # A contentless FTS5 table deletes a row by its former tokens.
-    held = _keys(terms.split(), names.split("\n") if names else (), actor_id, ids)
+    held = _keys(terms.split(), _split_lines(names), actor_id, _split_lines(slots), ids)
     db.execute("INSERT INTO words (words, rowid, keys) VALUES ('delete', ?, ?)", (row, held))
     db.execute("DELETE FROM sketches WHERE row = ?", (row,))
     return int(session)
@@ -151,9 +163,19 @@ def clear_word_index(db: sqlite3.Connection) -> None:
     db.execute("INSERT INTO words (words) VALUES ('delete-all')")
 
 
-def _keys(terms: Iterable[str], names: Iterable[str], speaker: str | None, ids: Sequence[str | None]) -> str:
-    """Return the tokens of a memory: its terms, names and speaker under each of its ids."""
-    said = [f"{_KIND_PREFIXES[kind]}{_token(word)}" for kind, word in index_keys(terms, names, speaker)]
+def _split_lines(text: str) -> list[str]:
+    return text.split("\n") if text else []
+
+
+def _keys(
+    terms: Iterable[str],
+    names: Iterable[str],
+    speaker: str | None,
+    slots: Iterable[str],
+    ids: Sequence[str | None],
+) -> str:
+    """Return the tokens of a memory: its terms, names, speaker and slots under each of its ids."""
+    said = [f"{_KIND_PREFIXES[kind]}{_token(word)}" for kind, word in index_keys(terms, names, speaker, slots)]
     prefixes = [_prefix(axis, value) for axis, value in zip(Axis, ids, strict=True) if value is not None]
     return " ".join(f"{prefix}{word}" for prefix in prefixes for word in said)
 
@@ -175,10 +197,10 @@ def refresh_words(db: sqlite3.Connection) -> None:
     alone = dict(db.execute("SELECT row, session FROM sketches WHERE session > 0").fetchall())
     clear_word_index(db)
     db.execute("DELETE FROM sketches")
-    memories = "SELECT row, user_id, agent_id, run_id, seq, text, actor_id FROM memories ORDER BY row"
-    for row, *ids, seq, text, actor_id in db.execute(memories).fetchall():
+    memories = "SELECT row, user_id, agent_id, run_id, seq, text, actor_id, role FROM memories ORDER BY row"
+    for row, *ids, seq, text, actor_id, role in db.execute(memories).fetchall():
         user_id, agent_id, run_id = ids
-        index_text(db, row, text, actor_id, ids, session_number(user_id, agent_id, run_id, alone.get(row, seq)))
+        index_text(db, row, text, (actor_id, role), ids, session_number(user_id, agent_id, run_id, alone.get(row, seq)))
     db.execute("INSERT OR REPLACE INTO meta VALUES ('words', ?)", (get_analyzer_version(),))
 
 
