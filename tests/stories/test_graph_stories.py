@@ -88,9 +88,6 @@ def test_alice_becomes_a_professor_at_stanford(story: Story) -> None:
         memory,
         {
             "facts": {"facts": ["Works as a professor at Stanford University"]},
-            "operations": {
-                "memory": [{"id": "0", "text": "Works as a professor at Stanford University", "event": "ADD"}]
-            },
             "entities": entities(ALICE, STANFORD),
             "relations": relations(("alice_123", "works_as_professor_at", "Stanford University")),
             "outdated": outdated(("alice_123", "works_at", "MIT")),
@@ -105,9 +102,9 @@ def test_alice_becomes_a_professor_at_stanford(story: Story) -> None:
         "added_entities": ["alice_123 -- works_as_professor_at -- Stanford University"],
     }
     assert result["skipped"] == []
-    assert result["usage"]["llm_calls"] == 6
+    assert result["usage"]["llm_calls"] == 5
     asked = {call.task: call for call in chat.calls}
-    assert sorted(asked) == ["entities", "facts", "operations", "outdated", "refined", "relations"]
+    assert sorted(asked) == ["entities", "facts", "outdated", "refined", "relations"]
     tools = {task: call.tools[0].name for task, call in asked.items() if call.tools}
     assert tools == {
         "entities": "extract_entities",

@@ -355,8 +355,7 @@ def test_the_rerank_stage_takes_langchains_models() -> None:
 
 def test_langchains_models_just_work_in_a_memory(tmp_path: Path, server: OpenAIServer) -> None:
     server.embedding = lambda text: HashEmbedder(8).embed([text])[0].tolist()
-    operation = {"id": "0", "text": "Drinks green tea", "event": "ADD"}
-    server.replies.extend(['{"facts": ["Drinks green tea"]}', json.dumps({"memory": [operation]})])
+    server.replies.append('{"facts": ["Drinks green tea"]}')
     embeddings = OpenAIEmbeddings(
         model="e",
         base_url=server.base_url,
@@ -366,7 +365,7 @@ def test_langchains_models_just_work_in_a_memory(tmp_path: Path, server: OpenAIS
     with open_memory(tmp_path, llm=openai_chat(server), embedder=embeddings, reranker=Overlap()) as memory:
         result = memory.add("I drink green tea.", user_id="ana")
         assert [entry["memory"] for entry in result["results"]] == ["Drinks green tea"]
-        assert (result["usage"]["llm_calls"], result["usage"]["input_tokens"]) == (2, 22)
+        assert (result["usage"]["llm_calls"], result["usage"]["input_tokens"]) == (1, 11)
         assert result_texts(memory.search("green tea", user_id="ana", rerank=True)) == ["Drinks green tea"]
         assert result_texts(asyncio.run(memory.asearch("green tea", user_id="ana"))) == ["Drinks green tea"]
     assert {request.path for request in server.requests} == {"/v1/chat/completions", "/v1/embeddings"}

@@ -329,13 +329,12 @@ def test_what_becomes_of_each_kind_of_message() -> None:
 
 
 async def test_images_are_described_where_vision_is_on(tmp_path: Path) -> None:
-    operation = {"id": "0", "text": "Has a fig", "event": "ADD"}
-    chat = ScriptedChat(["A ripe fig.", {"facts": ["Has a fig"]}, {"memory": [operation]}])
+    chat = ScriptedChat(["A ripe fig.", {"facts": ["Has a fig"]}])
     with Memory({"path": str(tmp_path), "enable_vision": True}, llm=chat, embedder=HashEmbedder()) as core:
         memory = Mem0Memory.from_defaults(core, user_id="maya")
         memory.put_messages([Message(role="user", blocks=[ImageBlock(image=PIXEL)]), assistant("A fig.")])
         assert await texts_of(core, user_id="maya") == ["Has a fig"]
-    assert [made.task for made in chat.calls] == ["describe_image", "facts", "operations"]
+    assert [made.task for made in chat.calls] == ["describe_image", "facts"]
 
 
 def test_a_saved_conversation_keeps_its_images(core: Memory) -> None:

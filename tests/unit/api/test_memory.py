@@ -53,7 +53,7 @@ def script(memory: MemoryDriver, *replies: Any) -> ScriptedChat:
 
 
 def added(*facts: str) -> list[dict[str, Any]]:
-    """The two replies that add `facts` to an empty memory."""
+    """The two replies that add `facts` to a memory that holds others; an empty one takes only the first."""
     return [
         {"facts": list(facts)},
         {"memory": [{"id": str(i), "text": f, "event": "ADD"} for i, f in enumerate(facts)]},
@@ -136,6 +136,7 @@ def _scope(user: str) -> Any:
 
 @on_a_file
 def test_usage_counts_calls_and_tokens(memory: MemoryDriver) -> None:
+    memory.add("Walks", user_id="u", infer=False)
     facts, operations = added("Skis")
     script(
         memory,
@@ -235,11 +236,11 @@ def test_images_are_described_when_vision_is_on(tmp_path: Path) -> None:
         ],
     }
     with open_memory(
-        tmp_path / "on", ["A brown dog.", *added("Has a brown dog")], config={"enable_vision": True}
+        tmp_path / "on", ["A brown dog.", {"facts": ["Has a brown dog"]}], config={"enable_vision": True}
     ) as on:
         result = on.add([message], user_id="u")
         calls = on._chat.calls  # type: ignore[union-attr]
-        assert [call.task for call in calls] == ["describe_image", "facts", "operations"]
+        assert [call.task for call in calls] == ["describe_image", "facts"]
         assert picture in json.dumps(calls[0].messages)
         assert calls[1].messages[-1]["content"] == "Input:\nuser: My dog:\nA brown dog."
         assert ["input_audio" in entry["reason"] for entry in result["skipped"]] == [True]
@@ -249,16 +250,16 @@ def test_images_are_described_when_vision_is_on(tmp_path: Path) -> None:
 
 
 def test_a_bad_reply_is_repaired_once_by_asking_again(memory: MemoryDriver) -> None:
-    chat = script(memory, "I found: Skis", {"facts": ["Skis"]}, *added("Skis")[1:])
+    chat = script(memory, "I found: Skis", {"facts": ["Skis"]})
     result = memory.add("I ski", user_id="u")
     assert result_events(result) == [("ADD", "Skis")]
-    assert [call.task for call in chat.calls] == ["facts", "repair", "operations"]
-    assert result["usage"]["llm_calls"] == 3
+    assert [call.task for call in chat.calls] == ["facts", "repair"]
+    assert result["usage"]["llm_calls"] == 2
     assert result["skipped"] == []
 
 
 def test_what_stays_unreadable_is_reported(memory: MemoryDriver) -> None:
-    script(memory, {"facts": ["Skis", 42]}, {"facts": [42]}, *added("Skis")[1:])
+    script(memory, {"facts": ["Skis", 42]}, {"facts": [42]})
     result = memory.add("I ski", user_id="u")
     assert result_events(result) == [("ADD", "Skis")]
     assert result["skipped"]

@@ -324,7 +324,7 @@ def test_the_graph_may_have_a_model_of_its_own(opened: Open) -> None:
     memory = opened(fact_replies("Likes tea"), graph={"llm": own})
     memory.add("Tea!", user_id="u")
     assert {call.task for call in own.calls} == {"entities", "relations"}
-    assert {call.task for call in graph_model_of(memory).calls} == {"facts", "operations"}
+    assert {call.task for call in graph_model_of(memory).calls} == {"facts"}
 
 
 def test_infer_false_reads_nothing_into_it(opened: Open) -> None:

@@ -15,6 +15,7 @@ from mem0_core.llm.prompts import (
     MAX_ANSWER_CHARS,
     MAX_COMPLAINTS,
     Context,
+    ReplyForm,
     describe_image_messages,
     facts_messages,
     operations_messages,
@@ -510,6 +511,20 @@ def test_a_repair_repeats_the_question_the_answer_and_what_is_wrong_with_it() ->
     assert messages[3]["role"] == "user"
     assert "- a number instead of a fact: 1" in messages[3]["content"]
     assert "whole JSON" in messages[3]["content"]
+
+
+@pytest.mark.parametrize(
+    ("form", "named", "unnamed"),
+    [
+        ("json", "the whole JSON", "function"),
+        ("calls", "all the function calls", "SOURCE"),
+        ("lines", "SOURCE - RELATION - DESTINATION", "JSON"),
+    ],
+)
+def test_a_repair_asks_for_the_form_of_the_first_request(form: ReplyForm, named: str, unnamed: str) -> None:
+    request = repair_messages([], "hm", ["the reply is empty"], form)[-1]["content"]
+    assert named in request
+    assert unnamed not in request
 
 
 def test_a_repair_leaves_the_question_as_it_was() -> None:

@@ -179,7 +179,7 @@ def test_one_call_for_the_graph(opened: Open) -> None:
     said = "I moved to Porto in May, with my sister Anna."
     result = memory.add(said, user_id="maya", timestamp="2025-06-10")
     assert result["relations"]["added_entities"] == ["maya -- moved_to -- Porto", "maya -- has_sister -- Anna"]
-    assert sorted(call.task for call in graph_model_of(memory).calls) == ["facts", "operations", "triplets"]
+    assert sorted(call.task for call in graph_model_of(memory).calls) == ["facts", "triplets"]
     (entry,) = result["results"]
     for relation in memory.relations(user_id="maya"):
         assert relation["memories"] == [entry["id"]]

@@ -159,6 +159,9 @@ def reconcile(
     statements = [fact.text for fact in facts]
     vectors = yield from embed_texts(ports, statements)
     memories = yield from find_similar_memories(ports, request, vectors)
+    if not memories and request.prompts.update is None:  # without guidance of the caller, all facts are additions
+        added = [MemoryChange(Event.ADD, _new_item(fact, request), message_indexes=fact.sources) for fact in facts]
+        return (yield from embed_changes(ports, added, dict(zip(statements, vectors, strict=True)))), ()
     operations, skipped = yield from decide_operations(ports.chat, request, facts, memories)
     changes = plan_changes(operations, facts, {item.id: item for item in memories}, request)
     return (yield from embed_changes(ports, changes, dict(zip(statements, vectors, strict=True)))), skipped

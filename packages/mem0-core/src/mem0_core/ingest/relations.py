@@ -146,6 +146,7 @@ def _extract_triplets(
         graph.chat,
         triplets_messages(text, custom=graph.options.prompt, context=relation_input.context),
         task="triplets",
+        form="lines",
         read=lambda reply: read_triplets(reply, text=text, self_name=speaker),
         key=triplet_key,
     )

@@ -423,21 +423,33 @@ def _join_values(first: Any, second: Any) -> Any:
 class _SortedValues:
     """Values of a reply by kind: lists, single items, and others."""
 
+    split_text: Callable[[str], list[Any]]
     lists: list[list[Any]] = field(default_factory=list)
     items: list[Any] = field(default_factory=list)
     others: list[Any] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
 
-def read_list(reply: Reply, *, names: tuple[str, ...], is_item: Callable[[Any], bool]) -> Reading[Any]:
+def _keep_text(text: str) -> list[Any]:
+    return [text]
+
+
+def read_list(
+    reply: Reply,
+    *,
+    names: tuple[str, ...],
+    is_item: Callable[[Any], bool],
+    split_text: Callable[[str], list[Any]] = _keep_text,
+) -> Reading[Any]:
     """Return the unchecked items of the one list in `reply`.
 
     Args:
         names: the key of the list, and its aliases.
         is_item: returns True for a value that can be an item on its own, outside of a list.
+        split_text: returns the items of a text in place of the list.
     """
     found = read_json(reply)
-    sorted_ = _SortedValues(problems=list(found.problems))
+    sorted_ = _SortedValues(split_text, problems=list(found.problems))
     for value in found.items:
         _sort_value(value, names, is_item, sorted_)
     several = any(call.arguments for call in reply.tool_calls)  # each call is meant; of several texts only one is
@@ -469,7 +481,9 @@ def _sort_fields(value: dict[str, Any], names: tuple[str, ...], into: _SortedVal
     content = value[name]
     if isinstance(content, list):
         into.lists.append(content)
-    elif isinstance(content, str | dict):
+    elif isinstance(content, str):
+        into.items += into.split_text(content)
+    elif isinstance(content, dict):
         into.items.append(content)
     else:
         into.problems.append(problem_with(f'{kind_of(content)} instead of a list under "{name}"', value, WHOLE_REPLY))

@@ -11,7 +11,7 @@ from mem0_core.domain.records import SkippedItem
 from mem0_core.errors import ModelError, ReplyError
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import ChatModel, Reply, Task, Tool
-from mem0_core.llm.prompts import repair_messages
+from mem0_core.llm.prompts import ReplyForm, repair_messages
 from mem0_core.llm.replies import Reading, merge
 
 __all__ = ["ask_with_repair", "collect_skipped"]
@@ -28,6 +28,7 @@ def ask_with_repair(
     key: Callable[[T], Hashable],
     schema: type[BaseModel] | None = None,
     tools: Sequence[Tool] = (),
+    form: ReplyForm | None = None,
 ) -> Flow[Reading[T]]:
     """Ask a model, and return the readable part of its answer.
 
@@ -37,6 +38,7 @@ def ask_with_repair(
     Args:
         read: reads a reply.
         key: identity of an item; items with equal keys are one.
+        form: requested form of the reply; by default function calls if there are tools, and JSON otherwise.
 
     Raises:
         ModelError: the first call failed. If only the second failed, the first reading is returned.
@@ -49,7 +51,7 @@ def ask_with_repair(
     try:
         again = yield from do(
             chat.complete,
-            repair_messages(messages, reading.raw, complaints),
+            repair_messages(messages, reading.raw, complaints, form or ("calls" if tools else "json")),
             task="repair",
             schema=schema,
             tools=tools,

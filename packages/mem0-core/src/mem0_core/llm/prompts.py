@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from mem0_core.domain.records import Relation
 from mem0_core.interfaces import Tool
@@ -19,6 +19,7 @@ __all__ = [
     "MEMORIES_INTRODUCTION",
     "NO_CONTEXT",
     "Context",
+    "ReplyForm",
     "describe_image_messages",
     "facts_messages",
     "memories_block",
@@ -260,7 +261,13 @@ def rerank_messages(
     return _request(_add_instructions(_RERANK, instructions), _join_labelled(parts))
 
 
-def repair_messages(asked: Sequence[Mapping[str, Any]], answer: str, complaints: Sequence[str]) -> list[dict[str, Any]]:
+ReplyForm = Literal["json", "calls", "lines"]
+"""The form of a requested reply: JSON, function calls, or lines of SOURCE - RELATION - DESTINATION."""
+
+
+def repair_messages(
+    asked: Sequence[Mapping[str, Any]], answer: str, complaints: Sequence[str], form: ReplyForm = "json"
+) -> list[dict[str, Any]]:
     """Ask once more, with the first request, its answer, and the parts that could not be read."""
     listed = [f"- {_truncate(complaint, MAX_COMPLAINT_CHARS)}" for complaint in complaints[:MAX_COMPLAINTS]]
     if len(complaints) > MAX_COMPLAINTS:
@@ -270,7 +277,7 @@ def repair_messages(asked: Sequence[Mapping[str, Any]], answer: str, complaints:
     return [
         *(dict(message) for message in asked),
         {"role": "assistant", "content": said},
-        {"role": "user", "content": "\n".join([_REPAIR_LEAD, *listed, "", _REPAIR_END])},
+        {"role": "user", "content": "\n".join([_REPAIR_LEAD, *listed, "", _REPAIR_ENDS[form]])},
     ]
 
 
@@ -550,4 +557,14 @@ Answer with JSON only, in this form, and nothing else:
 """
 
 _REPAIR_LEAD = "Your last answer could not be used as it is:"
-_REPAIR_END = "Answer the request again: the whole JSON, in the agreed form, and nothing else."
+_REPAIR_ENDS: Mapping[ReplyForm, str] = {
+    "json": "Answer the request again: the whole JSON, in the agreed form, and nothing else.",
+    "calls": (
+        "Answer the request again: make all the function calls once more, in one answer, and write nothing else."
+        " Only if you cannot call functions, write the whole JSON in the agreed form instead."
+    ),
+    "lines": (
+        "Answer the request again: all the lines, each SOURCE - RELATION - DESTINATION, and nothing else; NONE if there"
+        " is no relation."
+    ),
+}

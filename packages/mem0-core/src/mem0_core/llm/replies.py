@@ -110,7 +110,7 @@ def read_facts(reply: Reply) -> Reading[str]:
     A fact may come as an object with one obvious text (``{"fact": "..."}``). Facts that differ only in case, spacing
     and punctuation are kept once. An empty list is an answer.
     """
-    listed = read_list(reply, names=_FACTS, is_item=_is_fact)
+    listed = read_list(reply, names=_FACTS, is_item=_is_fact, split_text=_split_facts)
     facts: dict[bytes, str] = {}
     problems = list(listed.problems)
     for item in listed.items:
@@ -233,6 +233,30 @@ _FACT_TEXTS = ("fact", "text", "memory")
 _PLACEHOLDERS = frozenset(
     {"none", "none.", "null", "nil", "n/a", "no facts", "no facts.", "...", "\N{HORIZONTAL ELLIPSIS}"}
 )
+
+
+_BREAK = re.compile(r"\s*\n\s*|(?<=[\u3002\uff01\uff1f])|(?<=[.!?])\s+(?=[^\Wa-z_])")
+"""Lines, ideographic sentences, and sentences of which the next begins in upper case."""
+
+_LOWER_CASE_BREAK = re.compile(rf"{_BREAK.pattern}|(?<=[.!?])\s+")
+_ABBREVIATION = re.compile(r"(?:\A|[\s.(])(?:[^\W\d_]|Dr|Mr|Mrs|Ms|Prof|Rev|Gen|St|vs|No|etc)\.\Z", re.IGNORECASE)
+_BULLET = re.compile(r"^[ \t]*(?:[-*+\u2022]|\(?[0-9]{1,3}[.)])[ \t]+", re.MULTILINE)
+
+
+def _split_facts(text: str) -> list[Any]:
+    """Return the facts of a text in place of a list: a list written as text, or else lines and sentences."""
+    if text.lstrip().startswith("["):
+        listed = read_json(Reply(text))
+        if len(listed.items) == 1 and isinstance(listed.items[0], list) and not listed.problems:
+            return list(listed.items[0])
+    facts: list[Any] = []
+    sentence_break = _LOWER_CASE_BREAK if text == text.lower() else _BREAK
+    for part in sentence_break.split(_BULLET.sub("", text).strip()):
+        if facts and _ABBREVIATION.search(facts[-1]):
+            facts[-1] += f" {part}"
+        elif part:
+            facts.append(part)
+    return facts or [text]
 
 
 def _is_fact(item: Any) -> bool:
