@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import chart, converse, cost, crash, graph, langgraph_store, paths, recall, scale, together
+from benchmarks import chart, converse, cost, crash, graph, langgraph_store, loop, paths, recall, scale, together
 from benchmarks.plan import FULL, QUICK, ROOT, Plan
 from benchmarks.report import Report
 
@@ -20,6 +20,7 @@ BENCHMARKS: dict[str, Callable[[Plan], Report]] = {
     "converse": converse.measure,
     "cost": cost.measure,
     "langgraph_store": langgraph_store.measure,
+    "loop": loop.measure,
     "scale": scale.measure,
     "together": together.measure,
 }

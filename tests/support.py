@@ -7,9 +7,11 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
+from types import FrameType
 from typing import Any, Literal
 
 from mem0_core import Memory
@@ -74,6 +76,28 @@ def result_texts(result: Mapping[str, Any]) -> list[str]:
 
 def result_events(result: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(entry["event"], entry["memory"]) for entry in result["results"]]
+
+
+@contextmanager
+def hang_guard(seconds: float = 60.0) -> Iterator[None]:
+    """Fail a block that hangs, where the system has alarms and the test runs in the main thread.
+
+    The limit is generous: it says that the block ends, not that it is fast.
+    """
+    if not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise AssertionError(f"it did not end within {seconds:g} seconds")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def restore_interrupts() -> None:

@@ -26,6 +26,7 @@ from benchmarks import (
     langgraph_store,
     latency,
     locomo,
+    loop,
     musique,
     paths,
     recall,
@@ -496,6 +497,15 @@ def test_scale_fills_stores_of_the_size_they_are_named_by_and_measures_each(
     assert opened == (2 if truth == "sqlite" else 0)
     assert all(row.value for row in report.rows), "everything was measured"
     assert json.loads(report.write(tmp_path).read_text(encoding="utf-8"))["rows"]
+
+
+def test_the_lag_of_the_event_loop_is_measured_next_to_that_of_an_idle_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "MODEL_SECONDS", 0.01)
+    monkeypatch.setattr(loop, "IDLE_SECONDS", 0.01)
+    report = loop.measure(replace(TINY, rounds=1))
+    names = ["latest callback, during a turn", "latest callback, idle loop"]
+    assert [row.name for row in report.rows] == 2 * [*names, "longest computation on the thread of the loop"]
+    assert all(row.value is not None and row.value > 0 for row in report.rows)
 
 
 def test_crash_reports_what_its_process_found() -> None:

@@ -638,7 +638,7 @@ def test_a_sweeper_sweeps_until_it_is_stopped(ours: Mem0Store, monkeypatch: pyte
     swept = threading.Event()
     monkeypatch.setattr(ours, "sweep_ttl", swept.set)
     ours.start_ttl_sweeper(sweep_interval_minutes=0.0001)  # type: ignore[arg-type]
-    assert swept.wait(10)
+    assert swept.wait(30)
     assert ours.stop_ttl_sweeper(10)
 
 

@@ -127,7 +127,7 @@ def troubled(client: QdrantClient) -> Troubled:
 
 @pytest.fixture
 def index(store: MemoryStore, troubled: Troubled) -> Iterator[VectorStoreIndex]:
-    opened = VectorStoreIndex(troubled, source=store, timeout=5, retry_after=0)
+    opened = VectorStoreIndex(troubled, source=store, timeout=30, retry_after=0)
     yield opened
     opened.close()
 
@@ -224,7 +224,7 @@ def test_one_that_hangs_is_given_up_and_asked_again_later(
     troubled.trouble = None
     release.set()
     index._down_until = 0  # the while is over
-    index._timeout = 5
+    index._timeout = 30
     assert index.nearest(ALICE, vectors[:1], 1)[0][0][1] == pytest.approx(1, abs=COSINE_TOLERANCE)
     assert held(client) == store.rows(ALICE).tolist()
 

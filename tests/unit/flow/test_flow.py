@@ -111,7 +111,7 @@ def test_uncaught_errors_come_out_and_finally_blocks_run(drive: Drive) -> None:
 
 def test_both_runs_two_flows_at_once(drive: Drive) -> None:
     """Each branch waits for the other: run one after the other, they would never meet."""
-    barrier = threading.Barrier(2, timeout=10)
+    barrier = threading.Barrier(2, timeout=30)
 
     def meet(name: str) -> Flow[str]:
         yield from do(barrier.wait)
@@ -220,7 +220,7 @@ class Computing:
     def wait(self) -> None:
         self.compute()
         self.entered.set()
-        assert self.let_go.wait(10)
+        assert self.let_go.wait(30)
 
 
 def test_calls_that_only_compute_stay_in_one_thread_outside_the_event_loop() -> None:
@@ -266,7 +266,7 @@ def test_cancelling_a_computing_flow_ends_its_call_and_closes_the_flow() -> None
         port.let_go.set()
 
     asyncio.run(main())
-    assert closed.wait(10)
+    assert closed.wait(30)
     assert len(port.threads) == 1
 
 
@@ -279,12 +279,12 @@ def test_few_calls_compute_at_once_beside_one_event_loop() -> None:
 
         def compute(self) -> None:
             computing.append(threading.get_ident())
-            assert let_go.wait(10)
+            assert let_go.wait(30)
 
     class Model:
         def ask(self) -> None:
             waiting.append(threading.get_ident())
-            assert let_go.wait(10)
+            assert let_go.wait(30)
 
     async def main() -> None:
         flows = [arun(do(Store().compute)) for _ in range(5)] + [arun(do(Model().ask)) for _ in range(3)]
@@ -309,7 +309,7 @@ class Model:
 
     def ask(self) -> None:
         self.threads.append(threading.get_ident())
-        assert self._answers is None or self._answers.wait(10)
+        assert self._answers is None or self._answers.wait(30)
 
 
 def compute_around_a_request(port: Computing, model: Model) -> Flow[None]:

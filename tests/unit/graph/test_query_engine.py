@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -38,7 +37,7 @@ from mem0_core.graph.adjacency import Adjacency
 from mem0_core.graph.query_engine import Bounds, Near, Plan
 from mem0_core.graph.query_language import MAX_HOPS, parse
 from mem0_core.testing import HashEmbedder
-from tests.support import MODES, MemoryDriver, Mode, open_memory
+from tests.support import MODES, MemoryDriver, Mode, hang_guard, open_memory
 from tests.unit.graph.test_traversal import graph
 
 
@@ -186,11 +185,9 @@ def test_an_error_says_where_and_what_was_expected(text: str, position: int, exp
 
 @pytest.mark.parametrize("part", ["(", "NOT ", "'", "'\\", "`", "((a)-[", ",", "{", "a.", "*", "AND ", "9"])
 def test_an_endless_query_is_refused_at_once(part: str) -> None:
-    started = time.process_time()
     for length in (19_000, 10**6):
-        with pytest.raises(QueryError):
+        with hang_guard(), pytest.raises(QueryError):  # quadratic reading would take minutes
             parse("MATCH (a) WHERE " + part * (length // len(part)) + " RETURN a")
-    assert time.process_time() - started < 10  # reading that is quadratic would take minutes
     with pytest.raises(QueryError, match="not int"):
         parse(3)  # type: ignore[arg-type]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import random
-import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,7 +26,7 @@ from mem0_core.language.question import compile_question
 from mem0_core.language.relation_affinity import are_opposed, is_possessive, kind_affinity, label_affinity
 from mem0_core.recall.exploration import find_neighborhood
 from mem0_core.testing import HashEmbedder
-from tests.support import MODES, MemoryDriver, Mode, open_memory
+from tests.support import MODES, MemoryDriver, Mode, hang_guard, open_memory
 
 AT = "2025-01-01T00:00:00+00:00"
 NOW = "2026-01-01T00:00:00+00:00"
@@ -127,9 +126,8 @@ def test_any_text_is_a_question(text: str) -> None:
 
 def test_a_long_question_takes_no_longer_than_its_length() -> None:
     for part in ("the a of ", "Alice's ", '"', "my ", "x's", "'", "O'", "the of my "):
-        started = time.process_time()
-        compile_question(part * 100_000)
-        assert time.process_time() - started < 5  # quadratic reading would take hours
+        with hang_guard():  # quadratic reading would take hours
+            compile_question(part * 100_000)
 
 
 # --- words and labels ----------------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from mem0_core.stores.graph import cypher
 from mem0_core.stores.graph.neo4j import Neo4jGraph
 from mem0_core.stores.sqlite.store import SQLiteStore
 from tests.services.neo4j_server import Neo4jServer, Neo4jUnavailable
+from tests.support import hang_guard
 
 needs_server = pytest.mark.needs_server
 MakeGraph = Callable[..., Neo4jGraph]
@@ -125,16 +126,15 @@ def calls(graph: Neo4jGraph) -> list[Callable[[], Any]]:
 
 def test_a_server_that_is_down_is_left_alone_for_a_while(store: SQLiteStore, closed_port: int) -> None:
     add(store, 1)
-    graph = unreachable(store, closed_port, retry_after=0.5)
+    graph = unreachable(store, closed_port, retry_after=3600)
     with pytest.raises(StoreError, match="failed"):
         graph.catch_up()
-    started = time.perf_counter()
     for call in calls(graph):
-        with pytest.raises(StoreError, match=r"could not be reached 0\.\d seconds ago") as error:
+        with pytest.raises(StoreError, match=r"could not be reached \d+\.\d seconds ago") as error:
             call()
         assert "hush-hush" not in str(error.value)
-    assert time.perf_counter() - started < 0.4
-    time.sleep(0.5)
+    assert graph._failure
+    graph._failure = graph._failure[0] - 3600, graph._failure[1]
     with pytest.raises(StoreError, match="failed"):
         graph.catch_up()
     graph.close()
@@ -151,10 +151,8 @@ def test_without_a_pause_each_call_tries(store: SQLiteStore, closed_port: int) -
 @pytest.mark.parametrize("place", [0, 5], ids=["sync", "async"])
 def test_a_server_that_never_answers_is_not_waited_for(store: SQLiteStore, silent_port: int, place: int) -> None:
     graph = unreachable(store, silent_port, connection_timeout=0.3)
-    started = time.perf_counter()
-    with pytest.raises(StoreError, match="failed"):
+    with hang_guard(), pytest.raises(StoreError, match="failed"):
         calls(graph)[place]()
-    assert time.perf_counter() - started < 2.5
     graph.close()
 
 
@@ -210,10 +208,8 @@ def test_what_was_committed_while_the_server_was_down_arrives(
             if number < 40:
                 graph.catch_up()
                 continue
-            started = time.perf_counter()
-            with pytest.raises(StoreError):
+            with hang_guard(), pytest.raises(StoreError):
                 graph.catch_up()
-            assert time.perf_counter() - started < 1
         server.start()
         time.sleep(0.2)
         assert same(graph, store)
@@ -238,10 +234,8 @@ def test_a_server_that_froze_is_not_waited_for(store: SQLiteStore, store_id: str
         try:
             add(store, 2)
             for call in (graph.catch_up, lambda: asyncio.run(graph.acatch_up())):
-                started = time.perf_counter()
-                with pytest.raises(StoreError):
+                with hang_guard(), pytest.raises(StoreError):
                     call()
-                assert time.perf_counter() - started < 4
         finally:
             os.kill(server.pid, signal.SIGCONT)
         assert same(graph, store)
