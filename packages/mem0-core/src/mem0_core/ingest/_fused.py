@@ -16,7 +16,8 @@ from mem0_core.domain.records import MemoryItem, Relation, RelationChange, Skipp
 from mem0_core.flow import Flow, do
 from mem0_core.graph.lookup import search_relations, self_name
 from mem0_core.ingest._facts import build_facts, embed_changes, find_similar_memories, plan_changes
-from mem0_core.ingest._relation_plan import collect_entity_names
+from mem0_core.ingest._node_matching import Mentions
+from mem0_core.ingest._relation_plan import collect_entity_names, collect_entity_types
 from mem0_core.ingest.relations import load_neighborhood, plan_graph_changes
 from mem0_core.ingest.request import AddRequest, IngestResult
 from mem0_core.interfaces import GraphMemory, Ports
@@ -62,7 +63,7 @@ def _find_nearest_relations(
 ) -> Flow[tuple[Relation, ...]]:
     """Return, alternating, relations around the names in the text and relations with a sentence near the text."""
     known = yield from load_neighborhood(
-        ports, graph, request.scope, [entity.name for entity in rules.entities(text)], ()
+        ports, graph, request.scope, Mentions([entity.name for entity in rules.entities(text)]), ()
     )
     (near,) = yield from search_relations(graph, request.scope, vectors, graph.options.existing, threshold=0.0)
     rows = [row for row, _ in near]
@@ -114,7 +115,8 @@ def _plan_relations(
 ) -> Flow[tuple[RelationChange, ...]]:
     """Return the changes of the graph, merged as in the staged pipeline."""
     stated = (yield from load_aliases(ports, request.scope)).resolve_triplets(reply.relations)
-    known = yield from load_neighborhood(ports, graph, request.scope, collect_entity_names(stated), ())
+    mentions = Mentions(collect_entity_names(stated), stated, collect_entity_types(reply.entities))
+    known = yield from load_neighborhood(ports, graph, request.scope, mentions, ())
     known = dataclasses.replace(known, relations=tuple(shown))
     return (
         yield from plan_graph_changes(

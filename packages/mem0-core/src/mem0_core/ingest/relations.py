@@ -17,7 +17,6 @@ from mem0_core.domain.records import (
     Event,
     LaggingProjection,
     Message,
-    Node,
     RelationChange,
     Scope,
     SkippedItem,
@@ -27,6 +26,13 @@ from mem0_core.domain.records import (
 from mem0_core.errors import StoreError
 from mem0_core.flow import Flow, both, do
 from mem0_core.graph.lookup import extract_entities, search_neighborhoods, search_relations, self_name
+from mem0_core.ingest._node_matching import (
+    Mentions,
+    find_contradiction,
+    find_only_match,
+    match_nodes,
+    single_family,
+)
 from mem0_core.ingest._relation_plan import (
     KnownGraph,
     build_relation,
@@ -35,10 +41,9 @@ from mem0_core.ingest._relation_plan import (
     merge_relations,
 )
 from mem0_core.ingest.request import RelationInput
-from mem0_core.interfaces import GraphMemory, GraphNeighborhood, Ports
+from mem0_core.interfaces import GraphMemory, Ports
 from mem0_core.language import rule_extractor as rules
 from mem0_core.language.messages import SPEAKER_ROLES
-from mem0_core.language.name_similarity import is_same_name
 from mem0_core.llm.ask import ask_with_repair, collect_skipped
 from mem0_core.llm.graph_prompts import (
     outdated_messages,
@@ -99,8 +104,14 @@ def extract_relations(ports: Ports, graph: GraphMemory, relation_input: Relation
     stated, unconnected = yield from relate_entities(graph, relation_input, entities)
     triplets = (yield from load_aliases(ports, relation_input.scope)).resolve_triplets(stated)
     names = [*(entity.name for entity in entities), *collect_entity_names(triplets)]
+    endings = [
+        ending
+        for message in relation_input.messages
+        for ending in extract_from_message(message, relation_input.scope).ended
+    ]
+    mentions = Mentions(names, triplets, collect_entity_types(entities), _find_changed(endings))
     known = yield from load_neighborhood(
-        ports, graph, relation_input.scope, names, [triplet.sentence for triplet in triplets]
+        ports, graph, relation_input.scope, mentions, [triplet.sentence for triplet in triplets]
     )
     (outdated, unclear), (refined, unrefined) = yield from _find_superseded(graph, relation_input, triplets, known)
     changes = yield from plan_graph_changes(ports, relation_input, known, entities, triplets, outdated, refined)
@@ -126,11 +137,12 @@ def _relate_in_one_shot(ports: Ports, graph: GraphMemory, relation_input: Relati
     if not triplets and not endings:
         return (), unread_lines
     names = [*collect_entity_names(triplets), *(ending.source for ending in endings)]
+    entities = [entity for found in read for entity in found.entities]
+    mentions = Mentions(names, triplets, collect_entity_types(entities), _find_changed(endings))
     known = yield from load_neighborhood(
-        ports, graph, relation_input.scope, names, [triplet.sentence for triplet in triplets]
+        ports, graph, relation_input.scope, mentions, [triplet.sentence for triplet in triplets]
     )
     outdated = [one.triplet for one in known.relations if any(_is_ended_by(one.triplet, ending) for ending in endings)]
-    entities = [entity for found in read for entity in found.entities]
     return (yield from plan_graph_changes(ports, relation_input, known, entities, triplets, outdated, ())), unread_lines
 
 
@@ -183,16 +195,16 @@ def relate_entities(
 
 
 def load_neighborhood(
-    ports: Ports, graph: GraphMemory, scope: Scope, names: Sequence[str], sentences: Sequence[str]
+    ports: Ports, graph: GraphMemory, scope: Scope, mentions: Mentions, sentences: Sequence[str]
 ) -> Flow[KnownGraph]:
-    """Step 3: return the nodes of `names`, the relations one hop from them, and the relations near `sentences`.
+    """Step 3: return the nodes of some names, the relations one hop from them, and the relations near `sentences`.
 
     A name without a node takes the nearest node with the same name. The hop shows only the newest relations of a node
     with very many; the sentences then find those that may be contradicted. Relations of other users are left out,
     although a scope of only an agent or a run covers them.
     """
     store, options = ports.store.graph, graph.options
-    distinct = {entity_key(name): name for name in reversed(names)}
+    distinct = {entity_key(name): name for name in reversed(mentions.names)}
     named = yield from do(store.nodes_by_names, scope, list(distinct.values()))
     nodes = {key: node for key, (node, _) in named.items()}
     vectors = {distinct[key]: vector for key, (_, vector) in named.items()}
@@ -213,38 +225,11 @@ def load_neighborhood(
             graph, scope, wanted, threshold=options.threshold, limit=options.existing
         )
         rows |= dict.fromkeys(row for around in arounds for row, _ in around.relations)
-        nodes |= yield from _match_nodes(ports, scope, distinct, dict(zip(unknown, arounds, strict=True)))
+        nodes |= yield from match_nodes(ports, scope, mentions, distinct, dict(zip(unknown, arounds, strict=True)))
     by_row = (yield from do(store.relations_by_rows, list(rows), scope=scope, with_evidence=False)) if rows else {}
     relations = [by_row[row] for row in rows if row in by_row]
     eligible = (one for one in relations if one.valid_to is None and one.scope.user_id == scope.user_id)
     return KnownGraph(nodes, tuple(eligible), vectors)
-
-
-def _match_nodes(
-    ports: Ports, scope: Scope, names: Mapping[bytes, str], arounds: Mapping[bytes, GraphNeighborhood]
-) -> Flow[dict[bytes, Node]]:
-    """Return the node for each name: the nearest that is the same name, unless several could be it."""
-    rows = [row for around in arounds.values() for row, _ in around.nodes]
-    by_row = (yield from do(ports.store.graph.nodes_by_rows, rows, scope=scope)) if rows else {}
-    own = {row: node for row, node in by_row.items() if node.scope == scope}  # relations join nodes of one scope
-    chosen: dict[bytes, Node] = {}
-    for key, around in arounds.items():
-        cosines = {own[row].entity.name: (cosine, own[row]) for row, cosine in around.nodes if row in own}
-        name = _find_only_match(names[key], [(cosine, known) for known, (cosine, _) in cosines.items()])
-        if name is not None:
-            chosen[key] = cosines[name][1]
-    return chosen
-
-
-def _find_only_match(name: str, near: Sequence[tuple[float, str]]) -> str | None:
-    """Return the first of some near names that is the same as a name; None where two that differ both are.
-
-    "Alex Morgan" is the same as Alexander Morgan and as Alexandra Morgan: it stays a name of its own.
-    """
-    fits = [known for cosine, known in near if is_same_name(name, known, cosine)]
-    if not fits or not all(is_same_name(fits[0], fit, 1.0) for fit in fits[1:]):
-        return None
-    return fits[0]
 
 
 def _embed_distinct(ports: Ports, texts: Sequence[str]) -> Flow[dict[str, NDArray[np.float32]]]:
@@ -391,8 +376,10 @@ def _relate_by_rules(
     ]
     sentences = [triplet.sentence for triplet in triplets]
     sentences += [Triplet(end.source, end.relationship, end.destination or "").sentence for end in endings]
-    known = yield from load_neighborhood(ports, graph, relation_input.scope, names, sentences)
-    named = _unify_new_names(read, known, graph.options.threshold)
+    types = collect_entity_types(entity for _, found in read for entity in found.entities)
+    mentions = Mentions(names, triplets, types, _find_changed(endings))
+    known = yield from load_neighborhood(ports, graph, relation_input.scope, mentions, sentences)
+    named = _unify_new_names(read, mentions, known, graph.options.threshold)
     stated = {triplet.key for triplet in triplets}
     stated |= {build_relation(triplet, known.nodes).triplet.key for some in named.values() for triplet in some}
     open_triplets = {one.triplet.key: one.triplet for one in known.relations if one.triplet.key not in stated}
@@ -430,7 +417,7 @@ def _find_outdated_keys(
 
 
 def _unify_new_names(
-    read: Sequence[tuple[int, rules.RuleExtraction]], known: KnownGraph, threshold: float
+    read: Sequence[tuple[int, rules.RuleExtraction]], mentions: Mentions, known: KnownGraph, threshold: float
 ) -> dict[int, list[Triplet]]:
     """Return the relations of each message; a new name takes the form in which an earlier message introduced it.
 
@@ -443,19 +430,30 @@ def _unify_new_names(
         entity_key(name): name for _, found in reversed(read) for name in collect_entity_names(found.relations)
     }
     new_keys = [key for key in reversed(names_by_key) if key not in known.nodes]
+    stated: dict[bytes, list[Triplet]] = {}
+    for triplet in mentions.triplets:
+        if (entity_key(triplet.source), single_family(triplet.relationship)) not in mentions.changed:
+            stated.setdefault(entity_key(triplet.source), []).append(triplet)
     names: dict[bytes, str] = {}
     if len(set(map(first_indexes.__getitem__, new_keys))) > 1:
         vectors = _stack_vectors(known.vectors, (names_by_key[key] for key in new_keys))
         for key, vector in zip(new_keys, vectors, strict=True):
             near = vectors @ vector
             earlier = [
-                (float(near[other]), names_by_key[new_keys[other]])
+                (float(near[other]), mentions.get_entity(names_by_key[new_keys[other]]))
                 for other in (near >= threshold).nonzero()[0].tolist()
                 if first_indexes[new_keys[other]] < first_indexes[key] and new_keys[other] not in names
             ]
-            if name := _find_only_match(names_by_key[key], sorted(earlier, reverse=True)):
+            earlier.sort(key=lambda pair: -pair[0])
+            name = find_only_match(mentions.get_entity(names_by_key[key]), earlier)
+            if name and not find_contradiction(stated.get(entity_key(name), ()), stated.get(key, ())):
                 names[key] = name
     return {index: [_rename_ends(triplet, names) for triplet in found.relations] for index, found in read}
+
+
+def _find_changed(endings: Iterable[rules.EndedRelation]) -> frozenset[tuple[bytes, str]]:
+    """Return the single-valued relations that endings make room for, by entity key and family."""
+    return frozenset((entity_key(ending.source), single_family(ending.relationship)) for ending in endings)
 
 
 def _rename_ends(triplet: Triplet, names: Mapping[bytes, str]) -> Triplet:

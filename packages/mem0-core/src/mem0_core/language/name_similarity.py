@@ -1,19 +1,43 @@
 """Compare two names, or two relationships: a similarity score with its reason, or the reason why they are distinct.
 
-Precision counts more than recall. Embedders place contrasts near one another (Anna and Anne, works_at and worked_at),
-so a near vector alone is never enough: letters and words decide, and the cosine counts only where they leave a choice.
+Embedders place contrasts near one another (Anna and Anne, works_at and worked_at), so a near vector alone is never
+enough. Letters and words decide: two near names are one if they differ only in spelling, number, a short form of a
+first name, or synonyms. A name that is part of another one is a different name. Names between are candidates.
 """
 
 from __future__ import annotations
 
 import re
-import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from functools import lru_cache
 
-from mem0_core.domain.normalization import normalize
+from mem0_core.language._name_words import (
+    ARTICLES,
+    HEAD_NOUNS,
+    INSTITUTIONS,
+    KINDS,
+    LEGAL_FORMS,
+    MODIFIERS,
+    SMALL_WORDS,
+    TWO_SENSES,
+    are_opposite,
+    are_synonyms,
+    fold_name,
+    get_formal_names,
+    get_initials,
+    get_numbers,
+    get_title,
+    is_given_name,
+    join_phrases,
+    singular,
+    split_name,
+    standard_spelling,
+)
 
 __all__ = [
+    "CANDIDATE_SCORE",
     "DEFAULT_MERGE_THRESHOLD",
     "EntityName",
     "NameSimilarity",
@@ -22,11 +46,14 @@ __all__ = [
     "fold_name",
     "get_initials",
     "is_part_of",
-    "is_same_name",
 ]
 
 DEFAULT_MERGE_THRESHOLD = 0.8
 """Default score from which two names are merged; tests/unit/language/test_name_similarity.py shows the effect."""
+CANDIDATE_SCORE = 0.7
+"""Score from which two names that are not merged may mean the same: the threshold t of the Mem0 paper."""
+_SYNONYM_COSINE = 0.7  # synonyms in two names count as one word from this cosine on
+_MAX_UNSURE = 0.75  # highest score of names that only a person can tell to be one
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,107 +76,48 @@ class NameSimilarity:
     reason: str
     is_distinct: bool = False
 
+    @property
+    def is_same(self) -> bool:
+        """True if the two names can share a node without confirmation."""
+        return self.score >= DEFAULT_MERGE_THRESHOLD
+
 
 def compare_names(one: EntityName, other: EntityName, cosine: float) -> NameSimilarity:
     """Compare two names of one scope.
 
+    A name that contains the other, or has another word where the other has one, is a different name unless that word is
+    a plural, a short form of a first name, a synonym or a slip of the pen. Different numbers, titles and types speak
+    against one entity as well.
+
     Args:
         cosine: of the vectors of both, in [-1, 1].
     """
-    words, others = _words(one.text), _words(other.text)
-    if not words or not others:
-        return NameSimilarity(0.0, "no words to compare", is_distinct=True)
-    if one.type and other.type and one.type != other.type:
-        return NameSimilarity(0.0, f"a {one.type} and a {other.type}", is_distinct=True)
-    if _find_numbers(words) != _find_numbers(others):
-        return NameSimilarity(0.0, "other numbers", is_distinct=True)
-    titles = _get_title(words), _get_title(others)
-    if all(titles) and titles[0] != titles[1]:
-        return NameSimilarity(0.0, "other titles", is_distinct=True)
-    if fold_name(one.text) == fold_name(other.text):
-        return NameSimilarity(1.0, "the same letters")
-    bare, bare_other = _strip_affixes(words), _strip_affixes(others)
-    if bare and bare == bare_other:
-        return NameSimilarity(0.95, "the same but for articles, titles and legal forms")
-    if bare and sorted(bare) == sorted(bare_other) and "," in one.text + other.text:
-        return NameSimilarity(0.9, "the same words in another order")
-    if reason := _abbreviates(one.text, other.text, cosine) or _abbreviates(other.text, one.text, cosine):
-        return NameSimilarity(0.9, reason)
-    return _compare_words(bare, bare_other, cosine, one.type or other.type)
-
-
-def _compare_words(words: tuple[str, ...], others: tuple[str, ...], cosine: float, type: str) -> NameSimilarity:
-    if len(words) == len(others):
-        differing = [pair for pair in zip(words, others, strict=True) if pair[0] != pair[1]]
-        if len(differing) == 1:
-            return _compare_differing_word(*differing[0], is_single_word=len(words) == 1, cosine=cosine, type=type)
-    shorter, longer = sorted((words, others), key=len)
-    if shorter and set(shorter) < set(longer):
-        rest = [word for word in longer if word not in shorter]
-        if type not in ("", "person", "place", "location", "city") and set(rest) <= _KINDS and cosine >= 0.6:
-            return NameSimilarity(0.85, f"the same but for {' '.join(rest)!r}")
-        return NameSimilarity(min(0.75, max(0.0, cosine)), "one is part of the other")
-    if set(words) & set(others):
-        return NameSimilarity(0.0, "each has a word that the other lacks", is_distinct=True)
-    return NameSimilarity(min(0.7, max(0.0, cosine)), "similar vectors only")
-
-
-def _compare_differing_word(word: str, other: str, *, is_single_word: bool, cosine: float, type: str) -> NameSimilarity:
-    """Compare two names that differ in one word."""
-    if reason := _short_form(word, other):
-        return NameSimilarity(0.75 if is_single_word else 0.9, reason)
-    if (len(word) == 1 and other.startswith(word)) or (len(other) == 1 and word.startswith(other)):
-        return NameSimilarity(0.0 if is_single_word else 0.75, "an initial", is_distinct=is_single_word)
-    if _is_misspelling(word, other):
-        return NameSimilarity(0.7 if type == "person" else 0.85, "one letter differs, as in a slip of the pen")
-    if _singular(word) == _singular(other):
-        return NameSimilarity(0.7 if is_single_word else 0.85, "singular and plural")
-    if _are_synonyms(word, other) and cosine >= SYNONYM_COSINE:
-        return NameSimilarity(0.7 if is_single_word else 0.85, f"{word} and {other} are synonyms")
+    first, second = _Name.parse(one.text), _Name.parse(other.text)
+    if not first.words or not second.words:
+        return _distinct("no words to compare")
+    if _are_types_different(one.type, other.type):
+        return _distinct(f"a {one.type} and a {other.type}")
+    if first.numbers != second.numbers:
+        return _distinct("other numbers")
+    if first.title and second.title and first.title != second.title:
+        return _distinct("other titles")
     return (
-        NameSimilarity(0.0, "each has a word that the other lacks", is_distinct=True)
-        if not is_single_word
-        else NameSimilarity(min(0.7, max(0.0, cosine)), "similar vectors only")
+        _compare_spelling(first, second)
+        or _compare_abbreviations(first, second, cosine)
+        or _compare_words(
+            first,
+            second,
+            cosine,
+            is_person="person" in {_TYPE_GROUP.get(one.type.casefold()), _TYPE_GROUP.get(other.type.casefold())},
+        )
     )
-
-
-def is_same_name(one: str, other: str, cosine: float) -> bool:
-    """Return True if two names with near vectors can share a node without confirmation.
-
-    A name that contains the other is a different name ("York" and "New York"), and so is a name in which one word has
-    been exchanged, unless the words are a plural, a short form of a first name, or synonyms. Names without a common
-    word need a higher cosine, and proper names among them are never one. In doubt both names are kept, and
-    `compare_names` may still propose them for a merge.
-
-    Args:
-        cosine: of the vectors of both, in [-1, 1]; the caller has applied its threshold.
-    """
-    words, others = _words(one), _words(other)
-    if not words or not others or _find_numbers(words) != _find_numbers(others):
-        return False
-    titles = _get_title(words), _get_title(others)
-    if all(titles) and titles[0] != titles[1]:
-        return False
-    if fold_name(one) == fold_name(other) or _abbreviates(one, other, cosine) or _abbreviates(other, one, cosine):
-        return True
-    ours, theirs = _content(words), _content(others)
-    if ours == theirs or _are_reordered(one, other, ours, theirs) or _are_clipped(ours, theirs):
-        return True
-    capitals = _capitals(one) & _capitals(other)
-    if len(ours) == len(theirs) and all(
-        _is_same_word(*pair, alone=len(ours) == 1, capitals=capitals) for pair in zip(ours, theirs, strict=True)
-    ):
-        return True
-    return cosine >= DISJOINT_COSINE and not (_is_proper(one) and _is_proper(other)) and _are_unrelated(ours, theirs)
 
 
 def is_part_of(one: str, other: str) -> bool:
     """Return True if all words of one name are words of the other: a question may mean it, a new fact may not."""
-    words, others = _words(one), _words(other)
-    ours, theirs = set(_content(words)), set(_content(others))
-    return (
-        _find_numbers(words) == _find_numbers(others) and bool(ours and theirs) and (ours <= theirs or theirs <= ours)
-    )
+    first, second = _Name.parse(one), _Name.parse(other)
+    ours, theirs = set(first.content), set(second.content)
+    return first.numbers == second.numbers and bool(ours and theirs) and (ours <= theirs or theirs <= ours)
 
 
 def compare_relationships(one: str, other: str, cosine: float) -> NameSimilarity:
@@ -171,213 +139,127 @@ def compare_relationships(one: str, other: str, cosine: float) -> NameSimilarity
 
 # --- names -------------------------------------------------------------------------------------------------------
 
-
-def _split_set(words: str) -> frozenset[str]:
-    return frozenset(words.split())
-
-
-_WORD = re.compile(r"[a-z]\.(?:[a-z]\.)+|[^\W_]+(?:'s\b)?[+#]*")
-_TITLES = {
-    "mr": "mr", "mister": "mr", "mrs": "mrs", "ms": "mrs", "miss": "mrs", "dr": "dr", "doctor": "dr", "prof": "prof",
-    "professor": "prof", "sir": "sir",
-}  # fmt: skip
-_LEGAL = _split_set("inc incorporated ltd limited llc llp gmbh ag sa plc corp corporation co kg bv oy spa srl")
-_ARTICLES = _split_set("the a an")
-_KINDS = _split_set("university company group holding holdings bank technologies systems software labs airlines")
-_SMALL = _split_set("of the and for in de la le du des di")
-_NICKNAMES = """
-robert: bob bobby rob robbie bert
-william: bill billy will willy liam
-elizabeth: liz lizzie beth betty eliza lisbeth
-richard: rick ricky dick richie
-james: jim jimmy jamie
-john: johnny jack
-michael: mike mikey mick
-thomas: tom tommy
-katherine: kate katie kathy kat catherine kathryn
-margaret: maggie meg peggy greta
-edward: ed eddie ted ned
-charles: charlie chuck
-joseph: joe joey
-daniel: dan danny
-matthew: matt
-anthony: tony
-andrew: andy drew
-christopher: chris
-samuel: sam sammy
-benjamin: ben benny
-alexander: alex sasha
-alexandra: alex sandra sasha
-nicholas: nick nicky
-jennifer: jen jenny
-patricia: pat patty trish
-rebecca: becky becca
-susan: sue susie
-steven: steve stephen
-timothy: tim timmy
-david: dave davey
-gregory: greg
-frederick: fred freddy
-victoria: vicky tori
-deborah: debbie deb
+# Types that one entity does not have at the same time; other types, and "thing", tell nothing.
+_TYPE_GROUPS = """
+person: human people man woman user speaker contact relative friend
+place: location city town country village region state address continent
+organization: organisation company institution employer business school university team
+animal: pet dog cat
+matter: food dish drink ingredient product vehicle activity hobby sport language medicine medication condition disease
+ job profession occupation skill subject
+time: date day event holiday
 """
-_FORMAL: dict[str, set[str]] = {}
-for _line in _NICKNAMES.strip().splitlines():
-    _whole, _, _short = _line.partition(": ")
-    for _one in (_whole, *_short.split()):
-        _FORMAL.setdefault(_one, set()).add(_whole)
+_TYPE_GROUP = {
+    word: group
+    for group, words in re.findall(r"^(\w+): (.*(?:\n .*)*)", _TYPE_GROUPS, re.MULTILINE)
+    for word in (group, *words.split())
+}
+_COMPATIBLE_GROUPS = frozenset({"place", "organization"})  # a hospital is both
 
 
-def fold_name(name: str) -> str:
-    """Return the letters and digits of a name, without case, accents and punctuation; + and # count, as in C++."""
-    plain = normalize("NFKD", name.casefold())
-    return "".join(mark for mark in plain if mark.isalnum() or mark in "+#")
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A name, taken apart.
 
+    Attributes:
+        text: the name as given.
+        words: its words, folded.
+        bare: the words in standard spelling, without articles, titles and legal forms.
+        content: `bare` without small words; phrases that have a synonym are one word.
+        numbers, title: see `get_numbers` and `get_title`.
+        capitals: the singular forms of its capitalized words.
+        is_proper: True if no word begins with a small letter, as in scripts that have none.
+        owner: the words up to an 's, as in "Anna's car".
+    """
 
-def get_initials(name: str) -> str:
-    """Return the initials of a name without its small words; empty if it has only one word."""
-    words = [word for word in re.findall(r"[^\W_]+", name) if word.casefold() not in _SMALL]
-    return "".join(word[0] for word in words).upper() if len(words) > 1 else ""
+    text: str
+    words: tuple[str, ...]
+    bare: tuple[str, ...]
+    content: tuple[str, ...]
+    numbers: tuple[str, ...]
+    title: str
+    capitals: frozenset[str]
+    is_proper: bool
+    owner: tuple[str, ...]
 
-
-@lru_cache(maxsize=8192)
-def _words(name: str) -> tuple[str, ...]:
-    plain = normalize("NFKD", name.casefold().replace("’", "'"))
-    plain = "".join(mark for mark in plain if not unicodedata.combining(mark))
-    return tuple(word.replace(".", "") for word in _WORD.findall(plain))
-
-
-def _find_numbers(words: tuple[str, ...]) -> list[str]:
-    return sorted(number for word in words for number in re.findall(r"\d+", word)) + sorted(
-        word for word in words if word in _ROMAN
-    )
-
-
-_ROMAN = _split_set("ii iii iv vi vii viii ix xi xii")
-
-
-def _get_title(words: tuple[str, ...]) -> str:
-    return _TITLES.get(words[0], "") if len(words) > 1 else ""
+    @staticmethod
+    @lru_cache(maxsize=8192)
+    def parse(text: str) -> _Name:
+        words = split_name(text)
+        bare = standard_spelling(_strip_affixes(words))
+        content = join_phrases(tuple(word for word in bare if word not in SMALL_WORDS)) or bare
+        spelled = re.findall(r"[^\W_]+", text)
+        owner = next((index for index, word in enumerate(bare) if word.endswith("'s")), -1)
+        return _Name(
+            text=text,
+            words=words,
+            bare=bare,
+            content=content,
+            numbers=tuple(get_numbers(words)),
+            title=get_title(words),
+            capitals=frozenset(singular(part) for word in spelled if word[0].isupper() for part in split_name(word)),
+            is_proper=not any(word[0].islower() for word in spelled if word.casefold() not in SMALL_WORDS),
+            owner=bare[: owner + 1],
+        )
 
 
 def _strip_affixes(words: tuple[str, ...]) -> tuple[str, ...]:
-    left = words[1:] if len(words) > 1 and (words[0] in _ARTICLES or words[0] in _TITLES) else words
-    while len(left) > 1 and left[-1] in _LEGAL:
+    left = words[1:] if len(words) > 1 and (words[0] in ARTICLES or get_title(words)) else words
+    while len(left) > 1 and left[-1] in LEGAL_FORMS:
         left = left[:-1]
     return left if left else words
+
+
+def _distinct(reason: str) -> NameSimilarity:
+    return NameSimilarity(0.0, reason, is_distinct=True)
+
+
+def _unsure(cosine: float, reason: str) -> NameSimilarity:
+    return NameSimilarity(min(_MAX_UNSURE, max(0.0, cosine)), reason)
+
+
+def _are_types_different(one: str, other: str) -> bool:
+    """Return True for types of which one entity has only one."""
+    groups = {_TYPE_GROUP.get(one.casefold(), ""), _TYPE_GROUP.get(other.casefold(), "")}
+    return "" not in groups and len(groups) > 1 and not groups <= _COMPATIBLE_GROUPS
+
+
+def _compare_spelling(one: _Name, other: _Name) -> NameSimilarity | None:
+    """Compare two names by their letters alone."""
+    if fold_name(one.text) == fold_name(other.text):
+        return NameSimilarity(1.0, "the same letters")
+    if one.bare == other.bare or "".join(one.content) == "".join(other.content):
+        return NameSimilarity(0.95, "the same but for spelling, articles, titles and legal forms")
+    if sorted(one.content) == sorted(other.content) and _may_be_reordered(one, other):
+        return NameSimilarity(0.9, "the same words in another order")
+    return None
+
+
+def _may_be_reordered(one: _Name, other: _Name) -> bool:
+    """Return True if the order of words means nothing: Porto University and University of Porto, Smith, Anna."""
+    linked = "," in one.text + other.text or "of" in {*one.words, *other.words}
+    return linked or not INSTITUTIONS.isdisjoint(one.content)
+
+
+def _compare_abbreviations(one: _Name, other: _Name, cosine: float) -> NameSimilarity | None:
+    reason = _abbreviates(one.text, other.text, cosine) or _abbreviates(other.text, one.text, cosine)
+    if reason:
+        return NameSimilarity(0.9, reason)
+    return NameSimilarity(0.85, "its words are clipped") if _are_clipped(one.content, other.content) else None
 
 
 def _abbreviates(short: str, name: str, cosine: float) -> str | None:
     letters = short.replace(".", "").strip()
     if not (letters.isupper() and letters.isalpha() and 2 <= len(letters) <= 6):
         return None
-    if any(word[:1].islower() for word in name.split() if word.casefold() not in _SMALL):
+    if any(word[:1].islower() for word in name.split() if word.casefold() not in SMALL_WORDS):
         return None
     if letters != get_initials(name) or (len(letters) == 2 and cosine < 0.6):
         return None
     return f"{short} are its initials"
 
 
-def _short_form(word: str, other: str) -> str:
-    """Return the reason why two first names can be one, or nothing."""
-    both = _get_formal_names(word) & _get_formal_names(other)
-    if not both:
-        return ""
-    if word in both or other in both:
-        short, whole = (other, word) if word in both else (word, other)
-        return f"{short} is short for {whole}"
-    return f"{' and '.join(sorted((word, other)))} are short for {min(both)}"
-
-
-def _get_formal_names(name: str) -> set[str]:
-    return _FORMAL.get(name, set())
-
-
-# --- names that share a node -------------------------------------------------------------------------------------
-
-SYNONYM_COSINE = 0.7
-"""Synonyms in two names count as one word from this cosine on: the threshold t of the Mem0 paper."""
-DISJOINT_COSINE = 0.8
-"""Names without a common word are one from this cosine on; all-MiniLM-L6-v2 gives breakfast and lunch 0.72."""
-_STEM_LETTERS = 3  # letters that words of one stem begin with: guitar, guitarist
 _CLIPPED_LETTERS = 3  # letters of a clipped word at most: sci-fi
-
-_CONTENTLESS = _SMALL | {"with"}
-_INSTITUTIONS = _KINDS | _split_set("hospital school college institute academy clinic")
-_TWO_SENSES = _split_set("glass arm custom good new work mean water spirit manner minute spectacle brain ground time")
-"""Words with a different meaning in the plural."""
-_SYNONYMS = """
-company firm business
-car automobile
-flat apartment
-movie film
-bicycle bike
-mother mom mum mommy mummy mama
-father dad daddy papa
-doctor physician
-lawyer attorney
-shop store
-holiday vacation
-sofa couch
-television tv
-child kid
-friend buddy pal
-refrigerator fridge
-photograph photo
-airplane plane aeroplane
-motorcycle motorbike
-cellphone cell
-lesson class
-favorite favourite
-color colour
-theater theatre
-center centre
-grandmother grandma
-grandfather grandpa
-colleague coworker
-neighbor neighbour
-"""
-_SYNONYM_OF = {word: line.split()[0] for line in _SYNONYMS.strip().splitlines() for word in line.split()}
-_CONTRASTS = """
-mother father mom dad son daughter brother sister sibling parent child
-husband wife fiance fiancee boyfriend girlfriend partner spouse
-uncle aunt nephew niece cousin
-grandmother grandfather grandma grandpa grandson granddaughter
-man woman boy girl
-king queen prince princess
-monday tuesday wednesday thursday friday saturday sunday
-january february march april may june july august september october november december
-spring summer autumn fall winter
-morning noon afternoon evening night midnight
-breakfast lunch dinner supper brunch
-north south east west
-left right
-red orange yellow green blue purple pink brown black white gray grey
-cat kitten dog puppy
-buyer seller
-lender borrower
-landlord tenant
-teacher student
-employer employee
-running jogging walking
-shrimp lobster crab
-tennis badminton squash soccer basketball volleyball baseball rugby hockey
-beer wine tea coffee
-"""
-_CONTRAST_SETS = tuple(_split_set(line) for line in _CONTRASTS.strip().splitlines())
-
-
-def _content(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the words of a name that tell it from others: no articles, titles, legal forms and small words."""
-    return tuple(word for word in _strip_affixes(words) if word not in _CONTENTLESS) or words
-
-
-def _are_reordered(one: str, other: str, ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
-    """Return True for the same words in an order that means the same: Porto University, University of Porto."""
-    if sorted(ours) != sorted(theirs):
-        return False
-    linked = "," in one + other or any(" of " in name.casefold() for name in (one, other))
-    return linked or not _INSTITUTIONS.isdisjoint(ours)
 
 
 def _are_clipped(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
@@ -391,76 +273,75 @@ def _are_clipped(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
     )
 
 
-def _is_same_word(word: str, other: str, *, alone: bool, capitals: frozenset[str]) -> bool:
-    """Return True if two words at one place of two names are one word.
-
-    Args:
-        alone: the names have no other words.
-        capitals: the singular forms that both names capitalize.
-    """
-    if word == other or _are_synonyms(word, other):
-        return True
-    if _get_formal_names(word) & _get_formal_names(other):
-        return not alone  # two friends may be called Bob and Robert
-    singular = _singular(word)
-    if singular == _singular(other):
-        is_surname = singular in capitals and singular not in _INSTITUTIONS  # Adam, Adams
-        return not is_surname and singular not in _TWO_SENSES
-    return min(len(word), len(other)) >= 8 and _is_misspelling(word, other) and not _is_inner_letter(word, other)
-
-
-def _is_inner_letter(word: str, other: str) -> bool:
-    """Return True if one word has a letter more that is not a doubled one: Alexandra, Alexandria."""
-    shorter, longer = sorted((word, other), key=len)
-    squeezed = (re.sub(r"(.)\1", r"\1", shorter), re.sub(r"(.)\1", r"\1", longer))
-    return len(shorter) != len(longer) and squeezed[0] != squeezed[1]
+def _compare_words(one: _Name, other: _Name, cosine: float, *, is_person: bool) -> NameSimilarity:
+    """Compare two names word by word."""
+    ours, theirs = one.content, other.content
+    if len(ours) == len(theirs):
+        pairs = [pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1]]
+        found = [_compare_word(pair, one, other, cosine, is_person=is_person) for pair in pairs]
+        if all(similarity is not None for similarity in found):
+            return min((similarity for similarity in found if similarity), key=lambda similarity: similarity.score)
+    if set(ours) < set(theirs):
+        return _compare_part(one, other, cosine, is_person=is_person)
+    if set(theirs) < set(ours):
+        return _compare_part(other, one, cosine, is_person=is_person)
+    if any(are_opposite(word, word_other) for word in ours for word_other in theirs):
+        return _distinct("opposites")
+    if one.owner and one.owner == other.owner and cosine >= DEFAULT_MERGE_THRESHOLD:
+        return _unsure(cosine, f"similar things of {' '.join(one.owner).removesuffix(chr(39) + 's')}")
+    if set(ours) & set(theirs):
+        return _distinct("each has a word that the other lacks")
+    return _compare_disjoint(one, other, cosine)
 
 
-def _are_synonyms(word: str, other: str) -> bool:
-    root = _SYNONYM_OF.get(_singular(word))
-    return root is not None and root == _SYNONYM_OF.get(_singular(other))
+def _compare_word(
+    pair: tuple[str, str], one: _Name, other: _Name, cosine: float, *, is_person: bool
+) -> NameSimilarity | None:
+    """Compare two words at one place of two names of the same length; None if nothing joins them."""
+    word, word_other = pair
+    alone = len(one.content) == 1
+    if are_synonyms(word, word_other):
+        reason = f"{' and '.join(sorted(pair))} are synonyms"
+        if cosine >= _SYNONYM_COSINE and not (alone and one.is_proper and other.is_proper):
+            return NameSimilarity(0.85, reason)
+        return _unsure(cosine, reason)
+    if reason := _short_form(word, word_other):
+        return NameSimilarity(_MAX_UNSURE if alone else 0.9, reason)  # two friends may be called Bob and Robert
+    if are_opposite(word, word_other):
+        return _distinct("opposites")
+    if singular(word) == singular(word_other):
+        return _compare_plurals(one, other, singular(word), alone=alone)
+    if 1 in (len(word), len(word_other)) and word[0] == word_other[0] and not alone:
+        return NameSimilarity(_MAX_UNSURE, "an initial")
+    if _is_slip(word, word_other):
+        is_sure = not is_person and min(len(word), len(word_other)) >= 8 and not _has_inner_letter(word, word_other)
+        return NameSimilarity(0.85 if is_sure else 0.7, "one letter differs, as in a slip of the pen")
+    return None
 
 
-def _are_unrelated(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
-    """Return True if no word of one name is akin to a word of the other, in letters or as its opposite."""
-    return not any(_are_akin(word, other) for word in ours for other in theirs)
+def _compare_plurals(one: _Name, other: _Name, word: str, *, alone: bool) -> NameSimilarity:
+    """Compare two names that differ in the number of a word."""
+    if word in TWO_SENSES:
+        return _distinct(f"{word} means something else in the plural")
+    if word in one.capitals & other.capitals and word not in INSTITUTIONS:
+        return NameSimilarity(0.7, "a name that may be a plural")  # Adam, Adams
+    if alone and (word in one.capitals) != (word in other.capitals):
+        return NameSimilarity(0.7, "a plural, and perhaps a proper name")  # Apple, apples
+    return NameSimilarity(0.85, "singular and plural")
 
 
-def _are_akin(word: str, other: str) -> bool:
-    if (
-        word[:_STEM_LETTERS] == other[:_STEM_LETTERS]
-        or _are_synonyms(word, other)
-        or _get_formal_names(word) & _get_formal_names(other)
-    ):
-        return True
-    shorter, longer = sorted((word, other), key=len)
-    if len(shorter) >= _STEM_LETTERS and shorter in longer:
-        return True
-    one, two = _singular(word), _singular(other)
-    return any(one in group and two in group for group in _CONTRAST_SETS)
+def _short_form(word: str, other: str) -> str:
+    """Return the reason why two first names can be one, or nothing."""
+    both = get_formal_names(word) & get_formal_names(other)
+    if not both:
+        return ""
+    if word in both or other in both:
+        short, whole = (other, word) if word in both else (word, other)
+        return f"{short} is short for {whole}"
+    return f"{' and '.join(sorted((word, other)))} are short for {min(both)}"
 
 
-def _singular(word: str) -> str:
-    """Return the singular of a word that looks like a plural."""
-    if word.endswith("ies") and len(word) > 4:
-        return word[:-3] + "y"
-    if word.endswith(("shes", "ches", "sses", "xes", "zes", "toes")):
-        return word[:-2]
-    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is", "'s")) and len(word) > 3 else word
-
-
-def _capitals(name: str) -> frozenset[str]:
-    """Return the words of a name that begin with a capital, each in the singular."""
-    capitals = (word for word in re.findall(r"[^\W_]+", name) if word[0].isupper())
-    return frozenset(_singular(word) for capital in capitals for word in _words(capital))
-
-
-def _is_proper(name: str) -> bool:
-    """Return True if no word begins with a small letter, as in scripts that have none."""
-    return not any(word[0].islower() for word in re.findall(r"[^\W_]+", name) if word.casefold() not in _CONTENTLESS)
-
-
-def _is_misspelling(word: str, other: str) -> bool:
+def _is_slip(word: str, other: str) -> bool:
     """Return True if two words differ by a slip within a long word: a letter doubled, two swapped, or one left out."""
     shorter, longer = sorted((word, other), key=len)
     if len(shorter) < 5 or word[0] != other[0] or not (word.isalpha() and other.isalpha()):
@@ -477,7 +358,79 @@ def _is_misspelling(word: str, other: str) -> bool:
     return doubled or (len(shorter) >= 8 and 0 < at < len(shorter) - 1)
 
 
+def _has_inner_letter(word: str, other: str) -> bool:
+    """Return True if one word has a letter more that is not a doubled one: Alexandra, Alexandria."""
+    shorter, longer = sorted((word, other), key=len)
+    squeezed = (re.sub(r"(.)\1", r"\1", shorter), re.sub(r"(.)\1", r"\1", longer))
+    return len(shorter) != len(longer) and squeezed[0] != squeezed[1]
+
+
+# --- names that contain one another ------------------------------------------------------------------------------
+
+
+def _compare_part(part: _Name, whole: _Name, cosine: float, *, is_person: bool) -> NameSimilarity:
+    """Compare a name with a longer one that has all its words: never one name, at most a candidate."""
+    rest = [word for word in whole.content if word not in part.content]
+    is_prefix = whole.content[: len(part.content)] == part.content
+    is_suffix = whole.content[-len(part.content) :] == part.content
+    if any(word.endswith("'s") for word in rest) or f"{part.content[-1]}'s" in whole.content:
+        return _distinct("something of another one")
+    if not (part.is_proper and whole.is_proper):
+        return _distinct("one is a special kind of the other" if is_suffix else "one is part of the other")
+    if is_person or _is_person_name(part, whole):
+        return NameSimilarity(_MAX_UNSURE, "part of a person's name")
+    if "of" in whole.words and part.words[-1] == whole.words[-1]:
+        return _distinct("one is part of the other")  # Porto, University of Porto
+    if (is_prefix or is_suffix) and KINDS.issuperset(rest):
+        return NameSimilarity(_MAX_UNSURE, f"the same but for {' '.join(rest)!r}")
+    if not MODIFIERS.isdisjoint(rest) or not HEAD_NOUNS.isdisjoint(rest):
+        return _distinct(f"{' '.join(rest)!r} makes it another name")
+    return _unsure(cosine, "one is part of the other")
+
+
+def _is_person_name(part: _Name, whole: _Name) -> bool:
+    """Return True if a longer name begins with a common first name that the shorter one begins with or leaves out."""
+    if not 2 <= len(whole.content) <= 4 or not is_given_name(whole.content[0]):
+        return False
+    return whole.content[0] == part.content[0] or whole.content[-1] == part.content[-1]
+
+
+# --- names without a common word ---------------------------------------------------------------------------------
+
+_STEM_LETTERS = 3  # letters that words of one stem begin with: guitar, guitarist
+_MIN_LETTER_RATIO = 0.6  # of two proper names that may be spellings of one: Lisbon, Lisboa
+
+
+def _compare_disjoint(one: _Name, other: _Name, cosine: float) -> NameSimilarity:
+    """Compare names without a common word: different head nouns, unless a person knows better."""
+    if one.is_proper and other.is_proper:
+        ratio = SequenceMatcher(None, fold_name(one.text), fold_name(other.text)).ratio()
+        if ratio >= _MIN_LETTER_RATIO and one.text[0] == other.text[0]:
+            return _unsure(cosine, "similar spelling and similar vectors")
+        return _distinct("different names")
+    if one.is_proper != other.is_proper:
+        return _distinct("a name and a word")
+    if _are_akin(one.content, other.content):
+        return _distinct("words of one stem")
+    return _unsure(cosine, "similar vectors only")
+
+
+def _are_akin(ours: Sequence[str], theirs: Sequence[str]) -> bool:
+    """Return True if a word of one name is akin to a word of the other, or part of it."""
+    for word in ours:
+        for other in theirs:
+            shorter, longer = sorted((word, other), key=len)
+            if word[:_STEM_LETTERS] == other[:_STEM_LETTERS] or (len(shorter) >= _STEM_LETTERS and shorter in longer):
+                return True
+    return False
+
+
 # --- relationships -----------------------------------------------------------------------------------------------
+
+
+def _split_set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
 
 _FILLERS = _split_set("is are am be being currently now the a an has have does do who")
 _PAST = _split_set("was were had did used formerly former previously ex once")

@@ -24,7 +24,7 @@ from mem0_core.graph.query_language import parse
 from mem0_core.graph.traversal import Path, Step, Track, Walk, Weights, k_hop
 from mem0_core.graph.view import Drawing
 from mem0_core.interfaces import GraphMemory, Ports
-from mem0_core.language.name_similarity import is_part_of, is_same_name
+from mem0_core.language.name_similarity import EntityName, compare_names, is_part_of
 from mem0_core.language.parsed_query import ParsedQuery
 from mem0_core.recall.embedding import embed_texts
 
@@ -108,7 +108,7 @@ def _find_similar_vertices(
         if vertex is None:
             continue
         known, score = adjacency.names[vertex], min(1.0, cosine)
-        if is_same_name(name, known, cosine):
+        if compare_names(EntityName(name), EntityName(known), cosine).is_same:
             same.setdefault(vertex, score)
         elif is_part_of(name, known):
             partial.setdefault(vertex, score)
