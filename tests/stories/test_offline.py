@@ -501,12 +501,12 @@ class TestPart9Consistency:
         assert sum(row["r"]["weight"] for row in rows) == 3
 
     def test_names_that_mean_one_thing_are_merged_only_when_asked_for_and_can_be_taken_back(self, opened: Open) -> None:
-        lines = ("MAYA - WORKS AT - STANFORD UNIVERSITY", "BEN - STUDIES AT - STANFORD UNIV")
+        lines = ("MAYA - WORKS AT - STANFORD UNIVERSITY", "BEN - STUDIES AT - LELAND STANFORD")
         memory = opened(*lines, graph_store={"provider": "sqlite", "threshold": 1.0})
         store(memory, "I work at Stanford University.")
-        store(memory, "Ben studies at Stanford Univ.")
-        apart = {"maya -- works_at -- Stanford University", "Ben -- studies_at -- Stanford Univ"}
-        names = {"names": ["Stanford University", "Stanford Univ"], "into": "Stanford University"}
+        store(memory, "Ben studies at Leland Stanford.")
+        apart = {"maya -- works_at -- Stanford University", "Ben -- studies_at -- Leland Stanford"}
+        names = {"names": ["Stanford University", "Leland Stanford"], "into": "Stanford University"}
         planned = memory.merge("entities", **MAYA, **names)
         assert planned["dry_run"]
         assert set(held(memory)) == apart
