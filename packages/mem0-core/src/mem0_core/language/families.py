@@ -28,7 +28,8 @@ class Family:
         nouns, verbs, asks: words and phrases that ask for the value; `asks` has * for the subject.
         labels: other labels that mean the same.
         inverse: name of the family of the opposite direction; empty if there is none.
-        opposite: name of the family that contradicts it; empty if there is none.
+        opposite: name of the family that contradicts it for the same value; empty if there is none.
+        closes: names of other families of which a new value here ends the values: a new employer ends a job.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Family:
     labels: tuple[str, ...] = ()
     inverse: str = ""
     opposite: str = ""
+    closes: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=1)
@@ -57,6 +59,7 @@ def load_families() -> Mapping[str, Family]:
             labels=tuple(table.get("labels", "").split()),
             inverse=table.get("inverse", ""),
             opposite=table.get("opposite", ""),
+            closes=tuple(table.get("closes", "").split()),
         )
         for name, table in tables.items()
     }

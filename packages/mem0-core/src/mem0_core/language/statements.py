@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from mem0_core.domain.records import DateRange, Triplet
-from mem0_core.language.families import family_of_label
+from mem0_core.language.families import family_of_label, load_families
 from mem0_core.language.rule_extractor import EndedRelation, extract_by_rules
 
 __all__ = ["SPEAKER", "Effect", "Statement", "read_statements", "slot_key", "slots_of"]
@@ -76,11 +76,14 @@ def slot_key(subject: str, family: str) -> str:
 
 
 def slots_of(text: str, speaker: str | None = None) -> tuple[str, ...]:
-    """Return the distinct keys of the slots that a text makes statements about.
+    """Return the distinct keys of the slots that a text makes statements about, in both directions.
 
     Args:
         speaker: name of the speaker where several people speak; None for the user.
     """
-    said = read_statements(text, said_on=_ANY_DAY)
-    keys = (slot_key(one.subject or speaker or SPEAKER, one.family) for one in said)
-    return tuple(dict.fromkeys(keys))[:_MAX_SLOTS]
+    families, keys = load_families(), dict[str, None]()
+    for one in read_statements(text, said_on=_ANY_DAY):
+        keys[slot_key(one.subject or speaker or SPEAKER, one.family)] = None
+        if families[one.family].inverse and one.value:
+            keys[slot_key(one.value, families[one.family].inverse)] = None
+    return tuple(keys)[:_MAX_SLOTS]
