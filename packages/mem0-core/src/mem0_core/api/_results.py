@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mem0_core.domain.records import (
     AddedMemory,
@@ -32,6 +32,7 @@ from mem0_core.domain.records import (
     SignalDict,
     StepDict,
     UsageDict,
+    Validity,
 )
 from mem0_core.flow import StepRecord
 from mem0_core.ingest.by_query import BulkChangeResult, Match
@@ -229,9 +230,17 @@ def hit_dict(hit: Hit, explain: bool) -> MemoryDict:
     shaped["score"] = hit.score
     if hit.is_unprocessed:
         shaped["pending"] = True
+    if hit.validity is not None:
+        shaped.update(_validity_fields(hit.validity))
     if explain:
         shaped["explanation"] = _explanation(hit)
     return shaped
+
+
+def _validity_fields(validity: Validity) -> MemoryDict:
+    """Return the known ones of `valid_from`, `valid_to` and `superseded_by`."""
+    found = {name: getattr(validity, name) for name in ("valid_from", "valid_to", "superseded_by")}
+    return cast("MemoryDict", {name: value for name, value in found.items() if value is not None})
 
 
 def _explanation(hit: Hit) -> dict[str, Any]:

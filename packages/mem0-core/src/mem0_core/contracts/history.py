@@ -73,6 +73,10 @@ class HistoryContract(StoreContract):
         assert [[past.text for past in items] for items, _ in then.values()] == [[], ["Lives in Rome"], []]
         items, vectors = then[AT]
         assert items[0].id == item.id
+        assert [(past.text, end) for past, end in store.replaced_texts(ALICE, limit=9)] == [
+            ("Lives in Rome", LATER),
+            ("Lives in Oslo", LATER),
+        ]
         assert np.allclose(vectors, unit_vectors(1))
         assert store.memories_by_rows(store.rows(ALICE, as_of=AT).tolist(), scope=ALICE).keys() == {
             row

@@ -57,6 +57,7 @@ __all__ = [
     "Triplet",
     "Usage",
     "UsageDict",
+    "Validity",
     "content_hash",
     "drops_mention",
     "entity_key",
@@ -434,10 +435,27 @@ class HistoryRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Validity:
+    """The time in which all that a memory states holds.
+
+    Attributes:
+        valid_from: ISO 8601 time or day from which it holds, None if unknown.
+        valid_to: the first time or day at which nothing of it holds any more, None while something does.
+        superseded_by: id of the memory that ended it, None if none did or the memory's own text was replaced.
+    """
+
+    valid_from: str | None = None
+    valid_to: str | None = None
+    superseded_by: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A search result with its score in [0, 1]: a memory, or an unprocessed message.
 
     Attributes:
+        is_answer: True if it states the value that the query asks for, at the time it asks about.
+        validity: the time in which it holds, for a memory that states something that can end.
         is_unprocessed: True for a message.
         signals, weights: components of the score, see `recipes.Weights`.
         before_rerank: the score before reranking, None without a reranker.
@@ -449,6 +467,8 @@ class Hit:
     signals: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     before_rerank: float | None = None
+    is_answer: bool = False
+    validity: Validity | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -710,6 +730,9 @@ class MemoryDict(TypedDict):
     explanation: NotRequired[dict[str, Any]]
     pending: NotRequired[bool]
     pinned: NotRequired[bool]
+    valid_from: NotRequired[str]
+    valid_to: NotRequired[str]
+    superseded_by: NotRequired[str]
 
 
 class ContextDict(TypedDict):

@@ -30,3 +30,12 @@ class MemoryHistory(Protocol):
             The memories with these texts, and their vectors, (n, dims).
         """
         ...
+
+    def replaced_texts(self, scope: Scope, *, filter: Filter | None = None, limit: int) -> list[tuple[MemoryItem, str]]:
+        """Return the last `limit` texts of a scope that were changed or deleted by a plan, oldest first.
+
+        Returns:
+            Each memory with its former text, and the ISO 8601 time at which the text was replaced. A store without
+            history returns none.
+        """
+        ...

@@ -6,6 +6,7 @@ a value still says something of its slot: "I quit my job" ends every ``works_at`
 
 from __future__ import annotations
 
+import hashlib
 from datetime import date
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -71,8 +72,9 @@ def _read_statements(text: str, said_on: date) -> tuple[Statement, ...]:
 
 
 def slot_key(subject: str, family: str) -> str:
-    """Return the key under which statements about a subject and a family are found."""
-    return f"{' '.join(subject.casefold().split())}|{family}"
+    """Return the key under which statements about a subject and a family are found: 16 hexadecimal digits."""
+    slot = f"{' '.join(subject.casefold().split())}|{family}"
+    return hashlib.blake2b(slot.encode(), digest_size=8).hexdigest()
 
 
 def slots_of(text: str, speaker: str | None = None) -> tuple[str, ...]:

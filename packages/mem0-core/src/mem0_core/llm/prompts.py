@@ -76,6 +76,7 @@ def memory_line(memory: Mapping[str, Any], number: int | None = None) -> str:
         "from": memory.get("actor_id") or memory.get("role"),
         "date": said,
         "updated": changed if changed != said else "",
+        "until": str(memory.get("valid_to") or "")[:10],
     }
     return _json_line({key: value for key, value in shown.items() if value})
 

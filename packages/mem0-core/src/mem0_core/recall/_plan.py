@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from mem0_core.recall.validity import SlotAnswer
+
 
 _MAX_UNPROCESSED = 8  # queued messages that one search takes into account
 
@@ -93,6 +95,7 @@ class Search:
         allowed_rows: rows that may be found; None for all of the scope.
         transient: memories to rank in addition to those of the store.
         hits: the results, best first.
+        slot_answer: everything known of the slot that the query asks for; None if it asks for none.
         notes: remarks for the caller: why there is no result, or why the order differs from the one requested.
     """
 
@@ -108,6 +111,7 @@ class Search:
     allowed_rows: NDArray[np.int64] | None
     transient: list[TransientCandidate]
     hits: list[Hit] = field(default_factory=list)
+    slot_answer: SlotAnswer | None = None
     notes: list[str] = field(default_factory=list)
 
     @property

@@ -17,7 +17,9 @@ from mem0_core.language.statements import SPEAKER, Statement
 __all__ = ["Period", "SlotMemory", "Timeline", "build_timeline", "is_same_value", "related_families"]
 
 _WORD = re.compile(r"[^\W_]+")
-_NEUTRAL_WORDS = frozenset("a an the my our his her their its some called named of".split())
+_NEUTRAL_WORDS = frozenset(
+    ["a", "an", "the", "my", "our", "his", "her", "their", "its", "some", "called", "named", "of"]
+)
 _MIN_STEM_CHARS = 4
 
 
@@ -128,7 +130,7 @@ def _add_statement(timeline: Timeline, memory: SlotMemory, statement: Statement)
     if statement.effect == "ends":
         time = days.last or days.first or memory.said_at
         ending = Period(memory, statement, time)
-        _close(timeline.periods, ending, only_value=statement.value)
+        _close(timeline.periods, ending)
         timeline.endings.append(ending)
         return
     if statement.effect == "past":
@@ -145,27 +147,23 @@ def _day_after(day: str | None) -> str | None:
     return None if day is None else f"{day}T24"
 
 
-def _close(periods: Sequence[Period], new: Period, *, only_value: str | None = None) -> None:
-    """End the periods that a later statement ends.
-
-    Args:
-        only_value: for a statement that ends something, the value that it ends; empty for all.
-    """
+def _close(periods: Sequence[Period], new: Period) -> None:
+    """End the periods that a later statement ends."""
     for old in periods:
-        if old.last is not None or old.memory is new.memory or not _ends(old, new, only_value):
+        if old.last is not None or old.memory is new.memory or not _ends(old, new):
             continue
         old.last = new.first if new.first > old.first else new.memory.said_at
         old.ended_by = new.memory
 
 
-def _ends(old: Period, new: Period, only_value: str | None) -> bool:
+def _ends(old: Period, new: Period) -> bool:
     said, before = new.statement, old.statement
     family: Family = load_families()[said.family]
     is_same = is_same_value(said.value, before.value)
-    if only_value is not None:
-        return before.family in (said.family, *family.closes) and (
-            not only_value or not before.value or is_same or before.family != said.family
-        )
+    if said.effect == "ends":
+        if before.family == said.family:
+            return is_same  # to leave an employer is to leave the job there; to divorce ends no other love
+        return before.family in family.closes and load_families()[before.family].answer != family.answer
     if before.family == said.family:
         return family.is_single and not (is_same and bool(said.value))
     return before.family in family.closes or (before.family == family.opposite and is_same)

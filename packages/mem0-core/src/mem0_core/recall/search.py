@@ -21,6 +21,7 @@ from mem0_core.recall._candidates import rank_candidates
 from mem0_core.recall._plan import Search, SearchRequest, TransientCandidate, plan_search
 from mem0_core.recall._ranking import RankedMemory, clamp_cosine, rank_rows_by_words
 from mem0_core.recall.rerank import rerank
+from mem0_core.recall.validity import date_hits, find_slot_answer, prefer_answers
 
 __all__ = ["Search", "SearchRequest", "plan_search", "rank_hits", "recall", "retrieve_ranked"]
 
@@ -36,12 +37,18 @@ def recall(ports: Ports, request: SearchRequest) -> Flow[Search]:
     search = yield from plan_search(ports, request)
     search.hits = yield from rank_hits(ports, search)
     _apply_threshold(search)
+    search.hits = yield from date_hits(ports, search, search.hits)
     return search
 
 
 def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
-    """Return the best hits before threshold, gate and limit: as many as are wanted, or as the reranker reads."""
-    return (yield from _rerank(ports, search, (yield from _retrieve(ports, search))))
+    """Return the best hits before threshold, gate and limit: as many as are wanted, or as the reranker reads.
+
+    Those that answer the query at the time it asks about come first, whatever their signals.
+    """
+    hits = yield from _rerank(ports, search, (yield from _retrieve(ports, search)))
+    search.slot_answer = yield from find_slot_answer(ports, search, hits)
+    return hits if search.slot_answer is None else prefer_answers(hits, search.slot_answer)
 
 
 def _retrieve(ports: Ports, search: Search) -> Flow[list[Hit]]:

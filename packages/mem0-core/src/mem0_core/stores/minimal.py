@@ -297,6 +297,9 @@ class MinimalMemoryStore:
     ) -> tuple[list[MemoryItem], NDArray[np.float32]]:
         _refuse(self.name, "history")
 
+    def replaced_texts(self, scope: Scope, *, filter: Filter | None = None, limit: int) -> list[tuple[MemoryItem, str]]:
+        return []
+
     def import_checkpoint(self, scope: Scope, key: str) -> int:
         _refuse(self.name, "import checkpoints")
 

@@ -327,6 +327,18 @@ class SqlStore(SqlVectors):
         return memories, self._dialect.stack_vectors([row[-1] for row in rows])
 
     @read_method
+    def replaced_texts(
+        self, scope: Scope, *, filter: Filter | None = None, limit: int
+    ) -> Steps[list[tuple[MemoryItem, str]]]:
+        yield from self._dialect.set_scope(scope)
+        where, values = self._condition(scope, filter)
+        rows = yield from fetch_rows(
+            f"SELECT row, {CONTENT_COLUMNS}, false, valid_to FROM past WHERE {where} ORDER BY row DESC LIMIT ?",
+            (*values, limit),
+        )
+        return [(memory_from_row(row, self._dialect.from_json), row[-1]) for row in reversed(rows)]
+
+    @read_method
     def memories_by_rows(self, rows: Sequence[int], *, scope: Scope) -> Steps[dict[int, MemoryItem]]:
         yield from self._dialect.set_scope(scope)
         among, row_values = self._dialect.among("row", rows)

@@ -1,0 +1,353 @@
+"""Validity: which memories answer a question at the time it asks about, and which are over.
+
+A question names a slot: a subject and a relation family. `find_slot_answer` follows the chain of a question from slot
+to slot ("my sister's husband"), reads everything that was said about the last one, and orders it by time. For a
+question about now, what holds comes first and what is over last; for one about then, what held then.
+`date_hits` dates other results: a memory of which every statement is over is superseded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+from mem0_core.domain.records import Hit, MemoryItem, Validity, is_expired
+from mem0_core.flow import Flow, do
+from mem0_core.interfaces import Ports
+from mem0_core.language.families import load_families
+from mem0_core.language.question import Question
+from mem0_core.language.statements import SPEAKER, read_statements, slot_key
+from mem0_core.recall._timeline import Period, SlotMemory, Timeline, build_timeline, is_same_value, related_families
+
+if TYPE_CHECKING:
+    from mem0_core.recall._plan import Search
+
+__all__ = ["SlotAnswer", "date_hits", "find_slot_answer", "prefer_answers"]
+
+_MAX_SLOT_ROWS = 1024  # memories of one slot that the index returns
+_MAX_SLOT_MEMORIES = 96  # of these the newest that are read
+_MAX_SUBJECTS = 8
+_MAX_PAST_TEXTS = 2_000  # earlier texts that are read for a question about the past
+_MIN_CONFIDENCE = 0.4
+_OTHER_SHARE, _OVER_SHARE = 0.7, 0.5  # of the score that other results keep beside an answer
+
+
+@dataclass(frozen=True, slots=True)
+class SlotAnswer:
+    """Everything known of the slot that a question asks for.
+
+    Attributes:
+        subjects: folded names of the subject; the empty one is the speaker.
+        families: names of the families that the question may mean.
+        timeline: everything said about the slot.
+        periods: the values that answer the question, best first.
+        memories: the memories that answer it, best first.
+        over: keys of the memories that the question is not about, because what they say does not hold then.
+    """
+
+    subjects: tuple[str, ...]
+    families: tuple[str, ...]
+    timeline: Timeline
+    periods: list[Period] = field(default_factory=list)
+    memories: list[SlotMemory] = field(default_factory=list)
+    over: frozenset[tuple[str, str]] = frozenset()
+
+    @property
+    def is_known(self) -> bool:
+        """True if anything was ever said about the slot."""
+        return bool(self.timeline)
+
+
+def find_slot_answer(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[SlotAnswer | None]:
+    """Return what the memories of a scope say about the slot that a query asks for; None if it asks for none."""
+    question = search.request.query.question
+    if not question.path or not all(question.path) or question.confidence < _MIN_CONFIDENCE:
+        return None
+    reader = _SlotReader(ports, search)
+    subjects = yield from reader.find_start(question)
+    for place, families in enumerate(question.path[:-1]):
+        subjects = yield from reader.follow(subjects, families, question.steps[place : place + 1])
+        if not subjects:
+            return SlotAnswer((), question.path[-1], Timeline())
+    wanted = question.path[-1]
+    timeline = yield from reader.read_timeline(subjects, wanted, with_past=_reaches_back(question))
+    answer = SlotAnswer(tuple(subjects), wanted, timeline)
+    return _choose(answer, question, _isoformat(search), dict(_scores(hits)))
+
+
+def _reaches_back(question: Question) -> bool:
+    return bool(question.spans or question.anchor or question.event or question.asks == "when") or (
+        question.tense == "past"
+    )
+
+
+def _scores(hits: Iterable[Hit]) -> Iterable[tuple[tuple[str, str], float]]:
+    return (((hit.item.id, hit.item.text), hit.score) for hit in hits)
+
+
+def _isoformat(search: Search) -> str:
+    """Return the time that the query calls now: the end of its reference day, or the time it is asked as of."""
+    if search.request.as_of is not None:
+        return search.request.as_of
+    return f"{search.request.query.reference.isoformat()}T24"
+
+
+# --- reading slots -----------------------------------------------------------------------------------------------
+
+
+class _SlotReader:
+    """Reads the memories of slots in one scope."""
+
+    def __init__(self, ports: Ports, search: Search) -> None:
+        self._ports, self._search = ports, search
+        self._past: list[SlotMemory] | None = None
+
+    def find_start(self, question: Question) -> Flow[tuple[str, ...]]:
+        """Return the folded names of the subject at which a question starts."""
+        if question.start is None:
+            return (SPEAKER,)
+        name = _fold(question.start)
+        own = yield from self.read_timeline((SPEAKER,), ("name",), with_past=False)
+        is_speaker = name in {_fold(value) for value in self._search.request.scope.ids.values()} or any(
+            is_same_value(period.statement.value, name) for period in own.periods if period.statement.value
+        )
+        return (name, SPEAKER) if is_speaker else (name,)
+
+    def follow(self, subjects: Sequence[str], families: Sequence[str], step: Sequence[str]) -> Flow[tuple[str, ...]]:
+        """Return the folded names of the values of some slots: those that hold, else those that held."""
+        timeline = yield from self.read_timeline(subjects, families, with_past=False)
+        now = _isoformat(self._search)
+        found = [one for one in timeline.periods if one.statement.family in families]
+        is_former = bool(step) and step[0].split("-")[0].split()[0] in {"ex", "former", "late"}
+        chosen = [one for one in found if one.holds_at(now) is not is_former] or found
+        names = dict.fromkeys(_fold(one.statement.value) for one in reversed(chosen) if one.statement.value)
+        if SPEAKER in subjects and not is_former:
+            names |= dict.fromkeys(f"my {noun}" for name in families for noun in load_families()[name].nouns)
+        first_names = [name.split()[0] for name in names if " " in name and not name.startswith("my ")]
+        own = [name for name in names if not name.startswith("my ")][:_MAX_SUBJECTS]
+        return tuple(dict.fromkeys([*own, *first_names[:_MAX_SUBJECTS], *(n for n in names if n.startswith("my "))]))
+
+    def read_timeline(self, subjects: Sequence[str], families: Sequence[str], *, with_past: bool) -> Flow[Timeline]:
+        """Return the timeline of some slots."""
+        wanted = related_families(families)
+        memories = yield from self.read_memories([slot_key(name, family) for name in subjects for family in wanted])
+        if with_past:
+            memories = [*memories, *(yield from self._read_past())]
+        return build_timeline(memories, subjects, wanted)
+
+    def read_memories(self, slots: Sequence[str]) -> Flow[list[SlotMemory]]:
+        """Return the newest memories that make statements about some slots, by their keys."""
+        search, store = self._search, self._ports.store
+        scope = search.request.scope
+        postings = yield from do(store.lexicon.postings, scope, slots, kind="slot", limit=_MAX_SLOT_ROWS)
+        newest = sorted({row for rows in postings.values() for row in rows.tolist()})[-_MAX_SLOT_MEMORIES:]
+        rows = search.filter_rows(newest)
+        items = (yield from do(store.memories_by_rows, rows, scope=scope)) if rows else {}
+        found = [_slot_memory(item) for item in items.values() if not is_expired(item, search.request.today)]
+        transient = (one for one in search.transient if one.item.role != "assistant")
+        return found + [_slot_memory(one.item, is_unprocessed=one.is_unprocessed) for one in transient]
+
+    def _read_past(self) -> Flow[list[SlotMemory]]:
+        """Return the earlier texts of memories."""
+        if self._past is None:
+            request = self._search.request
+            if request.as_of is not None:
+                return []  # the texts of that time are among the candidates
+            replaced = yield from do(
+                self._ports.store.replaced_texts, request.scope, filter=request.filter, limit=_MAX_PAST_TEXTS
+            )
+            self._past = [_slot_memory(item, replaced_at=end) for item, end in replaced]
+        return self._past
+
+
+def _slot_memory(item: MemoryItem, *, replaced_at: str | None = None, is_unprocessed: bool = False) -> SlotMemory:
+    said_at = item.updated_at or item.created_at
+    said = () if item.role == "assistant" else read_statements(item.text, said_on=date.fromisoformat(said_at[:10]))
+    return SlotMemory(item, said_at, said, replaced_at, is_unprocessed)
+
+
+def _fold(name: str) -> str:
+    return " ".join(name.casefold().split())
+
+
+# --- choosing the answer -----------------------------------------------------------------------------------------
+
+
+def _choose(answer: SlotAnswer, question: Question, now: str, scores: Mapping[tuple[str, str], float]) -> SlotAnswer:
+    """Return an answer with the values that hold at the time of the question, best first."""
+    timeline = _limit_to_value(answer.timeline, question)
+    asked = [one for one in timeline.periods if one.statement.family in answer.families]
+    periods, endings = _select_periods(question, timeline, asked, now)
+    order = {name: place for place, name in enumerate(answer.families)}
+    periods = sorted(periods, key=lambda one: _rank(one, order, scores, is_list=question.is_list))
+    memories = list({one.memory.key: one.memory for one in (*endings, *periods)}.values())
+    if not memories:
+        return replace(answer, timeline=timeline)
+    chosen = {one.key for one in memories}
+    over = frozenset(one.memory.key for one in (*timeline.periods, *timeline.endings) if one.memory.key not in chosen)
+    return replace(answer, timeline=timeline, periods=periods, memories=memories, over=over)
+
+
+def _limit_to_value(timeline: Timeline, question: Question) -> Timeline:
+    """Return the part of a timeline that concerns the value that a question names, if there is any."""
+    if not question.value:
+        return timeline
+    periods = [one for one in timeline.periods if _concerns(one, question.value)]
+    endings = [one for one in timeline.endings if _concerns(one, question.value)]
+    return Timeline(periods, endings) if periods or endings else timeline
+
+
+def _concerns(period: Period, value: str) -> bool:
+    return bool(period.statement.value) and is_same_value(period.statement.value, value)
+
+
+def _rank(
+    period: Period, order: Mapping[str, int], scores: Mapping[tuple[str, str], float], *, is_list: bool
+) -> tuple[float, ...]:
+    """Return a sort key: the family meant first, then the newest value, or the best match where there are several."""
+    family = load_families()[period.statement.family]
+    newest = -_sortable(period.memory.said_at)
+    score = -scores.get(period.memory.key, 0.0)
+    first = (order.get(family.name, len(order)), not period.statement.value)
+    return (*first, newest, score) if family.is_single and not is_list else (*first, score, newest)
+
+
+def _sortable(time: str) -> float:
+    day = date.fromisoformat(time[:10]).toordinal() if time else 0
+    hours = time[11:19].replace(":", "")
+    return day + (int(hours) / 1e6 if hours.isdigit() else 0.0)
+
+
+def _select_periods(
+    question: Question, timeline: Timeline, asked: Sequence[Period], now: str
+) -> tuple[list[Period], list[Period]]:
+    """Return the values that a question asks for, and the endings that answer it."""
+    if question.event == "ends":
+        return [], list(reversed(timeline.endings))
+    if question.event == "begins":
+        return [one for one in asked if one.holds_at(now)] or list(asked), []
+    if question.anchor is not None:
+        return _select_by_anchor(question.anchor, timeline, asked), []
+    if question.spans:
+        return _select_by_spans(question, asked), []
+    holding = [one for one in asked if one.holds_at(now)]
+    if question.tense == "past":
+        former = [one for one in asked if not one.holds_at(now)]
+        return former or holding, []
+    if question.asks == "whether" or not holding:
+        last = max((one.first for one in holding), default="")
+        return holding, [one for one in timeline.endings[-1:] if one.first >= last and not _is_followed(one, holding)]
+    return holding, []
+
+
+def _is_followed(ending: Period, holding: Iterable[Period]) -> bool:
+    return any(one.memory is ending.memory or one.memory.said_at > ending.memory.said_at for one in holding)
+
+
+def _select_by_anchor(anchor: tuple[str, str], timeline: Timeline, asked: Sequence[Period]) -> list[Period]:
+    """Return the values before, after or during an event that the timeline names."""
+    relation, words = anchor
+    named = [one for one in asked if _mentions(one, words)]
+    if not named:
+        return []
+    first, last = min(one.first for one in named), max(one.last or "9999" for one in named)
+    others = [one for one in asked if one not in named]
+    if relation == "before":
+        earlier = [one for one in others if one.first < first]
+        latest = max((one.first for one in earlier), default="")
+        return [one for one in earlier if one.first == latest]
+    if relation == "after":
+        later = [one for one in others if one.first >= last or one.first > first]
+        earliest = min((one.first for one in later), default="")
+        return [one for one in later if one.first == earliest]
+    return named
+
+
+def _mentions(period: Period, words: str) -> bool:
+    value = period.statement.value
+    return (bool(value) and is_same_value(value, words)) or words.casefold() in period.memory.item.text.casefold()
+
+
+def _select_by_spans(question: Question, asked: Sequence[Period]) -> list[Period]:
+    """Return the values that held in one of the times that a question names; failing that, the nearest before."""
+    spans = [
+        (span.first.isoformat() if span.first else "0001-01-01", span.last.isoformat() if span.last else "9999-12-31")
+        for span in question.spans
+        if not span.is_yearly
+    ]
+    found = [one for one in asked if any(one.overlaps(first, last) for first, last in spans)]
+    if found or not spans or not asked:
+        return sorted(found, key=lambda one: -_overlap_days(one, spans[0])) if spans else list(asked)
+    return [min(asked, key=lambda one: one.first)]
+
+
+def _overlap_days(period: Period, span: tuple[str, str]) -> int:
+    first = max(date.fromisoformat(period.first[:10] or "0001-01-01"), date.fromisoformat(span[0]))
+    end = date.fromisoformat(period.last[:10]) if period.last else date.max
+    return max(0, (min(end, date.fromisoformat(span[1]) + timedelta(days=span[1] != "9999-12-31")) - first).days)
+
+
+# --- results -----------------------------------------------------------------------------------------------------
+
+
+def prefer_answers(hits: Sequence[Hit], answer: SlotAnswer) -> list[Hit]:
+    """Return hits with those first that answer the question, and those last that are over at its time."""
+    if not answer.memories:
+        return list(hits)
+    by_key = {(hit.item.id, hit.item.text): hit for hit in hits}
+    chosen: list[Hit] = []
+    highest = 1.0
+    for memory in answer.memories:
+        hit = by_key.pop(memory.key, None) or Hit(memory.item, 0.0, memory.is_unprocessed)
+        highest = min(highest, 0.5 + 0.5 * hit.score)
+        chosen.append(replace(hit, score=highest, is_answer=True))
+    rest = []
+    for key, hit in by_key.items():
+        share = _OVER_SHARE if key in answer.over else _OTHER_SHARE
+        rest.append(replace(hit, score=min(highest, hit.score) * share))
+    return chosen + sorted(rest, key=lambda hit: -hit.score)
+
+
+def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hit]]:
+    """Return hits with their validity, where their memories make statements that can end."""
+    memories = [_slot_memory(hit.item) for hit in hits]
+    slots = dict.fromkeys(slot for memory in memories for slot in _slots(memory))
+    if not slots:
+        return list(hits)
+    families_of: dict[str, list[str]] = {}
+    for subject, family in slots:
+        families_of.setdefault(subject, []).append(family)
+    related = {subject: related_families(families) for subject, families in families_of.items()}
+    keys = [slot_key(subject, family) for subject, families in related.items() for family in families]
+    told = yield from _SlotReader(ports, search).read_memories(keys)
+    timelines = {subject: build_timeline(told, (subject,), families) for subject, families in related.items()}
+    now = _isoformat(search)
+    return [
+        replace(hit, validity=_validity_of(memory, timelines, now)) if memory.statements else hit
+        for hit, memory in zip(hits, memories, strict=True)
+    ]
+
+
+def _slots(memory: SlotMemory) -> list[tuple[str, str]]:
+    speaker = memory.item.actor_id or SPEAKER
+    return [(_fold(one.subject or speaker), one.family) for one in memory.statements]
+
+
+def _validity_of(memory: SlotMemory, timelines: Mapping[str, Timeline], now: str) -> Validity | None:
+    """Return the time in which the statements of a memory hold; None if it makes none that can end."""
+    own = [
+        period
+        for name in dict.fromkeys(subject for subject, _ in _slots(memory))
+        for period in timelines[name].periods
+        if period.memory.key == memory.key
+    ]
+    if not own:
+        return None
+    first = min(one.first for one in own)
+    if any(one.last is None or one.last > now for one in own):
+        return Validity(first or None, None, None)
+    last = max(own, key=lambda one: one.last or "")
+    by = last.ended_by.item.id if last.ended_by is not None and last.ended_by.key != memory.key else None
+    return Validity(first or None, last.last, by)
