@@ -16,12 +16,14 @@ from mem0_core import QueryError, Scope
 from mem0_core.domain.records import Event, RelationChange, Triplet
 from mem0_core.graph._query_check import check
 from mem0_core.graph._query_tree import (
+    Aggregate,
     And,
+    Call,
     Compare,
     Constant,
-    Count,
     IsNull,
     Item,
+    Match,
     NodePattern,
     Not,
     Or,
@@ -55,7 +57,12 @@ TEXTS = st.text(max_size=8)
 NUMBERS = st.one_of(st.integers(-(10**17), 10**17), st.floats(allow_nan=False, allow_infinity=False))
 VALUES = st.one_of(TEXTS, NUMBERS, st.booleans(), st.none()).map(Constant)
 PROPERTIES = st.builds(Property, NAMES, NAMES)
-OPERANDS = st.one_of(PROPERTIES, st.builds(Variable, NAMES), VALUES)
+PLAIN_OPERANDS = st.one_of(PROPERTIES, st.builds(Variable, NAMES), VALUES)
+CALLS = st.one_of(
+    st.builds(Call, st.sampled_from(["toLower", "type", "size", "nodes"]), st.tuples(PLAIN_OPERANDS)),
+    st.builds(Call, st.just("coalesce"), st.lists(PLAIN_OPERANDS, min_size=1, max_size=3).map(tuple)),
+)
+OPERANDS = st.one_of(PLAIN_OPERANDS, CALLS)
 LISTS = st.lists(st.one_of(TEXTS, NUMBERS, st.none()), max_size=3).map(lambda values: Constant(tuple(values)))
 ATOMS = st.one_of(
     st.builds(
@@ -66,7 +73,7 @@ ATOMS = st.one_of(
     ),
     st.builds(Compare, OPERANDS, st.just("IN"), LISTS),
     st.builds(IsNull, OPERANDS, st.booleans()),
-    st.builds(Similar, NAMES, TEXTS.filter(str.strip), st.floats(-1, 1)),
+    st.builds(Similar, NAMES, TEXTS.filter(str.strip), st.none() | st.floats(-1, 1)),
 )
 
 
@@ -96,15 +103,17 @@ RELATIONS = st.builds(
 def _patterns(draw: st.DrawFn) -> Pattern:
     relations = draw(st.lists(RELATIONS, max_size=2))
     nodes = draw(st.lists(NODES, min_size=len(relations) + 1, max_size=len(relations) + 1))
-    return Pattern(tuple(nodes), tuple(relations))
+    return Pattern(tuple(nodes), tuple(relations), draw(st.none() | NAMES))
 
 
-COUNTS = st.one_of(st.just(Count()), st.builds(Count, st.one_of(PROPERTIES, st.builds(Variable, NAMES)), st.booleans()))
-RETURNED = st.one_of(PROPERTIES, st.builds(Variable, NAMES), COUNTS)
+AGGREGATES = st.one_of(
+    st.just(Aggregate()), st.builds(Aggregate, st.sampled_from(["count", "collect", "max"]), OPERANDS, st.booleans())
+)
+RETURNED = st.one_of(PROPERTIES, st.builds(Variable, NAMES), CALLS, AGGREGATES)
+MATCHES = st.builds(Match, st.lists(_patterns(), min_size=1, max_size=2).map(tuple), st.none() | CONDITIONS)
 QUERIES = st.builds(
     Query,
-    patterns=st.lists(_patterns(), min_size=1, max_size=2).map(tuple),
-    where=st.none() | CONDITIONS,
+    matches=st.lists(MATCHES, min_size=1, max_size=2).map(tuple),
     items=st.lists(st.builds(Item, RETURNED, st.none() | NAMES), max_size=3).map(tuple),
     distinct=st.booleans(),
     order=st.lists(st.builds(Order, RETURNED, st.booleans()), max_size=2).map(tuple),
@@ -149,9 +158,9 @@ def test_the_forms_a_person_may_write() -> None:
     ("text", "position", "expected"),
     [
         ("", 0, "MATCH"),
-        ("MATCH (a)", 9, "RETURN"),
+        ("MATCH (a) WHERE", 15, "a name"),
         ("MATCH (a) RETURN", 16, "a name"),
-        ("MATCH a RETURN a", 6, "expected ("),
+        ("MATCH a RETURN a", 8, "expected =: MATCH a >>>RETURN a; nearest accepted form: MATCH (a:person"),
         ("MATCH (a RETURN a", 9, "expected"),
         ("MATCH (a)-[r>(b) RETURN a", 12, "]"),
         ("MATCH (a) WHERE a.name = RETURN a", 32, "RETURN"),
@@ -168,7 +177,7 @@ def test_the_forms_a_person_may_write() -> None:
         ("MATCH (a) WHERE a.name = 1e999 RETURN a", 25, "out of range"),
         ("MATCH (a) RETURN b", 17, "in no pattern; there are a"),
         ("MATCH (a)-[a]->(b) RETURN a", 9, "stands for a node"),
-        ("MATCH (a)-[r]->(b), (b)-[r]->(c) RETURN a", 9, "two relations"),
+        ("MATCH (a)-[r]->(b), (b)-[r]->(c) RETURN a", 9, "two relations; give"),
         ("MATCH (a) WHERE a.nme = 'x' RETURN a", 16, "it has name, type"),
         ("MATCH (a {age: 3}) RETURN a", 6, "no property 'age'"),
         ("MATCH (a)-[r*]->(b) RETURN r.weight", 27, "in a row"),
@@ -559,6 +568,12 @@ def test_the_command_shows_rows_plans_and_errors(tmp_path: Path, capsys: pytest.
     capsys.readouterr()
     assert main(["query", "MATCH (a)-[r]->(b) RETURN a, r, b.type", *common]) == 0
     assert capsys.readouterr().out == "a  |  r  |  b.type\nmaya  |  maya -- sister -- Anna  |  person\n"
+    one = ["--parameter", 'names=["anna", "x"]', "--parameter", "label=sister"]
+    text = "MATCH p = (a)-[r]->(b) WHERE b.name IN $names AND type(r) = $label RETURN p"
+    assert main(["query", text, *one, *common]) == 0
+    assert capsys.readouterr().out == "p\nmaya -- sister -- Anna\n"
+    assert main(["query", text, "--parameter", "names", *common]) == 1
+    assert "NAME=VALUE" in capsys.readouterr().err
     assert main(["query", "EXPLAIN MATCH (a {name: 'x'}) RETURN a", *common]) == 0
     assert capsys.readouterr().out.startswith("1. begin at node a")
     assert main(["query", "MATCH (a:robot) RETURN a", *common]) == 0

@@ -532,6 +532,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         agent_id: str | None = None,
         run_id: str | None = None,
         as_of: int | float | str | datetime | None = None,
+        parameters: Mapping[str, Any] | None = None,
     ) -> QueryResult:
         """Query the graph of a scope by patterns, conditions and similarity; the graph page documents the language.
 
@@ -539,17 +540,20 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
 
         Args:
             as_of: Query the relations of that time, unless the query itself has ``AS OF``.
+            parameters: Values of the query's ``$parameters``, by name: texts, numbers, booleans, None and lists of
+                these. They are never parsed as a part of the query.
 
         Returns:
             ``columns`` and ``rows``, one mapping per row: a node as ``name`` and ``type``, a relation as `relations`
-            returns it, a sequence of relations as a list; ``note`` if the result is incomplete. For ``EXPLAIN``, the
-            lines of the ``plan`` and no rows.
+            returns it, a path as ``nodes`` and ``relations``, several values as a list; ``note`` if the result is
+            incomplete. For ``EXPLAIN``, the lines of the ``plan`` and no rows.
 
         Raises:
-            QueryError: The query cannot be parsed (the error has the position and the expected input), is invalid, or
-                takes too long. A query never reads data outside the scope.
+            QueryError: The query cannot be parsed (the error has the position and the nearest accepted form), is
+                invalid, or takes too long. A query never reads data outside the scope.
         """
-        return self._run(self._query_flow(text, ids=(user_id, agent_id, run_id), as_of=as_of))
+        flow = self._query_flow(text, ids=(user_id, agent_id, run_id), as_of=as_of, parameters=parameters)
+        return self._run(flow)
 
     def visualize(
         self,
@@ -1129,9 +1133,11 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         agent_id: str | None = None,
         run_id: str | None = None,
         as_of: int | float | str | datetime | None = None,
+        parameters: Mapping[str, Any] | None = None,
     ) -> QueryResult:
         """Async version of `query`."""
-        return await self._arun(self._query_flow(text, ids=(user_id, agent_id, run_id), as_of=as_of))
+        flow = self._query_flow(text, ids=(user_id, agent_id, run_id), as_of=as_of, parameters=parameters)
+        return await self._arun(flow)
 
     async def avisualize(
         self,
@@ -1609,9 +1615,11 @@ class AsyncMemory:
         agent_id: str | None = None,
         run_id: str | None = None,
         as_of: int | float | str | datetime | None = None,
+        parameters: Mapping[str, Any] | None = None,
     ) -> QueryResult:
         """Async version of `Memory.query`."""
-        return await self.memory._arun(self.memory._query_flow(text, ids=(user_id, agent_id, run_id), as_of=as_of))
+        flow = self.memory._query_flow(text, ids=(user_id, agent_id, run_id), as_of=as_of, parameters=parameters)
+        return await self.memory._arun(flow)
 
     async def visualize(
         self,

@@ -167,7 +167,9 @@ def _value_dict(value: Any) -> Any:
         case Relation():
             return relation_dict(value)
         case list():
-            return [relation_dict(relation) for relation in value]
+            return [_value_dict(one) for one in value]
+        case dict():
+            return {name: _value_dict(one) for name, one in value.items()}
         case _:
             return value
 

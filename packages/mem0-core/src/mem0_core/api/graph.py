@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from mem0_core.api._arguments import (
     ScopeIds,
@@ -56,13 +56,21 @@ class GraphApi(MemoryRuntime):
         found = yield from traverse(ports, query, scope, as_of=time, limit=maximum, depth=depth)
         return [path_dict(path) for path in found]
 
-    def _query_flow(self, text: str, *, ids: ScopeIds, as_of: int | float | str | datetime | None) -> Flow[QueryResult]:
+    def _query_flow(
+        self,
+        text: str,
+        *,
+        ids: ScopeIds,
+        as_of: int | float | str | datetime | None,
+        parameters: Mapping[str, Any] | None,
+    ) -> Flow[QueryResult]:
         """Flow of `Memory.query`."""
         from mem0_core.recall.exploration import run_query
 
         scope = Scope(*ids)
         time = None if as_of is None else parse_timestamp(as_of, "as_of")
-        return query_dict((yield from run_query((yield from self._ports()), text, scope, as_of=time)))
+        ports = yield from self._ports()
+        return query_dict((yield from run_query(ports, text, scope, as_of=time, parameters=parameters)))
 
     def _visualize_flow(
         self, path: str | Path | None, *, entities: Sequence[str] | None, depth: int, limit: int, ids: ScopeIds

@@ -148,6 +148,13 @@ def _add_graph_commands(add_command: AddCommand) -> None:
     path.add_argument("--depth", type=int, help="maximum number of relations in a path (default: number of terms)")
     query = add_command("query", "query the graph: MATCH (a)-[:works_at]->(b) RETURN a, b", run.query, show.format_rows)
     query.add_argument("text", metavar="query")
+    query.add_argument(
+        "--parameter",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="value of $NAME in the query, JSON or plain text; repeat it for several",
+    )
     viz = add_command("viz", "draw the graph as one HTML file", run.viz, show.format_message)
     viz.add_argument("entities", nargs="*", metavar="ENTITY", help="draw only the neighborhood of these entities")
     viz.add_argument("--depth", type=int, default=2, help="size of the neighborhood in steps (2)")

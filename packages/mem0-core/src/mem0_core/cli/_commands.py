@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import getpass
+import json
 import os
 from contextlib import closing
 from pathlib import Path
@@ -93,7 +94,19 @@ def path(memory: Memory, options: Options) -> Any:
 
 
 def query(memory: Memory, options: Options) -> Any:
-    return memory.query(options.text, as_of=options.as_of, **_scope_ids(options))
+    parameters = dict(_parse_parameter(one) for one in options.parameter)
+    return memory.query(options.text, as_of=options.as_of, parameters=parameters, **_scope_ids(options))
+
+
+def _parse_parameter(text: str) -> tuple[str, Any]:
+    """Return the name and the value of NAME=VALUE; a value that is not JSON is a text."""
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"--parameter takes NAME=VALUE, not {text!r}")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
 
 
 def viz(memory: Memory, options: Options) -> Any:

@@ -76,6 +76,8 @@ def format_rows(result: Any) -> list[str]:
 def _format_cell(value: Any) -> str:
     if isinstance(value, list):
         return "; ".join(map(_format_cell, value))
+    if isinstance(value, dict) and "nodes" in value:
+        return "; ".join(map(_format_relation, value["relations"])) or _format_cell(value["nodes"])
     if isinstance(value, dict):
         return str(value["name"]) if "name" in value else _format_relation(value)
     return "-" if value is None else str(value)

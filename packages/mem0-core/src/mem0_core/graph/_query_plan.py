@@ -42,21 +42,30 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A relation of a pattern, between two slots of nodes."""
+    """A relation of a pattern, between two slots of nodes, in the MATCH with a number."""
 
     slot: Slot
     relation: RelationPattern
     left: str
     right: str
+    match: int
 
     @property
     def names(self) -> set[str]:
-        """Variables that the link binds."""
+        """Names that the link binds."""
         return {self.slot.name, self.left, self.right}
 
     def other_end(self, bound: set[str]) -> str:
         """Return the name of the node to which the link leads from a bound one."""
         return self.right if self.left in bound else self.left
+
+
+@dataclass(frozen=True, slots=True)
+class PathNames:
+    """Names of the slots of a path."""
+
+    nodes: tuple[str, ...]
+    relations: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +88,9 @@ class Stage:
     label: str
 
 
-def plan_stages(slots: Mapping[str, Slot], links: Sequence[Link], where: Expression | None) -> list[Stage]:
+def plan_stages(
+    slots: Mapping[str, Slot], links: Sequence[Link], where: Expression | None, paths: Mapping[str, PathNames]
+) -> list[Stage]:
     """Return the stages that bind all slots, each with the conditions that can be tested after it."""
     conditions = split_conjunction(where)
     nodes = {name: slot for name, slot in slots.items() if isinstance(slot.pattern, NodePattern)}
@@ -90,10 +101,18 @@ def plan_stages(slots: Mapping[str, Slot], links: Sequence[Link], where: Express
         stage = _next_stage(nodes, open_links, bound)
         bound |= {stage.slot.name} if stage.link is None else stage.link.names
         open_links = [link for link in open_links if link is not stage.link]
-        testable = [one for one in conditions if {name for name, _ in iter_variables(one)} <= bound]
+        testable = [one for one in conditions if _names_in(one, paths) <= bound]
         conditions = [one for one in conditions if one not in testable]
         stages.append(Stage(stage.kind, stage.slot, stage.link, stage.from_left, tuple(testable), stage.label))
     return stages
+
+
+def _names_in(condition: Expression, paths: Mapping[str, PathNames]) -> set[str]:
+    """Return the names that have to be bound to test a condition."""
+    names: set[str] = set()
+    for name, _ in iter_variables(condition):
+        names.update((*paths[name].nodes, *paths[name].relations) if name in paths else (name,))
+    return names
 
 
 def _next_stage(nodes: Mapping[str, Slot], links: Sequence[Link], bound: set[str]) -> Stage:

@@ -39,6 +39,7 @@ class Constant:
     """A value, or a list of values."""
 
     value: Value | tuple[Value, ...]
+    position: int = 0
 
     def __str__(self) -> str:
         return (
@@ -55,17 +56,34 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
-    """``count(*)``, ``count(a)``, ``count(DISTINCT a.name)``; `operand` is None for ``*``."""
+class Call:
+    """A function of one match, ``toLower(a.name)``; `function` is spelled as in the documentation."""
 
-    operand: Variable | Property | None = None
-    distinct: bool = False
+    function: str
+    arguments: tuple[Operand, ...]
+    position: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        return f"count({'DISTINCT ' if self.distinct else ''}{'*' if self.operand is None else self.operand})"
+        return f"{self.function}({', '.join(map(str, self.arguments))})"
 
 
-Operand = Variable | Property | Constant
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """A function of a group of matches, ``count(DISTINCT a.name)``; `operand` is None for ``count(*)``."""
+
+    function: str = "count"
+    operand: Operand | None = None
+    distinct: bool = False
+    position: int = field(default=0, compare=False)
+
+    def __str__(self) -> str:
+        inner = "*" if self.operand is None else str(self.operand)
+        return f"{self.function}({'DISTINCT ' if self.distinct else ''}{inner})"
+
+
+Operand = Variable | Property | Constant | Call
+Returned = Variable | Property | Call | Aggregate
+"""Value of a column, or of a key of ORDER BY."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,15 +111,19 @@ class IsNull:
 
 @dataclass(frozen=True, slots=True)
 class Similar:
-    """Condition that the vector of a node or relation has at least a certain cosine to that of a text."""
+    """Condition that the vector of a node or relation has at least a certain cosine to that of a text.
+
+    `threshold` is None for the default.
+    """
 
     variable: str
     text: str
-    threshold: float
+    threshold: float | None = None
     position: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        return f"SIMILAR({_quote_name(self.variable)}, {_format_value(self.text)}, {_format_value(self.threshold)})"
+        threshold = "" if self.threshold is None else f", {_format_value(self.threshold)}"
+        return f"SIMILAR({_quote_name(self.variable)}, {_format_value(self.text)}{threshold})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +157,7 @@ class Or:
 
 
 Expression = Compare | IsNull | Similar | Not | And | Or
-Part = Expression | Operand | Count
+Part = Expression | Operand | Aggregate
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,21 +195,36 @@ class RelationPattern:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A chain of nodes, with a relation between each and the next."""
+    """A chain of nodes, with a relation between each and the next; `variable` names the path that matches it."""
 
     nodes: tuple[NodePattern, ...]
     relations: tuple[RelationPattern, ...] = ()
+    variable: str | None = None
+    position: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
+        head = "" if self.variable is None else f"{_quote_name(self.variable)} = "
         pairs = zip(self.relations, self.nodes[1:], strict=True)
-        return str(self.nodes[0]) + "".join(f"{relation}{node}" for relation, node in pairs)
+        return f"{head}{self.nodes[0]}" + "".join(f"{relation}{node}" for relation, node in pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One MATCH and its WHERE; no relation occurs twice in one row of it."""
+
+    patterns: tuple[Pattern, ...]
+    where: Expression | None = None
+
+    def __str__(self) -> str:
+        where = "" if self.where is None else f" WHERE {self.where}"
+        return f"MATCH {', '.join(map(str, self.patterns))}{where}"
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """A column of the result, with its name."""
 
-    value: Variable | Property | Count
+    value: Returned
     alias: str | None = None
 
     @property
@@ -202,7 +239,7 @@ class Item:
 class Order:
     """A key of ORDER BY."""
 
-    value: Variable | Property | Count
+    value: Returned
     descending: bool = False
 
     def __str__(self) -> str:
@@ -211,11 +248,10 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query; no `items` means ``RETURN *``."""
+    """A query; `items` is None without a RETURN, and empty for ``RETURN *``."""
 
-    patterns: tuple[Pattern, ...]
-    where: Expression | None = None
-    items: tuple[Item, ...] = ()
+    matches: tuple[Match, ...]
+    items: tuple[Item, ...] | None = ()
     distinct: bool = False
     order: tuple[Order, ...] = ()
     skip: int = 0
@@ -223,11 +259,23 @@ class Query:
     as_of: str | None = None
     explain: bool = False
 
+    @property
+    def patterns(self) -> tuple[Pattern, ...]:
+        """Patterns of all MATCH clauses."""
+        return tuple(pattern for match in self.matches for pattern in match.patterns)
+
+    @property
+    def where(self) -> Expression | None:
+        """The conditions of all WHERE clauses together."""
+        conditions = [match.where for match in self.matches if match.where is not None]
+        parts = [part for one in conditions for part in (one.parts if isinstance(one, And) else (one,))]
+        return And(tuple(parts)) if len(parts) > 1 else parts[0] if parts else None
+
     def __str__(self) -> str:
         parts = ["EXPLAIN"] if self.explain else []
-        parts += ["MATCH", ", ".join(map(str, self.patterns))]
-        parts += ["WHERE", str(self.where)] if self.where is not None else []
-        parts += ["RETURN DISTINCT" if self.distinct else "RETURN", ", ".join(map(str, self.items)) or "*"]
+        parts += map(str, self.matches)
+        if self.items is not None:
+            parts += ["RETURN DISTINCT" if self.distinct else "RETURN", ", ".join(map(str, self.items)) or "*"]
         parts += ["ORDER BY", ", ".join(map(str, self.order))] if self.order else []
         parts += [f"SKIP {self.skip}"] if self.skip else []
         parts += [f"LIMIT {self.limit}"] if self.limit is not None else []
@@ -240,19 +288,27 @@ def iter_parts(part: Part | None) -> Iterator[Part]:
     if part is None:
         return
     yield part
+    for child in children_of(part):
+        yield from iter_parts(child)
+
+
+def children_of(part: Part) -> tuple[Part, ...]:
+    """Return the parts that a part of a query is made of."""
     match part:
         case Compare(left, _, right):
-            children: tuple[Part | None, ...] = (left, right)
-        case IsNull(operand) | Count(operand):
-            children = (operand,)
-        case Not(inner):
-            children = (inner,)
+            return (left, right)
+        case IsNull(operand):
+            return (operand,)
+        case Aggregate(_, inner):
+            return () if inner is None else (inner,)
+        case Not(negated):
+            return (negated,)
         case And(parts) | Or(parts):
-            children = parts
+            return parts
+        case Call(_, arguments):
+            return arguments
         case _:
-            children = ()
-    for child in children:
-        yield from iter_parts(child)
+            return ()
 
 
 def iter_variables(part: Part | None) -> Iterator[tuple[str, int]]:
@@ -267,7 +323,7 @@ def iter_variables(part: Part | None) -> Iterator[tuple[str, int]]:
 
 _KEYWORD_LIST = """
 EXPLAIN MATCH WHERE RETURN DISTINCT ORDER BY SKIP LIMIT AS AND OR NOT IN CONTAINS STARTS ENDS WITH IS NULL TRUE FALSE
-SIMILAR COUNT ASC DESC
+SIMILAR TO ASC DESC
 """
 KEYWORDS = frozenset(_KEYWORD_LIST.split())
 _RESERVED = frozenset({"of", *(keyword.lower() for keyword in KEYWORDS)})

@@ -2,59 +2,56 @@
 
 The conditions that a pattern puts on one node or relation alone (names, types, labels, SIMILAR) become a set of
 candidates for it. The plan starts at the smallest set and expands from there; each condition is tested as soon as its
-variables are bound. As in Cypher, a relation occurs once in a row of a MATCH.
+variables are bound. As in Cypher, a relation occurs once in a row of a MATCH; two MATCH are joined by their nodes.
 """
 
 from __future__ import annotations
 
-import operator
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timedelta
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from mem0_core.domain.records import DateRange, entity_key
 from mem0_core.errors import QueryError
 from mem0_core.graph._query_check import CheckedQuery, is_sorted_by
-from mem0_core.graph._query_plan import Link, Slot, Stage, plan_stages, split_conjunction
+from mem0_core.graph._query_plan import Link, PathNames, Slot, Stage, plan_stages, split_conjunction
 from mem0_core.graph._query_tree import (
-    And,
+    Aggregate,
     Compare,
     Constant,
-    Count,
-    Expression,
-    IsNull,
-    Item,
     NodePattern,
-    Not,
-    Operand,
-    Or,
+    Pattern,
     Property,
     RelationPattern,
     Similar,
     Variable,
 )
-from mem0_core.graph.adjacency import NEVER, Adjacency
-from mem0_core.graph.traversal import components
+from mem0_core.graph._query_values import (
+    Binding,
+    Bound,
+    Edge,
+    Evaluator,
+    Group,
+    Near,
+    Route,
+    Vertex,
+    canonical_property,
+    fold_label,
+)
+from mem0_core.graph.adjacency import Adjacency
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Bools = NDArray[np.bool_]
 
-__all__ = ["LIMIT", "Bounds", "Edge", "Near", "Plan", "Vertex"]
+__all__ = ["LIMIT", "Bounds", "Edge", "Near", "Plan", "Route", "Vertex"]
 
 LIMIT = 1_000
 """Rows of a query without a LIMIT."""
 _STEPS_PER_CLOCK_CHECK = 512
-
-Near = Mapping[tuple[str, str, float], frozenset[int]]
-"""("node" or "relation", text, threshold) -> the vertices or edges with at least that cosine to the text."""
-
-_NO_DATES = DateRange(None, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,24 +61,6 @@ class Bounds:
     matches: int = 100_000
     steps: int = 2_000_000
     seconds: float = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class Vertex:
-    """A node in a row."""
-
-    number: int
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """A relation in a row."""
-
-    number: int
-
-
-Bound = Vertex | Edge | tuple[Edge, ...]
-Binding = dict[str, Bound]
 
 
 class Plan:
@@ -107,17 +86,25 @@ class Plan:
         self._query, self._tree, self._items = query, query.tree, query.items
         self._limit = LIMIT if query.tree.limit is None else query.tree.limit
         self._bounds = bounds or Bounds()
-        self._evaluator = _Evaluator(query, adjacency, near, as_of)
+        self._evaluator = Evaluator(query, adjacency, near, as_of)
         self._adjacency = adjacency
-        self._slots, links = _SlotFinder(query, adjacency, near, as_of, self._evaluator).find()
-        self._stages = plan_stages(self._slots, links, query.tree.where)
+        finder = _SlotFinder(query, adjacency, near, as_of, self._evaluator)
+        self._slots, links = finder.find()
+        self._evaluator.paths = finder.paths
+        self._match_names = [
+            {link.slot.name for link in links if link.match == one} for one in range(len(query.tree.matches))
+        ]
+        self._stages = plan_stages(self._slots, links, query.tree.where, finder.paths)
         self._step_count = 0
         self._deadline = 0.0
 
     @property
     def columns(self) -> list[str]:
         """Names of the columns, in order."""
-        return [item.column for item in self._items] if self._tree.items else list(self._query.kinds)
+        return [
+            item.value.name if isinstance(item.value, Variable) and item.alias is None else item.column
+            for item in self._items
+        ]
 
     def lines(self) -> list[str]:
         """Return the plan as EXPLAIN shows it, a line for each stage."""
@@ -125,7 +112,7 @@ class Plan:
         for number, stage in enumerate(self._stages, start=1):
             tests = f"; where {' AND '.join(map(str, stage.conditions))}" if stage.conditions else ""
             lines.append(f"{number}. {stage.label}{tests}")
-        ends = [f"distinct {', '.join(map(str, self._tree.items))}"] if self._tree.distinct else []
+        ends = [f"distinct {', '.join(map(str, self._items))}"] if self._tree.distinct else []
         ends += [f"order by {', '.join(map(str, self._tree.order))}"] if self._tree.order else []
         ends += [f"at most {self._limit} rows" + (f" after {self._tree.skip}" if self._tree.skip else "")]
         return [*lines, f"{len(lines) + 1}. {'; '.join(ends)}"]
@@ -140,10 +127,10 @@ class Plan:
             QueryError: the query exceeds its bounds; the message says which, and how to make it cheaper.
         """
         self._step_count, self._deadline = 0, time.monotonic() + self._bounds.seconds
-        has_counts = any(isinstance(item.value, Count) for item in self._items)
-        if self._limit == 0 and not has_counts:
+        has_groups = any(isinstance(item.value, Aggregate) for item in self._items)
+        if self._limit == 0 and not has_groups:
             return [], False
-        rows = self._count_rows() if has_counts else self._collect_rows()
+        rows = self._group_rows() if has_groups else self._collect_rows()
         for index in reversed(range(len(self._tree.order))):
             rows.sort(key=lambda pair: pair[1][index], reverse=self._tree.order[index].descending)
         end = self._tree.skip + self._limit
@@ -165,14 +152,14 @@ class Plan:
                 break
         return rows
 
-    def _count_rows(self) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
-        """Return a row for each group of matches that share the columns without counts, with its sort key."""
-        plain = [item for item in self._items if not isinstance(item.value, Count)]
-        groups: dict[tuple[Any, ...], _Group] = {} if plain else {(): _Group()}
+    def _group_rows(self) -> list[tuple[tuple[Any, ...], tuple[Any, ...]]]:
+        """Return a row for each group of matches that share the columns without aggregates, with its sort key."""
+        plain = [item for item in self._items if not isinstance(item.value, Aggregate)]
+        groups: dict[tuple[Any, ...], Group] = {} if plain else {(): Group()}
         for binding in self._iter_matches():
             key = tuple(self._evaluator.value(item.value, binding) for item in plain)
-            groups.setdefault(key, _Group()).add(self._evaluator, self._items, binding)
-        rows = [group.row(key, self._items) for key, group in groups.items()]
+            groups.setdefault(key, Group()).add(self._evaluator, self._items, binding)
+        rows = [group.row(key, self._items, self._evaluator) for key, group in groups.items()]
         return [(row, self._sort_key(row, {})) for row in (dict.fromkeys(rows) if self._tree.distinct else rows)]
 
     def _sort_key(self, row: tuple[Any, ...], binding: Binding) -> tuple[Any, ...]:
@@ -226,7 +213,7 @@ class Plan:
 
     def _iter_edges(self, binding: Binding, link: Link) -> Iterator[Binding]:
         """Yield each edge that fits a link, with the vertices at its ends."""
-        used = _used_edges(binding)
+        used = self._used_edges(binding, link)
         left, right = self._slots[link.left], self._slots[link.right]
         for edge in np.flatnonzero(link.slot.candidates).tolist():
             self._count_step()
@@ -247,7 +234,7 @@ class Plan:
         relation = link.relation
         is_forward = {"->": stage.from_left, "<-": not stage.from_left, "-": None}[relation.direction]
         ways = self._iter_ways(
-            start.number, link.slot.candidates, is_forward, relation.hops or (1, 1), _used_edges(binding)
+            start.number, link.slot.candidates, is_forward, relation.hops or (1, 1), self._used_edges(binding, link)
         )
         for edges, end in ways:
             fits = end == goal.number if isinstance(goal, Vertex) else stage.slot.candidates[end]
@@ -289,6 +276,17 @@ class Plan:
             edges, ends = edges[kept], ends[kept]
         return iter(zip(edges.tolist(), ends.tolist(), strict=True))
 
+    def _used_edges(self, binding: Binding, link: Link) -> set[int]:
+        """Return the edges that are bound in the MATCH of a link."""
+        used: set[int] = set()
+        for name in self._match_names[link.match]:
+            found = binding.get(name)
+            if isinstance(found, Edge):
+                used.add(found.number)
+            elif isinstance(found, tuple):
+                used.update(edge.number for edge in found)
+        return used
+
     def _count_step(self) -> None:
         self._step_count += 1
         if self._step_count > self._bounds.steps:
@@ -308,33 +306,44 @@ class _SlotFinder:
     """Finds the candidates for each node and relation of a query, by the conditions on it alone."""
 
     def __init__(
-        self, query: CheckedQuery, adjacency: Adjacency, near: Near, as_of: str | None, evaluator: _Evaluator
+        self, query: CheckedQuery, adjacency: Adjacency, near: Near, as_of: str | None, evaluator: Evaluator
     ) -> None:
-        self._patterns = query.tree.patterns
+        self._query = query
         self._conditions = split_conjunction(query.tree.where)
         self._adjacency = adjacency
         self._near = near
         self._valid = adjacency.valid_edges(as_of)
         self._evaluator = evaluator
+        self._unnamed_count = 0
+        self.paths: dict[str, PathNames] = {}
 
     def find(self) -> tuple[dict[str, Slot], list[Link]]:
         """Return the slots by name, and the links between them."""
         slots: dict[str, Slot] = {}
         links: list[Link] = []
-        unnamed = 0
-        for pattern in self._patterns:
-            names: list[str] = []
-            for node in pattern.nodes:
-                unnamed += node.variable is None
-                name = node.variable if node.variable is not None else f" {unnamed}"
-                slots[name] = self._find_nodes(name, node, slots.get(name))
-                names.append(name)
-            for index, relation in enumerate(pattern.relations):
-                unnamed += relation.variable is None
-                name = relation.variable if relation.variable is not None else f" {unnamed}"
-                slots[name] = self._find_relations(name, relation)
-                links.append(Link(slots[name], relation, names[index], names[index + 1]))
+        for number, match in enumerate(self._query.tree.matches):
+            for pattern in match.patterns:
+                self._find_pattern(pattern, number, slots, links)
         return slots, links
+
+    def _find_pattern(self, pattern: Pattern, match: int, slots: dict[str, Slot], links: list[Link]) -> None:
+        """Add the slots and links of a pattern; `match` is the number of its MATCH."""
+        nodes = [self._name(node) for node in pattern.nodes]
+        for name, node in zip(nodes, pattern.nodes, strict=True):
+            slots[name] = self._find_nodes(name, node, slots.get(name))
+        relations = [self._name(relation) for relation in pattern.relations]
+        for index, (name, relation) in enumerate(zip(relations, pattern.relations, strict=True)):
+            slots[name] = self._find_relations(name, relation)
+            links.append(Link(slots[name], relation, nodes[index], nodes[index + 1], match))
+        if pattern.variable is not None:
+            self.paths[pattern.variable] = PathNames(tuple(nodes), tuple(relations))
+
+    def _name(self, part: NodePattern | RelationPattern) -> str:
+        """Return the variable of a part, or a made name."""
+        if part.variable is not None:
+            return part.variable
+        self._unnamed_count += 1
+        return f" {self._unnamed_count}"
 
     def _find_nodes(self, name: str, node: NodePattern, known: Slot | None) -> Slot:
         """Return the slot of a node; `known` is the slot of an earlier mention of its variable."""
@@ -352,7 +361,7 @@ class _SlotFinder:
             fits &= self._has_property(key, constant.value)
             reasons.append(f"{key} {constant}")
         for similar in self._iter_similar(name):
-            fits &= _mask(adjacency.vertices, self._near["node", similar.text, similar.threshold])
+            fits &= _mask(adjacency.vertices, self._near[self._query.similar_key(similar)])
             reasons.append(f"near {similar.text!r}")
         return Slot(name, node, fits, int(fits.sum()), ", ".join(dict.fromkeys(reasons)))
 
@@ -360,8 +369,8 @@ class _SlotFinder:
         adjacency = self._adjacency
         fits, reasons = self._valid.copy(), []
         if relation.labels:
-            wanted = {_fold_label(label) for label in relation.labels}
-            fits &= np.array([_fold_label(label) in wanted for label in adjacency.labels], bool)[adjacency.label]
+            wanted = {fold_label(label) for label in relation.labels}
+            fits &= np.array([fold_label(label) in wanted for label in adjacency.labels], bool)[adjacency.label]
             reasons.append("|".join(relation.labels))
         equalities = self._iter_equalities(name) if relation.hops is None else ()
         for key, constant in (*relation.properties, *equalities):
@@ -372,7 +381,7 @@ class _SlotFinder:
             )
             reasons.append(f"{key} {constant}")
         for similar in self._iter_similar(name):
-            fits &= _mask(len(fits), self._near["relation", similar.text, similar.threshold])
+            fits &= _mask(len(fits), self._near[self._query.similar_key(similar)])
             reasons.append(f"near {similar.text!r}")
         return Slot(name, relation, fits, int(fits.sum()), ", ".join(reasons))
 
@@ -396,7 +405,8 @@ class _SlotFinder:
         """Yield the values that the conditions require of a variable's properties."""
         for one in self._conditions:
             if isinstance(one, Compare) and one.operator == "=":
-                for side, other in ((one.left, one.right), (one.right, one.left)):
+                left, right = canonical_property(one.left), canonical_property(one.right)
+                for side, other in ((left, right), (right, left)):
                     if isinstance(side, Property) and side.owner == name and isinstance(other, Constant):
                         yield side.name, other
 
@@ -408,238 +418,3 @@ def _mask(size: int, members: frozenset[int]) -> Bools:
     mask = np.zeros(size, bool)
     mask[[member for member in members if member < size]] = True
     return mask
-
-
-def _used_edges(binding: Binding) -> set[int]:
-    """Return the edges that are bound."""
-    used: set[int] = set()
-    for found in binding.values():
-        if isinstance(found, Edge):
-            used.add(found.number)
-        elif isinstance(found, tuple):
-            used.update(edge.number for edge in found)
-    return used
-
-
-# --- conditions and values ---------------------------------------------------------------------------------------
-
-
-class _Evaluator:
-    """Evaluates conditions and properties for a binding."""
-
-    def __init__(self, query: CheckedQuery, adjacency: Adjacency, near: Near, as_of: str | None) -> None:
-        self._kinds = query.kinds
-        self._adjacency = adjacency
-        self._near = near
-        self._as_of = as_of
-        self._component_numbers: NDArray[np.int64] | None = None
-
-    def holds(self, condition: Expression, binding: Binding) -> bool:
-        """Return True if a condition is true, and neither false nor unknown."""
-        return self._truth(condition, binding) is True
-
-    def _truth(self, condition: Expression, binding: Binding) -> bool | None:
-        """Return True, False, or None if the condition depends on an unknown value (null)."""
-        match condition:
-            case Compare():
-                return self._compare(condition, binding)
-            case IsNull(operand, negated):
-                return (self._operand(operand, binding) is None) != negated
-            case Similar(variable, text, threshold):
-                found = binding[variable]
-                assert isinstance(found, Vertex | Edge)
-                return found.number in self._near[self._kinds[variable], text, threshold]
-            case Not(part):
-                inner = self._truth(part, binding)
-                return None if inner is None else not inner
-            case And(parts):
-                values = [self._truth(part, binding) for part in parts]
-                return False if False in values else None if None in values else True
-            case Or(parts):
-                values = [self._truth(part, binding) for part in parts]
-                return True if True in values else None if None in values else False
-
-    def _compare(self, condition: Compare, binding: Binding) -> bool | None:
-        sides = condition.left, condition.right
-        left, right = (self._operand(side, binding) for side in sides)
-        if left is None or right is None:
-            return None
-        if condition.operator in ("=", "<>", "IN"):
-            folds = (_FOLDS.get(side.name) for side in sides if isinstance(side, Property))
-            fold = next((one for one in folds if one is not None), None)
-            if fold is not None:
-                left, right = _fold(left, fold), _fold(right, fold)
-        return _OPERATORS[condition.operator](left, right)
-
-    def _operand(self, operand: Operand, binding: Binding) -> Any:
-        return operand.value if isinstance(operand, Constant) else self.value(operand, binding)
-
-    def value(self, part: Variable | Property | Count, binding: Binding) -> Any:
-        """Return the value of a variable or property."""
-        if isinstance(part, Variable):
-            return binding[part.name]
-        assert isinstance(part, Property)
-        owner = binding[part.owner]
-        if isinstance(owner, Vertex):
-            return self._node_property(owner.number, part.name)
-        assert isinstance(owner, Edge)
-        return self._relation_property(owner.number, part.name)
-
-    def components(self) -> NDArray[np.int64]:
-        """Return the component of each vertex among the valid relations, computed on first use."""
-        if self._component_numbers is None:
-            self._component_numbers = components(self._adjacency, as_of=self._as_of)
-        return self._component_numbers
-
-    def _node_property(self, vertex: int, name: str) -> str | int | None:
-        adjacency = self._adjacency
-        if name == "component":
-            return int(self.components()[vertex])
-        return adjacency.names[vertex] if name == "name" else adjacency.kinds[adjacency.kind[vertex]] or None
-
-    def _relation_property(self, edge: int, name: str) -> Any:
-        adjacency = self._adjacency
-        match name:
-            case "relationship":
-                return adjacency.labels[adjacency.label[edge]]
-            case "source":
-                return adjacency.names[adjacency.source[edge]]
-            case "destination":
-                return adjacency.names[adjacency.destination[edge]]
-            case "weight":
-                return int(adjacency.weight[edge])
-            case "valid_from":
-                return _format_time(int(adjacency.since[edge]))
-            case "date":
-                return _format_day(int(adjacency.first[edge]))
-            case "time_window":
-                days = DateRange(_format_day(int(adjacency.first[edge])), _format_day(int(adjacency.last[edge])))
-                return None if days == _NO_DATES else days.iso_interval
-            case _:
-                return None if adjacency.until[edge] == NEVER else _format_time(int(adjacency.until[edge]))
-
-    def sort_key(self, value: Any) -> tuple[int, Any]:
-        """Return a key that orders values of all kinds: numbers, texts and nodes by name, relations, null last."""
-        match value:
-            case None:
-                return (9, 0)
-            case bool() | int() | float():
-                return (0, value)
-            case str():
-                return (1, (value.casefold(), value))
-            case Vertex(number):
-                return (1, (self._adjacency.names[number].casefold(), self._adjacency.names[number]))
-            case Edge(number):
-                return (2, number)
-            case _:
-                return (3, tuple(edge.number for edge in value))
-
-
-@dataclass(slots=True)
-class _Group:
-    """Counts over the matches that share the columns without counts."""
-
-    counts: dict[int, int] = field(default_factory=dict)
-    distinct_values: dict[int, set[Any]] = field(default_factory=dict)
-
-    def add(self, evaluator: _Evaluator, items: Sequence[Item], binding: Binding) -> None:
-        for index, item in enumerate(items):
-            if not isinstance(item.value, Count):
-                continue
-            value = True if item.value.operand is None else evaluator.value(item.value.operand, binding)
-            if value is None:
-                continue
-            self.counts[index] = self.counts.get(index, 0) + 1
-            if item.value.distinct:
-                self.distinct_values.setdefault(index, set()).add(value)
-
-    def row(self, key: tuple[Any, ...], items: Sequence[Item]) -> tuple[Any, ...]:
-        """Return the row of the group; `key` has the values of the columns without counts."""
-        plain = iter(key)
-        return tuple(
-            self._count(index, item.value) if isinstance(item.value, Count) else next(plain)
-            for index, item in enumerate(items)
-        )
-
-    def _count(self, index: int, count: Count) -> int:
-        if count.distinct and count.operand:
-            return len(self.distinct_values.get(index, ()))
-        return self.counts.get(index, 0)
-
-
-def _equals(left: Any, right: Any) -> bool:
-    return isinstance(left, bool) == isinstance(right, bool) and bool(left == right)
-
-
-def _is_in(value: Any, values: Any) -> bool | None:
-    if not isinstance(values, tuple):
-        return None
-    return True if any(_equals(value, one) for one in values) else None if None in values else False
-
-
-def _ordering(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool | None]:
-    """Return an ordering of two numbers or two texts, unknown for other values."""
-
-    def ordering(left: Any, right: Any) -> bool | None:
-        if isinstance(left, bool) or isinstance(right, bool):
-            return None
-        are_numbers = isinstance(left, int | float) and isinstance(right, int | float)
-        are_texts = isinstance(left, str) and isinstance(right, str)
-        return bool(compare(left, right)) if are_numbers or are_texts else None
-
-    return ordering
-
-
-def _text_test(test: Callable[[str, str], bool]) -> Callable[[Any, Any], bool | None]:
-    """Return a test of two texts that ignores case, unknown for other values."""
-
-    def text_test(left: Any, right: Any) -> bool | None:
-        if not (isinstance(left, str) and isinstance(right, str)):
-            return None
-        return test(left.casefold(), right.casefold())
-
-    return text_test
-
-
-_OPERATORS: Mapping[str, Callable[[Any, Any], bool | None]] = {
-    "=": _equals,
-    "<>": lambda left, right: not _equals(left, right),
-    "IN": _is_in,
-    "<": _ordering(operator.lt),
-    "<=": _ordering(operator.le),
-    ">": _ordering(operator.gt),
-    ">=": _ordering(operator.ge),
-    "CONTAINS": _text_test(lambda text, part: part in text),
-    "STARTS WITH": _text_test(str.startswith),
-    "ENDS WITH": _text_test(str.endswith),
-}
-
-
-def _fold_label(label: str) -> str:
-    """Return a label without case, with spaces and dashes as underscores: LIVES_IN is lives_in."""
-    return "_".join(label.casefold().replace("-", " ").replace("_", " ").split())
-
-
-_FOLDS: Mapping[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("name", "source", "destination"), entity_key),
-    "type": str.casefold,
-    "relationship": _fold_label,
-}
-"""Properties that are compared without case and spacing, as in the graph itself."""
-
-
-def _fold(value: Any, fold: Callable[[str], Any]) -> Any:
-    if isinstance(value, tuple):
-        return tuple(_fold(one, fold) for one in value)
-    return fold(value) if isinstance(value, str) else value
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def _format_time(microseconds: int) -> str:
-    return (_EPOCH + timedelta(microseconds=microseconds)).isoformat()
-
-
-def _format_day(ordinal: int) -> str | None:
-    return date.fromordinal(ordinal).isoformat() if ordinal else None

@@ -5,7 +5,7 @@ The flows here read from the store the input of the computations in `mem0_core.g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +19,7 @@ from mem0_core.flow import Flow, do
 from mem0_core.graph._query_check import check
 from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex
 from mem0_core.graph.lookup import search_neighborhoods, search_relations, self_name
-from mem0_core.graph.query_engine import LIMIT, Bounds, Edge, Plan, Vertex
+from mem0_core.graph.query_engine import LIMIT, Bounds, Edge, Plan, Route, Vertex
 from mem0_core.graph.query_language import parse
 from mem0_core.graph.traversal import Path, Step, Track, Walk, Weights, k_hop
 from mem0_core.graph.view import Drawing
@@ -179,7 +179,8 @@ class GraphQueryAnswer:
     """Answer to a query of the graph: rows, or for ``EXPLAIN`` the lines of its plan.
 
     Attributes:
-        rows: entities, relations, lists of relations and plain values, one for each column.
+        rows: entities, relations, paths, plain values and lists of these, one for each column. A path is a mapping of
+            ``nodes`` and ``relations``.
         notes: remarks on rows that are left out.
     """
 
@@ -190,22 +191,29 @@ class GraphQueryAnswer:
 
 
 def run_query(
-    ports: Ports, text: str, scope: Scope, *, as_of: str | None = None, bounds: Bounds | None = None
+    ports: Ports,
+    text: str,
+    scope: Scope,
+    *,
+    as_of: str | None = None,
+    parameters: Mapping[str, Any] | None = None,
+    bounds: Bounds | None = None,
 ) -> Flow[GraphQueryAnswer]:
     """Run a query of the language of `graph.query_language` on the graph of a scope.
 
     Args:
+        parameters: the values of its ``$parameters``.
         as_of: ISO 8601 in UTC; query the relations of that time, unless the query has an ``AS OF``.
 
     Raises:
         QueryError: the query cannot be read or makes no sense (with the position), or exceeds `bounds`.
     """
-    query = check(parse(text))
+    query = check(parse(text, parameters))
     if query.tree.as_of is not None:
         try:
             as_of = parse_timestamp(query.tree.as_of, "AS OF")
         except InputError as error:
-            raise QueryError(str(error), query=text, position=text.rfind(query.tree.as_of)) from error
+            raise QueryError(str(error), query=text, position=max(0, text.rfind(query.tree.as_of))) from error
     adjacency = yield from load_adjacency(ports, scope)
     near, notes = yield from _resolve_similar(ports, query.similar_keys, adjacency, scope, as_of)
     plan = Plan(query, adjacency, near, as_of=as_of, bounds=bounds or Bounds())
@@ -253,7 +261,16 @@ def _resolve_similar(
 
 
 def _edges_in(value: Any) -> tuple[Edge, ...]:
-    return (value,) if isinstance(value, Edge) else value if isinstance(value, tuple) else ()
+    """Return the relations in a value of a row."""
+    match value:
+        case Edge():
+            return (value,)
+        case Route():
+            return value.edges
+        case tuple():
+            return tuple(edge for one in value for edge in _edges_in(one))
+        case _:
+            return ()
 
 
 def _to_public_value(value: Any, adjacency: Adjacency, relations: dict[int, Relation]) -> Any:
@@ -262,8 +279,11 @@ def _to_public_value(value: Any, adjacency: Adjacency, relations: dict[int, Rela
             return Entity(adjacency.names[number], adjacency.kinds[adjacency.kind[number]])
         case Edge(number):
             return relations[number]
+        case Route():
+            nodes = [_to_public_value(vertex, adjacency, relations) for vertex in value.vertices]
+            return {"nodes": nodes, "relations": [relations[edge.number] for edge in value.edges]}
         case tuple():
-            return [relations[edge.number] for edge in value]
+            return [_to_public_value(one, adjacency, relations) for one in value]
         case _:
             return value
 
