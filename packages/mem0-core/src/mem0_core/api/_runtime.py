@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from mem0_core.api._call_log import log_call
 from mem0_core.api.factory import (
     FrameworkModel,
     build_embedded_graph,
@@ -181,10 +182,12 @@ class MemoryRuntime:
 
     def _run(self, flow: Flow[T]) -> T:
         """Run a flow to its end in this thread."""
+        flow = log_call(flow)
         return run(flow if self._on_step is None else observe(flow, self._on_step))
 
     async def _arun(self, flow: Flow[T]) -> T:
         """Run a flow to its end in the current task."""
+        flow = log_call(flow)
         return await arun(flow if self._on_step is None else observe(flow, self._on_step))
 
     def _to_version(self, result: R, method: str) -> R:
