@@ -301,6 +301,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         as_of: int | float | str | datetime | None = None,
         reference_date: int | float | str | date | None = None,
         allow_no_answer: bool = False,
+        include_superseded: bool = False,
     ) -> SearchResult:
         """Return the memories of a scope that best answer `query`, best first, with the relations relevant to it.
 
@@ -318,7 +319,14 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
                 Memories erased by `delete` are not found.
             reference_date: Day that "yesterday" or "last summer" in the query refers to. Default: today, or the day of
                 `as_of`.
-            allow_no_answer: Return no results, and a ``note``, if the best score is below the recipe's gate.
+            allow_no_answer: Return no results, and a ``note``, if the query asks for something that was never told, or
+                if the best score is below the recipe's gate.
+            include_superseded: Search the earlier texts of memories too, which were updated or deleted by a model.
+
+        Returns:
+            ``results`` and ``relations``. A memory that states what begins and ends has ``valid_from``, and once it is
+            over ``valid_to`` and ``superseded_by``, the id of the memory that ended it. For a query about the present
+            it ranks below those that hold, for one about the past ("in 2021", "before Oslo") what held then is first.
 
         Raises:
             QueryError: The query is empty, or a filter is invalid.
@@ -338,6 +346,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             as_of=as_of,
             reference_date=reference_date,
             allow_no_answer=allow_no_answer,
+            include_superseded=include_superseded,
         )
         return self._to_version(self._run(flow), "search")
 
@@ -399,6 +408,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         count_tokens: Callable[[str], int] | None = None,
         citations: bool = False,
         as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
     ) -> ContextDict:
         """Assemble an agent's context within a token budget: summary, memories, relations and recent messages.
 
@@ -414,12 +424,14 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             citations: Number memories and relations, and ask the model to cite them as in [1];
                 `read_citations` returns the memories that an answer cites.
             as_of: Use the state of that time, except for the messages.
+            reference_date: As in `search`.
 
         Returns:
             ``text`` (everything but the messages, as a block for the system prompt, marked as data), and its parts
             ``summary``, ``memories``, ``relations``, ``messages``; the number of ``tokens``; with `citations`, as
             ``citations`` the memory ids by their numbers in the text. Memories are in order of score, after pinned
-            ones. Of near-duplicates only the newest is included, at the rank of the best.
+            ones. Of near-duplicates only the newest is included, at the rank of the best. A line about something that
+            is over says so with ``until``.
         """
         flow = self._context_flow(
             query,
@@ -434,6 +446,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             count_tokens=count_tokens,
             citations=citations,
             as_of=as_of,
+            reference_date=reference_date,
         )
         return self._run(flow)
 
@@ -979,6 +992,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         as_of: int | float | str | datetime | None = None,
         reference_date: int | float | str | date | None = None,
         allow_no_answer: bool = False,
+        include_superseded: bool = False,
     ) -> SearchResult:
         """Async version of `search`."""
         flow = self._search_flow(
@@ -994,6 +1008,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             as_of=as_of,
             reference_date=reference_date,
             allow_no_answer=allow_no_answer,
+            include_superseded=include_superseded,
         )
         return self._to_version(await self._arun(flow), "search")
 
@@ -1049,6 +1064,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         count_tokens: Callable[[str], int] | None = None,
         citations: bool = False,
         as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
     ) -> ContextDict:
         """Async version of `context`."""
         flow = self._context_flow(
@@ -1064,6 +1080,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             count_tokens=count_tokens,
             citations=citations,
             as_of=as_of,
+            reference_date=reference_date,
         )
         return await self._arun(flow)
 
@@ -1457,6 +1474,7 @@ class AsyncMemory:
         as_of: int | float | str | datetime | None = None,
         reference_date: int | float | str | date | None = None,
         allow_no_answer: bool = False,
+        include_superseded: bool = False,
     ) -> SearchResult:
         """Async version of `Memory.search`."""
         flow = self.memory._search_flow(
@@ -1472,6 +1490,7 @@ class AsyncMemory:
             as_of=as_of,
             reference_date=reference_date,
             allow_no_answer=allow_no_answer,
+            include_superseded=include_superseded,
         )
         return self.memory._to_version(await self.memory._arun(flow), "search")
 
@@ -1527,6 +1546,7 @@ class AsyncMemory:
         count_tokens: Callable[[str], int] | None = None,
         citations: bool = False,
         as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
     ) -> ContextDict:
         """Async version of `Memory.context`."""
         flow = self.memory._context_flow(
@@ -1542,6 +1562,7 @@ class AsyncMemory:
             count_tokens=count_tokens,
             citations=citations,
             as_of=as_of,
+            reference_date=reference_date,
         )
         return await self.memory._arun(flow)
 

@@ -60,6 +60,7 @@ class SearchApi(MemoryRuntime):
         as_of: int | float | str | datetime | None,
         reference_date: int | float | str | date | None,
         allow_no_answer: bool,
+        include_superseded: bool,
     ) -> Flow[SearchResult]:
         """Flow of `Memory.search`."""
         search = self._build_request(
@@ -72,6 +73,7 @@ class SearchApi(MemoryRuntime):
             recipe=recipe,
             reference_date=reference_date,
             allow_no_answer=allow_no_answer,
+            include_superseded=include_superseded,
         )
         recalled = yield from recall((yield from self._ports()), search)
         result = SearchResult(
@@ -128,6 +130,7 @@ class SearchApi(MemoryRuntime):
         count_tokens: Callable[[str], int] | None,
         citations: bool,
         as_of: int | float | str | datetime | None,
+        reference_date: int | float | str | date | None,
     ) -> Flow[ContextDict]:
         """Flow of `Memory.context`."""
         scope, filter = parse_scope_and_filter(filters, ids)
@@ -137,7 +140,9 @@ class SearchApi(MemoryRuntime):
         text, search = extract_query_text(query), None
         if text is not None:
             limit = validate_limit(limit, None, default=20)
-            search = self._build_request(text, scope, filter, limit=limit, threshold=threshold, as_of=time)
+            search = self._build_request(
+                text, scope, filter, limit=limit, threshold=threshold, as_of=time, reference_date=reference_date
+            )
         prompt_format = PromptFormat(
             max_tokens=max_tokens,
             count=count_tokens or (yield from self._token_counter()),
@@ -214,6 +219,7 @@ class SearchApi(MemoryRuntime):
         recipe: Recipe | Mapping[str, Any] | str | None = None,
         reference_date: object = None,
         allow_no_answer: bool = False,
+        include_superseded: bool = False,
     ) -> SearchRequest:
         """Parse the query, and complete the request from the configuration."""
         time = None if as_of is None else parse_timestamp(as_of, "as_of")
@@ -232,6 +238,7 @@ class SearchApi(MemoryRuntime):
             include_unprocessed=self.config.read_your_writes,
             recipe=self._recipe if recipe is None else resolve_recipe(recipe),
             allow_no_answer=allow_no_answer,
+            include_superseded=include_superseded,
         )
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from mem0_core.recall.validity import SlotAnswer
 
 
+_MAX_REPLACED_TEXTS = 200  # earlier texts that one search ranks
 _MAX_UNPROCESSED = 8  # queued messages that one search takes into account
 
 
@@ -44,7 +45,9 @@ class SearchRequest:
         as_of: ISO 8601 in UTC; search the state of that time. None for now.
         half_life: days after which the score of an untouched memory is halved; None to ignore age.
         include_unprocessed: True to find queued messages that are not remembered yet.
-        allow_no_answer: True to find nothing if the best hit scores below the recipe's gate.
+        allow_no_answer: True to find nothing if the query asks for what was never told, or if the best hit scores below
+            the recipe's gate.
+        include_superseded: True to rank the earlier texts of memories too.
     """
 
     query: ParsedQuery
@@ -59,6 +62,7 @@ class SearchRequest:
     include_unprocessed: bool = True
     recipe: Recipe = HYBRID
     allow_no_answer: bool = False
+    include_superseded: bool = False
 
     @property
     def min_score(self) -> float:
@@ -229,7 +233,10 @@ def _load_transient(
 ) -> Flow[list[TransientCandidate]]:
     if request.as_of is not None:
         return (yield from _load_past(ports, request, request.as_of, vectors))
-    return (yield from _embed_unprocessed(ports, unprocessed, vectors))
+    unprocessed_candidates = yield from _embed_unprocessed(ports, unprocessed, vectors)
+    if not request.include_superseded:
+        return unprocessed_candidates
+    return [*unprocessed_candidates, *(yield from _load_replaced(ports, request, vectors))]
 
 
 def _embed_unprocessed(
@@ -260,6 +267,23 @@ def _to_item(job: Job, message: Message) -> MemoryItem:
         actor_id=message.name,
         role=message.role,
     )
+
+
+def _load_replaced(
+    ports: Ports, request: SearchRequest, vectors: NDArray[np.float32]
+) -> Flow[list[TransientCandidate]]:
+    """Return the last earlier texts of memories as candidates."""
+    replaced = yield from do(
+        ports.store.replaced_texts, request.scope, filter=request.filter, limit=_MAX_REPLACED_TEXTS
+    )
+    if not replaced:
+        return []
+    embedded = yield from embed_texts(ports, [item.text for item, _ in replaced])
+    return [
+        TransientCandidate(item, cosine)
+        for (item, _), cosine in zip(replaced, (embedded @ vectors[0]).tolist(), strict=True)
+        if not is_expired(item, request.today)
+    ]
 
 
 def _load_past(
