@@ -76,11 +76,13 @@ class TransientCandidate(NamedTuple):
 
     Attributes:
         is_unprocessed: True for a queued message, False for a past text of a memory.
+        replaced_at: ISO 8601 time at which a past text was replaced, where that is known.
     """
 
     item: MemoryItem
     cosine: float
     is_unprocessed: bool = False
+    replaced_at: str | None = None
 
 
 @dataclass(slots=True)
@@ -280,8 +282,8 @@ def _load_replaced(
         return []
     embedded = yield from embed_texts(ports, [item.text for item, _ in replaced])
     return [
-        TransientCandidate(item, cosine)
-        for (item, _), cosine in zip(replaced, (embedded @ vectors[0]).tolist(), strict=True)
+        TransientCandidate(item, cosine, replaced_at=end)
+        for (item, end), cosine in zip(replaced, (embedded @ vectors[0]).tolist(), strict=True)
         if not is_expired(item, request.today)
     ]
 

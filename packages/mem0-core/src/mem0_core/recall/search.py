@@ -21,7 +21,7 @@ from mem0_core.recall._candidates import rank_candidates
 from mem0_core.recall._plan import Search, SearchRequest, TransientCandidate, plan_search
 from mem0_core.recall._ranking import RankedMemory, clamp_cosine, rank_rows_by_words
 from mem0_core.recall.rerank import rerank
-from mem0_core.recall.validity import date_hits, find_slot_answer, prefer_answers
+from mem0_core.recall.validity import date_hits, demote_superseded, find_slot_answer, prefer_answers
 
 __all__ = ["Search", "SearchRequest", "plan_search", "rank_hits", "recall", "retrieve_ranked"]
 
@@ -37,7 +37,6 @@ def recall(ports: Ports, request: SearchRequest) -> Flow[Search]:
     search = yield from plan_search(ports, request)
     search.hits = yield from rank_hits(ports, search)
     _apply_threshold(search)
-    search.hits = yield from date_hits(ports, search, search.hits)
     return search
 
 
@@ -48,7 +47,10 @@ def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
     """
     hits = yield from _rerank(ports, search, (yield from _retrieve(ports, search)))
     search.slot_answer = yield from find_slot_answer(ports, search, hits)
-    return hits if search.slot_answer is None else prefer_answers(hits, search.slot_answer)
+    if search.slot_answer is not None:
+        hits = prefer_answers(hits, search.slot_answer)
+    dated = yield from date_hits(ports, search, hits)
+    return demote_superseded(dated, search)
 
 
 def _retrieve(ports: Ports, search: Search) -> Flow[list[Hit]]:
@@ -88,7 +90,7 @@ def _rank_by_cosine(
     """Rank for recipes with no signal but the cosine, without reading any features."""
     weights = {"dense": 1.0}
     scored = [(row, None, False, clamp_cosine(cosine)) for row, cosine in near]
-    added = [(None, item, is_unprocessed, clamp_cosine(cosine)) for item, cosine, is_unprocessed in transient]
+    added = [(None, one.item, one.is_unprocessed, clamp_cosine(one.cosine)) for one in transient]
     ranked = [
         RankedMemory(row, item, is_unprocessed, score, {"dense": score}, weights)
         for row, item, is_unprocessed, score in (*scored, *added)
@@ -135,12 +137,25 @@ def _rerank(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[Hit]]:
     return [replace(hits[index], score=score, before_rerank=hits[index].score) for index, score in order]
 
 
+def _explain_no_answer(search: Search, best: float) -> str:
+    """Return why a search has no answer; empty if it may have one.
+
+    Where the query asks for a slot, the slot decides: it was filled or it was not. Else the best score does.
+    """
+    answer = search.slot_answer
+    if answer is not None:
+        is_known = answer.is_known or bool(search.graph.paths)
+        return "" if is_known else f"nothing was ever told about {' or '.join(answer.families)} of that subject"
+    gate = search.request.recipe.gate
+    return f"the best hit scores {best:.2f}, below the gate of {gate:g}" if best < gate else ""
+
+
 def _apply_threshold(search: Search) -> None:
-    """Keep the hits above the threshold, up to the limit; none if the best is below the gate."""
+    """Keep the hits above the threshold, up to the limit; none if there is no answer and that is wanted."""
     request, hits = search.request, search.hits
     best = hits[0].score if hits else 0.0
-    if request.allow_no_answer and hits and best < request.recipe.gate:
-        search.notes.append(f"no answer: the best hit scores {best:.2f}, below the gate of {request.recipe.gate:g}")
+    if request.allow_no_answer and hits and (reason := _explain_no_answer(search, best)):
+        search.notes.append(f"no answer: {reason}")
         search.hits = []
         return
     search.hits = [hit for hit in hits if hit.score >= request.min_score][: request.limit]

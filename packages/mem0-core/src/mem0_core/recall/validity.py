@@ -24,7 +24,7 @@ from mem0_core.recall._timeline import Period, SlotMemory, Timeline, build_timel
 if TYPE_CHECKING:
     from mem0_core.recall._plan import Search
 
-__all__ = ["SlotAnswer", "date_hits", "find_slot_answer", "prefer_answers"]
+__all__ = ["SlotAnswer", "date_hits", "demote_superseded", "find_slot_answer", "prefer_answers"]
 
 _MAX_SLOT_ROWS = 1024  # memories of one slot that the index returns
 _MAX_SLOT_MEMORIES = 96  # of these the newest that are read
@@ -32,6 +32,7 @@ _MAX_SUBJECTS = 8
 _MAX_PAST_TEXTS = 2_000  # earlier texts that are read for a question about the past
 _MIN_CONFIDENCE = 0.4
 _OTHER_SHARE, _OVER_SHARE = 0.7, 0.5  # of the score that other results keep beside an answer
+_SUPERSEDED_SHARE = 0.6  # of the score that a superseded memory keeps for a query about the present
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,9 +313,10 @@ def prefer_answers(hits: Sequence[Hit], answer: SlotAnswer) -> list[Hit]:
 
 def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hit]]:
     """Return hits with their validity, where their memories make statements that can end."""
-    memories = [_slot_memory(hit.item) for hit in hits]
+    replaced = {(one.item.id, one.item.text): one.replaced_at for one in search.transient if one.replaced_at}
+    memories = [_slot_memory(hit.item, replaced_at=replaced.get((hit.item.id, hit.item.text))) for hit in hits]
     slots = dict.fromkeys(slot for memory in memories for slot in _slots(memory))
-    if not slots:
+    if not slots and not replaced:
         return list(hits)
     families_of: dict[str, list[str]] = {}
     for subject, family in slots:
@@ -325,9 +327,22 @@ def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hi
     timelines = {subject: build_timeline(told, (subject,), families) for subject, families in related.items()}
     now = _isoformat(search)
     return [
-        replace(hit, validity=_validity_of(memory, timelines, now)) if memory.statements else hit
-        for hit, memory in zip(hits, memories, strict=True)
+        replace(hit, validity=_validity_of(memory, timelines, now)) for hit, memory in zip(hits, memories, strict=True)
     ]
+
+
+def demote_superseded(hits: Sequence[Hit], search: Search) -> list[Hit]:
+    """Return hits with those lower that are over, for a query about the present; without a change for others."""
+    question = search.request.query.question
+    is_about_now = question.tense == "now" or (question.tense == "any" and not _reaches_back(question))
+    if not is_about_now or search.request.as_of is not None:
+        return list(hits)
+    lowered = [replace(hit, score=hit.score * _SUPERSEDED_SHARE) if _is_over(hit) else hit for hit in hits]
+    return sorted(lowered, key=lambda hit: -hit.score)
+
+
+def _is_over(hit: Hit) -> bool:
+    return not hit.is_answer and hit.validity is not None and hit.validity.valid_to is not None
 
 
 def _slots(memory: SlotMemory) -> list[tuple[str, str]]:
@@ -337,6 +352,8 @@ def _slots(memory: SlotMemory) -> list[tuple[str, str]]:
 
 def _validity_of(memory: SlotMemory, timelines: Mapping[str, Timeline], now: str) -> Validity | None:
     """Return the time in which the statements of a memory hold; None if it makes none that can end."""
+    if memory.replaced_at is not None:
+        return Validity(memory.said_at, memory.replaced_at, None)
     own = [
         period
         for name in dict.fromkeys(subject for subject, _ in _slots(memory))
