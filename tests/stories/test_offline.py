@@ -317,7 +317,7 @@ class TestPart5Retrieval:
 
     def test_the_score_is_a_weighted_sum_and_the_weights_are_configuration(self, opened: Open) -> None:
         memory = self.told(opened(*self.LINES))
-        (entry, *_) = memory.search("where does Anna work?", **MAYA, explain=True)["results"]
+        (entry, *_) = memory.search("Anna at work", **MAYA, explain=True)["results"]
         signals = entry["explanation"]["signals"]
         assert {"dense", "graph", "evidence", "recency"} <= set(signals)
         for name, signal in signals.items():

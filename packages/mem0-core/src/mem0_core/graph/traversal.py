@@ -24,7 +24,14 @@ import numpy as np
 from mem0_core.domain.records import Relation
 from mem0_core.errors import ConfigError
 from mem0_core.graph.adjacency import Adjacency, IncidentEdges, microseconds
-from mem0_core.language.relation_affinity import are_opposed, is_possessive, kind_affinity, label_affinity
+from mem0_core.language.relation_affinity import (
+    are_opposed,
+    is_possessive,
+    kind_affinity,
+    label_affinity,
+    sex_of_label,
+    sex_of_term,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,6 +46,7 @@ _SPARE_FIT = 0.3  # fit of a step that no term asks for
 _MAX_STEPS_PER_NODE = 1_000
 _CHEAP_EXPANSIONS = 48  # nodes that are expanded with the cheap estimate
 _MAX_EXPANSIONS = 5_000
+_FEMALE, _MALE = 1, 2  # bits of the sexes that labels state
 _MAX_LABELS = 64  # labels that are embedded to match one term
 
 
@@ -170,12 +178,19 @@ def _find_best_tracks(
 
 @dataclass(slots=True)
 class _TermFit:
-    """Affinity of one term to each label (forward and backward) and each type, and the vertices that it names."""
+    """Affinity of one term to each label (forward and backward) and each type, and the vertices that it names.
+
+    Attributes:
+        excluded: vertices that are known not to be meant: a father for "mother".
+        allowed: mask of the edges that the step may take.
+    """
 
     forward: NDArray[np.float64]
     backward: NDArray[np.float64]
     kinds: NDArray[np.float64]
     vertices: NDArray[np.int64]
+    excluded: NDArray[np.bool_] | None = None
+    allowed: NDArray[np.bool_] | None = None
 
     def min_cost(self, quality: NDArray[np.float64]) -> float:
         """Return the lowest cost of a step that fits the term, given the best quality of a step with each label."""
@@ -193,6 +208,8 @@ class Walk:
         terms: terms to follow, nearest first; without terms, one step of any kind.
         now: microseconds since 1970, from which the age of relations counts if there is no `as_of`.
         as_of: ISO 8601 in UTC; follow the relations of that time, with their age then.
+        families: for each term the names of the families that it may mean, best first.
+        masks: for each term the edges that its step may take; by default those that hold at `as_of`.
     """
 
     inline = True  # see `flow`
@@ -205,13 +222,20 @@ class Walk:
         now: int,
         as_of: str | None = None,
         weights: Weights | None = None,
+        families: Sequence[tuple[str, ...]] = (),
+        masks: Sequence[NDArray[np.bool_]] = (),
     ) -> None:
         self.adjacency = adjacency
         self.terms = tuple(terms)
+        self._families = tuple(families[: len(self.terms)]) or ((),) * len(self.terms)
         self._weights = weights or Weights()
         self._now = now if as_of is None else microseconds(as_of)
-        self._valid = adjacency.valid_edges(as_of)
-        self._fits = [self._fit_term(term) for term in terms] or [self._fit_anything()]
+        self._valid = np.logical_or.reduce(masks) if masks else adjacency.valid_edges(as_of)
+        self._sexes: NDArray[np.int8] | None = None
+        self._fits = [*map(self._fit_term, self.terms, self._families)] or [self._fit_anything()]
+        if len(masks) > 1:
+            for fit, mask in zip(self._fits, masks, strict=False):
+                fit.allowed = mask
         labels = adjacency.labels
         self._type_fits = np.array([_POSSESSIVE_TYPE_FIT if is_possessive(label) else _TYPE_FIT for label in labels])
         self._limit = 1
@@ -266,7 +290,10 @@ class Walk:
             for label in self.adjacency.label[self.adjacency.incident_edges(vertex, self._valid).edges].tolist():
                 counts[label] = counts.get(label, 0) + 1
         labels = [self.adjacency.labels[label] for label in sorted(counts, key=lambda label: -counts[label])]
-        return term, [label for label in labels if not are_opposed(self.terms[term], label)][:_MAX_LABELS]
+        return term, [label for label in labels if not self._is_opposed(term, label)][:_MAX_LABELS]
+
+    def _is_opposed(self, term: int, label: str) -> bool:
+        return are_opposed(self.terms[term], label, self._families[term])
 
     def learn(self, term: int, cosines: Mapping[str, float]) -> bool:
         """Let labels fit a term by the cosine of their vectors, in both directions; returns True if any is near."""
@@ -307,6 +334,10 @@ class Walk:
             if len(fit.vertices):
                 kinds = np.maximum(kinds, np.isin(steps.ends, fit.vertices))
             scores = np.maximum(scores, kinds * self._type_fits[labels])
+        if fit.excluded is not None:
+            scores = np.where(fit.excluded[steps.ends], 0.0, scores)
+        if fit.allowed is not None:
+            scores = np.where(fit.allowed[steps.edges], scores, 0.0)
         return scores
 
     def _build_moves(self, steps: IncidentEdges, fits: NDArray[np.float64], *, is_last: bool) -> list[_Move]:
@@ -338,12 +369,38 @@ class Walk:
 
     # --- terms -------------------------------------------------------------------------------------------------------
 
-    def _fit_term(self, term: str) -> _TermFit:
+    def _fit_term(self, term: str, families: tuple[str, ...]) -> _TermFit:
         adjacency = self.adjacency
-        fits = np.array([label_affinity(term, label) for label in adjacency.labels], np.float64).reshape(-1, 2)
+        fits = np.array([label_affinity(term, label, families) for label in adjacency.labels], np.float64).reshape(
+            -1, 2
+        )
         kinds = np.array([kind_affinity(term, kind) for kind in adjacency.kinds], np.float64)
         vertices = [vertex for name in {term, term.removesuffix("s")} for vertex in adjacency.find_vertices(name)]
-        return _TermFit(fits[:, 0].copy(), fits[:, 1].copy(), kinds, np.array(vertices, np.int64))
+        excluded = self._find_excluded_vertices(term)
+        return _TermFit(fits[:, 0].copy(), fits[:, 1].copy(), kinds, np.array(vertices, np.int64), excluded)
+
+    def _find_excluded_vertices(self, term: str) -> NDArray[np.bool_] | None:
+        """Return the vertices that are known to be of the other sex than a term means; None if it means either."""
+        sex = sex_of_term(term)
+        if not sex:
+            return None
+        if self._sexes is None:
+            self._sexes = self._find_sexes()
+        excluded: NDArray[np.bool_] = self._sexes == (_MALE if sex == "female" else _FEMALE)
+        return excluded
+
+    def _find_sexes(self) -> NDArray[np.int8]:
+        """Return the sexes that labels state of each vertex: 0 for none, both for labels that contradict each other."""
+        adjacency = self.adjacency
+        sexes = np.zeros(adjacency.vertices, np.int8)
+        codes = {"": 0, "female": _FEMALE, "male": _MALE}
+        stated = [sex_of_label(label) for label in adjacency.labels]
+        for ends, index in ((adjacency.source, 0), (adjacency.destination, 1)):
+            of_label = np.array([codes[both[index]] for both in stated], np.int8)
+            edges = np.flatnonzero(~adjacency.gone & (of_label[adjacency.label] > 0)) if len(of_label) else ()
+            if len(edges):
+                np.bitwise_or.at(sexes, ends[edges], of_label[adjacency.label[edges]])
+        return sexes
 
     def _fit_anything(self) -> _TermFit:
         labels = np.ones(len(self.adjacency.labels))

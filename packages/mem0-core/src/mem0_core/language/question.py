@@ -1,29 +1,32 @@
 """Compile a question, in plain English: the entity it starts at, the relations to follow, and the answer it wants.
 
-"Alice's sister's dog" starts at Alice and follows sister, then dog. So do "the dog of Alice's sister" and "my sister's
-dog", which starts at the speaker. Every token is looked at a bounded number of times.
+"Where does my sister's husband work?" starts at the speaker and follows sister, then husband, then work. The words of
+the last step are the verb, or the noun after "which". A text that is not understood keeps its chain of possessives.
+
+The text is read from left to right, each token a bounded number of times.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from mem0_core.domain.records import Entity
-from mem0_core.language import rule_extractor as rules
-from mem0_core.language.families import load_families
-from mem0_core.language.messages import mentions_speaker
+from mem0_core.language._question_chains import find_chain
+from mem0_core.language._question_subjects import NounPhrase, Step, SubjectReader, is_relative, match_verb
+from mem0_core.language._question_tokens import Anchor, PreparedText, Tense, Token, prepare
+from mem0_core.language._question_words import BE, LISTS, templates
+from mem0_core.language._word_forms import is_plural
+from mem0_core.language.families import VerbPhrase, families_of_noun, find_verbs, lemmas_of, load_families
 from mem0_core.language.temporal import TimeSpan
 
 __all__ = ["Anchor", "Asks", "Question", "Tense", "compile_question"]
 
-
 Asks = Literal["value", "when", "whether", "count", "reason", "other"]
-Tense = Literal["now", "past", "future", "any"]
-Anchor = tuple[Literal["before", "after", "during"], str]
+Change = Literal["begins", "ends", ""]
+
+_MAX_TEXT_CHARS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +37,8 @@ class Question:
         start: name of the entity where the path starts; None for the speaker.
         steps: terms of the relations to follow from there, in lower case, nearest first, the wanted one last.
         path: for each step the names of the families that it may mean, best first; empty for a step that no family
-            knows.
+            knows. Without any step, or if only a chain of possessives is understood, `path` is empty.
+        over: indexes of the steps whose relation has ended ("my ex-husband").
         asks_identity: True for questions of identity, such as "who is Anna".
         asks: the kind of answer: ``when`` for a date, ``whether`` for yes or no, ``value`` for most questions.
         value: the value that the question names ("sardines" in "Do I like sardines?"), or the noun that limits the
@@ -43,7 +47,7 @@ class Question:
         tense: ``now`` also for "these days" and "still", ``past`` also for "used to" and "my ex-husband".
         is_negative: True if the wanted relation is denied and no family says its opposite.
         spans: the times that the question names.
-        anchor: the event to which the time is relative: ``("before", "Oslo")``.
+        anchor: the event to which the time is relative: ``("before", "Oslo")``; the event is empty in "before?".
         event: the change that is asked about: "when did I stop running" asks when a relation ends.
         asks_assistant: True if the question asks for words of the assistant ("What did you tell me about stains?").
         confidence: in [0, 1]; 0 if the question is not understood.
@@ -52,6 +56,7 @@ class Question:
     start: str | None
     steps: tuple[str, ...] = ()
     path: tuple[tuple[str, ...], ...] = ()
+    over: frozenset[int] = frozenset()
     asks_identity: bool = False
     asks: Asks = "other"
     value: str = ""
@@ -60,38 +65,9 @@ class Question:
     is_negative: bool = False
     spans: tuple[TimeSpan, ...] = ()
     anchor: Anchor | None = None
-    event: Literal["begins", "ends", ""] = ""
+    event: Change = ""
     asks_assistant: bool = False
     confidence: float = 0.0
-
-
-_TOKEN = re.compile(
-    r"(?P<quoted>\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|«[^»\n]{1,80}»)"
-    r"|(?P<owns>(?<=[\w\"”»])['’]s\b|(?<=s)['’](?=\s))"
-    r"|(?P<word>\w+(?:['’.&+-](?!s\b)\w+)*)|(?P<stop>\S)"
-)
-_MAX_TEXT_CHARS = 2_000  # characters that are searched for steps
-_MAX_NESTING = 8  # of noun phrases joined by "of"
-
-_LISTS = """
-self: my our
-asks: who what where when why how which whose
-helps: do does did can could will would has have had is are was were be been may might should
-no_entity: that it he she there here let this one everyone everybody someone
-adjectives: older younger elder eldest youngest oldest little big best good close dear twin new old former first second
- late favorite favourite next current previous
-ends: is are was were be been being am do does did has have had can could will would may might should must not in on at
- by from to with for before after during since until and or but if when while as than then that who which where whose
- what how why called named live lives lived work works worked like likes liked now today yesterday tomorrow again last
- this i you we they he she it me him us them of about into near
-not_owners: his her their its your the a an this that
-openers: tell show find give please and or but so then the i
-"""
-_WORDS = {name: frozenset(words.split()) for name, words in re.findall(r"^(\w+): (.*(?:\n .*)*)", _LISTS, re.MULTILINE)}
-_SELF, _HELPS, _ADJECTIVES, _ENDS = (_WORDS[name] for name in ("self", "helps", "adjectives", "ends"))
-_NO_ENTITY = _WORDS["asks"] | _WORDS["no_entity"]
-_NOT_NAMES = _NO_ENTITY | _HELPS | _SELF | _WORDS["openers"]
-_DROPPED = frozenset({"name", "names", "full name", "first name", "last name"})
 
 
 def compile_question(
@@ -102,178 +78,479 @@ def compile_question(
 ) -> Question:
     """Compile a question; one that is not understood has no path.
 
-    Of several chains, one that starts at a quoted name is preferred, then one at a capitalized name, then one at the
-    speaker; among those, the longest. Without a chain, the same order chooses the entity that the question is about.
-
     Args:
-        spans: returns the times that `text` names.
-        entities: returns the entities of `text`, for a caller that has them. Called only if the text has no quoted or
-            capitalized name.
+        spans: returns the times that `text` names. Called only if it may name one.
+        entities: returns the entities of `text`, for a caller that has them. Called only if the text is not understood
+            and has no quoted or capitalized name.
     """
-    reader = _QuestionReader(text[:_MAX_TEXT_CHARS])
-    asks_identity = reader.asks_identity()
-    phrases = [phrase for phrase in reader.iter_phrases() if phrase.steps]
-    if phrases:
-        best = min(phrases, key=lambda phrase: (phrase.rank, -len(phrase.steps)))
-        path = tuple(_families_of_noun(step) for step in best.steps)
-        return Question(best.start, best.steps, path, asks_identity, spans=spans())
-    subject = reader.find_subject()
-    if subject is None and not mentions_speaker(text):
-        found = rules.entities(text) if entities is None else entities()
-        subject = found[0].name if found else None
-    return Question(subject, asks_identity=asks_identity, spans=spans())
-
-
-def _families_of_noun(term: str) -> tuple[str, ...]:
-    """Return the names of the families that a noun phrase asks for, by its last word."""
-    return _families_by_noun().get(term.split()[-1], ())
-
-
-@lru_cache(maxsize=1)
-def _families_by_noun() -> Mapping[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
-    for name, family in load_families().items():
-        for noun in family.nouns:
-            found[noun] = (*found.get(noun, ()), name)
-    return found
-
-
-@dataclass(frozen=True, slots=True)
-class _Phrase:
-    """A noun phrase of a question.
-
-    Attributes:
-        start, steps: as in `Question`.
-        end: the position after its last token.
-        rank: 0 if a quoted name starts it, 1 for a capitalized one, 2 for the speaker.
-    """
-
-    start: str | None
-    end: int
-    rank: int
-    steps: tuple[str, ...] = ()
-
-    def extend(self, terms: Sequence[str], end: int) -> _Phrase:
-        """Return the phrase with more steps; "name" and the like add none, as every path ends at a name."""
-        return replace(self, end=end, steps=(*self.steps, *(term for term in terms if term not in _DROPPED)))
-
-
-class _QuestionReader:
-    """The tokens of one question."""
-
-    def __init__(self, text: str) -> None:
-        found = [(match.lastgroup or "", match.group()) for match in _TOKEN.finditer(text)]
-        self.kinds = [kind for kind, _ in found]
-        self.words = [word for _, word in found]
-        self.lows = [word.lower().replace("’", "'") for word in self.words]
-        self.has_auxiliary = bool(_HELPS.intersection(self.lows[:3]) - {"is", "are", "was", "were"})
-
-    def asks_identity(self) -> bool:
-        """Return True if the text begins with a question word and "is" (or similar), as in "who's Anna"."""
-        start = self.lows[:2]
-        if start in (["who", "'s"], ["what", "is"], ["whats"], ["whos"]):
-            return True
-        return len(start) == 2 and start[0] == "who" and start[1] in _HELPS
-
-    def iter_phrases(self) -> Iterator[_Phrase]:
-        """Yield every phrase of the text, from its start; none from within another that has steps."""
-        index = 0
-        while index < len(self.words):
-            phrase = self._phrase_at(index)
-            if phrase is not None:
-                yield phrase
-            index = phrase.end if phrase is not None and phrase.steps else index + 1
-
-    def find_subject(self) -> str | None:
-        """Return the first quoted name of the text, else the first capitalized one."""
-        for kind, word in zip(self.kinds, self.words, strict=True):
-            if kind == "quoted":
-                return word[1:-1].strip()
-        names = (self._name_at(index)[0] for index, kind in enumerate(self.kinds) if kind == "word")
-        return next((name for name in names if name), None)
-
-    def _phrase_at(self, index: int, *, depth: int = 0) -> _Phrase | None:
-        """Return the noun phrase that begins at a token, if it leads to an entity."""
-        if index >= len(self.words) or depth > _MAX_NESTING:
-            return None
-        low, kind = self.lows[index], self.kinds[index]
-        if kind == "quoted":
-            return self._follow_owner(_Phrase(self.words[index][1:-1].strip(), index + 1, 0))
-        if kind != "word":
-            return None
-        if low in _SELF:
-            return self._follow_owner(_Phrase(None, index + 1, 2), is_possessive=True)
-        name, end = self._name_at(index)
-        if name:
-            return self._follow_owner(_Phrase(name, end, 1))
-        if self._is_lowercase_owner(index):
-            return self._follow_owner(_Phrase(self.words[index], index + 1, 1))
-        return self._of_phrase_at(index, depth)
-
-    def _is_lowercase_owner(self, index: int) -> bool:
-        """Return True for a lowercase name before an 's: "alice_123's boss"."""
-        low = self.lows[index]
-        return (
-            self.kinds[index + 1 : index + 2] == ["owns"]
-            and low not in _NO_ENTITY
-            and low not in _WORDS["not_owners"]
-            and self.lows[index - 1 : index] not in (["'s"], ["the"])
+    head = text[:_MAX_TEXT_CHARS]
+    prepared = prepare(head)
+    reading = _ClauseReader(prepared).read()
+    about = spans() if prepared.has_time or prepared.anchor is not None or not prepared.tokens else ()
+    if reading is None or (reading.subject is None and not reading.asks_assistant):
+        chain = find_chain(head, entities)
+        return Question(
+            chain.start,
+            chain.steps,
+            asks_identity=_asks_identity(prepared.tokens),
+            tense=prepared.tense,
+            spans=about or spans(),
+            anchor=prepared.anchor,
         )
+    return _to_question(reading, prepared, about)
 
-    def _of_phrase_at(self, index: int, depth: int) -> _Phrase | None:
-        """Return the phrase of ``the boss of NOUN PHRASE``."""
-        first = index + 1 if self.lows[index] in {"the", "a", "an"} else index
-        if first == index and self.lows[max(0, index - 1) : index] not in (["is"], ["are"], ["was"], ["'s"]):
+
+def _asks_identity(tokens: Sequence[Token]) -> bool:
+    return len(tokens) > 1 and tokens[0].low in ("who", "what") and tokens[1].low in BE
+
+
+@dataclass(slots=True)
+class _Reading:
+    """A question that is understood in part: its subject and what is asked of it."""
+
+    subject: NounPhrase | None = None
+    wanted: Step | None = None
+    asks: Asks = "value"
+    value: str = ""
+    is_list: bool = False
+    event: Change = ""
+    asks_identity: bool = False
+    asks_assistant: bool = False
+    is_negative: bool = False
+    is_past: bool = False
+
+
+def _to_question(reading: _Reading, prepared: PreparedText, spans: tuple[TimeSpan, ...]) -> Question:
+    if reading.asks_assistant or reading.subject is None:
+        return Question(None, asks="other", asks_assistant=True, spans=spans, confidence=0.9)
+    steps = [*reading.subject.steps, *([reading.wanted] if reading.wanted is not None else [])]
+    families, is_negative = _deny(steps, reading)
+    over = frozenset(index for index, step in enumerate(steps) if step.is_over)
+    known = [bool(some) for some in families]
+    is_past = bool(over) or reading.is_past
+    return Question(
+        start=reading.subject.start,
+        steps=tuple(step.term for step in steps),
+        path=tuple(families),
+        over=over,
+        asks_identity=reading.asks_identity,
+        asks=reading.asks,
+        value=reading.value,
+        is_list=reading.is_list,
+        tense="past" if is_past and prepared.tense in ("any", "now") else prepared.tense,
+        is_negative=is_negative,
+        spans=spans,
+        anchor=prepared.anchor,
+        event=reading.event,
+        confidence=(0.9 if all(known) else 0.5) if known else 0.3,
+    )
+
+
+def _deny(steps: Sequence[Step], reading: _Reading) -> tuple[list[tuple[str, ...]], bool]:
+    """Return the families of each step, and True if the last is denied; "not like" means ``dislikes``."""
+    families = [step.families for step in steps]
+    if not reading.is_negative or not families:
+        return families, reading.is_negative
+    opposites = tuple(load_families()[name].opposite for name in families[-1] if load_families()[name].opposite)
+    if not opposites:
+        return families, True
+    return [*families[:-1], opposites], False
+
+
+# --- clauses ---------------------------------------------------------------------------------------------------------
+
+_EVENTS = """
+stop | ends | hobby
+quit | ends | works_at hobby
+give up | ends | hobby
+leave | ends | works_at lives_in
+lose | ends | works_at owns
+retire | ends | works_as
+graduate | ends | studies_at
+sell | ends | owns drives
+divorce | ends | married_to
+get divorced | ends | married_to
+separate | ends | married_to partner
+split up | ends | partner married_to
+break up | ends | partner
+finish | ends | studies_at
+die | ends |
+start | begins | hobby
+begin | begins | hobby
+take up | begins | hobby
+join | begins | works_at member_of
+move in with | begins | lives_with
+move | begins | lives_in
+relocate | begins | lives_in
+get married | begins | married_to
+marry | begins | married_to
+get engaged | begins | engaged_to
+adopt | begins | has_pet
+buy | begins | owns drives
+get | begins | has_pet owns drives
+"""
+_EventPhrase = tuple[tuple[str, ...], Change, tuple[str, ...]]
+
+
+def _read_events() -> dict[str, list[_EventPhrase]]:
+    found: dict[str, list[_EventPhrase]] = {}
+    for line in _EVENTS.strip().splitlines():
+        words, change, families = (part.strip() for part in line.split("|"))
+        first, *rest = words.split()
+        event: Change = "ends" if change == "ends" else "begins"
+        found.setdefault(first, []).append((tuple(rest), event, tuple(families.split())))
+    return {first: sorted(some, key=lambda one: -len(one[0])) for first, some in found.items()}
+
+
+_EVENT_PHRASES = _read_events()
+
+
+@dataclass(slots=True)
+class _Opening:
+    """Start of a question: its question word, the noun after "which", and the position of the clause."""
+
+    word: str = ""
+    noun: list[str] = field(default_factory=list)
+    index: int = 0
+
+    @property
+    def head(self) -> str:
+        return self.noun[-1] if self.noun else ""
+
+
+class _ClauseReader:
+    """Reads the one clause of a prepared question."""
+
+    def __init__(self, prepared: PreparedText) -> None:
+        tokens = prepared.tokens
+        self.is_negative = any(token.low in ("not", "never") for token in tokens)
+        self.tokens = [token for token in tokens if token.low not in ("not", "never")] if self.is_negative else tokens
+        self.subjects = SubjectReader(self.tokens)
+        self.lows = self.subjects.lows
+        self.is_change = False
+
+    def read(self) -> _Reading | None:
+        """Return the question; None if it is not understood."""
+        if not self.tokens:
             return None
-        end = first
-        while end < min(len(self.words), first + 4) and self._is_term_word(end):
-            end += 1
-        if end == first or self.lows[end : end + 1] != ["of"]:
+        if self._asks_assistant():
+            return _Reading(asks_assistant=True)
+        opening = self._read_opening()
+        reading = self._read_clause(opening)
+        if reading is None:
             return None
-        inner = self._phrase_at(end + 1, depth=depth + 1)
-        return None if inner is None else inner.extend([" ".join(self.lows[first:end])], inner.end)
+        reading.is_negative = self.is_negative
+        self._read_answer(opening, reading)
+        return reading
 
-    def _follow_owner(self, owner: _Phrase, *, is_possessive: bool = False) -> _Phrase:
-        """Extend an owner by the terms after its 's; after a possessive such as "my" the first follows at once."""
-        terms: list[str] = []
-        index = owner.end
-        while is_possessive or self.kinds[index : index + 1] == ["owns"]:
-            first = index if is_possessive else index + 1
-            end = first
-            while end < min(len(self.words), first + 5) and self._is_term_word(end, allow_capital=end == first):
-                end += 1
-            if self.kinds[end : end + 1] != ["owns"]:
-                end = self._noun_end(first, end)
-            if end == first:
-                break
-            terms.append(" ".join(self.lows[first:end]))
-            index, is_possessive = end, False
-        return owner.extend(terms, index)
+    def _asks_assistant(self) -> bool:
+        lows = self.lows
+        for index, low in enumerate(lows[:-1]):
+            follows = lows[index + 1]
+            if low == "you" and LISTS["assistant_verbs"].intersection(lemmas_of(follows)) and index:
+                return True
+            if low == "your" and follows in LISTS["assistant_nouns"]:
+                return True
+        return False
 
-    def _noun_end(self, first: int, end: int) -> int:
-        """Return the end of the last noun of a chain: in "did Alice's sister buy" a verb follows it."""
-        noun = first
-        while noun < end - 1 and self.lows[noun] in _ADJECTIVES:
-            noun += 1
-        return min(end, noun + 1) if self.has_auxiliary else end
+    # --- the opening -------------------------------------------------------------------------------------------------
 
-    def _is_term_word(self, index: int, *, allow_capital: bool = False) -> bool:
-        """Return True if a token can be a word of a term."""
-        if self.kinds[index] != "word" or self.lows[index] in _ENDS:
-            return False
-        return allow_capital or not self.words[index][0].isupper()
+    def _read_opening(self) -> _Opening:
+        lows = self.lows
+        if lows[:2] == ["since", "when"] or lows[:2] == ["how", "long"]:
+            return _Opening("since", index=2)
+        if lows[:2] == ["how", "old"]:
+            return _Opening("age", index=2)
+        if lows[:2] in (["how", "many"], ["how", "much"]):
+            end = self._noun_end(2)
+            return _Opening("count", lows[2:end], end)
+        if lows[0] in ("what", "which", "whose"):
+            end = self._noun_end(1)
+            noun = [low for low in lows[1:end] if low not in {"kind", "kinds", "type", "types", "sort", "sorts", "of"}]
+            return _Opening("which" if noun else lows[0], noun, end)
+        if lows[0] in LISTS["wh"]:
+            return _Opening("who" if lows[0] == "whom" else lows[0], index=1)
+        if lows[0] in LISTS["aux"] and len(lows) > 2:
+            return _Opening("whether", index=0)
+        return _Opening("", index=1 if lows[0] == "all" and len(lows) > 1 else 0)
 
-    def _name_at(self, index: int) -> tuple[str, int]:
-        """Return the capitalized name that begins at a token ("" for none), and its end."""
+    def _noun_end(self, index: int) -> int:
+        """Return the end of the noun after "which"."""
         end = index
-        while end < min(len(self.words), index + 6) and self.kinds[end] == "word":
-            if not (self._is_name_word(end) or (end > index and self.words[end].isdigit())):
+        while end < min(len(self.lows), index + 6):
+            low, token = self.lows[end], self.tokens[end]
+            if token.kind != "word" or low in _CLAUSE_OPENERS or (token.text[0].isupper() and end > index):
+                break
+            if end > index and self._is_turned_verb(end):
+                break
+            if end > index and families_of_noun(self.lows[end - 1]) and self._begins_subject(end):
                 break
             end += 1
-            if self.lows[end : end + 1] == ["of"] and end + 1 < len(self.words) and self._is_name_word(end + 1):
-                end += 1  # University of Oxford
-        return " ".join(self.words[index:end]), end
+        return end
 
-    def _is_name_word(self, index: int) -> bool:
-        word, low = self.words[index], self.lows[index]
-        return word[0].isupper() and low not in _NOT_NAMES and not low.startswith("i'")
+    def _is_turned_verb(self, index: int) -> bool:
+        return match_verb(self.lows, index, is_turned=True) is not None
+
+    def _begins_subject(self, index: int) -> bool:
+        """Return True if a lowercase name and a verb follow: "which team jordan plays for"."""
+        low = self.lows[index]
+        return not families_of_noun(low) and bool(find_any_verb(self.lows[index + 1 : index + 2]))
+
+    # --- the clause --------------------------------------------------------------------------------------------------
+
+    def _read_clause(self, opening: _Opening) -> _Reading | None:
+        index, lows = opening.index, self.lows
+        if opening.word == "which" and lows[1:2] == ["of"]:
+            return None
+        if index >= len(lows):
+            return self._read_bare_noun(opening)
+        if lows[index] in LISTS["aux"] and opening.word:
+            return self._read_inverted(opening, index)
+        turned = match_verb(lows, index, is_turned=True) if opening.word in ("who", "what", "which") else None
+        if turned is not None:
+            return self._read_turned(*turned)
+        subject = self.subjects.read(index, is_subject=bool(opening.word))
+        if subject is None:
+            return None
+        if not opening.word:
+            return self._read_noun_phrase(subject)
+        return self._read_predicate(opening, subject, has_be=False)
+
+    def _read_bare_noun(self, opening: _Opening) -> _Reading | None:
+        return None
+
+    def _read_inverted(self, opening: _Opening, index: int) -> _Reading | None:
+        """Read an auxiliary, the subject and the predicate: "does my sister work"."""
+        lows = self.lows
+        has_be = lows[index] in BE
+        if has_be and opening.word == "who":
+            turned = match_verb(lows, index + 1, has_be=True)
+            if turned is not None and not families_of_noun(lows[index + 1]):
+                inner = self.subjects.read(turned[1], is_subject=True)
+                if inner is not None and inner.end == len(lows) and turned[0][0].family in _SYMMETRIC:
+                    return _Reading(inner, _to_step(turned[0]))
+        subject = self.subjects.read(index + 1, is_subject=True)
+        if subject is None:
+            return None
+        return self._read_predicate(opening, subject, has_be=has_be)
+
+    def _read_turned(self, verbs: Sequence[VerbPhrase], end: int) -> _Reading | None:
+        """Read "which bank employs me": the value is the subject of the verb."""
+        subject = self.subjects.read(end, is_subject=True)
+        if subject is None or subject.end < len(self.lows):
+            return None
+        return _Reading(subject, _to_step(verbs))
+
+    def _read_noun_phrase(self, subject: NounPhrase) -> _Reading | None:
+        """Read a noun phrase without a question: "my sister's employer", "Luca's mother's job now"."""
+        if subject.is_plain or subject.end < len(self.lows):
+            return None
+        return _Reading(subject, is_list=self.lows[0] == "all" or is_plural(subject.steps[-1].noun))
+
+    # --- the predicate -----------------------------------------------------------------------------------------------
+
+    def _read_predicate(self, opening: _Opening, subject: NounPhrase, *, has_be: bool) -> _Reading | None:
+        index, lows = subject.end, self.lows
+        index = self._skip_leads(index)
+        has_be = has_be or bool(BE.intersection(lows[subject.end : index]))
+        if has_be and lows[index:] in ([], ["called"], ["named"], ["for"]):
+            return self._read_copula(opening, subject)
+        template = self._match_template(opening, subject, index)
+        if template is not None:
+            return _Reading(subject, template)
+        reading = self._read_event(opening, subject, index)
+        if reading is not None:
+            return reading
+        light = self._read_light_verb(opening, subject, index)
+        if light is not None:
+            return light
+        return self._read_verb(opening, subject, index, has_be=has_be)
+
+    def _skip_leads(self, index: int) -> int:
+        lows = self.lows
+        while index < len(lows) and lows[index] in _LEADS and not (lows[index] in _HAVING and index + 1 >= len(lows)):
+            if lows[index] in _HAVING and not lemmas_of(lows[index + 1]):
+                break
+            if lows[index] in {"used", "use"}:
+                if lows[index + 1 : index + 2] != ["to"]:
+                    break
+                self.is_change = True
+            index += 1
+        return index
+
+    def _read_copula(self, opening: _Opening, subject: NounPhrase) -> _Reading | None:
+        """Read "who is my boss", "what is Anna's cat called", "which city is my home"."""
+        if opening.word == "age":
+            return _Reading(subject, Step("age", ("age",), "age"))
+        if subject.is_plain:
+            return _Reading(subject, asks_identity=True) if opening.word == "who" and subject.start else None
+        if opening.word not in ("who", "what", "which", "when", "where"):
+            return None if opening.word != "whether" else _Reading(subject)
+        if opening.word == "where" and is_relative(subject.steps[-1].noun):
+            return _Reading(subject, Step("home", ("lives_in",), "home"))
+        is_list = is_plural(subject.steps[-1].noun)
+        return _Reading(subject, asks_identity=opening.word in ("who", "what"), is_list=is_list)
+
+    def _match_template(self, opening: _Opening, subject: NounPhrase, index: int) -> Step | None:
+        """Return the step of a question that has a form of its own: "what does * do for a living"."""
+        after = tuple(_base_of_auxiliary(low) for low in self.lows[index:])
+        before = tuple(_base_of_auxiliary(low) for low in self.lows[: opening.index])
+        for one in templates():
+            wanted = tuple(_base_of_auxiliary(low) for low in one.after)
+            if wanted == after and tuple(map(_base_of_auxiliary, one.before[: len(before)])) == before:
+                return Step(" ".join(one.after) or " ".join(one.before[1:]), (one.family,))
+        return None
+
+    def _read_event(self, opening: _Opening, subject: NounPhrase, index: int) -> _Reading | None:
+        """Read "did I stop surfing" and "did I leave Galp", of a question for a date or a reason."""
+        if opening.word not in ("when", "why"):
+            return None
+        for lemma in lemmas_of(self.lows[index]) if index < len(self.lows) else ():
+            for rest, event, families in _EVENT_PHRASES.get(lemma, ()):
+                end = index + 1 + len(rest)
+                if tuple(self.lows[index + 1 : end]) != rest:
+                    continue
+                return self._read_event_value(subject, end, event, families, " ".join((lemma, *rest)))
+        return None
+
+    def _read_event_value(
+        self, subject: NounPhrase, index: int, event: Change, families: tuple[str, ...], term: str
+    ) -> _Reading:
+        gerund = (
+            match_verb(self.lows, index) if self.lows[index : index + 1] and self.lows[index].endswith("ing") else None
+        )
+        owned = self.subjects.read(index)
+        if gerund is not None:
+            step = _to_step(gerund[0])
+            index = gerund[1]
+        elif owned is not None and owned.steps and owned.end == len(self.lows):
+            noun = owned.steps[-1]
+            first = ("works_at",) if "works_as" in noun.families else noun.families
+            families = tuple(dict.fromkeys((*first, *families)))
+            return _Reading(subject, Step(noun.noun, families, noun.noun), event=event)
+        else:
+            noun_families = families_of_noun(self.lows[-1]) if index < len(self.lows) else ()
+            step = Step(term, tuple(dict.fromkeys((*noun_families, *families))) if noun_families else families)
+        wanted = step if step.families else None
+        return _Reading(subject, wanted, event=event, value=self._value_from(index))
+
+    def _read_light_verb(self, opening: _Opening, subject: NounPhrase, index: int) -> _Reading | None:
+        """Read "which pets do I have" and "do I have a dog", where a noun says what is wanted."""
+        lows = self.lows
+        rest = lows[index:]
+        lemma = next((one for low in rest[:1] for one in lemmas_of(low) if one in LISTS["light"]), "")
+        if not lemma:
+            return None
+        bare = rest[1:] in ([], ["to"], ["at"], ["in"], ["on"])
+        families = families_of_noun(opening.head)
+        if opening.noun and families and (bare or not find_exact_verb(lows, index)):
+            families = families if opening.head not in ("job", "jobs") else ("works_as", "works_at")
+            return _Reading(subject, Step(" ".join(opening.noun), families, opening.head), value=_modifiers(opening))
+        if opening.word == "whether" and lemma in {"have", "get"} and rest[1:]:
+            value = self._value_from(index + 1)
+            nouns = families_of_noun(value.lower().split()[-1]) if value else ()
+            return _Reading(subject, Step(lemma, (*nouns, "owns") if "owns" not in nouns else nouns), value=value)
+        return None
+
+    def _read_verb(self, opening: _Opening, subject: NounPhrase, index: int, *, has_be: bool) -> _Reading | None:
+        matched = match_verb(
+            self.lows,
+            index,
+            has_be=has_be,
+            answers=_ANSWERS.get(opening.word),
+            is_where=opening.word in ("where", "which"),
+        )
+        if matched is None:
+            return self._read_state(opening, subject, index) if has_be else None
+        verbs, end = matched
+        step = _to_step(verbs)
+        families = families_of_noun(opening.head)
+        value = self._value_from(end)
+        if opening.noun and families:
+            step = replace(step, families=_join_families(families, step.families))
+            value = _modifiers(opening) if set(step.families) <= set(families) else " ".join(opening.noun)
+        elif opening.noun:
+            value = " ".join(low for low in opening.noun if low not in LISTS["generic"])
+        return _Reading(subject, step, value=value)
+
+    def _read_state(self, opening: _Opening, subject: NounPhrase, index: int) -> _Reading | None:
+        """Read what a form of "be" says of the subject: "is my father still alive", "is Anna my sister"."""
+        if opening.word != "whether":
+            return None
+        other = self.subjects.read(index)
+        if other is not None and other.steps and other.end == len(self.lows) and subject.start:
+            return _Reading(other, value=subject.start)
+        value = self._value_from(index)
+        if self.lows[index : index + 1] and self.lows[index] in ("a", "an"):
+            return _Reading(subject, Step(value.lower(), ("works_as",)), value=value)
+        return _Reading(subject, value=value if subject.is_plain else "") if subject.steps else None
+
+    def _value_from(self, index: int) -> str:
+        """Return the text from a position on, without articles and prepositions before it."""
+        tokens = self.tokens[index:]
+        while tokens and tokens[0].low in _VALUE_LEADS:
+            tokens = tokens[1:]
+        words = [token.text.strip("\"“”«»'") for token in tokens if token.kind != "stop"]
+        return " ".join(words).replace(" 's", "'s")
+
+    # --- the answer --------------------------------------------------------------------------------------------------
+
+    def _read_answer(self, opening: _Opening, reading: _Reading) -> None:
+        """Note the kind of answer, and whether several values are wanted."""
+        asks: dict[str, Asks] = {
+            "when": "when",
+            "since": "when",
+            "whether": "whether",
+            "why": "reason",
+            "count": "count",
+        }
+        reading.asks = asks.get(opening.word, "value")
+        if opening.word == "since" and not reading.event:
+            reading.event = "begins"
+        if opening.word == "how":
+            reading.asks = "other"
+        reading.is_past = reading.is_past or self.is_change
+        if opening.noun and is_plural(opening.head):
+            reading.is_list = True
+
+
+_CLAUSE_OPENERS = LISTS["aux"] | LISTS["self"] | LISTS["owners"] | LISTS["clause_openers"]
+_LEADS = LISTS["aux"] | LISTS["adverbs"] | frozenset({"used", "use", "to", "all"})
+_HAVING = frozenset({"have", "has", "had", "do", "does", "did"})
+_VALUE_LEADS = LISTS["articles"] | LISTS["prepositions"] | LISTS["owners"]
+_ANSWERS = {"where": {"place", "organization"}, "who": {"person", "organization"}, "when": {"date"}}
+_SYMMETRIC = frozenset(name for name, family in load_families().items() if family.inverse == name)
+
+
+def _base_of_auxiliary(low: str) -> str:
+    if low in BE:
+        return "be"
+    return "do" if low in {"do", "does", "did", "doing"} else low
+
+
+def _to_step(verbs: Sequence[VerbPhrase]) -> Step:
+    return Step(" ".join(verbs[0].words), tuple(dict.fromkeys(verb.family for verb in verbs)))
+
+
+def _join_families(nouns: tuple[str, ...], verbs: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the families of "which NOUN do I VERB", best first."""
+    both = tuple(name for name in verbs if name in nouns)
+    if both:
+        return both
+    narrower = tuple(name for name in nouns if load_families()[name].broader in verbs)
+    return narrower or (*verbs, *(name for name in nouns if name not in verbs))
+
+
+def _modifiers(opening: _Opening) -> str:
+    return " ".join(low for low in opening.noun[:-1] if low not in LISTS["generic"] | LISTS["adjectives"])
+
+
+def find_any_verb(lows: Sequence[str]) -> bool:
+    """Return True if the first of some words is a form of a verb that a family knows."""
+    return bool(lows) and any(True for _ in find_verbs(lows[0]))
+
+
+def find_exact_verb(lows: Sequence[str], index: int) -> bool:
+    """Return True if a phrase of more than one word is matched: "go to university"."""
+    matched = match_verb(lows, index)
+    return matched is not None and matched[1] - index > 1

@@ -1,4 +1,4 @@
-"""Affinity of a term of a question to the label of a relation, or to the type of a node, by words alone.
+"""Affinity of a term of a question to the label of a relation, or to the type of a node, by words and families.
 
 Labels have a direction. ``alice -- sister -- anna`` and ``anna -- is_sister_of -- alice`` both lead from Alice to her
 sister; ``tom -- boss_of -- anna`` leads from Anna to her boss, and not the other way. ``carol -- daughter -- alice``
@@ -8,11 +8,25 @@ leads from Alice to her mother.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
-__all__ = ["Fit", "are_opposed", "is_possessive", "kind_affinity", "label_affinity"]
+from mem0_core.language.families import LabelSense, families_of_noun, load_families, read_label
+
+__all__ = [
+    "Fit",
+    "Sex",
+    "are_opposed",
+    "is_possessive",
+    "kind_affinity",
+    "label_affinity",
+    "sex_of_label",
+    "sex_of_term",
+]
+
+Sex = Literal["female", "male", ""]
 
 
 class Fit(NamedTuple):
@@ -23,123 +37,26 @@ class Fit(NamedTuple):
 
 
 _NO_FIT = Fit(0.0, 0.0)
-
-# names of a class: synonyms in it | other synonyms in it
-_CLASSES = """
-parent: mother mom mum mommy mummy mama | father dad daddy papa
-child kid: daughter | son
-sibling: sister sis | brother bro
-spouse: wife | husband | fiancé fiancée
-partner: girlfriend | boyfriend
-grandparent: grandmother grandma granny | grandfather grandpa granddad
-grandchild: granddaughter | grandson
-parentsibling: aunt auntie | uncle
-siblingchild: niece | nephew
-cousin:
-friend buddy pal:
-colleague coworker workmate teammate:
-boss manager supervisor:
-employee subordinate:
-neighbor neighbour:
-roommate flatmate housemate:
-teacher professor tutor instructor:
-student pupil:
-doctor physician:
-patient:
-mentor coach:
-mentee protégé:
-landlord landlady:
-tenant renter:
-owner:
-pet: dog puppy | cat kitten | rabbit bunny | hamster | parrot | horse pony | turtle | bird | fish
-"""
-_INVERSES = """
-parent child, grandparent grandchild, parentsibling siblingchild, sibling sibling, spouse spouse, partner partner,
-cousin cousin, friend friend, colleague colleague, neighbor neighbor, roommate roommate, boss employee, teacher student,
-doctor patient, mentor mentee, landlord tenant, owner pet
-"""
-_AUXILIARIES = frozenset({"is", "are", "was", "were", "has", "have", "been", "currently", "now"})
-
-
-def _strip_auxiliaries(label: str) -> str:
-    """Return a label without its leading auxiliaries: IS_MARRIED_TO is married_to."""
-    words = re.findall(r"[^\W_]+", label.casefold())
-    while len(words) > 1 and words[0] in _AUXILIARIES:
-        words.pop(0)
-    return "_".join(words)
-
-
-# terms = labels that answer them; < those that answer them against their direction
-_PHRASES = """
-employer company workplace = works_at works_for employed_by employed_at working_at
-job occupation profession role = works_as is_a occupation_is
-home city town residence address place = lives_in resides_in located_in based_in lives_at
-birthplace = born_in
-hometown = is_from comes_from born_in
-country origin nationality = is_from comes_from
-school university college = studies_at studied_at attends attended graduated_from
-language = speaks
-allergy = allergic_to
-spouse wife husband = married_to <married_to
-partner girlfriend boyfriend = dating <dating in_relationship_with <in_relationship_with
-sport instrument game = plays
-pet = owns_pet adopted
-owner = <owns <has_pet <adopted
-employee = <works_at <works_for <employed_by
-author writer = <wrote <authored written_by
-founder = <founded founded_by
-mentor advisor = advised_by mentored_by <mentors <advises
-car vehicle = drives
-boss manager supervisor = reports_to works_under managed_by <manages <supervises
-employee report = <reports_to <works_under manages supervises
-"""
-
-
-def _build_senses() -> dict[str, tuple[str, int]]:
-    senses: dict[str, tuple[str, int]] = {}
-    for line in _CLASSES.strip().splitlines():
-        names, _, groups = line.partition(":")
-        for number, group in enumerate((names, *groups.split("|"))):
-            senses |= dict.fromkeys(group.split(), (names.split()[0], number))
-    return senses
-
-
-def _build_answers() -> dict[str, dict[str, Fit]]:
-    answers: dict[str, dict[str, Fit]] = {}
-    for line in _PHRASES.strip().splitlines():
-        terms, _, labels = line.partition("=")
-        for term in terms.split():
-            fits = answers.setdefault(term, {})
-            for label in labels.split():
-                name = _strip_auxiliaries(label.lstrip("<"))
-                forward, backward = fits.get(name, _NO_FIT)
-                fits[name] = Fit(forward, 0.95) if label.startswith("<") else Fit(0.95, backward)
-    return answers
-
-
-_SENSES = _build_senses()
-"""Word -> its class, and the number of its synonyms in the class; 0 for the names of the class itself."""
-_INVERSE_CLASSES = {
-    name: inverse
-    for pair in _INVERSES.replace("\n", " ").split(",")
-    for name, inverse in (pair.split(), pair.split()[::-1])
-}
-_ANSWERS = _build_answers()
-"""Head of a term -> the labels that answer it."""
+_SAME_FAMILY = 0.95
+_NARROWER = 0.85  # a sister for "sibling"
+_BROADER = 0.65  # a sibling for "sister"
+_INVERSE = 0.8
+_LATER_FAMILY = 0.03  # lost for each family that fits the term better
+_SAME_SEX = 0.5  # anna -- wife -- eve, for Eve's wife
 
 _LISTS = """
 fillers: has have had is are was were be been a an the named called name s to
 turns: of by for
 changes: law ex former step foster god half future not never no
 owning: has have had own owns owned keeps pet adopted bought got named called with belongs
+favorites: favorite favourite fave
 """
-# A label that ends in a turn points the other way: anna is_sister_of alice.
-_FILLERS, _TURNS, _CHANGES, _OWNING = (
+_FILLERS, _TURNS, _CHANGES, _OWNING, _FAVORITES = (
     frozenset(line.partition(":")[2].split()) for line in _LISTS.strip().splitlines()
 )
-_SYMMETRIC = frozenset(name for name, inverse in _INVERSE_CLASSES.items() if name == inverse)
 _WORD = re.compile(r"[^\W_]+")
 _MIN_AFFINITY = 0.5
+_OVER_TERM = re.compile(r"^(?:ex|former|previous)[- ]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,20 +72,23 @@ class _Phrase:
 
 
 @lru_cache(maxsize=65_536)
-def label_affinity(term: str, label: str) -> Fit:
-    """Return the affinity of a relation's label to a term: 1 for the same words, less for related words, 0 for none."""
+def label_affinity(term: str, label: str, families: tuple[str, ...] = ()) -> Fit:
+    """Return the affinity of a relation's label to a term: 1 for the same words, less for related words, 0 for none.
+
+    Args:
+        families: names of the families that the term may mean, best first; by default those of its noun.
+    """
     wanted, given = _parse_phrase(term), _parse_phrase(label)
-    answers = _ANSWERS.get(wanted.head, {})
-    if (answer := answers.get(_strip_auxiliaries(label))) is not None:
-        return answer
+    families = families or _families_of_term(term)
+    sense = read_label(label)
+    if families and sense is not None:
+        fit = _compare_families(term, families, sense, given)
+        return Fit(*(score if score >= _MIN_AFFINITY else 0.0 for score in fit))
     if not wanted.words or not given.words:
         return _NO_FIT
-    same = _compute_similarity(wanted, given)
-    inverse = _compute_inverse_similarity(wanted, given)
-    is_symmetric = _class_of(wanted.head) in _SYMMETRIC
-    against = max(inverse, 0.85 * same if is_symmetric else 0.0)
-    fit = Fit(against, same) if given.is_reversed else Fit(same, against)
-    return Fit(*(score if score >= _MIN_AFFINITY else 0.0 for score in fit))
+    score = _compute_similarity(wanted, given)
+    score = score if score >= _MIN_AFFINITY else 0.0
+    return Fit(0.0, score) if given.is_reversed else Fit(score, 0.0)
 
 
 def kind_affinity(term: str, kind: str) -> float:
@@ -185,13 +105,138 @@ def is_possessive(label: str) -> bool:
     return not _OWNING.isdisjoint(_WORD.findall(label.casefold()))
 
 
-def are_opposed(term: str, label: str) -> bool:
-    """Return True for two members of a class that differ in meaning: embedders put cats near dogs."""
-    wanted = _SENSES.get(_parse_phrase(term).head)
-    senses = [_SENSES.get(word) for word in _parse_phrase(label).words]
-    return wanted is not None and any(
-        sense is not None and sense != wanted and 0 not in (sense[1], wanted[1]) for sense in senses
-    )
+def are_opposed(term: str, label: str, families: tuple[str, ...] = ()) -> bool:
+    """Return True if the families of a term and a label differ: embedders put cats near dogs."""
+    families, sense = families or _families_of_term(term), read_label(label)
+    if sense is None or not families:
+        return False
+    if sense.family in families:
+        return _exclude_each_other(_noun_of(term), sense.noun)
+    related = {load_families()[name].broader for name in families} | {load_families()[sense.family].broader}
+    return sense.family not in related and related.isdisjoint(families)
+
+
+def sex_of_term(term: str) -> Sex:
+    """Return the sex of the persons that a term means; empty if it does not say."""
+    return _sexes().get(_noun_of(term), "")
+
+
+def sex_of_label(label: str) -> tuple[Sex, Sex]:
+    """Return the sex that a label states of the source and of the destination of its relations."""
+    sense = read_label(label)
+    sex = "" if sense is None else _sexes().get(sense.noun or sense.family, "")
+    return (sex, "") if sense is not None and sense.is_reversed else ("", sex)
+
+
+# --- families --------------------------------------------------------------------------------------------------------
+
+
+def _compare_families(term: str, families: Sequence[str], sense: LabelSense, given: _Phrase) -> Fit:
+    if sense.is_over and not _OVER_TERM.match(term):
+        return _NO_FIT
+    noun, known = _noun_of(term), load_families()
+    ahead = _compare_ahead(term, noun, families, sense, given)
+    inverse = known[sense.family].inverse or _inverse_of(known[sense.family].broader)
+    against = 0.0
+    for place, name in enumerate(families):
+        if inverse and inverse in (name, known[name].broader):
+            is_same_sex = bool(sense.noun) and _sexes().get(noun, "") == _sexes().get(sense.noun, "-")
+            score = _SAME_SEX if sense.family == name and is_same_sex else _INVERSE
+            against = max(against, score - _LATER_FAMILY * place)
+    return Fit(against, ahead) if sense.is_reversed else Fit(ahead, against)
+
+
+def _inverse_of(name: str) -> str:
+    return load_families()[name].inverse if name else ""
+
+
+def _compare_ahead(term: str, noun: str, families: Sequence[str], sense: LabelSense, given: _Phrase) -> float:
+    """Return how well a label fits a term in the direction from the subject to the value."""
+    known = load_families()
+    best = 0.0
+    for place, name in enumerate(families):
+        if sense.family == name:
+            score = _compare_nouns(term, noun, name, sense, given)
+        elif known[sense.family].broader == name:
+            score = _NARROWER
+        elif known[name].broader == sense.family and known[name].answer in ("person", "organization"):
+            score = _BROADER
+        else:
+            continue
+        best = max(best, score - _LATER_FAMILY * place if score else 0.0)
+    return best
+
+
+def _compare_nouns(term: str, noun: str, family: str, sense: LabelSense, given: _Phrase) -> float:
+    """Return how well a label of the very family of a term fits it, by their nouns and adjectives."""
+    wanted = _parse_phrase(term)
+    if wanted.words == given.words:
+        return 1.0
+    if family == "favorite":
+        what = [word for word in given.words if word not in _FAVORITES]
+        return (0.98 if wanted.head in what else 0.0) if what else _BROADER
+    if _exclude_each_other(noun, sense.noun):
+        return 0.0
+    score = _SAME_FAMILY
+    groups = load_families()[family].kinds
+    if any(noun in group for group in groups) and sense.noun != noun:
+        score = _BROADER
+    elif any(sense.noun in group for group in groups) and sense.noun != noun:
+        score = _NARROWER
+    modifiers = wanted.words[:-1]
+    missing = sum(word not in given.words for word in modifiers) / len(modifiers) if modifiers else 0.0
+    extra = 0.02 * (len(given.words) > 1)
+    return (score - extra) * (1 - 0.2 * missing)
+
+
+def _exclude_each_other(noun: str, other: str) -> bool:
+    """Return True for nouns of one family that name different things: wife and husband, dog and cat."""
+    one = _groups().get(noun)
+    two = _groups().get(other)
+    return one is not None and two is not None and one != two
+
+
+@lru_cache(maxsize=1)
+def _groups() -> Mapping[str, tuple[str, int]]:
+    """Return the family and the number of the group of each noun that excludes others."""
+    found: dict[str, tuple[str, int]] = {}
+    for name, family in load_families().items():
+        for number, group in enumerate((family.female, family.male, *family.kinds)):
+            found |= dict.fromkeys(group, (name, number))
+    return found
+
+
+@lru_cache(maxsize=1)
+def _sexes() -> Mapping[str, Sex]:
+    """Return the sex of each noun that says it, and of the families of which all values have one."""
+    found: dict[str, Sex] = {}
+    for name, family in load_families().items():
+        sexes: list[tuple[Sex, tuple[str, ...]]] = [("female", family.female), ("male", family.male)]
+        for sex, nouns in sexes:
+            found |= dict.fromkeys(nouns, sex)
+        if bool(family.female) != bool(family.male):
+            found[name] = "female" if family.female else "male"
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _families_of_term(term: str) -> tuple[str, ...]:
+    words = term.split()
+    if _FAVORITES.intersection(words):
+        return ("favorite",)
+    changed = not _CHANGES.isdisjoint(words) and not _OVER_TERM.match(term)
+    return () if changed else families_of_noun(_noun_of(term))
+
+
+def _noun_of(term: str) -> str:
+    """Return the noun at the head of a term: "husband" of "ex-husband"; "sister" of "older sisters"."""
+    noun = term.split()[-1] if term else ""
+    noun = noun.removeprefix("ex-")
+    singular = _stem(noun)
+    return noun if noun in _groups() or not families_of_noun(singular) else singular
+
+
+# --- words -----------------------------------------------------------------------------------------------------------
 
 
 def _compute_similarity(wanted: _Phrase, given: _Phrase) -> float:
@@ -200,29 +245,19 @@ def _compute_similarity(wanted: _Phrase, given: _Phrase) -> float:
         return 0.0
     if wanted.head in given.words:
         score = 1.0 if len(given.words) == 1 or set(given.words) <= set(wanted.words) else 0.9
+    elif _are_synonyms(wanted.head, given.words):
+        score = 0.9
     else:
-        score = max((_compare_words(wanted.head, word) for word in given.words), default=0.0)
+        score = 0.0
     modifiers = wanted.words[:-1]
     missing = sum(word not in given.words for word in modifiers) / len(modifiers) if modifiers else 0.0
     return score * (1 - 0.2 * missing)
 
 
-def _compare_words(term: str, word: str) -> float:
-    """Return the similarity of two different words: synonyms, a class and its member, a member and its class."""
-    wanted, given = _SENSES.get(term), _SENSES.get(word)
-    if wanted is None or given is None or wanted[0] != given[0]:
-        return 0.0
-    if wanted[1] == given[1]:
-        return 0.95
-    return 0.85 if wanted[1] == 0 else 0.65 if given[1] == 0 else 0.0
-
-
-def _compute_inverse_similarity(wanted: _Phrase, given: _Phrase) -> float:
-    """Return the similarity to the inverse of a label: the mother of a person has that person as daughter or son."""
-    if wanted.head not in _SENSES or _has_change_word(wanted, given):
-        return 0.0
-    inverse = _INVERSE_CLASSES.get(_class_of(wanted.head))
-    return 0.8 if inverse and any(_class_of(word) == inverse for word in given.words) else 0.0
+def _are_synonyms(noun: str, words: Sequence[str]) -> bool:
+    """Return True if one of some words is of the same group as a noun: a puppy is a dog."""
+    group = _groups().get(noun)
+    return group is not None and any(_groups().get(word) == group for word in words)
 
 
 def _has_change_word(wanted: _Phrase, given: _Phrase) -> bool:
@@ -239,12 +274,8 @@ def _parse_phrase(text: str) -> _Phrase:
 
 def _stem(word: str) -> str:
     word = re.sub("our(?=$|ite)", "or", word)  # favourite colour
-    if word in _SENSES or len(word) < 4 or word.endswith("ss"):
+    if len(word) < 4 or word.endswith("ss"):
         return word
     if word.endswith("ies"):
         return word[:-3] + "y"
     return word[:-1] if word.endswith("s") else word
-
-
-def _class_of(word: str) -> str:
-    return _SENSES.get(word, ("", 0))[0]

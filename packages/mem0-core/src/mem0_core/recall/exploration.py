@@ -21,6 +21,7 @@ from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex
 from mem0_core.graph.lookup import search_neighborhoods, search_relations, self_name
 from mem0_core.graph.query_engine import LIMIT, Bounds, Edge, Plan, Route, Vertex
 from mem0_core.graph.query_language import parse
+from mem0_core.graph.question_time import edge_masks
 from mem0_core.graph.traversal import Path, Step, Track, Walk, Weights, k_hop
 from mem0_core.graph.view import Drawing
 from mem0_core.interfaces import GraphMemory, Ports
@@ -32,6 +33,7 @@ __all__ = ["GraphQueryAnswer", "build_drawing", "find_neighborhood", "run_query"
 
 _MAX_START_NODES = 3  # nodes near a name that the graph does not have
 _MAX_DEPTH = 12
+_MAX_NAMED_VALUES = 50  # ends among which the value that a question names is looked for
 _MAX_EDGES_PER_NODE = 4  # a drawing has up to this many times as many relations as nodes
 _MAX_SINGLE_READS = 100  # memories that are read one by one
 _MAX_SIMILAR = 256  # nodes or relations that one SIMILAR finds
@@ -52,11 +54,12 @@ def traverse(
 ) -> Flow[list[Path]]:
     """Return the entities that a question leads to in the graph of a scope, best first, each with the path to it.
 
-    "Alice's sister's dog" starts at Alice and follows two steps. If a step fits no label by its words, the embedder
-    compares it with the labels that exist: one call for each such step.
+    "Where does Alice's sister work?" starts at Alice and follows two steps. If a step fits no label by its words or its
+    family, the embedder compares it with the labels that exist: one call for each such step.
 
     Args:
-        as_of: ISO 8601 in UTC; follow the relations of that time.
+        as_of: ISO 8601 in UTC; follow the relations of that time. By default the last step follows those of the time
+            that the question names, and the others those of now.
         depth: maximum number of relations in a path, up to 12; by default the number of steps in the question.
 
     Raises:
@@ -68,16 +71,39 @@ def traverse(
     starts = yield from _find_starts(ports, adjacency, query.question.start, scope, as_of)
     if not starts:
         return []
-    steps = query.question.steps
+    question = query.question
+    count = max(limit, _MAX_NAMED_VALUES) if question.value else limit
     now = round(datetime.now(UTC).timestamp() * 1e6)
     weights = weights or Weights(**ports.traversal_weights)
-    walk = Walk(adjacency, steps[:_MAX_DEPTH], now=now, as_of=as_of, weights=weights)
-    tracks = yield from do(walk.search, starts, limit=limit, depth=depth)
-    for _ in steps:
-        if tracks or not (yield from _learn_labels(ports, walk)):
+    walks = [
+        Walk(
+            adjacency,
+            question.steps[:_MAX_DEPTH],
+            now=now,
+            as_of=as_of,
+            weights=weights,
+            families=question.path,
+            masks=masks[:_MAX_DEPTH],
+        )
+        for masks in edge_masks(adjacency, question, as_of)
+    ]
+    tracks: list[Track] = []
+    for walk in walks:
+        tracks = tracks or (yield from do(walk.search, starts, limit=count, depth=depth))
+    for _ in question.steps:
+        if tracks or not (yield from _learn_labels(ports, walks[0])):
             break
-        tracks = yield from do(walk.search, starts, limit=limit, depth=depth)
+        tracks = yield from do(walks[0].search, starts, limit=count, depth=depth)
+    tracks = _put_named_value_first(adjacency, tracks, question.value)[:limit]
     return (yield from _build_paths(ports, adjacency, tracks, scope))
+
+
+def _put_named_value_first(adjacency: Adjacency, tracks: Sequence[Track], value: str) -> list[Track]:
+    """Return tracks with those first that end at the value that a question names."""
+    wanted = value.casefold()
+    if not wanted:
+        return list(tracks)
+    return sorted(tracks, key=lambda track: wanted not in adjacency.names[track.vertices[-1]].casefold())
 
 
 def _find_starts(

@@ -1,0 +1,296 @@
+"""Tokens of a question, ready to compile: contractions written out, slips corrected, times and anchors taken off."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from mem0_core.language._question_words import BE, LISTS, correct_word, expand, is_known
+
+__all__ = ["Anchor", "PreparedText", "Tense", "Token", "is_name", "prepare"]
+
+Tense = Literal["now", "past", "future", "any"]
+Anchor = tuple[Literal["before", "after", "during"], str]
+
+_TOKEN = re.compile(
+    r"(?P<quoted>\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|«[^»\n]{1,80}»|(?<!\w)'[\w-][^'\n]{0,40}'(?!\w))"
+    r"|(?P<owns>(?<=[\w\"”»'])['’]s\b|(?<=s)['’](?=\s))"
+    r"|(?P<word>\w+(?:['’.&+-](?!s\b)\w+)*)|(?P<stop>\S)"
+)
+_MAX_TOKENS = 60  # of the sentence that is compiled
+_MIN_FREE_TOKENS = 2
+_SENTENCE_ENDS = frozenset("?!.;\n")
+
+
+class Token(NamedTuple):
+    """A word or sign of a question: its kind (quoted, owns, word, stop), text, lowercase form and offset."""
+
+    kind: str
+    text: str
+    low: str
+    at: int
+
+
+@dataclass(slots=True)
+class PreparedText:
+    """A question without the words that say when.
+
+    Attributes:
+        has_time: True if it names a time.
+        anchor: the event to which its time is relative.
+    """
+
+    tokens: list[Token]
+    tense: Tense = "any"
+    has_time: bool = False
+    anchor: Anchor | None = None
+
+
+def prepare(text: str) -> PreparedText:
+    """Return the tokens of the question in a text: its last sentence with a question mark, else its last one."""
+    tokens = _correct(_expand(_choose_sentence(text)))
+    prepared = PreparedText(tokens)
+    prepared.tense = _read_tense(tokens)
+    _take_lead(prepared)
+    _take_anchor(prepared, text)
+    _take_times(prepared)
+    while prepared.tokens and prepared.tokens[-1].kind == "stop":
+        prepared.tokens.pop()
+    return prepared
+
+
+def is_name(token: Token, *, opens: bool = False) -> bool:
+    """Return True for a capitalized word that can be a name; `opens` is True for the first word of a sentence."""
+    if token.kind != "word" or not token.text[0].isupper():
+        return False
+    low = token.low
+    if any(low in LISTS[name] for name in ("no_names", "wh", "aux", "self", "owners", "openers", "articles")):
+        return False
+    return not (opens and is_known(low))
+
+
+def _choose_sentence(text: str) -> list[Token]:
+    sentences: list[list[Token]] = [[]]
+    asked: list[Token] | None = None
+    last_end = 0
+    for match in _TOKEN.finditer(text):
+        kind, word = match.lastgroup or "", match.group()
+        if "\n" in text[last_end : match.start()] and sentences[-1]:
+            sentences.append([])
+        last_end = match.end()
+        sentence = sentences[-1]
+        sentence.append(Token(kind, word, word.lower().replace("’", "'"), match.start()))
+        if kind == "stop" and word in _SENTENCE_ENDS and not _is_abbreviation(sentence, text):
+            if word == "?":
+                asked = sentence
+            sentences.append([])
+    if asked is None:
+        asked = next((sentence for sentence in reversed(sentences) if sentence), [])
+    return asked if len(asked) <= _MAX_TOKENS else []
+
+
+def _is_abbreviation(sentence: Sequence[Token], text: str) -> bool:
+    """Return True if a sentence ends in the dot of a title or an initial, as in "Dr. Okafor"."""
+    if sentence[-1].text != "." or len(sentence) < 2:
+        return False
+    before = sentence[-2].low
+    has_more = bool(text[sentence[-1].at + 1 : sentence[-1].at + 3].strip())
+    return has_more and (before in LISTS["titles"] or (len(before) == 1 and before != "i"))
+
+
+def _expand(tokens: Sequence[Token]) -> list[Token]:
+    found: list[Token] = []
+    for index, token in enumerate(tokens):
+        full = expand(token.low) if token.kind == "word" else None
+        if full is not None:
+            found += [Token("word", word, word, token.at) for word in full]
+        elif token.kind == "owns" and index and tokens[index - 1].low in LISTS["wh"] | {"it", "that", "there", "let"}:
+            found.append(Token("word", "is", "is", token.at))
+        elif token.text == "." and index < len(tokens) - 1:
+            continue
+        else:
+            found.append(token)
+    return found
+
+
+def _correct(tokens: list[Token]) -> list[Token]:
+    """Correct slips of question words and of words of the families, but never a name."""
+    if tokens and tokens[0].low in ("were", "wer") and len(tokens) > 2 and tokens[1].low in LISTS["aux"] | {"dose"}:
+        tokens[0] = Token("word", "where", "where", tokens[0].at)
+    found: list[Token] = []
+    for index, token in enumerate(tokens):
+        before = found[-1] if found else None
+        if token.kind == "word" and token.low.isalpha() and not _may_be_name(tokens, index, before):
+            word = _correct_in_place(token.low, before)
+            if word != token.low:
+                token = Token("word", word, word, token.at)
+        found.append(token)
+    return found
+
+
+def _correct_in_place(low: str, before: Token | None) -> str:
+    if low == "dose" and before is not None and before.low in LISTS["wh"]:
+        return "does"
+    return correct_word(low)
+
+
+def _may_be_name(tokens: Sequence[Token], index: int, before: Token | None) -> bool:
+    """Return True for a word in the place of a name: capitalized, after an auxiliary, or owner of something."""
+    token = tokens[index]
+    if before is None:
+        follows = tokens[1:2]
+        return bool(follows) and follows[0].kind == "owns"
+    if token.text[0].isupper():
+        return True
+    owns = tokens[index + 1 : index + 2]
+    if owns and owns[0].kind == "owns" and before.low not in LISTS["owners"]:
+        return True
+    return before.low in LISTS["aux"] and len(tokens) > index + 1 and before.low not in {"to"}
+
+
+# --- words that say when -------------------------------------------------------------------------------------------
+
+_NOW = re.compile(r"\b(?:now|nowadays|currently|these days|at the moment|at present|right now|presently|today|still)\b")
+_PAST = re.compile(r"\b(?:did|was|were|used to|use to|had|ex|former|formerly|previously|in the past|ago)\b|\bex-")
+_FUTURE = re.compile(r"\b(?:will|going to|gonna|shall|next (?:week|month|year|summer|winter))\b")
+_PRESENT = re.compile(r"\b(?:am|is|are|do|does|has|have)\b")
+
+
+def _read_tense(tokens: Sequence[Token]) -> Tense:
+    said = " ".join(token.low for token in tokens)
+    if _FUTURE.search(said) and " to " not in said.partition("going")[2][:4]:
+        return "future"
+    if _PAST.search(said):
+        return "past"
+    return "now" if _NOW.search(said) or _PRESENT.search(said) else "any"
+
+
+_LEAD = re.compile(
+    r"(?:(?:(?:can|could|would|will) you (?:please )?)?(?:tell|remind|show|give|list)(?: (?:me|us))?(?: again)?(?: of)?"
+    r"|(?:do|can|did) you (?:happen to )?(?:still )?(?:know|remember|recall)|i (?:want|would like|need) to know"
+    r"|i (?:wonder|forgot|forget|do not remember|can not remember)|let me know|please|so|hey|hi|hello|ok|okay|and|but"
+    r"|well|remember|any idea|by the way|btw|quick question|what can you tell me about|just|again"
+    r"|(?:at|in|for|to|from|on|with|by)(?= (?:which|what|whom)\b))(?: ,)?(?: |$)"
+)
+_SAID = re.compile(r"\b(?:did i (?:ever )?(?:say|mention|tell you)(?: that)?|do you think|have i said|i said)(?: |$)")
+_NOW_PHRASES = re.compile(
+    r"\b(?:right now|nowadays|now|currently|these days|at the moment|at present|presently|today|still|again|anymore"
+    r"|any more|by now|so far|ever|actually|exactly|really|usually|please|currently|recently|originally|back then|then"
+    r"|at the time|once|previously|formerly|in the past|again)(?: |$)"
+)
+
+
+def _take_lead(prepared: PreparedText) -> None:
+    """Take off words that only open a question ("can you tell me"), and adverbs of the present."""
+    tokens = prepared.tokens
+    while match := _LEAD.match(" ".join(token.low for token in tokens[:12])):
+        count = len(match.group().split())
+        if count == 0 or count >= len(tokens):
+            break
+        tokens = tokens[count:]
+    for pattern in (_SAID, _NOW_PHRASES):
+        tokens = _remove(tokens, pattern)
+    prepared.tokens = tokens
+
+
+def _remove(tokens: list[Token], pattern: re.Pattern[str]) -> list[Token]:
+    """Return tokens without the phrases that a pattern finds, of which each ends in a space or the end."""
+    said = " ".join("_" if token.kind == "quoted" else token.low for token in tokens)
+    gone: set[int] = set()
+    for match in pattern.finditer(said):
+        first = said.count(" ", 0, match.start())
+        gone.update(range(first, first + len(match.group().split())))
+    if not gone or len(tokens) - len(gone) < _MIN_FREE_TOKENS:
+        return tokens
+    return [token for index, token in enumerate(tokens) if index not in gone]
+
+
+_ANCHORS = {"before": "before", "until": "before", "till": "before", "after": "after", "since": "after"}
+_ANCHORS |= {"during": "during", "while": "during", "when": "during"}
+_BEING = re.compile(
+    r"^(?:(?:i|we|he|she|they)\s+(?:was|were|am|are|still)?\s*(?:living|working|studying|lived|worked|studied)?\s*"
+    r"(?:at|in|with|for|on)\s+)",
+    re.I,
+)
+
+
+def _take_anchor(prepared: PreparedText, text: str) -> None:
+    """Take off "before Oslo", at the end or in front of a comma; a time such as "before 2021" stays."""
+    tokens = prepared.tokens
+    for index, token in enumerate(tokens):
+        kind = _ANCHORS.get(token.low) if token.kind == "word" else None
+        if kind is None or (index == 0 and token.low == "when" and not _has_comma(tokens)):
+            continue
+        if index and (tokens[index - 1].low in LISTS["wh"] | BE | {"and"} or tokens[0].low == "since"):
+            continue
+        if index == 0:
+            end = next((place for place, one in enumerate(tokens) if one.text == ","), 0)
+            if not end:
+                continue
+        else:
+            end = len(tokens)
+            while end > index + 1 and tokens[end - 1].kind == "stop":
+                end -= 1
+        inside = tokens[index + 1 : end]
+        if inside and all(
+            _is_time(tokens, place) or one.low in LISTS["time_leads"] for place, one in _within(index, inside)
+        ):
+            continue
+        said = text[inside[0].at : inside[-1].at + len(inside[-1].text)] if inside else ""
+        if kind == "during":
+            said = _BEING.sub("", said) or said
+        prepared.anchor = (kind, said.strip())  # type: ignore[assignment]
+        prepared.tokens = [*tokens[:index], *tokens[end:]] if index else tokens[end + 1 :]
+        return
+
+
+def _within(index: int, inside: Sequence[Token]) -> list[tuple[int, Token]]:
+    return list(enumerate(inside, start=index + 1))
+
+
+def _has_comma(tokens: Sequence[Token]) -> bool:
+    return any(token.text == "," for token in tokens)
+
+
+def _is_time(tokens: Sequence[Token], index: int) -> bool:
+    """Return True for a word that names a time: a year, a month, "yesterday"."""
+    token = tokens[index]
+    if token.low.isdigit():
+        return len(token.low) == 4 and token.low[:2] in ("19", "20")
+    if token.low == "ago":
+        return True
+    if token.low not in LISTS["time_nouns"] or token.kind != "word":
+        return False
+    before = tokens[index - 1].low if index else ""
+    follows = tokens[index + 1] if index + 1 < len(tokens) else None
+    if follows is not None and follows.kind == "owns":
+        return False
+    if token.low in ("march", "may", "spring", "fall", "mar", "sun", "sat", "pandemic"):
+        return before in LISTS["time_leads"]
+    return before not in LISTS["wh"] and before not in LISTS["owners"]
+
+
+_NUMBER = re.compile(r"\d{1,2}(?:st|nd|rd|th)?$|(?:a|an|one|two|three|four|five|six|seven|eight|nine|ten|few|couple)$")
+
+
+def _take_times(prepared: PreparedText) -> None:
+    """Take off the words that name a time, with the words that lead to them."""
+    tokens = prepared.tokens
+    gone: set[int] = set()
+    for index in range(1, len(tokens)):
+        if not _is_time(tokens, index):
+            continue
+        gone.add(index)
+        place = index - 1
+        while place > 0 and (tokens[place].low in LISTS["time_leads"] or _NUMBER.match(tokens[place].low)):
+            gone.add(place)
+            place -= 1
+        place = index + 1
+        while place < len(tokens) and (_NUMBER.match(tokens[place].low) or tokens[place].text == ","):
+            gone.add(place)
+            place += 1
+    prepared.has_time = bool(gone)
+    if len(tokens) - len(gone) >= _MIN_FREE_TOKENS:
+        prepared.tokens = [token for index, token in enumerate(tokens) if index not in gone]

@@ -1,0 +1,151 @@
+"""Vocabulary of questions: the nouns and verbs of the relation families with their forms, and correction of slips."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from mem0_core.language.families import all_nouns, all_verb_forms, all_verb_phrases, load_families
+
+__all__ = [
+    "BE",
+    "LISTS",
+    "Template",
+    "correct_word",
+    "expand",
+    "is_known",
+    "templates",
+]
+
+_LISTS = """
+be: am is are was were be been being
+aux: do does did can could will would shall should has have had is are was were am be been may might must
+wh: what which who whom whose where when why how
+self: i me we us myself
+owners: my our
+past: did was were had used
+future: will going gonna shall
+light: have get do go be use call
+adverbs: still ever also currently usually really actually always often originally again already just exactly even
+ presently both then
+now: now nowadays currently presently still today these days moment present
+articles: a an the any some
+prepositions: in at on to for with as from of by about into near under
+titles: dr mr mrs ms prof st
+adjectives: older younger elder eldest youngest oldest little big best good close dear twin new old former first second
+ late favorite favourite fave next current previous main own only other dead married ex
+past_adjectives: ex former previous old
+persons: man woman person guy girl boy lady gentleman one bloke people
+generic: kind kinds type types sort sorts name names thing things stuff food foods place places person people full first
+ last kinda
+assistant_verbs: tell say suggest recommend advise mention give propose write explain advice
+assistant_nouns: tip tips advice suggestion suggestions recommendation recommendations idea recipe answer
+no_names: that it he she there here let this one everyone everybody someone you they them him her his hers its it's not
+ no yes ok okay hello hi hey please thanks the a an and or but so then if anyone anybody nobody something anything all
+ every each more most much many people
+openers: tell show find give list please remind
+time_nouns: year years month months week weeks day days weekend summer autumn fall spring winter morning evening night
+ christmas easter yesterday tomorrow tonight century decade january february march april june july august september
+ october november december jan feb mar apr jun jul aug sep sept oct nov dec monday tuesday wednesday thursday friday
+ saturday sunday pandemic
+time_leads: last next this past previous early late mid the of in on during since until till around about by from that
+ summer spring autumn fall winter year month week end beginning start middle back
+term_ends: and or but if while than then that not called named you they he she it him them his her their
+own_relatives: mum mom mommy mummy dad daddy grandma grandpa granny nana granddad grandad
+verb_leads: have has had used to will did do does going
+clause_openers: you the a an to that who
+hurry: whats=what_is wheres=where_is whos=who_is hows=how_is whens=when_is whys=why_is im=i_am ive=i_have i'm=i_am
+ i've=i_have i'd=i_had i'll=i_will we're=we_are we've=we_have we'd=we_had dont=do_not doesnt=does_not didnt=did_not
+ cant=can_not cannot=can_not isnt=is_not arent=are_not wasnt=was_not havent=have_not hasnt=has_not u=you ur=your
+ don't=do_not doesn't=does_not didn't=did_not can't=can_not couldn't=could_not isn't=is_not aren't=are_not
+ wasn't=was_not weren't=were_not haven't=have_not hasn't=has_not hadn't=had_not won't=will_not wouldn't=would_not
+ you've=you_have you're=you_are they're=they_are who'd=who_did where'd=where_did
+"""
+LISTS: Mapping[str, frozenset[str]] = {
+    name: frozenset(words.split()) for name, words in re.findall(r"^(\w+): (.*(?:\n .*)*)", _LISTS, re.MULTILINE)
+}
+BE = LISTS["be"]
+
+
+class Template(NamedTuple):
+    """A question with a place for its subject: the words before and after it."""
+
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    family: str
+
+
+@lru_cache(maxsize=1)
+def templates() -> tuple[Template, ...]:
+    """Return the questions of the families that have a form of their own."""
+    found: list[Template] = []
+    for name, family in load_families().items():
+        for phrase in family.asks:
+            before, _, after = phrase.partition("*")
+            found.append(Template(tuple(before.split()), tuple(after.split()), name))
+    return tuple(sorted(found, key=lambda one: -len(one.after)))
+
+
+# --- slips ---------------------------------------------------------------------------------------------------------
+
+_HURRY = {one: full.split("_") for one, _, full in (pair.partition("=") for pair in LISTS["hurry"])}
+
+
+def expand(word: str) -> list[str] | None:
+    """Return the words of a contraction, with or without its apostrophe; None for any other word."""
+    return _HURRY.get(word)
+
+
+@lru_cache(maxsize=1)
+def _vocabulary() -> frozenset[str]:
+    unlike = {"past", "future", "light", "titles", "hurry"}
+    words = {word for name, some in LISTS.items() if name not in unlike for word in some}
+    words |= {*all_nouns(), *all_verb_forms()}
+    for template in templates():
+        words.update((*template.before, *template.after))
+    words.update(word for phrase in all_verb_phrases() for word in phrase.words)
+    return frozenset(words)
+
+
+def is_known(word: str) -> bool:
+    """Return True for a word of the vocabulary."""
+    return word in _vocabulary()
+
+
+@lru_cache(maxsize=1)
+def _near_spellings() -> Mapping[str, tuple[str, ...]]:
+    """Return the words of the vocabulary that can be corrected to, by what is left without one of their letters."""
+    found: dict[str, tuple[str, ...]] = {}
+    for word in sorted(_vocabulary()):
+        if len(word) >= 3 and word.isalpha():
+            for spelling in _without_a_letter(word):
+                found[spelling] = (*found.get(spelling, ()), word)
+    return found
+
+
+def _without_a_letter(word: str) -> set[str]:
+    return {word, *(word[:index] + word[index + 1 :] for index in range(len(word)))}
+
+
+@lru_cache(maxsize=4096)
+def correct_word(word: str) -> str:
+    """Return the word of the vocabulary that a word is a slip of; the word itself if there is none."""
+    if len(word) < 3 or len(word) > 16 or not word.isalpha() or is_known(word):
+        return word
+    candidates = {near for spelling in _without_a_letter(word) for near in _near_spellings().get(spelling, ())}
+    best = min(((_slip_cost(word, near), near) for near in candidates), default=(9, word))
+    return best[1] if best[0] <= (1 if len(word) < 6 else 2) else word
+
+
+def _slip_cost(word: str, near: str) -> int:
+    """Return 0 for two letters changed over, 1 for a letter too many or too few, 2 for a wrong one; 9 for more."""
+    if sorted(word) == sorted(near):
+        return 0 if sum(one != other for one, other in zip(word, near, strict=True)) == 2 else 9
+    if word[0] != near[0] or abs(len(word) - len(near)) > 1:
+        return 9
+    if len(word) != len(near):
+        short, long = sorted((word, near), key=len)
+        return 1 if short in _without_a_letter(long) and len(long) > 3 else 9
+    return 2 if sum(one != other for one, other in zip(word, near, strict=True)) == 1 else 9
