@@ -1,0 +1,273 @@
+"""Words and clauses of a language, from its data file, compiled for the statement reader."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from mem0_core.language.families import load_families
+
+__all__ = ["Element", "Grammar", "Kin", "Meaning", "Pattern", "load_grammar"]
+
+_MEANING = re.compile(r"(?P<unsure>\?)?(?P<sign>[+~-]?)(?P<family>\w+)(?:/(?P<label>\w+))?(?: (?P<slot>[0-9_&S]))?$")
+_SLOT = re.compile(r"[A-Z]+$")
+_COPULA = "be"
+
+
+class Meaning(NamedTuple):
+    """A statement that a clause makes: a sign, a family, and where its value comes from."""
+
+    sign: str
+    family: str
+    label: str
+    slot: str
+    is_certain: bool
+
+
+class Element(NamedTuple):
+    """A part of a pattern: words of which one is taken as it is, or a slot."""
+
+    words: frozenset[str]
+    slot: str = ""
+    is_optional: bool = False
+
+
+class Pattern(NamedTuple):
+    """A clause without its subject.
+
+    Attributes:
+        group: ``state`` or ``change`` (verb phrases), ``me`` (verb phrases about the speaker) or ``noun``.
+        is_copular: True if a form of "to be" is before its first element.
+        rest: elements after the head.
+    """
+
+    group: str
+    meanings: tuple[Meaning, ...]
+    head: str
+    is_copular: bool
+    rest: tuple[Element, ...]
+
+
+class Kin(NamedTuple):
+    """A noun for a relative, another person of a known role, or a pet."""
+
+    family: str
+    label: str
+    gender: str
+    is_plural: bool
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """A language.
+
+    Attributes:
+        words: lists of words by name.
+        roles: role of each word between subject and verb.
+        slips: words that stand for several, with those.
+        heads: form of a word -> the patterns that it can begin, longest first, each with the form of the verb.
+        copular_slots: patterns of "to be" that begin with a slot.
+        nouns: first word of a noun pattern -> the patterns.
+        kin: noun -> the relation that it names.
+        adjuncts: family -> preposition -> slot, family and sign of the value that it adds.
+        no_names: words that are no names even if capitalized.
+        breaks: words that end a noun phrase.
+        casual: words that only a text in lower case has.
+        injuries: verb -> how it leaves a part of the body.
+    """
+
+    words: Mapping[str, frozenset[str]]
+    roles: Mapping[str, str]
+    slips: Mapping[str, tuple[str, ...]]
+    heads: Mapping[str, tuple[tuple[Pattern, str], ...]]
+    copular_slots: tuple[Pattern, ...]
+    nouns: Mapping[str, tuple[Pattern, ...]]
+    kin: Mapping[str, Kin]
+    adjuncts: Mapping[str, Mapping[str, tuple[tuple[str, str, str], ...]]]
+    no_names: frozenset[str]
+    breaks: frozenset[str]
+    casual: frozenset[str]
+    injuries: Mapping[str, str]
+
+    def endings(self, name: str) -> tuple[str, ...]:
+        """Return a list of word endings."""
+        return tuple(self.words[name])
+
+
+@lru_cache(maxsize=8)
+def load_grammar(language: str) -> Grammar:
+    """Return the grammar of a language, such as ``english``."""
+    path = Path(__file__).parent / "data" / f"{language}.toml"
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    words = {name: frozenset(text.split()) for name, text in table["words"].items()}
+    roles = {word: role for role, text in table["roles"].items() for word in text.split()}
+    forms = _read_forms(table["forms"]["irregular"])
+    patterns = [
+        _inflect_words(pattern, forms) if group == "noun" else pattern
+        for group, text in table["clauses"].items()
+        for pattern in _read_patterns(group, text)
+    ]
+    verbs = [pattern for pattern in patterns if pattern.group != "noun"]
+    breaks = words["breaks"] | words["goes_on"]
+    return Grammar(
+        words=words,
+        roles=roles,
+        slips={word: tuple(text.split()) for word, text in table["slips"].items()},
+        heads=_index_heads(verbs, forms),
+        copular_slots=tuple(p for p in verbs if not p.head),
+        nouns=_index_nouns(patterns),
+        kin=_read_kin(words),
+        adjuncts={family: _read_adjuncts(text) for family, text in table["adjuncts"].items()},
+        no_names=words["stop"]
+        | words["vague"]
+        | words["unreal"]
+        | words["leads"]
+        | words["asks"]
+        | breaks
+        | set(roles),
+        breaks=breaks,
+        casual=words["casual"],
+        injuries=table.get("injuries", {}),
+    )
+
+
+def _read_patterns(group: str, text: str) -> Iterator[Pattern]:
+    for line in re.sub(r",\s*\n\s*", ", ", text.strip()).splitlines():
+        about, _, phrases = line.partition(": ")
+        meanings = tuple(_read_meaning(part.strip()) for part in about.split(";") if part.strip())
+        for phrase in phrases.split(","):
+            words = phrase.replace("'s", " 's").split()
+            if not words:
+                continue
+            is_copular = words[0] == _COPULA
+            words = words[is_copular:]
+            if group != "noun" and words and not _SLOT.match(words[0]) and not words[0].startswith("("):
+                head, words = words[0], words[1:]
+            else:
+                head = ""
+            yield Pattern(group, meanings, head, is_copular, tuple(map(_read_element, words)))
+
+
+def _inflect_words(pattern: Pattern, forms: Mapping[str, list[tuple[str, str, str]]]) -> Pattern:
+    """Return a pattern in which a verb of the list matches in all its forms."""
+    elements = [
+        element._replace(
+            words=element.words | {form for word in element.words if word in forms for form in _all_forms(word, forms)}
+        )
+        for element in pattern.rest
+    ]
+    return pattern._replace(rest=tuple(elements))
+
+
+def _all_forms(word: str, forms: Mapping[str, list[tuple[str, str, str]]]) -> set[str]:
+    more = {"is", "are", "'s", "has", "have"} if word in ("be", "have") else set[str]()
+    return {form for form, _ in _inflect(word, forms)} | more
+
+
+def _read_meaning(text: str) -> Meaning:
+    match = _MEANING.match(text)
+    assert match is not None, text
+    slot = match["slot"] or "1"
+    return Meaning(match["sign"], match["family"], match["label"] or "", slot, not match["unsure"])
+
+
+def _read_element(word: str) -> Element:
+    if _SLOT.match(word):
+        return Element(frozenset(), word)
+    if word.startswith("("):
+        return Element(frozenset(word.strip("()").replace("comma", ",").split("/")), is_optional=True)
+    return Element(frozenset(word.split("/")))
+
+
+def _read_forms(text: str) -> dict[str, list[tuple[str, str, str]]]:
+    """Base form -> past, perfect participle and present participle, of irregular verbs."""
+    forms: dict[str, list[tuple[str, str, str]]] = {}
+    for part in text.split(";"):
+        if words := part.split():
+            base, past, done, doing = words
+            forms.setdefault(base, []).append((past, done, doing))
+    return forms
+
+
+def _inflect(base: str, irregular: Mapping[str, list[tuple[str, str, str]]]) -> Iterator[tuple[str, str]]:
+    """Yield the forms of a verb, each with its name: base, s, past, done or ing."""
+    yield base, "base"
+    if base == "have":
+        yield "has", "s"
+    elif base.endswith("y") and base[-2:-1] not in "aeiou":
+        yield f"{base[:-1]}ies", "s"
+    else:
+        yield base + ("es" if base.endswith(("s", "sh", "ch", "x", "z", "o")) else "s"), "s"
+    stem = base.removesuffix("e")
+    regular = (f"{stem}ed", f"{stem}ed", f"{stem if base[-2:] != 'ee' else base}ing")
+    if base.endswith("y") and base[-2:-1] not in "aeiou":
+        regular = (f"{base[:-1]}ied", f"{base[:-1]}ied", f"{base}ing")
+    for past, done, doing in irregular.get(base, [regular]):
+        yield past, "past"
+        yield done, "done"
+        yield doing, "ing"
+
+
+def _index_heads(
+    patterns: list[Pattern], irregular: Mapping[str, list[tuple[str, str, str]]]
+) -> dict[str, tuple[tuple[Pattern, str], ...]]:
+    found: dict[str, dict[tuple[Pattern, str], None]] = {}
+    for pattern in sorted(patterns, key=lambda each: -len(each.rest)):
+        if not pattern.head:
+            continue
+        if pattern.head.startswith("^"):
+            found.setdefault(pattern.head[1:], {})[pattern, "bare"] = None
+        elif pattern.is_copular:
+            found.setdefault(pattern.head, {})[pattern, "be"] = None
+        else:
+            for word, form in _inflect(pattern.head, irregular):
+                found.setdefault(word, {})[pattern, form] = None
+    return {word: tuple(each) for word, each in found.items()}
+
+
+def _index_nouns(patterns: list[Pattern]) -> dict[str, tuple[Pattern, ...]]:
+    found: dict[str, list[Pattern]] = {}
+    for pattern in patterns:
+        if pattern.group == "noun":
+            first = next(element for element in pattern.rest if not element.slot)
+            for word in first.words:
+                found.setdefault(word, []).append(pattern)
+    return {word: tuple(sorted(each, key=lambda one: -len(one.rest))) for word, each in found.items()}
+
+
+def _read_kin(words: Mapping[str, frozenset[str]]) -> dict[str, Kin]:
+    kin: dict[str, Kin] = {}
+    for family in load_families().values():
+        if family.answer not in ("person", "animal"):
+            continue
+        for noun in family.nouns:
+            if noun in words["not_kin"]:
+                continue
+            gender = "m" if noun in words["male"] else "f" if noun in words["female"] else ""
+            label = noun if noun in words["keeps"] else family.name
+            is_plural = noun in words["plural_kin"] or (noun.endswith("s") and noun[:-1] in family.nouns)
+            kin.setdefault(noun, Kin(family.name, label, gender, is_plural))
+            if not noun.endswith("s"):
+                plural = (
+                    noun + "es"
+                    if noun.endswith("ss")
+                    else f"{noun[:-1]}ies"
+                    if noun[-2:] in ("py", "ny")
+                    else f"{noun}s"
+                )
+                kin.setdefault(plural, Kin(family.name, label, gender, is_plural=True))
+    return kin
+
+
+def _read_adjuncts(text: str) -> dict[str, tuple[tuple[str, str, str], ...]]:
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for part in text.split(";"):
+        preposition, slot, family = part.split()
+        sign = family[0] if family[0] in "-?" else ""
+        found.setdefault(preposition, []).append((slot, family.removeprefix(sign), sign))
+    return {preposition: tuple(each) for preposition, each in found.items()}

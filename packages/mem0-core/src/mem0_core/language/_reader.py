@@ -1,0 +1,1117 @@
+"""Reader of statements: clauses of a text, matched with the patterns of a grammar.
+
+A clause counts only if its subject is plain: the speaker, a name, a relative, or a pronoun for a person that the text
+has just named. Questions, wishes, suppositions, commands, hearsay and quotations state nothing. Each token is the start
+of a bounded number of attempts of bounded length, so the time taken is linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import date
+from typing import Literal, NamedTuple
+
+from mem0_core.domain.records import DateRange
+from mem0_core.language._grammar import Element, Grammar, Kin, Meaning, Pattern
+from mem0_core.language._slots import Found, SlotReader, Value
+from mem0_core.language._tokens import TokenizedText
+from mem0_core.language.families import load_families
+from mem0_core.language.temporal import find_event_days
+
+__all__ = ["SPEAKER", "Effect", "Statement", "StatementReader"]
+
+SPEAKER = ""
+"""The subject that stands for the speaker."""
+
+Effect = Literal["holds", "begins", "ends", "past"]
+"""``holds``: true when said; ``begins``: new, so it ends an earlier value; ``ends``: no longer true; ``past``: was true
+once, and is over ("I used to live in Rome", "I lived in Rome until 2020")."""
+
+MAX_AUXILIARIES = 8
+MAX_CLAUSE_WORDS = 24  # words of a clause that may say when it held
+MAX_ADJUNCT_WORDS = 9  # words after a value among which a place, an employer or the like may follow
+_MAX_NOUN_PHRASE = 5
+_NO_PROGRESS = frozenset({"likes", "dislikes", "prefers", "owns", "has_pet", "kin", "speaks", "name", "age", "diet"})
+_OPEN = frozenset({"love", "hate", "adore", "prefer", "can", "loathe", "detest", "dislike"})
+_PLAIN_ROLES = frozenset({"not", "now", "adverb", "partly"})
+# Form of a verb -> the auxiliaries before it -> the tense of both.
+_TENSES: dict[str, dict[str, str]] = {
+    "base": {
+        "": "present",
+        "do": "present",
+        "did": "past",
+        "used": "used",
+        "must": "past",
+        "will": "future",
+        "start": "start",
+        "have start": "start",
+    },
+    "s": {"": "present"},
+    "past": {"": "past"},
+    "done": {"have": "perfect", "'s": "perfect"},
+    "ing": {
+        "be": "progress",
+        "'s": "progress",
+        "was": "past",
+        "have been": "present",
+        "'s been": "present",
+        "start": "start",
+        "have start": "start",
+        "'s start": "start",
+        "must start": "start",
+        "stop": "stop",
+        "have stop": "stop",
+        "'s stop": "stop",
+        "must stop": "stop",
+        "will be": "future",
+    },
+    "be": {
+        "be": "present",
+        "'s": "present",
+        "was": "past",
+        "have been": "present",
+        "'s been": "present",
+        "used be": "used",
+        "will be": "future",
+        "must be": "past",
+        "been": "present",
+    },
+    "bare": {"": "present"},
+}
+
+
+class Statement(NamedTuple):
+    """A statement about one slot: a subject and a relation family.
+
+    Attributes:
+        subject: a name as written; `SPEAKER` for the speaker; ``my sister`` for a relative without a name.
+        family: name of a `Family`.
+        value: the value as written; empty if the text names none.
+        days: the days from which it holds, ends or in which it held, where the text says so.
+        is_certain: True if subject, value and effect are plainly stated, so that it can become a relation.
+        relation: label of the relation, where it says more than the family (``boyfriend`` of ``partner``).
+    """
+
+    subject: str
+    family: str
+    value: str
+    effect: Effect
+    days: DateRange | None = None
+    is_certain: bool = True
+    relation: str = ""
+
+
+class _Subject(NamedTuple):
+    """Subject of a clause.
+
+    Attributes:
+        names: the people or things that the clause is about.
+        others: those who share in it with the first ("Duarte and I").
+        stop: index after it.
+        person: ``first``, ``third``, ``plural`` or ``left out``.
+        kin: family of the noun that named it ("my dog Rex"); empty for a name or a pronoun.
+        owner: the person that the relative belongs to.
+    """
+
+    names: tuple[str, ...]
+    others: tuple[str, ...]
+    stop: int
+    person: str
+    kin: str = ""
+    owner: str = SPEAKER
+
+
+class _Mention(NamedTuple):
+    """A relative or a pet in the text, with or without a name."""
+
+    names: tuple[str, ...]
+    subject: str
+    stop: int
+    noun: int
+    owner: str
+    family: str
+    label: str
+
+
+class _Clause(NamedTuple):
+    """A pattern that a text matches, with its tense and its values."""
+
+    start: int
+    stop: int
+    pattern: Pattern
+    tense: str
+    is_negative: bool
+    is_new: bool
+    values: tuple[tuple[Value, ...], ...]
+
+
+class StatementReader:
+    """One pass over a text.
+
+    Attributes:
+        statements: in the order of the text.
+    """
+
+    def __init__(self, text: TokenizedText, grammar: Grammar, said_on: date | None = None) -> None:
+        self.statements: list[Statement] = []
+        self._text, self._grammar, self._said_on = text, grammar, said_on
+        self._words, self._lows = grammar.words, text.lows
+        self._slots = SlotReader(text, grammar, self._mentioned_name)
+        self._people: list[tuple[str, str]] = []  # name and gender, the last one mentioned last
+        self._group: tuple[str, ...] = ()
+        self._subject: _Subject | None = None
+        self._unnamed: tuple[int, ...] = ()  # indexes of statements with a value that has no name yet
+        self._unnamed_gender = ""
+        self._mentioned: dict[int, _Mention | None] = {}
+        self._is_fact = self._has_no_speaker()
+        self._has_opener = False
+
+    def read(self) -> list[Statement]:
+        """Return the statements of the text."""
+        for start, end in self._text.sentences():
+            if end > start:
+                self._sentence(start, self._question_start(start, end))
+        return self.statements
+
+    def _has_no_speaker(self) -> bool:
+        """Return True for a text as models write facts: about the user, without a subject."""
+        return {"i", "me", "my", "we", "our", "us"}.isdisjoint(self._lows[:60])
+
+    def _question_start(self, start: int, end: int) -> int:
+        """Return the end of the statements of a sentence: of a question, only the part before ", how ..."."""
+        if self._text.words[end : end + 1] != ["?"]:
+            return end
+        asks = self._words["asks"]
+        return next((at for at in range(start, end - 1) if self._lows[at] == "," and self._lows[at + 1] in asks), start)
+
+    # Sentences
+
+    def _sentence(self, start: int, end: int) -> None:
+        after_name = self._text.name_end(start, min(end, start + 3))
+        if after_name > start and self._text.low(after_name) == ":" and after_name < end:
+            return  # "Anna: I live in Paris" is Anna's
+        self._subject, self._has_opener = None, False
+        index, can_begin, is_first = start, True, True
+        while index < end:
+            low = self._lows[index]
+            if low in self._words["unreal"]:
+                return
+            stop = index
+            if low == "who":
+                stop = self._relative_clause(index, end)
+            elif can_begin or (self._has_opener and low in self._words["first"]):
+                stop = self._clause(index, end, is_first)
+            if stop == index:
+                stop = self._about_speaker(index, end)
+            if stop == index and (mention := self._mention(index, end)) is not None:
+                stop = mention.stop
+            if stop > index:
+                index, can_begin, is_first = stop, False, False
+                continue
+            is_lead = low in self._words["leads"]
+            is_first = is_first and (is_lead or not low[:1].isalnum())
+            can_begin = is_lead or low in self._words["links"] or low in self._words["clause_starts"]
+            index += 1
+
+    def _clause(self, at: int, end: int, is_first: bool) -> int:
+        """Read a clause; return the index after it, or `at`."""
+        low = self._lows[at]
+        if not low[:1].isalpha() and low != "'s":
+            return at
+        stop = self._name_for_unnamed(at, end)
+        if stop == at:
+            stop = self._noun_clause(at, end)
+        if stop > at:
+            return stop
+        if low in self._words["openers"]:
+            self._has_opener = True
+        left_out = self._left_out(at, is_first)
+        if left_out is not None and (low in self._grammar.heads or low in self._grammar.roles):
+            stop = self._predicate(left_out, at, at, end)
+            if stop > at:
+                return stop
+        subject = self._read_subject(at, end)
+        if subject is None:
+            if low in self._words["determiners"] or self._text.is_name(at) or low in self._words["pronouns"]:
+                self._subject = None
+            return at
+        self._subject = subject
+        inner = self._apposition(subject, end)
+        stop = self._predicate(subject, at, inner, end)
+        if stop > inner:
+            return stop
+        return max(inner, subject.stop)
+
+    def _left_out(self, at: int, is_first: bool) -> _Subject | None:
+        if is_first:
+            return _Subject((SPEAKER,), (), at, "left out")
+        return self._subject._replace(stop=at) if self._subject is not None else None
+
+    def _relative_clause(self, at: int, end: int) -> int:
+        """Read ``Anna, who works at Galp``: its subject is the name before."""
+        last = at - 1 if self._text.low(at - 1) != "," else at - 2
+        is_known = last >= 0 and self._people and self._text.words[last] == self._people[-1][0].split()[-1]
+        if not is_known:
+            name = self._text.words[last] if last >= 0 and self._text.is_name(last) else ""
+            if not name:
+                self._subject = None
+                return at
+            self._add_person(name)
+        before, self._subject = self._subject, _Subject((self._people[-1][0],), (), at + 1, "third")
+        stop = self._predicate(self._subject, at, at + 1, end)
+        self._subject = before or self._subject
+        return stop if stop > at + 1 else at
+
+    def _apposition(self, subject: _Subject, end: int) -> int:
+        """Read ``, who works at Galp,``, ``, a dentist,`` after a subject; return where its verb is."""
+        at = subject.stop
+        if self._text.low(at) != "," or at + 1 >= end or subject.person != "third":
+            return at
+        close = next((i for i in range(at + 2, min(end, at + 12)) if self._lows[i] == ","), -1)
+        if close < 0 or close + 1 >= end:
+            return at
+        first = at + 1
+        if self._lows[first] == "who":
+            self._predicate(subject, first, first + 1, close)
+            return close + 1
+        if self._lows[first] in self._words["articles"]:
+            found = self._slots.read("JOB", first, close, False)
+            if found is not None:
+                self._say_job(subject, found, first, close)
+                return close + 1
+        mention = self._mention(first, close)
+        if mention is not None and not mention.names:
+            self._say(mention.owner, mention.family, subject.names[0], "holds", label=mention.label)
+            return close + 1
+        return close + 1 if self._is_verb(close + 1) and self._lows[first] in {"my", "our", "the", "a"} else at
+
+    def _say_job(self, subject: _Subject, found: Found, start: int, end: int) -> None:
+        for name in subject.names:
+            self._say(name, "works_as", found.values[0].text, "holds")
+        self._adjuncts("works_as", "holds", subject.names, found.stop, end, None)
+
+    def _is_verb(self, index: int) -> bool:
+        low = self._text.low(index)
+        return low in self._grammar.heads or low in self._grammar.roles
+
+    # Subjects
+
+    def _read_subject(self, at: int, end: int) -> _Subject | None:
+        """Return the subject that begins at `at`: one or several joined by "and"."""
+        names: list[str] = []
+        kin, owner, person, index = "", SPEAKER, "", at
+        while index < end:
+            element = self._subject_element(index, end, bool(names))
+            if element is None:
+                if names:
+                    return None
+                break
+            found, stop, person_of_one, kin, owner = element
+            names += found
+            person = person_of_one if not person else "plural"
+            index = stop
+            if self._text.low(index) in {"and", "&", "n"} and index + 1 < end and len(names) < 4:
+                index += 1
+                continue
+            if self._text.low(index) == "or":
+                return None
+            break
+        if not names:
+            return None
+        return self._combine(names, index, person, kin, owner)
+
+    def _combine(self, names: list[str], stop: int, person: str, kin: str, owner: str) -> _Subject | None:
+        others = tuple(name for name in dict.fromkeys(names) if name != SPEAKER)
+        for name in others:
+            self._add_person(name)
+        if SPEAKER in names:
+            self._group = (SPEAKER, *others)
+            return _Subject((SPEAKER,), others, stop, "first")
+        self._group = others if len(others) > 1 else self._group
+        return _Subject(others, others[1:], stop, person, kin if len(others) == 1 else "", owner)
+
+    def _subject_element(self, at: int, end: int, has_before: bool) -> tuple[list[str], int, str, str, str] | None:
+        low, text = self._lows[at], self._text
+        if low in self._words["first"]:
+            return [SPEAKER], at + 1, "first", "", SPEAKER
+        if low in {"me", "myself"}:
+            joined = has_before or text.low(at + 1) in {"and", "&", "n"}
+            return ([SPEAKER], at + 1, "first", "", SPEAKER) if joined else None
+        if low in self._words["third"]:
+            people = self._resolve(low)
+            return (people, at + 1, "plural" if low == "they" else "third", "", SPEAKER) if people else None
+        mention = self._mention(at, end)
+        if mention is None and has_before and low in self._grammar.kin:
+            mention = self._read_relative(SPEAKER, at, end)  # "my aunt Greta and uncle Hans"
+        if mention is not None:
+            if text.low(mention.stop) == "'s" and mention.stop < end and not self._is_be(mention.stop):
+                return None
+            subjects = list(mention.names) or [mention.subject]
+            person = "plural" if len(subjects) > 1 or self._is_plural(mention) else "third"
+            return subjects, mention.stop, person, mention.family, mention.owner
+        stop = text.name_end(at, end)
+        if stop > at:
+            if text.low(stop) == "'s" and stop < end and not self._is_be(stop):
+                return None
+            return [text.join(at, stop)], stop, "third", "", SPEAKER
+        is_casual = text.is_casual and has_before and self._is_verb(at + 1) and self._is_plain_word(at)
+        is_casual |= (
+            text.is_casual
+            and text.low(at + 1) in {"and", "n"}
+            and text.low(at + 2) in {"me", "i"}
+            and self._is_plain_word(at)
+        )
+        return ([text.words[at]], at + 1, "third", "", SPEAKER) if is_casual else None
+
+    def _is_plain_word(self, at: int) -> bool:
+        low = self._lows[at]
+        return len(low) > 1 and low.isalpha() and low not in self._grammar.no_names and low not in self._grammar.heads
+
+    def _is_plural(self, mention: _Mention) -> bool:
+        return self._kin_at(mention.noun).is_plural
+
+    def _kin_at(self, noun: int) -> Kin:
+        return self._grammar.kin[self._lows[noun].removeprefix("ex-")]
+
+    def _is_be(self, index: int) -> bool:
+        """Return True if the 's at `index` is a verb: an article, a participle, a number or the like follows."""
+        low = self._text.low(index + 1)
+        words = self._words
+        return (
+            low in self._grammar.roles
+            or low in words["articles"]
+            or low in words["after_is"]
+            or (
+                low in self._grammar.heads
+                and any(form in {"be", "ing", "done"} for _, form in self._grammar.heads[low])
+            )
+            or not low[:1].isalpha()
+        )
+
+    def _resolve(self, pronoun: str) -> list[str]:
+        """Return the people that a pronoun refers to; none if the text names none."""
+        if pronoun == "it":
+            return []
+        if pronoun in {"they", "their"}:
+            return [*self._group] if self._group else [self._people[-1][0]] if self._people else []
+        wanted = "m" if pronoun in {"he", "his"} else "f"
+        for index in range(len(self._people) - 1, max(-1, len(self._people) - 6), -1):
+            name, gender = self._people[index]
+            if gender in ("", wanted):
+                self._people.pop(index)
+                self._people.append((name, wanted))
+                return [name]
+        return [SPEAKER] if self._is_fact and not self._people and self.statements else []
+
+    def _add_person(self, name: str, gender: str = "") -> None:
+        for index in range(len(self._people) - 1, max(-1, len(self._people) - 8), -1):
+            if self._people[index][0] == name:
+                gender = gender or self._people.pop(index)[1]
+                break
+        self._people.append((name, gender))
+
+    # Relatives and pets
+
+    def _mentioned_name(self, at: int, end: int) -> tuple[str, int] | None:
+        mention = self._mention(at, end)
+        return (mention.names[0], mention.stop) if mention is not None and mention.names else None
+
+    def _mention(self, at: int, end: int) -> _Mention | None:
+        """Read a relative or a pet at `at`, once: ``my sister Anna``, ``Bob's dog``, ``her husband's boss``."""
+        if at not in self._mentioned:
+            self._mentioned[at] = self._read_mention(at, end)
+        mention = self._mentioned[at]
+        return mention if mention is None or mention.stop <= end else None
+
+    def _read_mention(self, at: int, end: int) -> _Mention | None:
+        low, text = self._lows[at], self._text
+        if low in self._words["own"]:
+            owner, index = SPEAKER, at + 1
+        elif low in self._words["owns_third"]:
+            people = self._resolve(low)
+            if not people and not (self._is_fact and not self._people):
+                return None
+            owner, index = people[0] if people else SPEAKER, at + 1
+        else:
+            stop = text.name_end(at, min(end, at + 4))
+            if stop == at or text.low(stop) != "'s":
+                return None
+            owner, index = text.join(at, stop), stop + 1
+        return self._read_relative(owner, index, end)
+
+    def _read_relative(self, owner: str, at: int, end: int) -> _Mention | None:
+        noun, is_over = at, False
+        while (
+            noun < min(end, at + 4)
+            and self._lows[noun] in self._words["adjectives"]
+            and self._lows[noun] not in self._grammar.kin
+        ):
+            is_over |= self._lows[noun] in self._words["over"]
+            noun += 1
+        low = self._text.low(noun) if noun < end else ""
+        is_over |= low in self._words["over"]
+        kin = self._grammar.kin.get(low.removeprefix("ex-"))
+        if kin is None:
+            return None
+        names, stop = self._relative_names(noun + 1, end, kin.is_plural)
+        unnamed = f"my {low}" if owner == SPEAKER else f"{owner}'s {low}"
+        for name in names:
+            self._say(owner, kin.family, name, "ends" if is_over else "holds", label=kin.label)
+            self._add_person(name, kin.gender)
+        if not names:
+            self._add_person(unnamed, kin.gender)
+        elif len(names) > 1:
+            self._group = tuple(names)
+        mention = _Mention(tuple(names), unnamed, stop, noun, owner, kin.family, kin.label)
+        if not names:
+            return self._naming(mention, end) or self._next_relative(mention, end) or mention
+        return mention
+
+    def _next_relative(self, mention: _Mention, end: int) -> _Mention | None:
+        """Read ``husband`` of ``my sister's husband``."""
+        at = mention.stop
+        if self._text.low(at) != "'s" or at + 1 >= end:
+            return None
+        return self._read_relative(mention.subject, at + 1, end)
+
+    def _relative_names(self, at: int, end: int, is_plural: bool) -> tuple[list[str], int]:
+        text = self._text
+        index = at + (text.low(at) in {"called", "named"} and at < end)
+        is_aside = text.low(at) in {",", "("} and at < end
+        index += is_aside
+        if is_plural:
+            found = self._slots.list_of_names(index, end, is_plural=True)
+            names, stop = [value.text for value in found.values], found.stop
+        else:
+            stop = text.name_end(index, end)
+            names = [text.join(index, stop)] if stop > index else []
+        if names and text.low(index) in self._words["peoples"]:
+            names = []
+        if names and is_aside:
+            if (
+                text.low(stop) not in {",", ")"}
+                or stop >= end
+                or not (self._is_verb(stop + 1) or text.low(stop) == ")")
+            ):
+                return [], at
+            return names, stop + 1
+        if not names and text.is_casual and index < end and self._is_plain_word(index) and self._is_verb(index + 1):
+            return [text.words[index]], index + 1
+        return names, stop if names else at
+
+    def _naming(self, mention: _Mention, end: int) -> _Mention | None:
+        """Read ``'s name is Anna``, ``is called Anna``, ``is Anna`` after a relative without a name."""
+        at, lows = mention.stop, self._lows
+        index = at + 2 if lows[at : at + 2] == ["'s", "name"] else at
+        if self._text.low(index) not in {"is", "are", "'s", "was"} or index + 1 >= end:
+            return None
+        index += 1
+        is_called = self._text.low(index) in {"called", "named"} or index == at + 3
+        index += self._text.low(index) in {"called", "named"}
+        found = self._slots.list_of_names(index, end)
+        names = [value.text for value in found.values]
+        if not names and is_called and (one := self._slots.read("NAME", index, end, False)) is not None:
+            names, found = [one.values[0].text], one
+        is_whole = is_called or self._slots.is_break(found.stop, end)
+        if not names or not is_whole or self._text.low(index) in self._words["peoples"]:
+            return None
+        gender = self._kin_at(mention.noun).gender
+        for name in names:
+            self._say(mention.owner, mention.family, name, "holds", label=mention.label)
+            self._add_person(name, gender)
+        return mention._replace(names=tuple(names), stop=found.stop)
+
+    # A person or thing with a name that follows
+
+    def _name_for_unnamed(self, at: int, end: int) -> int:
+        """Read ``her name's Bica``, ``called him Bobby``, ``it's called Maré Alta``, ``Henrik,`` for an unnamed one."""
+        if not self._unnamed:
+            return at
+        lows, index = self._lows, at
+        if lows[at] in {"called", "named", "call", "name", "naming", "calling"}:
+            index = at + 2 if self._text.low(at + 1) in {"him", "her", "it", "them"} else at + 1
+        elif (
+            lows[at] in self._words["owns_third"]
+            and self._text.low(at + 1) == "name"
+            and self._text.low(at + 2) in {"is", "'s"}
+        ) or (
+            lows[at] in self._words["third"]
+            and self._text.low(at + 1) in {"is", "'s"}
+            and self._text.low(at + 2) in {"called", "named"}
+        ):
+            index = at + 3
+        elif lows[at] in {"it", "we", "i"} and self._text.low(at + 1) in {"called", "named"}:
+            index = at + 2 + (self._text.low(at + 2) in {"him", "her", "it", "them"})
+        elif self._text.is_name(at) and self._text.low(self._text.name_end(at, end)) in {",", "."}:
+            index = at
+            if at not in self._text.starts:
+                return at
+        else:
+            return at
+        if index >= end:
+            return at
+        found = self._slots.list_of_names(index, end)
+        if not found.values:
+            found = self._slots.read("NAME", index, end, False) or found
+        if not found.values:
+            return at
+        self._fill_unnamed([value.text for value in found.values])
+        return found.stop
+
+    def _fill_unnamed(self, names: list[str]) -> None:
+        for index in self._unnamed:
+            said = self.statements[index]
+            self.statements[index] = said._replace(value=names[0], is_certain=True)
+            self.statements += [said._replace(value=name, is_certain=True) for name in names[1:]]
+        self._add_person(names[0], self._unnamed_gender)
+        self._unnamed = ()
+
+    # Predicates
+
+    def _predicate(self, subject: _Subject, start: int, at: int, end: int) -> int:
+        """Read the verb phrase at `at`; return the index after it, or `at`."""
+        if at >= end:
+            return at
+        chain = self._auxiliaries(at, end)
+        for count in range(len(chain), -1, -1):
+            index = chain[count - 1][0] if count else at
+            roles = tuple(role for _, role in chain[:count])
+            if index >= end:
+                continue
+            stop = self._try_patterns(subject, start, index, end, roles)
+            if stop > index:
+                return stop
+        return at
+
+    def _auxiliaries(self, at: int, end: int) -> list[tuple[int, str]]:
+        """Return the words between subject and verb: the index after each, and its role."""
+        chain: list[tuple[int, str]] = []
+        index = at
+        while index < min(end, at + MAX_AUXILIARIES):
+            low, after = self._lows[index], self._text.low(index + 1)
+            role, count = self._grammar.roles.get(low, ""), 1
+            if low == "used":
+                role, count = ("used", 2) if after == "to" else ("", 1)
+            elif low == "no" and after == "longer":
+                role, count = "not", 2
+            elif low in {"had", "managed", "got"} and after == "to":
+                role, count = "must", 2
+            elif low in {"have", "has", "need", "needs"} and after == "to":
+                role, count = "would", 2
+            elif low == "going" and after == "to" and not self._text.is_name(index + 2):
+                role, count = "plan", 2
+            elif role == "plan":
+                count = 2 if after in {"to", "of", "on", "about"} else 1
+            elif role == "start" and after == "to":
+                count = 2
+            elif low == "be":
+                role = "be"
+            if not role:
+                break
+            index += count
+            chain.append((index, role))
+        return chain
+
+    def _try_patterns(self, subject: _Subject, start: int, at: int, end: int, roles: tuple[str, ...]) -> int:
+        low = self._lows[at]
+        core = " ".join(role for role in roles if role not in _PLAIN_ROLES)
+        for pattern, form in self._grammar.heads.get(low, ()):
+            if pattern.group == "me":
+                continue
+            tense = self._tense(core, form, subject, low)
+            if tense:
+                stop = self._try(subject, start, at + 1, end, pattern, tense, roles)
+                if stop > at:
+                    return stop
+        tense = _TENSES["be"].get(core, "plan" if core.endswith("plan be") else "")
+        if not tense:
+            return at
+        stop = self._inverse(subject, at, end, tense)
+        if stop > at:
+            return stop
+        for pattern in self._grammar.copular_slots:
+            stop = self._try(subject, start, at, end, pattern, tense, roles)
+            if stop > at:
+                return stop
+        return at
+
+    def _tense(self, core: str, form: str, subject: _Subject, low: str) -> str:
+        if core.endswith("plan"):
+            return "plan" if form in {"base", "ing"} else ""
+        tense = _TENSES[form].get(core, "")
+        person = subject.person
+        if form == "base" and not core:
+            is_fine = person in {"first", "plural"} or (person == "left out" and low in _OPEN) or low == "can"
+            return tense if is_fine else ""
+        if form == "s":
+            return tense if person in {"third", "left out"} else ""
+        if person == "left out" and not core:
+            tense = {"ing": "progress", "done": "past", "bare": "present"}.get(form, tense)
+        elif form == "bare":
+            return ""
+        return tense
+
+    def _try(
+        self, subject: _Subject, start: int, at: int, end: int, pattern: Pattern, tense: str, roles: tuple[str, ...]
+    ) -> int:
+        """Match the rest of a pattern at `at` and make its statements; return the index after it, or -1."""
+        is_negative = "not" in roles
+        found = self._match(pattern.rest, at, end, is_negative or tense in {"used", "stop"})
+        if found is None:
+            return -1
+        values, stop = found
+        if (
+            not pattern.rest
+            and self._text.low(stop) in {"up", "off", "down", "out", "from", "with", "at"}
+            and stop < end
+        ):
+            return -1
+        clause = _Clause(start, stop, pattern, tense, is_negative, "now" in roles, values)
+        if is_negative and "partly" in roles:
+            return stop
+        return self._state(subject, clause, end)
+
+    def _match(
+        self, elements: tuple[Element, ...], at: int, end: int, strict: bool
+    ) -> tuple[tuple[tuple[Value, ...], ...], int] | None:
+        values: list[tuple[Value, ...]] = []
+        index = at
+        for number, element in enumerate(elements):
+            if not element.slot:
+                if self._text.low(index) in element.words and index < end:
+                    index += 1
+                elif not element.is_optional:
+                    return None
+                continue
+            limit = self._limit(elements[number + 1 :], index, end)
+            if limit < 0:
+                return None
+            found = self._slots.read(element.slot, index, limit, strict and limit == end)
+            if found is None:
+                return None
+            values.append(found.values)
+            index = found.stop
+            if limit < end:
+                index = limit
+        return tuple(values), index
+
+    def _limit(self, rest: tuple[Element, ...], at: int, end: int) -> int:
+        """Return where the next fixed word of a pattern is, which ends the slot before; -1 if it is not there."""
+        if not rest or rest[0].slot:
+            return end
+        last = min(end, at + MAX_CLAUSE_WORDS // 2)
+        for index in range(at + 1, last):
+            low = self._lows[index]
+            if low in rest[0].words:
+                return index
+            if low in {",", "and", "but", ";", "because"} and rest[0].words != {","}:
+                return -1
+        return -1
+
+    def _inverse(self, subject: _Subject, at: int, end: int, tense: str) -> int:
+        """Read ``my boss`` of ``Karen is my boss``, ``my favorite food`` of ``Lasagna is my favorite food``."""
+        low = self._lows[at]
+        if subject.person == "first" or not (
+            low in self._words["own"] or low in self._words["owns_third"] or self._text.is_name(at)
+        ):
+            return at
+        names = [name for name in subject.names if name]
+        favorite = self._favorite_noun(at, end)
+        if favorite is not None and names and tense == "present":
+            self._say(favorite[0], "favorite", names[0], "holds", label=favorite[2])
+            return favorite[1]
+        mention = self._mention(at, end)
+        if mention is None or mention.names or not self._slots.is_break(mention.stop, end):
+            return at
+        for name in names:
+            self._say(
+                mention.owner, mention.family, name, "holds" if tense == "present" else "past", label=mention.label
+            )
+        return mention.stop
+
+    # Clauses about nouns
+
+    def _favorite_noun(self, at: int, end: int) -> tuple[str, int, str] | None:
+        """Return owner, index after, and label of ``my favorite food``."""
+        low, text = self._lows[at], self._text
+        owner, index = SPEAKER, at
+        if low in self._words["own"]:
+            index = at + 1
+        elif low in self._words["owns_third"]:
+            people = self._resolve(low)
+            if not people and not (self._is_fact and not self._people):
+                return None
+            owner, index = people[0] if people else SPEAKER, at + 1
+        elif (stop := text.name_end(at, end)) > at and text.low(stop) == "'s":
+            owner, index = text.join(at, stop), stop + 1
+        elif low not in self._words["favorites"]:
+            return None
+        while index < min(end, at + 4) and self._lows[index] in {
+            "all-time",
+            "absolute",
+            "new",
+            "current",
+            "all",
+            "time",
+            "-",
+        }:
+            index += 1
+        if text.low(index) not in self._words["favorites"]:
+            return None
+        stop = index + 1
+        while (
+            stop < min(end, index + 4)
+            and self._lows[stop].isalpha()
+            and not self._is_verb(stop)
+            and self._lows[stop] not in self._grammar.breaks
+        ):
+            stop += 1
+        return (owner, stop, "favorite_" + "_".join(self._lows[index + 1 : stop])) if stop > index + 1 else None
+
+    def _noun_clause(self, at: int, end: int) -> int:
+        """Read a clause with a noun as its subject: ``my name is ...``, ``the divorce ...``."""
+        stop = self._favorite(at, end)
+        if stop > at:
+            return stop
+        owner, first = self._owner_of_noun(at, end)
+        if first < 0:
+            return at
+        for index in range(first, min(end, first + _MAX_NOUN_PHRASE)):
+            low = self._lows[index]
+            for pattern in self._grammar.nouns.get(low, ()):
+                stop = self._try_noun(owner, at, first, index, end, pattern)
+                if stop > at:
+                    return stop
+            if not (low[:1].isalnum() and low not in self._grammar.roles and low not in self._grammar.breaks):
+                break
+        return at
+
+    def _favorite(self, at: int, end: int) -> int:
+        found = self._favorite_noun(at, end)
+        if found is None or self._text.low(found[1]) not in {"is", "'s", "are"}:
+            return at
+        index = found[1] + 1
+        while index < end and self._lows[index] in self._grammar.roles and self._lows[index] not in {"not", "been"}:
+            index += 1
+        value = self._slots.read("THINGS", index, end, False) if index < end else None
+        if value is None:
+            value = self._slots.read("NAMED", index, end, False) if index < end else None
+        if value is None:
+            return at
+        for one in value.values:
+            self._say(found[0], "favorite", one.text, "holds", label=found[2])
+        return value.stop
+
+    def _owner_of_noun(self, at: int, end: int) -> tuple[str, int]:
+        """Return the owner of the noun phrase at `at`, and where it goes on; -1 if it has no plain owner."""
+        low, text = self._lows[at], self._text
+        if low in self._words["own"] or low == "the":
+            mention = self._mention(at, end) if low != "the" else None
+            if mention is not None:
+                is_owner = text.low(mention.stop) == "'s" and mention.stop < end
+                name = mention.names[0] if mention.names else mention.subject
+                return (name, mention.stop + 1) if is_owner else (SPEAKER, at + 1)
+            return SPEAKER, at + 1
+        if low in self._words["owns_third"]:
+            people = self._resolve(low)
+            if people or (self._is_fact and not self._people):
+                return people[0] if people else SPEAKER, at + 1
+            return SPEAKER, -1
+        stop = text.name_end(at, end)
+        if stop > at and text.low(stop) == "'s":
+            return text.join(at, stop), stop + 1
+        return SPEAKER, at
+
+    def _try_noun(self, owner: str, start: int, first: int, index: int, end: int, pattern: Pattern) -> int:
+        rest = pattern.rest
+        lead: tuple[Value, ...] = ()
+        if rest[0].slot:
+            if not self._is_lead(rest[0].slot, first, index):
+                return -1
+            lead, rest = (Value(self._text.join(first, index)),), rest[1:]
+        elif any(low not in self._words["adjectives"] for low in self._lows[first:index]):
+            return -1
+        found = self._match_noun(rest, index, end)
+        if found is None:
+            return -1
+        values, stop = found
+        clause = _Clause(start, stop, pattern, "present", False, False, (lead, *values))
+        return self._state(_Subject((owner,), (), first, "third"), clause, end)
+
+    def _is_lead(self, slot: str, first: int, index: int) -> bool:
+        """Return True for words that can be before the noun of a pattern."""
+        said = self._lows[first:index]
+        if slot == "CONDITION":
+            return not self._words["conditions"].isdisjoint(said)
+        return bool(said) and self._words["pronouns"].isdisjoint(said)
+
+    def _match_noun(
+        self, rest: tuple[Element, ...], at: int, end: int
+    ) -> tuple[tuple[tuple[Value, ...], ...], int] | None:
+        """Match a noun pattern, in which adverbs may be before the words that follow a verb."""
+        index, values = at, list[tuple[Value, ...]]()
+        for element in rest:
+            while (
+                index < end and index > at and self._grammar.roles.get(self._lows[index]) in {"now", "adverb", "partly"}
+            ):
+                index += 1
+            if element.slot:
+                found = self._slots.read(element.slot, index, end, False)
+                if found is None:
+                    return None
+                values.append(found.values)
+                index = found.stop
+            elif index < end and self._lows[index] in element.words:
+                index += 1
+            elif not element.is_optional:
+                return None
+        return tuple(values), index
+
+    def _about_speaker(self, at: int, end: int) -> int:
+        """Read a clause about the speaker: ``(Doc) put me on lisinopril``."""
+        for pattern, form in self._grammar.heads.get(self._lows[at], ()):
+            if pattern.group != "me" or form in {"ing", "base", "be"}:
+                continue
+            if not any("me" in element.words or "my" in element.words for element in pattern.rest):
+                before = self._lows[max(0, at - 3) : at]
+                if self._words["medics"].isdisjoint(before):
+                    continue
+            found = self._match(pattern.rest, at + 1, end, False)
+            if found is not None:
+                clause = _Clause(at, found[1], pattern, "past", False, False, found[0])
+                return self._state(_Subject((SPEAKER,), (), at, "first"), clause, end)
+        return at
+
+    # Meaning
+
+    def _state(self, subject: _Subject, clause: _Clause, end: int) -> int:
+        """Make the statements of a clause; return the index after it and its adjuncts, or -1 if it means nothing."""
+        clause_end = self._clause_end(clause.stop, end)
+        tail = self._lows[clause.stop : clause_end]
+        group = clause.pattern.group
+        if group == "trip" and not self._is_trip(clause, tail):
+            return -1
+        days = self._days(clause.start, clause_end)
+        subjects = subject.names
+        said = False
+        stop = clause.stop
+        for meaning in clause.pattern.meanings:
+            effect, is_certain = self._effect(meaning, subject, clause, tail)
+            if effect is None:
+                continue
+            said = True
+            self._say_values(meaning, subject, clause, effect, is_certain, days)
+            if effect != "ends" and is_certain and meaning.slot == "1":
+                stop = max(stop, self._adjuncts(meaning.family, effect, subjects, clause.stop, end, days))
+        if said:
+            self._subject = subject
+        return stop if said or clause.is_negative or clause.tense in {"past", "plan", "future"} else -1
+
+    def _clause_end(self, at: int, end: int) -> int:
+        """Return the end of the words that say when a clause held."""
+        for index in range(at, min(end, at + MAX_CLAUSE_WORDS)):
+            if self._lows[index] in self._words["clause_ends"]:
+                return index
+        return min(end, at + MAX_CLAUSE_WORDS)
+
+    def _is_trip(self, clause: _Clause, tail: list[str]) -> bool:
+        if clause.is_negative or clause.tense not in {"plan", "future", "progress", "present"}:
+            return False
+        is_timely = not self._words["timely"].isdisjoint(tail) or not self._words["months"].isdisjoint(tail)
+        is_timely |= any(
+            low[:1].isdigit() or low in {"holiday", "vacation", "honeymoon", "instead", "trip"} for low in tail
+        )
+        is_known = any(said.family == "plans_trip_to" for said in self.statements)
+        if clause.tense == "plan":
+            return True
+        return is_timely or is_known
+
+    def _days(self, start: int, end: int) -> DateRange | None:
+        if self._said_on is None:
+            return None
+        first = max(0, start - 4)
+        said = self._lows[first:end]
+        is_dated = any(low[:1].isdigit() for low in said)
+        if not is_dated and self._words["timely"].isdisjoint(said) and self._words["months"].isdisjoint(said):
+            return None
+        first = next(
+            (i + 1 for i in range(start - 1, first - 1, -1) if self._lows[i] in {".", "!", "?", ";", "\n"}), first
+        )
+        return find_event_days(self._text.join(first, end), self._said_on)
+
+    def _effect(
+        self, meaning: Meaning, subject: _Subject, clause: _Clause, tail: list[str]
+    ) -> tuple[Effect | None, bool]:
+        """Return the effect of a meaning in a clause, and if it is certain; None if it says nothing."""
+        if clause.pattern.group == "state":
+            return self._state_effect(meaning, subject, clause, tail)
+        if clause.is_negative and not {"can"} & {clause.pattern.head}:
+            return None, False
+        sign: Effect = "ends" if meaning.sign == "-" else "begins"
+        if meaning.sign == "~":
+            return ("past", True) if clause.tense in {"past", "perfect", "present"} else (None, False)
+        if not meaning.sign:
+            sign = "holds"
+        if clause.tense in {"past", "perfect", "present"} or clause.pattern.group == "trip":
+            return sign, meaning.is_certain
+        if clause.tense in {"progress"}:
+            is_ending = sign == "ends"
+            is_sure = is_ending or "third" in subject.person or not self._words["future"].isdisjoint(tail)
+            return sign, meaning.is_certain and is_sure
+        if clause.tense in {"future", "plan"}:
+            return sign, False
+        if clause.tense == "start" and sign == "begins":
+            return sign, meaning.is_certain
+        return None, False
+
+    def _state_effect(
+        self, meaning: Meaning, subject: _Subject, clause: _Clause, tail: list[str]
+    ) -> tuple[Effect | None, bool]:
+        tense, family = clause.tense, meaning.family
+        is_new = (
+            clause.is_new
+            or not self._words["now"].isdisjoint(tail)
+            or self._text.low(subject.stop - 2) in {"now", "nowadays"}
+        )
+        is_new |= "since" in tail or self._text.low(clause.start - 1) in {"now", "nowadays"}
+        if clause.start > 0 and self._lows[clause.start - 1] in {
+            "monday",
+            "tuesday",
+            "wednesday",
+            "thursday",
+            "friday",
+            "tomorrow",
+        }:
+            is_new = True
+        if clause.is_negative and clause.pattern.head != "can":
+            return ("ends", meaning.is_certain) if tense in {"present", "perfect", "progress"} else (None, False)
+        if tense == "progress" and family in _NO_PROGRESS:
+            return None, False
+        if tense in {"present", "perfect", "progress"}:
+            if {"until", "till"} & set(tail):
+                return "past", True
+            return "begins" if is_new else "holds", meaning.is_certain
+        if tense == "past":
+            if family in {"is_from", "birthday"}:
+                return "holds", meaning.is_certain
+            if family in {"likes", "dislikes", "prefers", "kin", "age", "name"}:
+                return None, False
+            return "past", bool({"until", "till"} & set(tail))
+        if tense == "used":
+            return "past", True
+        if tense in {"start", "stop"}:
+            return "begins" if tense == "start" else "ends", meaning.is_certain
+        return "begins", False
+
+    def _say_values(
+        self,
+        meaning: Meaning,
+        subject: _Subject,
+        clause: _Clause,
+        effect: Effect,
+        is_certain: bool,
+        days: DateRange | None,
+    ) -> None:
+        if clause.pattern.group == "death":
+            self._say_death(subject, days)
+            return
+        if meaning.slot == "S":
+            for name in subject.names:
+                if name:
+                    self._say(SPEAKER, meaning.family, name, effect, days, is_certain)
+            return
+        names = subject.names[:1] if meaning.slot == "&" else subject.names
+        for name in names:
+            for value in self._values(meaning, subject, clause):
+                self._say_value(name, meaning, value, effect, is_certain, days)
+
+    def _values(self, meaning: Meaning, subject: _Subject, clause: _Clause) -> Iterable[Value]:
+        if meaning.slot == "&":
+            return [Value(name) for name in subject.others] or [Value("")]
+        if meaning.slot == "_":
+            return [Value("")]
+        if meaning.slot == "0" and clause.pattern.group != "noun":
+            injured = self._grammar.injuries.get(clause.pattern.head, "")
+            return [Value(f"{injured} {value.text}") for value in clause.values[0]]
+        number = int(meaning.slot) - (clause.pattern.group != "noun")
+        return clause.values[number] if number < len(clause.values) else [Value("")]
+
+    def _say_value(
+        self, name: str, meaning: Meaning, value: Value, effect: Effect, is_certain: bool, days: DateRange | None
+    ) -> None:
+        family, label = (value.family, value.label) if meaning.family == "kin" else (meaning.family, meaning.label)
+        if not family:
+            return
+        index = self._say(
+            name, family, value.text, effect, days, is_certain and (bool(value.text) or effect == "ends"), label
+        )
+        if value.is_unnamed and index >= 0 and effect != "ends":
+            self._unnamed = (
+                *(i for i in self._unnamed if self.statements[i].family == family and i == index - 1),
+                index,
+            )
+            self._unnamed_gender = ""
+        elif load_families()[family].answer == "person" and value.text:
+            self._add_person(value.text)
+            self._group = tuple(each for each in (name, value.text) if each)
+        elif family == "owns" and index >= 0 and effect == "begins" and value.text.islower():
+            self._unnamed = (index,)
+
+    def _say_death(self, subject: _Subject, days: DateRange | None) -> None:
+        for name in subject.names:
+            if not name:
+                continue
+            families = [subject.kin] if subject.kin else ["has_pet", "married_to"]
+            for family in families:
+                if family in {"has_pet", "married_to", "partner", "engaged_to"}:
+                    value = "" if name.startswith("my ") else name
+                    self._say(subject.owner, family, value, "ends", days, bool(value) or family != "has_pet")
+
+    def _adjuncts(
+        self, family: str, effect: Effect, subjects: tuple[str, ...], at: int, end: int, days: DateRange | None
+    ) -> int:
+        """Read more values after the first: the employer of a job, the place of a home."""
+        table, last = self._grammar.adjuncts.get(family), at
+        if table is None:
+            return at
+        index, stop = at, min(end, at + MAX_ADJUNCT_WORDS)
+        is_placed = False
+        while index < stop:
+            low = self._lows[index]
+            if low in {"and", "but", ";", "because", "who", "so"} or (
+                low == "," and "," not in table and self._text.low(index + 1) not in table
+            ):
+                break
+            step = index + 1
+            for slot, other, sign in table.get(low, ()):
+                if is_placed and other == "lives_in":
+                    continue
+                found = self._slots.read(slot, index + 1, end, False) if index + 1 < end else None
+                if found is None:
+                    continue
+                is_placed |= other == "works_at"
+                for name in subjects:
+                    for value in found.values:
+                        if value.text:
+                            self._say(name, other, value.text, "ends" if sign == "-" else effect, days, sign != "?")
+                last = step = found.stop
+                break
+            index = step
+        return last
+
+    def _say(
+        self,
+        subject: str,
+        family: str,
+        value: str,
+        effect: Effect,
+        days: DateRange | None = None,
+        is_certain: bool = True,
+        label: str = "",
+    ) -> int:
+        """Add a statement; return its index, or -1 for one that says nothing."""
+        if value and value.casefold() == subject.casefold():
+            return -1
+        label = "" if label == family else label
+        self.statements.append(Statement(subject, family, value, effect, days, is_certain, label))
+        return len(self.statements) - 1

@@ -1,0 +1,740 @@
+"""Readers of the values of clauses: places, people, jobs, things and the like, at a position of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from mem0_core.language._grammar import Grammar
+from mem0_core.language._tokens import TokenizedText
+
+__all__ = ["Found", "SlotReader", "Value"]
+
+MAX_PHRASE_WORDS = 20
+MAX_VALUE_WORDS = 5
+MAX_ROLE_WORDS = 4
+
+
+class Value(NamedTuple):
+    """A value as written.
+
+    Attributes:
+        text: empty if the text names none.
+        family, label: of a noun that names the relation ("two sons, Kai and Jordan").
+        is_unnamed: True for a person or a pet with a name that may follow ("a cat", "someone new").
+        is_over: True if the noun says that the relation is over ("my ex-husband").
+    """
+
+    text: str
+    family: str = ""
+    label: str = ""
+    is_unnamed: bool = False
+    is_over: bool = False
+
+
+class Found(NamedTuple):
+    """Values, and the index after them."""
+
+    values: tuple[Value, ...]
+    stop: int
+
+
+class SlotReader:
+    """Reads slots of patterns.
+
+    Args:
+        mention: reads a person at an index, and returns the name and the index after it; None if there is none.
+    """
+
+    def __init__(
+        self, text: TokenizedText, grammar: Grammar, mention: Callable[[int, int], tuple[str, int] | None]
+    ) -> None:
+        self._text, self._grammar, self._mention = text, grammar, mention
+        self._words = grammar.words
+
+    def read(self, slot: str, at: int, end: int, strict: bool) -> Found | None:
+        """Return the values of a slot at `at`; None if there are none.
+
+        Args:
+            strict: True if another word may not limit the value ("I don't like tea in the morning").
+        """
+        if at >= end:
+            return None
+        return _READERS[slot](self, at, end, strict)
+
+    # Phrases
+
+    def phrase_end(self, at: int, end: int) -> int:
+        """Return the end of the noun phrase that begins at `at`."""
+        stop, last = at, min(end, at + MAX_PHRASE_WORDS)
+        lows, breaks, joins = self._text.lows, self._grammar.breaks, self._words["joins"]
+        while (
+            stop < last
+            and lows[stop] not in breaks
+            and lows[stop] not in joins
+            and (lows[stop][:1].isalnum() or lows[stop] == "'s")
+        ):
+            stop += 1
+        return stop
+
+    def skip(self, at: int, end: int, name: str) -> int:
+        """Return the index after one word of a list, or `at`."""
+        return at + (at < end and self._text.lows[at] in self._words[name])
+
+    def _is_plain(self, start: int, stop: int, most: int = MAX_VALUE_WORDS) -> bool:
+        return 0 < stop - start <= most and self._words["vague"].isdisjoint(self._text.lows[start:stop])
+
+    def _single(self, start: int, stop: int) -> Found:
+        return Found((Value(self._text.join(start, stop)),), stop)
+
+    def is_break(self, index: int, end: int) -> bool:
+        """Return True if no word follows that belongs to the words before `index`."""
+        if index >= end:
+            return True
+        low = self._text.lows[index]
+        return not low[:1].isalnum() or low in self._grammar.breaks or low in self._words["joins"]
+
+    # Names
+
+    def proper_name(self, at: int, end: int) -> int:
+        """Return the end of a name that may hold a possessive (``Queen's Hospital``, ``McDonald's``); `at` if none."""
+        text = self._text
+        stop = text.name_end(at, end)
+        if stop > at and text.low(stop) == "'s" and stop < end:
+            after = text.name_end(stop + 1, end)
+            if after > stop + 1:
+                return after
+            return stop + 1 if self.is_break(stop + 1, end) else at
+        return stop
+
+    def _casual_end(self, at: int, end: int) -> int:
+        """Return the end of a name in lower case, in a text that has no others; `at` if none begins."""
+        if not self._text.is_casual:
+            return at
+        stop = at
+        while stop < min(end, at + 2) and self._is_casual_word(stop):
+            stop += 1
+        return stop if stop > at and self.is_break(stop, end) else at
+
+    def _is_casual_word(self, index: int) -> bool:
+        low = self._text.lows[index]
+        return len(low) > 1 and low.isalpha() and low not in self._grammar.no_names and low not in self._words["common"]
+
+    def _named(self, at: int, end: int, strict: bool) -> Found | None:
+        first = at + (self._text.low(at) == "the")
+        stop = self.proper_name(first, end)
+        return self._single(first, stop) if stop > first else None
+
+    def _name(self, at: int, end: int, strict: bool) -> Found | None:
+        stop = self._text.name_end(at, end) or at
+        if stop == at:
+            stop = self._casual_end(at, min(end, at + 1))
+        if stop == at or self._text.low(stop) == "'s" or self._is_person_noun(at):
+            return None
+        return self._single(at, stop)
+
+    def _is_person_noun(self, index: int) -> bool:
+        low = self._text.low(index)
+        return low in self._grammar.kin or low in self._words["peoples"]
+
+    def _names(self, at: int, end: int, strict: bool) -> Found | None:
+        found = self.list_of_names(at, end)
+        return found if found.values else None
+
+    def list_of_names(self, at: int, end: int, is_plural: bool = False) -> Found:
+        """Return ``A``, ``A and B`` or ``A, B and C``.
+
+        Args:
+            is_plural: True if several are expected, so that a verb may follow the last one.
+        """
+        names: list[Value] = []
+        text, index = self._text, at
+        while index < end:
+            stop = text.name_end(index, end) or index
+            if stop == index or text.low(stop) == "'s":
+                break
+            names.append(Value(text.join(index, stop)))
+            index = stop
+            joint = index
+            while joint < min(end, index + 2) and text.lows[joint] in self._words["joins"]:
+                joint += 1
+            if joint == index or joint >= end or not text.is_name(joint):
+                break
+            if not is_plural and not self._continues_list(joint, end):
+                break
+            index = joint
+        return Found(tuple(names), index)
+
+    def _continues_list(self, at: int, end: int) -> bool:
+        """Return True if the name at `at` is an item of a list, not the subject of a clause."""
+        stop = self._text.name_end(at, end)
+        after = self._text.low(stop) if stop < end else ""
+        return (
+            not after
+            or after in self._words["joins"]
+            or (
+                self.is_break(stop, end)
+                and after
+                not in {
+                    "is",
+                    "was",
+                    "has",
+                    "had",
+                    "'s",
+                    "who",
+                }
+            )
+        )
+
+    # People
+
+    def _person(self, at: int, end: int, strict: bool) -> Found | None:
+        mentioned = self._mention(at, end)
+        if mentioned is not None:
+            return Found((Value(mentioned[0]),), mentioned[1])
+        text = self._text
+        stop = text.name_end(at, end)
+        if stop > at:
+            is_owner = text.low(stop) == "'s" and stop < end
+            return None if is_owner or self._is_person_noun(at) else self._single(at, stop)
+        stranger = self._stranger(at, end)
+        if stranger is not None:
+            return stranger
+        stop = self._casual_end(at, min(end, at + 1)) if text.low(at).isalpha() else at
+        return self._single(at, stop) if stop > at else None
+
+    def _stranger(self, at: int, end: int) -> Found | None:
+        """Read ``a guy called Felix``, ``someone new``."""
+        text, stop = self._text, min(end, at + 7)
+        first = self.skip(at, end, "articles")
+        noun = next((i for i in range(first, min(stop, first + 3)) if text.lows[i] in self._words["someone"]), -1)
+        if noun < 0 or (first == at and not text.lows[noun].startswith("some")):
+            return None
+        for index in range(noun + 1, min(end, noun + 7)):
+            if text.lows[index] in {"called", "named"} or text.lows[index - 1 : index + 1] == ["name", "of"]:
+                name = self._name(index + 1, end, strict=False)
+                if name is not None:
+                    return name
+        return Found((Value("", is_unnamed=True),), noun + 1)
+
+    # Places
+
+    def _place(self, at: int, end: int, strict: bool) -> Found | None:
+        first = at + (self._text.low(at) == "the")
+        stop = self._text.name_end(first, end)
+        if stop == first:
+            stop = self._casual_end(first, end) if first == at else first
+        elif self._text.low(stop) == "'s" and stop < end and not self.is_break(stop + 1, end):
+            return None
+        return self._single(first, stop) if stop > first else None
+
+    def _home(self, at: int, end: int, strict: bool) -> Found | None:
+        """Read ``a little house near Bergen``: the place is the value."""
+        text = self._text
+        for noun in range(at, min(end, at + 6)):
+            low = text.lows[noun]
+            if low in self._words["homes"]:
+                for index in range(noun + 1, min(end, noun + 4)):
+                    if text.lows[index] in {"in", "near", "outside", "at", "of", "by"}:
+                        return self._place(index + 1, end, strict)
+                return None
+            if not (low.isalpha() or low.replace("-", "").isalnum()) or low in self._grammar.breaks:
+                return None
+        return None
+
+    def _tour(self, at: int, end: int, strict: bool) -> Found | None:
+        """Read ``the Japan trip``, ``our trip to Japan``."""
+        text, first = self._text, self.skip(at, end, "determiners")
+        tours = {"trip", "holiday", "vacation", "tour", "visit", "journey", "honeymoon", "getaway", "plan", "plans"}
+        if text.low(first) in tours:
+            return self._place(first + 2, end, strict) if text.low(first + 1) in {"to", "in"} else None
+        stop = text.name_end(first, end) or first
+        if stop == first and text.is_casual:
+            stop = next((i for i in range(first, min(end, first + 3)) if text.lows[i] in tours), first)
+        return self._single(first, stop) if stop > first and text.low(stop) in tours else None
+
+    # Organizations and groups
+
+    def _organization(self, at: int, end: int, strict: bool) -> Found | None:
+        text = self._text
+        first = self.skip(at, end, "articles")
+        stop = self.proper_name(first, end)
+        if stop == first and text.name_end(first, end) > first:  # "John's company"
+            stop = self.phrase_end(first, end)
+            return self._single(first, stop) if self._is_plain(first, stop, 4) else None
+        if stop > first:
+            is_site = text.low(stop) in self._words["sites"]
+            return self._single(first, stop) if is_site or self.is_break(stop, end) else None
+        stop = self.phrase_end(first, end)
+        named = next((i for i in range(first, stop) if text.lows[i] in {"called", "named"}), -1)
+        if named >= 0:
+            return self._named(named + 1, end, strict)
+        name = next((i for i in range(first, stop) if text.is_name(i)), -1)
+        if name > first and text.name_end(name, end) == stop and first > at:
+            return self._single(name, stop)
+        if first == at:
+            stop = self._casual_end(at, end)
+            return self._single(at, stop) if stop > at else None
+        return self._single(first, stop) if self._is_plain(first, stop, 4) else None
+
+    def _school(self, at: int, end: int, strict: bool) -> Found | None:
+        first = at + (self._text.low(at) == "the")
+        stop = self.proper_name(first, end)
+        if stop == first:
+            return None
+        return self._single(first, stop + (self._text.low(stop) in {"uni", "university", "college"}))
+
+    def _university(self, at: int, end: int, strict: bool) -> Found | None:
+        found = self._school(at, end, strict)
+        if found is None:
+            return None
+        return found if not self._words["schools"].isdisjoint(found.values[0].text.lower().split()) else None
+
+    def _department(self, at: int, end: int, strict: bool) -> Found | None:
+        first = self.skip(at, end, "determiners")
+        stop = self.phrase_end(first, end)
+        return Found((), stop) if stop > first and self._text.lows[stop - 1] in self._words["departments"] else None
+
+    def _group(self, at: int, end: int, strict: bool) -> Found | None:
+        text, first = self._text, self.skip(at, end, "determiners")
+        stop = self.phrase_end(first, end)
+        named = next((i for i in range(first, stop) if text.lows[i] in {"called", "named"}), -1)
+        if named >= 0:
+            return self._named(named + 1, end, strict)
+        fits = first > at and any(low in self._words["groups"] for low in text.lows[first:stop])
+        return self._single(first, stop) if fits and stop - first <= MAX_VALUE_WORDS else None
+
+    def _business(self, at: int, end: int, strict: bool) -> Found | None:
+        text, first = self._text, self.skip(at, end, "determiners")
+        stop = self.phrase_end(first, end)
+        named = next((i for i in range(first, stop) if text.lows[i] in {"called", "named"}), -1)
+        if named >= 0:
+            return self._named(named + 1, end, strict)
+        return self._ownable(at, end, strict)
+
+    # Work
+
+    def is_job(self, low: str) -> bool:
+        """Return True for the last word of an occupation."""
+        return low in self._words["jobs"] or low.endswith(self._grammar.endings("job_endings"))
+
+    def _job(self, at: int, end: int, strict: bool) -> Found | None:
+        text = self._text
+        first = self.skip(at, end, "articles")
+        if first < end and text.lows[first] in {"my", "your", "our"}:
+            return None
+        stop = self.phrase_end(first, end)
+        head = next((i for i in range(first, min(stop, first + MAX_ROLE_WORDS)) if self.is_job(text.lows[i])), -1)
+        while head >= 0 and head + 1 < stop and self.is_job(text.lows[head + 1]):
+            head += 1
+        if head < 0 or "'s" in text.lows[first:head]:
+            return None
+        after = text.low(head + 1) if head + 1 < end else ""
+        if not (self.is_break(head + 1, end) or after == "of"):
+            return None
+        if first == at and not (head > first or text.words[at].isupper() or text.low(at - 1) in {"to", "of"}):
+            return None
+        return self._single(first, head + 1)
+
+    def _role(self, at: int, end: int, strict: bool) -> Found | None:
+        text = self._text
+        first = self.skip(at, end, "articles")
+        stop = next((i for i in range(first, end) if text.lows[i] == "of"), end)
+        stop = min(stop, self.phrase_end(first, end))
+        return self._single(first, stop) if self._is_plain(first, stop, MAX_ROLE_WORDS) else None
+
+    def _subject_matter(self, at: int, end: int, strict: bool) -> Found | None:
+        stop = self.phrase_end(at, end)
+        dull = {"hard", "abroad", "alone", "together", "well", "full-time", "part-time", "my", "your", "the", "there"}
+        fits = self._is_plain(at, stop, 3) and dull.isdisjoint(self._text.lows[at:stop])
+        return self._single(at, stop) if fits and self._text.lows[at] not in self._words["articles"] else None
+
+    # Things
+
+    def _list(self, at: int, end: int, kind: str, strict: bool) -> Found | None:
+        """Return the items of ``A, B and C``; if `strict`, only if no other word limits them."""
+        text, items, first = self._text, list[Value](), at
+        stop, joins = self._list_end(at, end), self._words["joins"]
+        for index in range(at, stop + 1):
+            if index == stop or text.lows[index] in joins:
+                item = self._item(first, index, kind, strict or bool(items))
+                if not item and (index > first or not items):
+                    items = items if "," in text.lows[max(at, first - 2) : first] else items[:1]
+                    stop = first - 1
+                    break
+                items, first = [*items, Value(item)] if item else items, index + 1
+        after = text.low(stop) if stop < end else ""
+        is_doing = kind == "things" and len(items) == 1 and _is_gerund(items[0].text)
+        if (strict or is_doing) and after[:1].isalnum() and after not in self._words["goes_on"]:
+            return None
+        items = self._keep_whole(items, kind)
+        if not items or (len(items) > 1 and {"and", "or", "&", "n", "plus"}.isdisjoint(text.lows[at:first])):
+            return None
+        return Found(tuple(items), max(stop, at + 1))
+
+    def _list_end(self, at: int, end: int) -> int:
+        stop, lows = at, self._text.lows
+        joins, breaks = self._words["joins"], self._grammar.breaks
+        while stop < min(end, at + MAX_PHRASE_WORDS) and lows[stop] not in breaks:
+            if not (lows[stop][:1].isalnum() or lows[stop] == "'s" or lows[stop] in joins):
+                break
+            stop += 1
+        return stop
+
+    def _keep_whole(self, items: list[Value], kind: str) -> list[Value]:
+        """Drop the items that need the last one: "action and horror films" says nothing of action."""
+        if kind == "things" and len(items) > 1 and " " in items[-1].text and not _is_gerund(items[-1].text):
+            return [item for item in items if " " in item.text or item.text.endswith(("s", "ing"))]
+        return items
+
+    def _item(self, at: int, end: int, kind: str, strict: bool) -> str:
+        """Return the item between two positions; empty if it is none, or needs its context."""
+        text = self._text
+        first = self.skip(at, end, "articles")
+        if kind == "languages":
+            return self._language(at, end)
+        said = text.lows[first:end]
+        fits = self._is_plain(first, end, 3 if strict else 4)
+        if not fits and end - first <= MAX_VALUE_WORDS and said and _is_gerund(said[0]):
+            first, said = self._gerund_phrase(first, end)
+            fits = bool(said)
+        if kind == "games":
+            fits &= bool(said) and said[-1] in self._words["games"]
+        elif kind == "things":
+            stop = text.name_end(first, end)
+            fits &= stop > first or text.lows[at : at + 1] != ["the"]
+            fits &= not strict or _is_gerund(said[0] if said else "") or self._grammar.heads.keys().isdisjoint(said[1:])
+        return text.join(first, end) if fits else ""
+
+    def _gerund_phrase(self, first: int, end: int) -> tuple[int, list[str]]:
+        """Return ``playing the guitar``: after a gerund an article is no obstacle, another word without sense is."""
+        said = self._text.lows[first:end]
+        rest = [low for low in said[1:] if low not in self._words["articles"]]
+        return first, said if rest and self._words["vague"].isdisjoint(rest) and len(rest) < 4 else []
+
+    def _language(self, at: int, end: int) -> str:
+        lows = self._text.lows
+        index = next((i for i in range(at, end) if lows[i] in self._words["languages"]), -1)
+        return self._text.join(index, end) if index >= 0 and end - index <= 2 else ""
+
+    def _languages(self, at: int, end: int, strict: bool) -> Found | None:
+        return self._list(at, end, "languages", strict)
+
+    def _things(self, at: int, end: int, strict: bool) -> Found | None:
+        return self._list(at, end, "things", strict)
+
+    def _games(self, at: int, end: int, strict: bool) -> Found | None:
+        if self._text.is_name(at) and self._text.low(at + 1) in self._words["games"]:
+            return self._single(at, at + 2)  # American football
+        return self._list(at, end, "games", strict)
+
+    def _pastimes(self, at: int, end: int, strict: bool) -> Found | None:
+        found = self._list(at, end, "things", strict=False)
+        if found is None:
+            stop = self.phrase_end(at, end)
+            found = self._single(at, stop) if 0 < stop - at <= MAX_VALUE_WORDS else None
+        if found is None:
+            return None
+        kept = tuple(value for value in found.values if self._is_pastime(value.text))
+        return Found(kept, found.stop) if kept else None
+
+    def _is_pastime(self, value: str) -> bool:
+        words = value.lower().split()
+        if words[0] in self._words["no_pastimes"]:
+            return False
+        return words[0] in self._words["pastimes"] or words[-1] in self._words["pastimes"] or _is_gerund(words[0])
+
+    def _known_pastimes(self, at: int, end: int, strict: bool) -> Found | None:
+        first = self.skip(at, end, "determiners")
+        found = self._pastimes(first, end, strict)
+        if found is None:
+            return None
+        known = self._words["pastimes"] | self._words["going"]
+        kept = tuple(v for v in found.values if not known.isdisjoint(v.text.lower().split()))
+        return Found(kept, found.stop) if kept else None
+
+    def _ability(self, at: int, end: int, strict: bool) -> Found | None:
+        """Read the base form of a sport: ``(can't) run (anymore)`` is running."""
+        low = self._text.low(at)
+        known = self._words["going"]
+        doubled = low + low[-1:] + "ing"
+        doing = next((form for form in (low + "ing", doubled, low.removesuffix("e") + "ing") if form in known), "")
+        return Found((Value(doing),), at + 1) if doing else None
+
+    def _medicines(self, at: int, end: int, strict: bool) -> Found | None:
+        found = self._drugs(at, end, strict)
+        if found is None:
+            return None
+        kept = tuple(value for value in found.values if self._is_medicine(value.text))
+        return Found(kept, found.stop) if kept else None
+
+    def _is_medicine(self, value: str) -> bool:
+        endings = self._grammar.endings("medicine_endings")
+        return any(w in self._words["medicines"] or (len(w) > 5 and w.endswith(endings)) for w in value.lower().split())
+
+    def _drugs(self, at: int, end: int, strict: bool) -> Found | None:
+        lows, first = self._text.lows, self.skip(at, end, "determiners")
+        while first < min(end, at + 5) and (
+            lows[first][:1].isdigit() or lows[first] in {"mg", "milligrams", "of", "a", "dose", "daily", "low"}
+        ):
+            first += 1
+        if first >= end:
+            return None
+        found = self._list(first, end, "things", strict=False)
+        if found is None:
+            return None
+        return Found(tuple(v for v in found.values if len(v.text.split()) < 4), found.stop)
+
+    def _conditions(self, at: int, end: int, strict: bool) -> Found | None:
+        first = self.skip(at, end, "determiners")
+        found = self._ailment(first, end, strict)
+        if found is None:
+            return None
+        known = self._words["conditions"]
+        return found if not known.isdisjoint(found.values[0].text.lower().replace("’", "'").split()) else None
+
+    def _ailment(self, at: int, end: int, strict: bool) -> Found | None:
+        text, first = self._text, self.skip(at, end, "articles")
+        stop = self.phrase_end(first, end)
+        fits = 0 < stop - first <= MAX_VALUE_WORDS and self._words["vague"].isdisjoint(text.lows[first:stop])
+        return self._single(first, stop) if fits else None
+
+    def _body_part(self, at: int, end: int, strict: bool) -> Found | None:
+        index = at + (self._text.low(at) in {"left", "right"})
+        return self._single(at, index + 1) if self._text.low(index) in self._words["body"] else None
+
+    def _allergen(self, at: int, end: int, strict: bool) -> Found | None:
+        low = self._text.low(at)
+        fits = low.isalpha() and low not in self._words["vague"] and low not in self._grammar.breaks
+        return self._single(at, at + 1) if fits else None
+
+    def _diet(self, at: int, end: int, strict: bool) -> Found | None:
+        index = at
+        while index < min(end, at + 2) and self._text.lows[index] in {"a", "an", "strict", "fully", "mostly"}:
+            index += 1
+        fits = self._text.low(index) in self._words["diets"] and (
+            self.is_break(index + 1, end) or self._text.low(index + 1) in {"diet", "food", "household"}
+        )
+        return self._single(index, index + 1) if fits else None
+
+    def _vehicle(self, at: int, end: int, strict: bool) -> Found | None:
+        text, first = self._text, self.skip(at, end, "determiners")
+        stop = self.phrase_end(first, end)
+        if text.low(stop) == "," and text.low(stop + 1) in {"a", "an"}:  # "a new car, a silver Polo"
+            closer = self._vehicle(stop + 1, end, strict) if stop > first else None
+            if closer is not None and stop < end:
+                return closer
+        said = text.lows[first:stop]
+        if not 0 < len(said) <= MAX_VALUE_WORDS or self._words["vehicles"].isdisjoint(said):
+            return None
+        if said[-1] in {"cab", "bus", "lesson", "lessons", "keyboard", "guitar", "piano"} or "'s" in said:
+            return None
+        return self._single(first, stop)
+
+    def _any_vehicle(self, at: int, end: int, strict: bool) -> Found | None:
+        first = self.skip(at, end, "articles")
+        stop = self.phrase_end(first, end)
+        fits = first > at and 0 < stop - first <= MAX_VALUE_WORDS and self._is_plain(first, stop)
+        return self._single(first, stop) if fits else None
+
+    def _owned(self, at: int, end: int, strict: bool) -> Found | None:
+        """Read a thing with its article; its place belongs to it (``a cabin near Tampere``)."""
+        text, first = self._text, self.skip(at, end, "determiners")
+        stop = self.phrase_end(first, end)
+        if first == at or not self._is_plain(first, stop):
+            return None
+        if any(low in self._grammar.kin for low in text.lows[first:stop]):
+            return None
+        return self._single(first, self._with_place(stop, end))
+
+    def _with_place(self, stop: int, end: int) -> int:
+        text = self._text
+        if text.low(stop) in {"in", "near", "on", "by", "outside"} and stop + 1 < end:
+            after = text.name_end(stop + 1 + (text.low(stop + 1) == "the"), end)
+            if after > stop + 2 or (after == stop + 2 and text.is_name(stop + 1)):
+                return after
+        return stop
+
+    def _ownable(self, at: int, end: int, strict: bool) -> Found | None:
+        found = self._owned(at, end, strict)
+        if found is None:
+            return None
+        return found if any(w in self._words["ownable"] for w in found.values[0].text.lower().split()) else None
+
+    # Animals and relatives
+
+    def _pets(self, at: int, end: int, strict: bool) -> Found | None:
+        return self._relatives(at, end, {"has_pet"})
+
+    def _kin(self, at: int, end: int, strict: bool) -> Found | None:
+        return self._relatives(at, end, frozenset())
+
+    def _relatives(self, at: int, end: int, only: set[str] | frozenset[str]) -> Found | None:
+        """Read ``a dog named Rex``, ``two sons, Kai and Jordan``, ``a brother, Milan, and a sister, Jana``."""
+        text, values, index = self._text, list[Value](), at
+        while index < end:
+            noun = self._find_noun(index, end)
+            if noun < 0:
+                break
+            kin = self._grammar.kin[text.lows[noun]]
+            if (kin.family in only) != bool(only):
+                break
+            names, stop = self._names_after(noun + 1, end)
+            values += [Value(name, kin.family, kin.label) for name in names]
+            if not names and kin.family == "has_pet":
+                first = next((i for i in range(index, noun) if text.lows[i] not in self._words["articles"]), noun)
+                values.append(Value(text.join(first, noun + 1), kin.family, kin.label, is_unnamed=True))
+            index = stop
+            if text.low(index) == "," and index < end:
+                index += 1
+            if text.low(index) not in {"and", "&", "n"} and text.low(index - 1) != ",":
+                break
+            index += text.low(index) in {"and", "&", "n"}
+            if index >= end or (
+                text.lows[index] not in self._words["articles"] | self._words["numbers"]
+                and not text.lows[index].isdigit()
+            ):
+                return Found(tuple(values), stop) if values else None
+        return Found(tuple(values), min(end, max(index, at + 1))) if values else None
+
+    def _find_noun(self, at: int, end: int) -> int:
+        """Return the index of the noun of ``two grown boys``; -1 if there is none."""
+        lows = self._text.lows
+        for index in range(at, min(end, at + 6)):
+            if lows[index] in self._grammar.kin and lows[index + 1 : index + 2] != ["'s"]:
+                following = lows[index + 1] if index + 1 < min(end, at + 6) else ""
+                if following not in self._grammar.kin:
+                    return index
+            elif not lows[index].replace("-", "").isalnum() or lows[index] in self._grammar.breaks - {"more"}:
+                return -1
+        return -1
+
+    def _names_after(self, at: int, end: int) -> tuple[list[str], int]:
+        text = self._text
+        index = at + (text.low(at) in {",", ":", "-", "–", "—", "("} and at < end)
+        index += text.low(index) in {"called", "named"} and index < end
+        found = self.list_of_names(index, end)
+        if not found.values and text.is_casual and text.low(index - 1) in {"called", "named"}:
+            name = self._name(index, end, strict=False)
+            found = name or found
+        return [value.text for value in found.values], found.stop if found.values else at
+
+    # Numbers
+
+    def _age(self, at: int, end: int, strict: bool) -> Found | None:
+        text, low = self._text, self._text.low(at)
+        fits = (low.isdigit() and 0 < int(low[:4]) < 120) or low in self._words["numbers"]
+        after = text.low(at + 1) if at + 1 < end else ""
+        fits &= not after[:1].isalnum() or after in {
+            "years",
+            "yrs",
+            "now",
+            "today",
+            "and",
+            "yesterday",
+            "last",
+            "in",
+            "on",
+            "but",
+            "next",
+        }
+        fits &= after not in {"years", "yrs"} or text.low(at + 2) == "old"
+        return self._single(at, at + 1) if fits else None
+
+    def _name_and_age(self, at: int, end: int, strict: bool) -> Found | None:
+        """Read the name in ``I'm Theo``."""
+        text = self._text
+        stop = text.name_end(at, end)
+        if stop == at and text.is_casual and text.low(at + 1) == "," and self._is_casual_word(at):
+            after = text.low(at + 2)
+            stop = at + 1 if after.isdigit() or after == "i" else at
+        if stop == at or stop - at > 3 or not self.is_break(stop, end) or self._is_person_noun(at):
+            return None
+        if text.low(stop) in {"in", "at", "on", "'s", "is", "and"} or text.words[at].isupper():
+            return None
+        return None if text.lows[at] in self._words["languages"] | self._words["peoples"] else self._single(at, stop)
+
+    def _date(self, at: int, end: int, strict: bool) -> Found | None:
+        text, first = self._text, at
+        while first < min(end, at + 2) and text.lows[first] in {"on", "in", "the"}:
+            first += 1
+        stop = first
+        while stop < min(end, first + 5) and (
+            text.lows[stop][0:1].isdigit()
+            or text.lows[stop] in self._words["months"]
+            or text.lows[stop] in {"of", "the"}
+        ):
+            stop += 1
+        said = text.lows[first:stop]
+        fits = any(low in self._words["months"] for low in said) or sum(low[:1].isdigit() for low in said) > 1
+        return self._single(first, stop) if fits else None
+
+    def _time(self, at: int, end: int, strict: bool) -> Found | None:
+        return Found((), end) if end - at < MAX_VALUE_WORDS else None
+
+    def _rest(self, at: int, end: int, strict: bool) -> Found | None:
+        return Found((), self.phrase_end(at, end))
+
+    def _tools(self, at: int, end: int, strict: bool) -> Found | None:
+        found = self.list_of_names(self.skip(at, end, "determiners"), end)
+        if found.values:
+            return found
+        stop = at + 1
+        mixed = any(c.isupper() for c in self._text.words[at][1:])  # iPhone
+        return self._single(at, stop) if mixed and self.is_break(stop, end) else None
+
+
+def _is_gerund(text: str) -> bool:
+    first = text.split(" ", 1)[0]
+    return len(first) > 5 and first.endswith("ing") and first.replace("-", "").isalpha()
+
+
+def _readers() -> Iterator[tuple[str, Callable[[SlotReader, int, int, bool], Found | None]]]:
+    for names, reader in (
+        ("PLACE TOWN TRIP", SlotReader._place),
+        ("HOME", SlotReader._home),
+        ("TOUR", SlotReader._tour),
+        ("ORG", SlotReader._organization),
+        ("NAMED TEAM", SlotReader._named),
+        ("SCHOOL", SlotReader._school),
+        ("UNIVERSITY", SlotReader._university),
+        ("DEPARTMENT", SlotReader._department),
+        ("GROUP", SlotReader._group),
+        ("BUSINESS", SlotReader._business),
+        ("PERSON", SlotReader._person),
+        ("NAME", SlotReader._name),
+        ("NAMES", SlotReader._names),
+        ("JOB", SlotReader._job),
+        ("ROLE", SlotReader._role),
+        ("SUBJECT", SlotReader._subject_matter),
+        ("LANGS", SlotReader._languages),
+        ("THINGS THING", SlotReader._things),
+        ("GAMES", SlotReader._games),
+        ("PASTIMES", SlotReader._pastimes),
+        ("SPORT", SlotReader._known_pastimes),
+        ("ABILITY", SlotReader._ability),
+        ("MEDS", SlotReader._medicines),
+        ("DRUGS", SlotReader._drugs),
+        ("CONDITION", SlotReader._conditions),
+        ("AILMENT", SlotReader._ailment),
+        ("BODY", SlotReader._body_part),
+        ("ALLERGEN", SlotReader._allergen),
+        ("DIET", SlotReader._diet),
+        ("VEHICLE", SlotReader._vehicle),
+        ("ANYVEHICLE", SlotReader._any_vehicle),
+        ("OWNED", SlotReader._owned),
+        ("OWNABLE", SlotReader._ownable),
+        ("PET", SlotReader._pets),
+        ("KIN", SlotReader._kin),
+        ("AGE", SlotReader._age),
+        ("NAMEDAGE", SlotReader._name_and_age),
+        ("DATE", SlotReader._date),
+        ("TIME", SlotReader._time),
+        ("REST", SlotReader._rest),
+        ("TOOLS", SlotReader._tools),
+    ):
+        for name in names.split():
+            yield name, reader
+
+
+_READERS = dict(_readers())

@@ -1,0 +1,93 @@
+"""Words of a text in two forms, as written and as they are compared, with its sentences, quotations and names."""
+
+from __future__ import annotations
+
+import re
+
+from mem0_core.domain.records import Entity
+from mem0_core.language._grammar import Grammar
+
+__all__ = ["MAX_NAME_WORDS", "TokenizedText"]
+
+MAX_NAME_WORDS = 6
+_MAX_NAME_CHARS = 40
+_TOKEN = re.compile(
+    r"(?:[A-Z]\.){2,}|(?:[MD]rs?|[MS]t|[A-HJ-Z])\.(?= ?\w)|['’]s\b|\w+(?:(?!['’]s\b)['’&+/-]\w+|\.[a-z]\w*)*[+#]*|\n|\S"
+)
+_TITLE = re.compile(r"[\"“«]((?!I\b)\w[^\s\"“”«»]{0,30}(?: (?!I\b)[^\s\"“”«»]{1,30}){0,5}(?<![.,?]))[\"”»]")
+_UNREADABLE = re.compile(r"[\0\ud800-\udfff]")
+_CONTRACTION_END = re.compile("n?['’]")
+_SENTENCE_ENDS = frozenset(".!?…\n。！？")
+
+
+class TokenizedText:
+    """Tokens of a text.
+
+    Attributes:
+        words: as written, with slips and contractions written out ("im" is "i", "am").
+        lows: in lower case; empty for words of a quotation, which another person may have said.
+        starts: indexes of the first tokens of the sentences.
+        titles: folded name -> entity, for short quotations.
+        is_casual: True for a text in lower case, in which names may be in lower case too.
+    """
+
+    def __init__(self, text: str, grammar: Grammar) -> None:
+        text = _UNREADABLE.sub(" ", text)
+        self._grammar = grammar
+        self.titles = {title.casefold(): Entity(title) for title in _TITLE.findall(text)}
+        self.words: list[str] = []
+        self.lows: list[str] = []
+        self.starts = [0]
+        self.is_casual = False
+        quoted = False
+        for word in _TOKEN.findall(_TITLE.sub(' "" ', text)):
+            if word in '"“”«»\n':  # a quotation that nothing closes lasts to the end of its line
+                quoted = not quoted if word == '"' else word in "“«"
+            self._append(word, quoted)
+            if word in _SENTENCE_ENDS:
+                self.starts.append(len(self.words))
+
+    def _append(self, word: str, is_quoted: bool) -> None:
+        low = word.lower().replace("’", "'")
+        self.is_casual |= word in self._grammar.casual
+        parts = self._grammar.slips.get(low)
+        if parts is None and low.endswith("n't") and len(low) > 3:
+            parts = (low[:-3], "not")
+        if parts is None:
+            self.words.append(word)
+            self.lows.append("" if is_quoted else low)
+        else:
+            self.words += parts
+            self.lows += [""] * len(parts) if is_quoted else parts
+
+    def low(self, index: int) -> str:
+        """Return the compared form of a token; empty outside the text."""
+        return self.lows[index] if 0 <= index < len(self.lows) else ""
+
+    def is_name(self, index: int) -> bool:
+        """Return True if a token is a capitalized word that can be part of a name."""
+        if index >= len(self.words):
+            return False
+        word = self.words[index]
+        if not word[0].isupper() or len(word) > _MAX_NAME_CHARS:
+            return False
+        return _CONTRACTION_END.split(word.lower())[0] not in self._grammar.no_names
+
+    def name_end(self, index: int, end: int) -> int:
+        """Return the end of the name that begins at `index` (``University of Oxford``); `index` if none begins."""
+        connectors = self._grammar.words["connectors"]
+        stop = after = index
+        while after < min(end, index + MAX_NAME_WORDS) and self.is_name(after):
+            stop = after = after + 1
+            while after < min(end, stop + 2) and self.lows[after] in connectors:
+                after += 1
+        return stop
+
+    def join(self, start: int, end: int) -> str:
+        """Return the words from `start` to `end` as written."""
+        return " ".join(self.words[start:end]).replace(" '", "'").replace(" ’", "’").replace(" - ", "-")
+
+    def sentences(self) -> list[tuple[int, int]]:
+        """Return the start and end of each sentence, its final mark left out."""
+        ends = [*(start - 1 for start in self.starts[1:]), len(self.words)]
+        return list(zip(self.starts, ends, strict=True))
