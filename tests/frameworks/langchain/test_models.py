@@ -119,7 +119,7 @@ def test_a_failing_model_is_a_model_error_that_names_the_task(
     assert caught.value.__cause__ is not None
     server.replies.append("fine again")
     assert ask(chat).text == "fine again", "a failure is no refusal: nothing is remembered of it"
-    assert not chat._without_tools
+    assert not chat._forms._refused
 
 
 def test_a_model_without_tools_is_told_of_them_in_words(ask: Ask) -> None:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
-from weakref import WeakSet
 
 import numpy as np
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -26,8 +26,9 @@ from mem0_core.config import ComponentKind
 from mem0_core.domain.records import Usage
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.interfaces import Reply, Tool, ToolCall
-from mem0_core.providers.adapters import is_unsupported_request, normalize_scores, to_unit_vectors
+from mem0_core.providers.adapters import normalize_scores, to_unit_vectors
 from mem0_core.providers.prompted_tools import add_tool_prompt, parse_tool_calls
+from mem0_core.providers.request_forms import RequestForm, RequestForms
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -128,8 +129,7 @@ class LangChainChat:
 
     def __init__(self, model: Runnable[Any, Any]) -> None:
         self.model = model
-        self._without_schema: WeakSet[type[BaseModel]] = WeakSet()
-        self._without_tools = False
+        self._forms = RequestForms(self, self._build_error)
 
     def __repr__(self) -> str:
         return f"LangChainChat({type(self.model).__name__}, model={_find_model_name(self.model)!r})"
@@ -175,23 +175,20 @@ class LangChainChat:
         tools: Sequence[Tool],
     ) -> Flow[Reply]:
         payload = [dict(message) for message in messages]
-        if tools and not self._without_tools:
-            with_tools = self._bind_or_none(lambda model: model.bind_tools([_tool_dict(tool) for tool in tools]))
-            answer = yield from self._try_request(with_tools, payload, task)
-            if answer is not None:
-                return _to_reply(answer)
-            self._without_tools = True
+        forms = [RequestForm("plain", partial(self._invoke, self.model, payload, task), _to_reply)]
         if tools:
-            reply = _to_reply((yield from self._request_plain(add_tool_prompt(payload, tools), task)))
-            return Reply(reply.text, reply.tool_calls or parse_tool_calls(reply.text), reply.usage)
-        if schema is not None and schema not in self._without_schema:
+            send = partial(self._invoke, self.model, add_tool_prompt(payload, tools), task)
+            forms = [RequestForm("prompted tools", send, _to_prompted_reply)]
+            with_tools = self._bind_or_none(lambda model: model.bind_tools([_tool_dict(tool) for tool in tools]))
+            if with_tools is not None:
+                forms.insert(0, RequestForm("tools", partial(self._invoke, with_tools, payload, task), _to_reply))
+        elif schema is not None:
             shape = schema.model_json_schema()
             structured = self._bind_or_none(lambda model: model.with_structured_output(shape, include_raw=True))
-            answer = yield from self._try_request(structured, payload, task)
-            if answer is not None:
-                return _to_structured_reply(answer)
-            self._without_schema.add(schema)
-        return _to_reply((yield from self._request_plain(payload, task)))
+            if structured is not None:
+                send = partial(self._invoke, structured, payload, task)
+                forms.insert(0, RequestForm("schema", send, _to_structured_reply, schema))
+        return (yield from self._forms.send(forms, task))
 
     def _bind_or_none(self, bind: Callable[[Any], Runnable[Any, Any]]) -> Runnable[Any, Any] | None:
         """Return the model with tools or a schema bound; None if it supports neither."""
@@ -200,23 +197,8 @@ class LangChainChat:
         except (NotImplementedError, AttributeError, NameError):
             return None  # a NameError: `with_fallbacks` evaluates type hints that are not always importable
 
-    def _try_request(self, model: Runnable[Any, Any] | None, messages: list[dict[str, Any]], task: str) -> Flow[Any]:
-        """Return the model's answer; None if the model does not support this form of request."""
-        if model is None:
-            return None
-        try:
-            return (yield from do(model.invoke, messages, _run_config(task)))
-        except Exception as error:
-            if not is_unsupported_request(error):
-                raise self._build_error(error, task) from error
-            log.warning("%r refused a request form for %s, asking in words: %s", self, task, error)
-            return None
-
-    def _request_plain(self, messages: list[dict[str, Any]], task: str) -> Flow[Any]:
-        try:
-            return (yield from do(self.model.invoke, messages, _run_config(task)))
-        except Exception as error:
-            raise self._build_error(error, task) from error
+    def _invoke(self, model: Runnable[Any, Any], messages: list[dict[str, Any]], task: str) -> Flow[Any]:
+        return (yield from do(model.invoke, messages, _run_config(task)))
 
     def _build_error(self, error: Exception, task: str) -> ModelError:
         return ModelError(f"{self!r} failed at {task!r}: {type(error).__name__}: {error}")
@@ -237,6 +219,12 @@ def _to_reply(answer: Any) -> Reply:
     calls = [ToolCall(call["name"], call["args"]) for call in answer.tool_calls]
     calls += [ToolCall(call["name"] or "", call["args"] or "") for call in answer.invalid_tool_calls]
     return Reply(str(answer.text), tuple(calls), _read_usage(answer))
+
+
+def _to_prompted_reply(answer: Any) -> Reply:
+    """Read the tool calls of an answer from its text, unless it has calls in LangChain's form."""
+    reply = _to_reply(answer)
+    return Reply(reply.text, reply.tool_calls or parse_tool_calls(reply.text), reply.usage)
 
 
 def _to_structured_reply(answer: Any) -> Reply:

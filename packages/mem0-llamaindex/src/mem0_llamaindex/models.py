@@ -10,10 +10,10 @@ import asyncio
 import json
 import logging
 from base64 import b64decode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
-from weakref import WeakSet
 
 import numpy as np
 from llama_index.core.base.embeddings.base import BaseEmbedding
@@ -38,6 +38,7 @@ from mem0_core.flow import Flow, arun, do, run
 from mem0_core.interfaces import Reply, Tool, ToolCall
 from mem0_core.providers.adapters import is_unsupported_request, normalize_scores, to_unit_vectors
 from mem0_core.providers.prompted_tools import add_tool_prompt, parse_tool_calls
+from mem0_core.providers.request_forms import RequestForm, RequestForms
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -126,8 +127,7 @@ class LlamaIndexChat:
     def __init__(self, llm: LLM) -> None:
         self.llm = llm
         self._calls = _LLMCalls(llm)
-        self._without_schema: WeakSet[type[BaseModel]] = WeakSet()
-        self._without_tools = False
+        self._forms = RequestForms(self, self._build_error)
 
     def __repr__(self) -> str:
         return f"LlamaIndexChat({type(self.llm).__name__}, model={self.llm.metadata.model_name!r})"
@@ -181,60 +181,30 @@ class LlamaIndexChat:
         tools: Sequence[Tool],
     ) -> Flow[Reply]:
         payload = [_to_chat_message(message) for message in messages]
-        if tools and self._supports_functions and not self._without_tools:
-            response = yield from self._try_request(
-                self._calls.with_tools, task, payload, [_to_function_tool(tool) for tool in tools]
-            )
-            if response is not None:
-                return self._to_reply(response)
-            self._without_tools = True
-        if tools:
-            described = [_to_chat_message(message) for message in add_tool_prompt(messages, tools)]
-            reply = self._to_reply((yield from self._request_plain(described, task)))
-            return Reply(reply.text, reply.tool_calls or parse_tool_calls(reply.text), reply.usage)
-        if schema is not None:
-            structured = yield from self._try_structured(payload, task, schema)
-            if structured is not None:
-                return structured
-        return self._to_reply((yield from self._request_plain(payload, task)))
+        if not tools:
+            forms = [*self._schema_forms(payload, schema)] if schema is not None else []
+            plain = RequestForm("plain", lambda: do(self._calls.chat, payload), self._to_reply)
+            return (yield from self._forms.send([*forms, plain], task))
+        described = [_to_chat_message(message) for message in add_tool_prompt(messages, tools)]
+        forms = [RequestForm("prompted tools", lambda: do(self._calls.chat, described), self._to_prompted_reply)]
+        if self._supports_functions:
+            functions = [_to_function_tool(tool) for tool in tools]
+            send = partial(do, self._calls.with_tools, payload, functions)
+            forms.insert(0, RequestForm("tools", send, self._to_reply))
+        return (yield from self._forms.send(forms, task))
 
-    def _try_structured(self, payload: list[ChatMessage], task: str, schema: type[BaseModel]) -> Flow[Reply | None]:
-        """Return an answer that follows `schema`, as JSON; None if this model cannot guarantee it.
+    def _schema_forms(self, payload: list[ChatMessage], schema: type[BaseModel]) -> Iterator[RequestForm]:
+        """Yield the forms that make an answer follow `schema`.
 
         Function calling is preferred: structured_predict drops the whole answer if one item is wrong, and reports no
-            usage.
+        usage.
         """
-        if self._supports_functions and not self._without_tools:
-            answer = Tool(_ANSWER_TOOL, "Give your answer.", schema.model_json_schema())
-            response = yield from self._try_request(
-                self._calls.with_one_tool, task, payload, [_to_function_tool(answer)]
-            )
-            if response is not None:
-                return _arguments_to_reply(self._to_reply(response))
-            self._without_tools = True
-        if self._has_structured_predict and schema not in self._without_schema:
-            predicted = yield from self._try_request(self._calls.predict, task, payload, schema)
-            if predicted is not None:
-                return predicted if isinstance(predicted, Reply) else Reply(predicted.model_dump_json())
-            self._without_schema.add(schema)
-        return None
-
-    def _try_request(self, call: Callable[..., Any], task: str, *args: Any) -> Flow[Any]:
-        """Return the model's answer; None if the model does not support this form of request."""
-        try:
-            return (yield from do(call, *args))
-        except Exception as error:
-            if not is_unsupported_request(error):
-                raise self._build_error(error, task) from error
-            _log.warning("%r refused a request form for %s, asking in a simpler one: %s", self, task, error)
-            return None
-
-    def _request_plain(self, messages: list[ChatMessage], task: str) -> Flow[ChatResponse]:
-        try:
-            response: ChatResponse = yield from do(self._calls.chat, messages)
-            return response
-        except Exception as error:
-            raise self._build_error(error, task) from error
+        if self._supports_functions:
+            function = _to_function_tool(Tool(_ANSWER_TOOL, "Give your answer.", schema.model_json_schema()))
+            send = partial(do, self._calls.with_one_tool, payload, [function])
+            yield RequestForm("tools", send, lambda response: _arguments_to_reply(self._to_reply(response)))
+        if self._has_structured_predict:
+            yield RequestForm("schema", partial(do, self._calls.predict, payload, schema), _predicted_reply, schema)
 
     def _build_error(self, error: Exception, task: str) -> ModelError:
         return ModelError(f"{self!r} failed at {task!r}: {type(error).__name__}: {error}")
@@ -246,6 +216,11 @@ class LlamaIndexChat:
             calls = [ToolCall(call.tool_name, call.tool_kwargs) for call in selected]
         texts = [block.text for block in response.message.blocks if isinstance(block, TextBlock)]
         return Reply("\n".join(texts), tuple(calls), _read_usage(response))
+
+    def _to_prompted_reply(self, response: ChatResponse) -> Reply:
+        """Read the tool calls of a response from its text, unless it has calls in LlamaIndex's form."""
+        reply = self._to_reply(response)
+        return Reply(reply.text, reply.tool_calls or parse_tool_calls(reply.text), reply.usage)
 
 
 class _LLMCalls:
@@ -298,6 +273,10 @@ def _arguments_to_reply(reply: Reply) -> Reply:
     arguments = reply.tool_calls[0].arguments
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
     return Reply(text, usage=reply.usage)
+
+
+def _predicted_reply(predicted: Reply | BaseModel) -> Reply:
+    return predicted if isinstance(predicted, Reply) else Reply(predicted.model_dump_json())
 
 
 def _malformed_reply(error: ValueError) -> Reply:

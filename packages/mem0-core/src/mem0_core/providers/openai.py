@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import re
-from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from mem0_core.domain.records import Usage
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
+from mem0_core.flow import Flow, arun, do, run
 from mem0_core.interfaces import Reply, Tool, ToolCall
 from mem0_core.llm.tokens import make_token_counter
-from mem0_core.providers.adapters import REFUSAL_STATUS_CODES
 from mem0_core.providers.prompted_tools import add_tool_prompt, parse_tool_calls
+from mem0_core.providers.request_forms import RequestForm, RequestForms
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -83,8 +84,11 @@ class OpenAIChat:
         self._server = _Server(api_key, base_url, openai_base_url, timeout, max_retries)
         given = {"temperature": temperature, "max_tokens": max_tokens, "top_p": top_p}
         self._options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        self._schema_forms: WeakKeyDictionary[type[BaseModel], int] = WeakKeyDictionary()
-        self._tools_form = 0
+        self._forms = RequestForms(
+            self,
+            lambda error, task: self._server.build_error(error, self.model, task),
+            lambda error: self._server.redact_key(str(error)),
+        )
 
     @cached_property
     def _token_counter(self) -> Callable[[str], int]:
@@ -106,8 +110,7 @@ class OpenAIChat:
         Raises:
             ModelError: the server is unreachable or answered with an error, after all retries.
         """
-        create = self._server.client.chat.completions.create
-        return _drive_exchange(self._exchange(messages, task, schema, tools), create, self._server.errors)
+        return run(self._exchange(messages, task, schema, tools))
 
     async def acomplete(
         self,
@@ -118,8 +121,7 @@ class OpenAIChat:
         tools: Sequence[Tool] = (),
     ) -> Reply:
         """Async variant of `complete`."""
-        create = self._server.async_client().chat.completions.create
-        return await _adrive_exchange(self._exchange(messages, task, schema, tools), create, self._server.errors)
+        return await arun(self._exchange(messages, task, schema, tools))
 
     def count_tokens(self, text: str) -> int:
         """Count or estimate the tokens of a text without any download; see `llm.tokens.make_token_counter`."""
@@ -139,56 +141,50 @@ class OpenAIChat:
         task: str,
         schema: type[BaseModel] | None,
         tools: Sequence[Tool],
-    ) -> Generator[dict[str, Any], Any, Reply]:
-        """Yield requests until the server accepts one; completions are passed in by ``send``."""
-        forms = self._request_forms(messages, schema, tools)
-        form = self._known_form(schema, tools)
+    ) -> Flow[Reply]:
+        plain = [dict(message) for message in messages]
+        if tools:
+            sent = {"messages": plain, "tools": [_tool_param(tool) for tool in tools]}
+            forms = [
+                self._form("tools", sent, task),
+                self._form("prompted tools", {"messages": add_tool_prompt(plain, tools)}, task, tools_prompted=True),
+            ]
+        else:
+            forms = [self._form("plain", {"messages": plain}, task)]
+        if schema is not None and not tools:
+            json_schema = {"name": _schema_name(schema), "strict": True, "schema": self._server.strict_schema(schema)}
+            formats = {"schema": {"type": "json_schema", "json_schema": json_schema}, "json": {"type": "json_object"}}
+            forms[:0] = [
+                self._form(name, {"messages": plain, "response_format": response_format}, task, schema)
+                for name, response_format in formats.items()
+            ]
+        return (yield from self._forms.send(forms, task))
+
+    def _form(
+        self,
+        name: str,
+        request: dict[str, Any],
+        task: str,
+        schema: type[BaseModel] | None = None,
+        *,
+        tools_prompted: bool = False,
+    ) -> RequestForm:
+        return RequestForm(
+            name,
+            send=lambda: self._send(request),
+            read=lambda completion: self._parse_completion(completion, task, tools_prompted=tools_prompted),
+            schema=schema,
+        )
+
+    def _send(self, request: dict[str, Any]) -> Flow[Any]:
+        """Send a request, again without each option that the model does not support."""
         while True:
             options = self._options
             try:
-                completion = yield {"model": self.model, **options, **forms[form]}
+                return (yield from do(self._server.complete, {"model": self.model, **options, **request}))
             except self._server.errors as error:
-                if self._drop_unsupported(error, options):
-                    continue
-                if _is_refused(error) and form + 1 < len(forms):
-                    reason = self._server.redact_key(str(error))
-                    log.warning("%r refused a request form for %s, trying a simpler one: %s", self, task, reason)
-                    form += 1
-                    continue
-                raise self._server.build_error(error, self.model, task) from error
-            self._remember_form(schema, tools, form)
-            return self._parse_completion(completion, task, tools_prompted=bool(tools) and form > 0)
-
-    def _request_forms(
-        self, messages: Sequence[Mapping[str, Any]], schema: type[BaseModel] | None, tools: Sequence[Tool]
-    ) -> list[dict[str, Any]]:
-        """Return the forms of one request, most capable first."""
-        plain: dict[str, Any] = {"messages": [dict(message) for message in messages]}
-        if tools:
-            return [
-                {**plain, "tools": [_tool_param(tool) for tool in tools]},
-                {"messages": add_tool_prompt(plain["messages"], tools)},
-            ]
-        if schema is not None:
-            json_schema = {"name": _schema_name(schema), "strict": True, "schema": self._server.strict_schema(schema)}
-            return [
-                {**plain, "response_format": {"type": "json_schema", "json_schema": json_schema}},
-                {**plain, "response_format": {"type": "json_object"}},
-                plain,
-            ]
-        return [plain]
-
-    def _known_form(self, schema: type[BaseModel] | None, tools: Sequence[Tool]) -> int:
-        if tools:
-            return self._tools_form
-        return 0 if schema is None else self._schema_forms.get(schema, 0)
-
-    def _remember_form(self, schema: type[BaseModel] | None, tools: Sequence[Tool], form: int) -> None:
-        if tools:
-            self._tools_form = form
-        elif schema is not None:
-            # By schema, because a server may accept one and refuse another.
-            self._schema_forms[schema] = form
+                if not self._drop_unsupported(error, options):
+                    raise
 
     def _drop_unsupported(self, error: Exception, options: dict[str, Any]) -> bool:
         """Omit from now on the option that `error` reports as unsupported; return False if it names none of ours."""
@@ -242,46 +238,6 @@ def _read_usage(completion: Any) -> Usage | None:
     if usage is None:
         return None
     return Usage(input_tokens=usage.prompt_tokens or 0, output_tokens=usage.completion_tokens or 0)
-
-
-def _is_refused(error: Exception) -> bool:
-    return getattr(error, "status_code", None) in REFUSAL_STATUS_CODES
-
-
-def _drive_exchange(
-    exchange: Generator[dict[str, Any], Any, Reply], create: Callable[..., Any], errors: tuple[type[Exception], ...]
-) -> Reply:
-    try:
-        request = next(exchange)
-        while True:
-            try:
-                completion = create(**request)
-            except errors as error:
-                request = exchange.throw(error)
-            else:
-                request = exchange.send(completion)
-    except StopIteration as stop:
-        reply: Reply = stop.value
-        return reply
-
-
-async def _adrive_exchange(
-    exchange: Generator[dict[str, Any], Any, Reply],
-    create: Callable[..., Awaitable[Any]],
-    errors: tuple[type[Exception], ...],
-) -> Reply:
-    try:
-        request = next(exchange)
-        while True:
-            try:
-                completion = await create(**request)
-            except errors as error:
-                request = exchange.throw(error)
-            else:
-                request = exchange.send(completion)
-    except StopIteration as stop:
-        reply: Reply = stop.value
-        return reply
 
 
 class OpenAIEmbedder:
@@ -479,6 +435,14 @@ class _Server:
         # The client passes invalid JSON on as the ValueError of the json module.
         self.errors: tuple[type[Exception], ...] = (openai.OpenAIError, ValueError)
         self._async_clients: WeakKeyDictionary[asyncio.AbstractEventLoop, AsyncOpenAI] = WeakKeyDictionary()
+
+    def complete(self, request: Mapping[str, Any]) -> Any:
+        """Send a chat request."""
+        return self.client.chat.completions.create(**request)
+
+    async def acomplete(self, request: Mapping[str, Any]) -> Any:
+        """Async variant of `complete`."""
+        return await self.async_client().chat.completions.create(**request)
 
     def async_client(self) -> AsyncOpenAI:
         """Return the client of the running event loop; connections cannot move between loops."""
