@@ -18,13 +18,11 @@ from hypothesis import strategies as st
 from mem0_core import InputError, Memory, QueryError, Scope
 from mem0_core.contracts import in_threads, unit_vectors
 from mem0_core.domain.records import Event, RelationChange, Triplet, entity_key
-from mem0_core.flow import run
 from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex, microseconds
 from mem0_core.graph.traversal import Walk, Weights, components, k_hop
 from mem0_core.interfaces import ChangePosition, GraphDelta
 from mem0_core.language.question import compile_question
 from mem0_core.language.relation_affinity import are_opposed, is_possessive, kind_affinity, label_affinity
-from mem0_core.recall.exploration import find_neighborhood
 from mem0_core.testing import HashEmbedder
 from tests.support import MODES, MemoryDriver, Mode, hang_guard, open_memory
 
@@ -435,21 +433,6 @@ def test_users_of_one_agent_stay_two(memory: MemoryDriver) -> None:
     assert sorted(path["end"] for path in around) == ["Rex", "maya"]
     assert memory.query("MATCH (a {name: 'Anna'}) RETURN count(a)", agent_id="bot")["rows"] == [{"count(a)": 2}]
     assert memory.query("MATCH (a)-[:sister]->(b)-[:has_pet]->(c) RETURN a", agent_id="bot")["rows"] == []
-
-
-def test_a_neighbourhood_is_relations_with_their_distance(memory: MemoryDriver) -> None:
-    add_texts(memory, "My sister is Anna.", "Anna has a dog named Rex.", "I work at Acme.")
-
-    def around(names: list[str], **options: Any) -> list[tuple[str, int]]:
-        ports = run(memory.memory._ports())
-        near = run(find_neighborhood(ports, names, Scope("maya"), **options))
-        return [(relation.triplet.relationship, hop) for relation, hop in near]
-
-    assert around(["rex"]) == [("has_pet", 1), ("sister", 2)]
-    assert around(["rex"], k=3) == [("has_pet", 1), ("sister", 2), ("works_at", 3)]
-    assert around(["rex", "acme"], k=1) == [("works_at", 1), ("has_pet", 1)]
-    assert around(["maya"], limit=1) == [("works_at", 1)], "the newest first"
-    assert around(["nobody"]) == []
 
 
 def test_what_a_user_told_several_agents_is_one_graph(memory: MemoryDriver) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from mem0_core.api._arguments import (
     ScopeIds,
@@ -42,6 +42,24 @@ from mem0_core.recall.search import SearchRequest, recall
 __all__ = ["SearchApi"]
 
 
+class _RequestOptions(TypedDict):
+    threshold: float | None
+    rerank: bool | None
+    recipe: Recipe | Mapping[str, Any] | str | None
+    as_of: int | float | str | datetime | None
+    reference_date: int | float | str | date | None
+    allow_no_answer: bool
+
+
+class SearchArguments(_RequestOptions):
+    """Arguments of `Memory.search` that `Memory.explain_missing` has too."""
+
+    ids: ScopeIds
+    limit: int | None
+    top_k: int | None
+    filters: Mapping[str, Any] | None
+
+
 class SearchApi(MemoryRuntime):
     """Flows of `Memory` that read memories, and its `pin`."""
 
@@ -49,32 +67,12 @@ class SearchApi(MemoryRuntime):
         self,
         query: str,
         *,
-        ids: ScopeIds,
-        limit: int | None,
-        top_k: int | None,
-        filters: Mapping[str, Any] | None,
-        threshold: float | None,
-        rerank: bool | None,
-        recipe: Recipe | Mapping[str, Any] | str | None,
         explain: bool,
-        as_of: int | float | str | datetime | None,
-        reference_date: int | float | str | date | None,
-        allow_no_answer: bool,
         include_superseded: bool,
+        **arguments: Unpack[SearchArguments],
     ) -> Flow[SearchResult]:
         """Flow of `Memory.search`."""
-        search = self._build_request(
-            query,
-            *parse_scope_and_filter(filters, ids),
-            limit=validate_limit(limit, top_k, default=10),
-            threshold=threshold,
-            as_of=as_of,
-            rerank=rerank,
-            recipe=recipe,
-            reference_date=reference_date,
-            allow_no_answer=allow_no_answer,
-            include_superseded=include_superseded,
-        )
+        search = self._parse_search(query, **arguments, include_superseded=include_superseded)
         recalled = yield from recall((yield from self._ports()), search)
         result = SearchResult(
             results=[hit_dict(hit, explain) for hit in recalled.hits],
@@ -88,30 +86,10 @@ class SearchApi(MemoryRuntime):
         self,
         query: str,
         memory_id: str,
-        *,
-        ids: ScopeIds,
-        limit: int | None,
-        top_k: int | None,
-        filters: Mapping[str, Any] | None,
-        threshold: float | None,
-        rerank: bool | None,
-        recipe: Recipe | Mapping[str, Any] | str | None,
-        as_of: int | float | str | datetime | None,
-        reference_date: int | float | str | date | None,
-        allow_no_answer: bool,
+        **arguments: Unpack[SearchArguments],
     ) -> Flow[MissingDict]:
         """Flow of `Memory.explain_missing`."""
-        search = self._build_request(
-            query,
-            *parse_scope_and_filter(filters, ids),
-            limit=validate_limit(limit, top_k, default=10),
-            threshold=threshold,
-            as_of=as_of,
-            rerank=rerank,
-            recipe=recipe,
-            reference_date=reference_date,
-            allow_no_answer=allow_no_answer,
-        )
+        search = self._parse_search(query, **arguments)
         missing = yield from explain_missing((yield from self._ports()), search, validate_id(memory_id))
         return missing_dict(memory_id, missing)
 
@@ -205,6 +183,26 @@ class SearchApi(MemoryRuntime):
         """Flow of `Memory.history`."""
         rows = yield from do(self._store.history, validate_id(memory_id))
         return [HistoryDict(**{name: getattr(row, name) for name in row.__slots__}) for row in rows]  # type: ignore[typeddict-item]
+
+    def _parse_search(
+        self,
+        query: str,
+        *,
+        ids: ScopeIds,
+        limit: int | None,
+        top_k: int | None,
+        filters: Mapping[str, Any] | None,
+        include_superseded: bool = False,
+        **options: Unpack[_RequestOptions],
+    ) -> SearchRequest:
+        """Check the arguments of a search."""
+        return self._build_request(
+            query,
+            *parse_scope_and_filter(filters, ids),
+            limit=validate_limit(limit, top_k, default=10),
+            include_superseded=include_superseded,
+            **options,
+        )
 
     def _build_request(
         self,

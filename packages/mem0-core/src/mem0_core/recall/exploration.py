@@ -29,7 +29,7 @@ from mem0_core.language.name_similarity import EntityName, compare_names, is_par
 from mem0_core.language.parsed_query import ParsedQuery
 from mem0_core.recall.embedding import embed_texts
 
-__all__ = ["GraphQueryAnswer", "build_drawing", "find_neighborhood", "run_query", "traverse"]
+__all__ = ["GraphQueryAnswer", "build_drawing", "run_query", "traverse"]
 
 _MAX_START_NODES = 3  # nodes near a name that the graph does not have
 _MAX_DEPTH = 12
@@ -177,24 +177,6 @@ def _build_paths(ports: Ports, adjacency: Adjacency, tracks: Sequence[Track], sc
         for track in tracks
         if all(edge in relations for edge in track.edges)
     ]
-
-
-def find_neighborhood(
-    ports: Ports,
-    names: Sequence[str],
-    scope: Scope,
-    *,
-    k: int = 2,
-    limit: int = 200,
-    as_of: str | None = None,
-    evidence: bool = True,
-) -> Flow[list[tuple[Relation, int]]]:
-    """Return the relations within `k` steps of some entities, nearest first, each with its number of steps."""
-    adjacency = yield from load_adjacency(ports, scope)
-    starts = [vertex for name in names for vertex in adjacency.find_vertices(name)]
-    near = k_hop(adjacency, starts, k, limit=limit, as_of=as_of)
-    relations = yield from _load_relations(ports, adjacency, (edge for edge, _ in near), scope, evidence=evidence)
-    return [(relations[edge], hop) for edge, hop in near if edge in relations]
 
 
 # --- queries -----------------------------------------------------------------------------------------------------
@@ -395,11 +377,11 @@ def load_adjacency(ports: Ports, scope: Scope) -> Flow[Adjacency]:
 
 
 def _load_relations(
-    ports: Ports, adjacency: Adjacency, edges: Iterable[int], scope: Scope, *, evidence: bool = True
+    ports: Ports, adjacency: Adjacency, edges: Iterable[int], scope: Scope
 ) -> Flow[dict[int, Relation]]:
     """Read the relations of some edges, by edge."""
     rows = {int(adjacency.rows[edge]): edge for edge in edges}
     if not rows:
         return {}
-    relations = yield from do(ports.store.graph.relations_by_rows, list(rows), scope=scope, with_evidence=evidence)
+    relations = yield from do(ports.store.graph.relations_by_rows, list(rows), scope=scope)
     return {rows[row]: relation for row, relation in relations.items()}
