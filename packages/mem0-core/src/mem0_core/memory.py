@@ -319,14 +319,15 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
                 Memories erased by `delete` are not found.
             reference_date: Day that "yesterday" or "last summer" in the query refers to. Default: today, or the day of
                 `as_of`.
-            allow_no_answer: Return no results, and a ``note``, if the query asks for something that was never told, or
-                if the best score is below the recipe's gate.
+            allow_no_answer: Return no results, and a ``note``, if no memory says anything about the subject and relation
+                that the query asks for, or if the query is not understood and the best score is below the recipe's gate.
             include_superseded: Search the earlier texts of memories too, which were updated or deleted by a model.
 
         Returns:
-            ``results`` and ``relations``. A memory that states what begins and ends has ``valid_from``, and once it is
-            over ``valid_to`` and ``superseded_by``, the id of the memory that ended it. For a query about the present
-            it ranks below those that hold, for one about the past ("in 2021", "before Oslo") what held then is first.
+            ``results`` and ``relations``. A memory of a state has ``valid_from``, and once the state is over
+            ``valid_to`` and ``superseded_by``, the id of the memory that ended it. For a query about the present it
+            ranks below the memories that hold; a query about the past ("in 2021", "before Oslo") ranks the memories
+            of that time first.
 
         Raises:
             QueryError: The query is empty, or a filter is invalid.

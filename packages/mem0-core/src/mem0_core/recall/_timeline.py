@@ -114,7 +114,7 @@ def build_timeline(memories: Iterable[SlotMemory], subjects: Iterable[str], fami
 
 
 def _with_inverses(memory: SlotMemory) -> Iterator[Statement]:
-    """Yield the statements of a memory, and what they say of the subject's counterpart: marriage holds both ways."""
+    """Yield the statements of a memory, and their inverses: marriage holds both ways."""
     families = load_families()
     speaker = memory.item.actor_id or SPEAKER
     for statement in memory.statements:

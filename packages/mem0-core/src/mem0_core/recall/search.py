@@ -145,7 +145,7 @@ def _explain_no_answer(search: Search, best: float) -> str:
     answer = search.slot_answer
     if answer is not None:
         is_known = answer.is_known or bool(search.graph.paths)
-        return "" if is_known else f"nothing was ever told about {' or '.join(answer.families)} of that subject"
+        return "" if is_known else f"no memory is about {' or '.join(answer.families)} of that subject"
     gate = search.request.recipe.gate
     return f"the best hit scores {best:.2f}, below the gate of {gate:g}" if best < gate else ""
 

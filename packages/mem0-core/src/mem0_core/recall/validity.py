@@ -1,9 +1,9 @@
-"""Validity: which memories answer a question at the time it asks about, and which are over.
+"""Validity: the memories that answer a question at the time it asks about, and those that are over.
 
 A question names a slot: a subject and a relation family. `find_slot_answer` follows the chain of a question from slot
-to slot ("my sister's husband"), reads everything that was said about the last one, and orders it by time. For a
-question about now, what holds comes first and what is over last; for one about then, what held then.
-`date_hits` dates other results: a memory of which every statement is over is superseded.
+to slot ("my sister's husband"), reads everything that was said about the last one, and orders it by time. A question
+about the present ranks current values first and ended ones last; a question about a past time ranks the values of that
+time first. `date_hits` dates other results: a memory is superseded once every statement in it is over.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAX_SLOT_MEMORIES = 96  # of these the newest that are read
 _MAX_SUBJECTS = 8
 _MAX_PAST_TEXTS = 2_000  # earlier texts that are read for a question about the past
 _MIN_CONFIDENCE = 0.4
-_OTHER_SHARE, _OVER_SHARE = 0.7, 0.5  # of the score that other results keep beside an answer
+_OTHER_SHARE, _OVER_SHARE = 0.7, 0.5  # of the score that other results keep next to an answer
 _SUPERSEDED_SHARE = 0.6  # of the score that a superseded memory keeps for a query about the present
 
 
@@ -45,7 +45,7 @@ class SlotAnswer:
         timeline: everything said about the slot.
         periods: the values that answer the question, best first.
         memories: the memories that answer it, best first.
-        over: keys of the memories that the question is not about, because what they say does not hold then.
+        over: keys of the memories with statements that do not hold at the time of the question.
     """
 
     subjects: tuple[str, ...]
@@ -62,7 +62,7 @@ class SlotAnswer:
 
 
 def find_slot_answer(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[SlotAnswer | None]:
-    """Return what the memories of a scope say about the slot that a query asks for; None if it asks for none."""
+    """Return the statements of a scope about the slot that a query asks for; None if it asks for no slot."""
     question = search.request.query.question
     if not question.path or not all(question.path) or question.confidence < _MIN_CONFIDENCE:
         return None
@@ -323,8 +323,8 @@ def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hi
         families_of.setdefault(subject, []).append(family)
     related = {subject: related_families(families) for subject, families in families_of.items()}
     keys = [slot_key(subject, family) for subject, families in related.items() for family in families]
-    told = yield from _SlotReader(ports, search).read_memories(keys)
-    timelines = {subject: build_timeline(told, (subject,), families) for subject, families in related.items()}
+    found = yield from _SlotReader(ports, search).read_memories(keys)
+    timelines = {subject: build_timeline(found, (subject,), families) for subject, families in related.items()}
     now = _isoformat(search)
     return [
         replace(hit, validity=_validity_of(memory, timelines, now)) for hit, memory in zip(hits, memories, strict=True)

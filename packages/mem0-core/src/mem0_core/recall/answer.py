@@ -1,0 +1,149 @@
+"""Answers without a model: the value that a question asks for, with its proof, its dates and its certainty."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from mem0_core.domain.records import Hit
+from mem0_core.flow import Flow
+from mem0_core.interfaces import Ports
+from mem0_core.language.families import load_families
+from mem0_core.language.question import Question
+from mem0_core.recall._plan import Search, SearchRequest
+from mem0_core.recall._timeline import Period, is_same_value
+from mem0_core.recall.search import recall
+from mem0_core.recall.validity import SlotAnswer
+
+if TYPE_CHECKING:
+    from mem0_core.graph.traversal import Path
+
+__all__ = ["Answer", "answer"]
+
+_CERTAIN, _READ, _SIMILAR = 0.95, 0.8, 0.6  # confidence: plainly stated, read between the lines, found by likeness
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answer to a question, or the fact that there is none.
+
+    Attributes:
+        is_known: False if no memory tells the answer.
+        values: the values that the question asks for, best first; empty if only a memory answers it as a whole.
+        since, until: ISO 8601 days or times from which and until which the first value holds; None if unknown or open.
+        confidence: in [0, 1].
+        hits: the memories that prove it, best first.
+        path: relations that lead to the value, where the graph knows them.
+        nearest: the memory nearest to the question, if the answer is unknown.
+        note: the reason why the answer is unknown or uncertain.
+    """
+
+    is_known: bool
+    values: tuple[str, ...] = ()
+    since: str | None = None
+    until: str | None = None
+    confidence: float = 0.0
+    hits: Sequence[Hit] = field(default_factory=list)
+    path: Path | None = None
+    nearest: Hit | None = None
+    note: str = ""
+
+
+def answer(ports: Ports, request: SearchRequest) -> Flow[Answer]:
+    """Answer a question from the memories of a scope.
+
+    Where the question asks for a slot ("where does my sister work"), the answer is the value of the slot at the time
+    that the question is about. Any other question is answered by its best memory, if that is near enough.
+
+    Raises:
+        ConfigError: as `recall` does.
+    """
+    search = yield from recall(ports, replace(request, allow_no_answer=False, threshold=0.0))
+    path = yield from _find_path(ports, search)
+    slot = search.slot_answer
+    if slot is not None and slot.memories:
+        return _answer_from_slot(search, slot, path)
+    if path is not None:
+        return _answer_from_path(search, path)
+    return _answer_from_hits(search)
+
+
+def _find_path(ports: Ports, search: Search) -> Flow[Path | None]:
+    """Return the best path through the graph, for a question that describes one."""
+    from mem0_core.recall.exploration import traverse  # imports NumPy, which importing this package must not
+
+    request = search.request
+    if ports.graph is None or not request.query.question.steps:
+        return None
+    paths = yield from traverse(ports, request.query, request.scope, as_of=request.as_of, limit=1)
+    return paths[0] if paths else None
+
+
+def _answer_from_slot(search: Search, slot: SlotAnswer, path: Path | None) -> Answer:
+    question = search.request.query.question
+    hits = [hit for hit in search.hits if hit.is_answer]
+    values = _read_values(question, slot)
+    first = slot.periods[0] if slot.periods else None
+    is_proven = path is not None and any(is_same_value(path.end, value) for value in values)
+    plain = first is not None and first.statement.is_certain
+    return Answer(
+        is_known=True,
+        values=values,
+        since=first.first or None if first else None,
+        until=first.last if first else None,
+        confidence=_CERTAIN if is_proven or plain else _READ,
+        hits=hits,
+        path=path if is_proven else None,
+        note="" if values else "the memories tell it, and name no value that can be read from them",
+    )
+
+
+def _read_values(question: Question, slot: SlotAnswer) -> tuple[str, ...]:
+    """Return the values that a question asks for: names, dates, a number, or yes and no."""
+    if question.asks == "when":
+        times = [one.first for one in (*slot.periods, *reversed(slot.timeline.endings)) if one.first]
+        return (times[0][:10],) if times else ()
+    if question.asks == "whether":
+        return ("yes" if _holds(question, slot) else "no",)
+    values = tuple(dict.fromkeys(one.statement.value for one in slot.periods if one.statement.value))
+    if question.asks == "count":
+        return (str(len(values)),)
+    family = load_families()[slot.families[0]]
+    return values if question.is_list or not family.is_single else values[:1]
+
+
+def _holds(question: Question, slot: SlotAnswer) -> bool:
+    """Return True if the value that a question names is one of those that hold."""
+    return any(_is_meant(period, question, slot) for period in slot.periods) is not question.is_negative
+
+
+def _is_meant(period: Period, question: Question, slot: SlotAnswer) -> bool:
+    return period.statement.family in slot.families and is_same_value(period.statement.value, question.value)
+
+
+def _answer_from_path(search: Search, path: Path) -> Answer:
+    last = path.steps[-1].relation if path.steps else None
+    proofs = {memory for step in path.steps for memory in step.relation.memories}
+    return Answer(
+        is_known=True,
+        values=(path.end,),
+        since=last.valid_from if last else None,
+        until=last.valid_to if last else None,
+        confidence=min(_CERTAIN, path.score),
+        hits=[hit for hit in search.hits if hit.item.id in proofs],
+        path=path,
+    )
+
+
+def _answer_from_hits(search: Search) -> Answer:
+    """Return the best memory as the answer, if the question is of no known kind and the memory is near enough."""
+    best = search.hits[0] if search.hits else None
+    if best is None:
+        return Answer(False, note="there are no memories")
+    if search.slot_answer is not None:
+        families = " or ".join(name.replace("_", " ") for name in search.slot_answer.families)
+        return Answer(False, nearest=best, note=f"no memory is about {families} of that subject")
+    if best.score < search.request.recipe.gate:
+        return Answer(False, nearest=best, note="no memory is near enough to the question")
+    return Answer(True, confidence=min(_SIMILAR, best.score), hits=[best], note="the best memory; no value was read")
