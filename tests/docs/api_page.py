@@ -26,7 +26,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Add": ("add", "add_many", "pending", "flush", "retry"),
-    "Search": ("search", "explain_missing", "context", "get", "get_all", "history", "pin"),
+    "Search": ("search", "answer", "explain_missing", "context", "get", "get_all", "history", "pin"),
     "Graph": ("relations", "traverse", "query", "visualize", "merge", "unmerge", "merges"),
     "Update and delete": ("update", "update_by_query", "delete", "delete_by_query", "delete_all", "reset"),
     "Administration": ("rebuild", "backup", "export", "doctor", "stats", "adopt"),

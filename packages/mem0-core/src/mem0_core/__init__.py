@@ -11,6 +11,7 @@ from mem0_core.config import MemoryConfig
 from mem0_core.domain.records import (
     AddManyResult,
     AddResult,
+    AnswerDict,
     ContextDict,
     Event,
     HistoryDict,
@@ -41,6 +42,7 @@ from mem0_core.memory import AsyncMemory, Memory
 __all__ = [
     "AddManyResult",
     "AddResult",
+    "AnswerDict",
     "AsyncMemory",
     "ConfigError",
     "ContextDict",

@@ -24,6 +24,7 @@ from mem0_core.domain.recipes import Recipe
 from mem0_core.domain.records import (
     AddManyResult,
     AddResult,
+    AnswerDict,
     ByQueryResult,
     ContextDict,
     HistoryDict,
@@ -319,8 +320,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
                 Memories erased by `delete` are not found.
             reference_date: Day that "yesterday" or "last summer" in the query refers to. Default: today, or the day of
                 `as_of`.
-            allow_no_answer: Return no results, and a ``note``, if no memory says anything about the subject and relation
-                that the query asks for, or if the query is not understood and the best score is below the recipe's gate.
+            allow_no_answer: Return no results, and a ``note``, if no memory is about the subject and relation that the
+                query asks for. For a query that is not understood, if the best score is below the recipe's gate.
             include_superseded: Search the earlier texts of memories too, which were updated or deleted by a model.
 
         Returns:
@@ -350,6 +351,43 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             include_superseded=include_superseded,
         )
         return self._to_version(self._run(flow), "search")
+
+    def answer(
+        self,
+        question: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+    ) -> AnswerDict:
+        """Answer a question from the memories of a scope, without a model.
+
+        A question about a state ("Where does my sister's husband work?", "Who was I dating in 2021?", "Where did I live
+        before Oslo?") is answered by the value that held at the time it asks about; any other by its best memory.
+
+        Args:
+            user_id, agent_id, run_id, filters, as_of, reference_date: As in `search`.
+
+        Returns:
+            ``answer``, a text, None if it is unknown; its ``values``; ``confidence`` in [0, 1]; the ``memories`` that
+            prove it; ``since`` and ``until``; the ``path`` through the graph, if there is one. If the answer is
+            unknown, the ``nearest`` memory and a ``note`` with the reason.
+
+        Raises:
+            QueryError: The question is empty, or a filter is invalid.
+            ScopeError: No id is given, or one is invalid.
+        """
+        flow = self._answer_flow(
+            question,
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            as_of=as_of,
+            reference_date=reference_date,
+        )
+        return self._run(flow)
 
     def explain_missing(
         self,
@@ -1013,6 +1051,23 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         )
         return self._to_version(await self._arun(flow), "search")
 
+    async def aanswer(
+        self,
+        question: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+    ) -> AnswerDict:
+        """Async version of `answer`."""
+        flow = self._answer_flow(
+            question, ids=(user_id, agent_id, run_id), filters=filters, as_of=as_of, reference_date=reference_date
+        )
+        return await self._arun(flow)
+
     async def aexplain_missing(
         self,
         query: str,
@@ -1494,6 +1549,23 @@ class AsyncMemory:
             include_superseded=include_superseded,
         )
         return self.memory._to_version(await self.memory._arun(flow), "search")
+
+    async def answer(
+        self,
+        question: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        as_of: int | float | str | datetime | None = None,
+        reference_date: int | float | str | date | None = None,
+    ) -> AnswerDict:
+        """Async version of `Memory.answer`."""
+        flow = self.memory._answer_flow(
+            question, ids=(user_id, agent_id, run_id), filters=filters, as_of=as_of, reference_date=reference_date
+        )
+        return await self.memory._arun(flow)
 
     async def explain_missing(
         self,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from mem0_core.domain.records import (
     AddedMemory,
+    AnswerDict,
     ByQueryResult,
     DistinctNamesDict,
     Entity,
@@ -42,11 +43,13 @@ from mem0_core.recall.explain import SearchDiagnosis
 if TYPE_CHECKING:
     from mem0_core.graph.traversal import Path
     from mem0_core.ingest.entity_resolution import MergeReport
+    from mem0_core.recall.answer import Answer
     from mem0_core.recall.exploration import GraphQueryAnswer
 
 __all__ = [
     "UsageCounter",
     "added_dict",
+    "answer_dict",
     "by_query_dict",
     "hit_dict",
     "job_dict",
@@ -143,6 +146,33 @@ def relation_dict(relation: Relation, score: float | None = None) -> RelationDic
     for axis, value in relation.scope.ids.items():
         shaped[axis.value] = value
     return shaped
+
+
+def answer_dict(answer: Answer) -> AnswerDict:
+    shaped = AnswerDict(
+        answer=_answer_text(answer),
+        values=list(answer.values),
+        confidence=answer.confidence,
+        memories=[hit_dict(hit, False) for hit in answer.hits],
+    )
+    if answer.since is not None:
+        shaped["since"] = answer.since
+    if answer.until is not None:
+        shaped["until"] = answer.until
+    if answer.path is not None:
+        shaped["path"] = path_dict(answer.path)
+    if answer.nearest is not None:
+        shaped["nearest"] = hit_dict(answer.nearest, False)
+    if answer.note:
+        shaped["note"] = answer.note
+    return shaped
+
+
+def _answer_text(answer: Answer) -> str | None:
+    """Return the values in one text, else the best memory; None if the answer is unknown."""
+    if answer.values:
+        return ", ".join(answer.values)
+    return answer.hits[0].item.text if answer.is_known and answer.hits else None
 
 
 def path_dict(path: Path) -> PathDict:

@@ -15,11 +15,12 @@ from mem0_core.api._arguments import (
     validate_limit,
     validate_threshold,
 )
-from mem0_core.api._results import hit_dict, memory_dict, message_dict, missing_dict, relation_dict
+from mem0_core.api._results import answer_dict, hit_dict, memory_dict, message_dict, missing_dict, relation_dict
 from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.filters import Filter, unexpired
 from mem0_core.domain.recipes import Recipe, resolve_recipe
 from mem0_core.domain.records import (
+    AnswerDict,
     ContextDict,
     HistoryDict,
     MemoryDict,
@@ -35,6 +36,7 @@ from mem0_core.ingest.conversation import assemble_context
 from mem0_core.language.parsed_query import parse_query
 from mem0_core.llm.prompts import memory_line
 from mem0_core.llm.tokens import estimate_tokens
+from mem0_core.recall.answer import answer
 from mem0_core.recall.context import PackedContext, PromptFormat
 from mem0_core.recall.explain import explain_missing
 from mem0_core.recall.search import SearchRequest, recall
@@ -81,6 +83,26 @@ class SearchApi(MemoryRuntime):
         if recalled.note is not None:
             result["note"] = recalled.note
         return result
+
+    def _answer_flow(
+        self,
+        question: str,
+        *,
+        ids: ScopeIds,
+        filters: Mapping[str, Any] | None,
+        as_of: int | float | str | datetime | None,
+        reference_date: int | float | str | date | None,
+    ) -> Flow[AnswerDict]:
+        """Flow of `Memory.answer`."""
+        request = self._build_request(
+            question,
+            *parse_scope_and_filter(filters, ids),
+            limit=10,
+            threshold=None,
+            as_of=as_of,
+            reference_date=reference_date,
+        )
+        return answer_dict((yield from answer((yield from self._ports()), request)))
 
     def _explain_missing_flow(
         self,

@@ -103,6 +103,10 @@ def _add_memory_commands(add_command: AddCommand) -> None:
     search.add_argument("--limit", type=int, default=10)
     _add_as_of_option(search)
     _add_scope_options(search)
+    ask = add_command("ask", "answer a question from the memories, with the proof", run.ask, show.format_answer)
+    ask.add_argument("question")
+    _add_as_of_option(ask)
+    _add_scope_options(ask)
     _add_scope_options(add_command("list", "list all memories of a scope", run.list_all, show.format_search))
 
 

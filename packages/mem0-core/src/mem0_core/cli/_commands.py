@@ -32,6 +32,7 @@ from mem0_core.memory import Memory
 
 __all__ = [
     "add",
+    "ask",
     "backup",
     "delete",
     "doctor",
@@ -78,6 +79,10 @@ def add(memory: Memory, options: Options) -> Any:
 
 def search(memory: Memory, options: Options) -> Any:
     return memory.search(options.query, limit=options.limit, as_of=options.as_of, **_scope_ids(options))
+
+
+def ask(memory: Memory, options: Options) -> Any:
+    return memory.answer(options.question, as_of=options.as_of, **_scope_ids(options))
 
 
 def list_all(memory: Memory, options: Options) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 __all__ = [
     "format_add",
+    "format_answer",
     "format_backup",
     "format_diagnosis",
     "format_export",
@@ -59,6 +60,17 @@ def format_relations(result: Any) -> list[str]:
         f"{relation['valid_from'][:10]} .. {(relation['valid_to'] or 'now')[:10]:<10}  {_format_relation(relation)}"
         for relation in result
     ] or ["no relations"]
+
+
+def format_answer(result: Any) -> list[str]:
+    """Return the answer, the time in which it holds, and the memories that prove it."""
+    if result["answer"] is None:
+        nearest = f"; nearest: {result['nearest']['memory']}" if "nearest" in result else ""
+        return [f"unknown ({result['note']}{nearest})"]
+    dates = [f"{word} {result[word][:10]}" for word in ("since", "until") if word in result]
+    details = ", ".join([*dates, f"confidence {result['confidence']:.2f}"])
+    proofs = [f"  {memory['created_at'][:10]}  {memory['memory']}" for memory in result["memories"]]
+    return [f"{result['answer']}  ({details})", *proofs]
 
 
 def format_paths(result: Any) -> list[str]:

@@ -20,6 +20,7 @@ __all__ = [
     "AddManyResult",
     "AddResult",
     "AddedMemory",
+    "AnswerDict",
     "Axis",
     "ByQueryResult",
     "ContextDict",
@@ -733,6 +734,24 @@ class MemoryDict(TypedDict):
     valid_from: NotRequired[str]
     valid_to: NotRequired[str]
     superseded_by: NotRequired[str]
+
+
+class AnswerDict(TypedDict):
+    """The answer to a question, with its proof.
+
+    `answer` is None if nothing is known; `nearest` is then the memory nearest to the question. `values` are empty where
+    a memory answers as a whole. `since` and `until` are the ISO 8601 days or times between which the first value holds.
+    """
+
+    answer: str | None
+    values: list[str]
+    confidence: float
+    memories: list[MemoryDict]
+    since: NotRequired[str]
+    until: NotRequired[str]
+    path: NotRequired[PathDict]
+    nearest: NotRequired[MemoryDict]
+    note: NotRequired[str]
 
 
 class ContextDict(TypedDict):

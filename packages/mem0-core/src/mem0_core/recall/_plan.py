@@ -45,8 +45,8 @@ class SearchRequest:
         as_of: ISO 8601 in UTC; search the state of that time. None for now.
         half_life: days after which the score of an untouched memory is halved; None to ignore age.
         include_unprocessed: True to find queued messages that are not remembered yet.
-        allow_no_answer: True to find nothing if no memory is about the slot that the query asks for, or if the query is not
-            understood and the best hit scores below the recipe's gate.
+        allow_no_answer: True to find nothing if no memory is about the slot that the query asks for; without a slot,
+            if the best hit scores below the recipe's gate.
         include_superseded: True to rank the earlier texts of memories too.
     """
 

@@ -1,0 +1,142 @@
+"""Answers that hold at their time: a memory knows by what and when it was superseded, and questions respect it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mem0_core.testing import ScriptedChat
+from tests.support import MODES, MemoryDriver, Mode, open_memory
+
+MAYA: dict[str, Any] = {"user_id": "maya"}
+TODAY = "2024-09-01"
+
+
+@pytest.fixture(params=MODES)
+def mode(request: pytest.FixtureRequest) -> Mode:
+    chosen: Mode = request.param
+    return chosen
+
+
+@pytest.fixture
+def memory(mode: Mode, tmp_path: Path) -> Iterator[MemoryDriver]:
+    opened = open_memory(tmp_path)
+    yield MemoryDriver(opened, mode)
+    opened.close()
+
+
+def tell(memory: MemoryDriver, *said: tuple[str, str]) -> dict[str, str]:
+    """Add texts, each with its day; returns the ids of their memories by text."""
+    ids: dict[str, str] = {}
+    for day, text in said:
+        (added,) = memory.add(text, timestamp=day, **MAYA)["results"]
+        ids[text] = added["id"]
+    return ids
+
+
+def found(memory: MemoryDriver, query: str, **options: Any) -> list[str]:
+    results = memory.search(query, reference_date=TODAY, **MAYA, **options)["results"]
+    return [one["memory"] for one in results]
+
+
+HOMES = (("2020-01-05", "I live in Lisbon."), ("2022-03-01", "I moved to Porto."), ("2024-05-01", "I moved to Oslo."))
+
+
+def test_a_question_about_now_ranks_what_is_over_below_what_replaced_it(memory: MemoryDriver) -> None:
+    ids = tell(memory, *HOMES)
+    results = memory.search("Where do I live?", reference_date=TODAY, **MAYA)["results"]
+    assert results[0]["memory"] == "I moved to Oslo."
+    assert "valid_to" not in results[0]
+    by_text = {one["memory"]: one for one in results}
+    assert by_text["I live in Lisbon."]["valid_to"][:10] == "2022-03-01"
+    assert by_text["I live in Lisbon."]["superseded_by"] == ids["I moved to Porto."]
+    assert by_text["I moved to Porto."]["superseded_by"] == ids["I moved to Oslo."]
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("Where did I live in 2021?", "I live in Lisbon."),
+        ("Where was I living in summer 2023?", "I moved to Porto."),
+        ("Where did I live before Oslo?", "I moved to Porto."),
+    ],
+)
+def test_a_question_about_then_ranks_first_what_held_then(memory: MemoryDriver, question: str, first: str) -> None:
+    tell(memory, *HOMES)
+    assert found(memory, question)[0] == first
+
+
+def test_what_ended_without_a_successor_is_no_answer_to_a_question_about_now(memory: MemoryDriver) -> None:
+    tell(memory, ("2021-01-01", "I work at Galp."), ("2023-01-01", "I quit my job at Galp."))
+    assert found(memory, "Where do I work?")[0] == "I quit my job at Galp."
+
+
+def test_an_erased_cause_gives_the_validity_back(memory: MemoryDriver) -> None:
+    ids = tell(memory, *HOMES[:2])
+    memory.delete(ids["I moved to Porto."])
+    (only,) = memory.search("Where do I live?", **MAYA)["results"]
+    assert "valid_to" not in only
+
+
+def test_the_context_marks_what_is_over(memory: MemoryDriver) -> None:
+    tell(memory, *HOMES)
+    lines = memory.context("Where do I live?", reference_date=TODAY, threshold=0.0, **MAYA)["text"].splitlines()
+    lisbon = [line for line in lines if "Lisbon" in line]
+    assert all('"until"' in line for line in lisbon)
+    assert any("Oslo" in line and '"until"' not in line for line in lines)
+
+
+def test_an_answer_is_a_value_with_its_proof(memory: MemoryDriver) -> None:
+    ids = tell(memory, *HOMES)
+    now = memory.answer("Where do I live?", reference_date=TODAY, **MAYA)
+    assert (now["answer"], now["since"][:10]) == ("Oslo", "2024-05-01")
+    assert [one["id"] for one in now["memories"]] == [ids["I moved to Oslo."]]
+    then = memory.answer("Where did I live in 2021?", reference_date=TODAY, **MAYA)
+    assert (then["answer"], then["until"][:10]) == ("Lisbon", "2022-03-01")
+
+
+def test_an_answer_that_nobody_gave_is_unknown(memory: MemoryDriver) -> None:
+    tell(memory, *HOMES)
+    unknown = memory.answer("What is my brother's name?", **MAYA)
+    assert (unknown["answer"], unknown["values"], unknown["memories"]) == (None, [], [])
+    assert unknown["nearest"]["memory"]
+    assert "brother" in unknown["note"]
+    refused = memory.search("What is my brother's name?", allow_no_answer=True, **MAYA)
+    assert refused["results"] == []
+    assert "brother" in refused["note"]
+
+
+def test_a_chain_is_followed_to_its_last_hop(memory: MemoryDriver) -> None:
+    tell(
+        memory,
+        ("2023-01-01", "My sister is Anna."),
+        ("2023-01-02", "Anna is married to Marco."),
+        ("2023-01-03", "Marco works at Galp."),
+        ("2023-01-04", "I work at Fjord Bank."),
+    )
+    assert found(memory, "Where does my sister's husband work?")[0] == "Marco works at Galp."
+    assert memory.answer("Where does my sister's husband work?", **MAYA)["values"] == ["Galp"]
+
+
+def test_an_update_by_a_model_leaves_the_earlier_text_to_be_found(mode: Mode, tmp_path: Path) -> None:
+    facts = iter((["Lives in Lisbon"], ["Lives in Oslo"]))
+
+    def reply(task: str, messages: Any) -> Any:
+        if task == "facts":
+            return {"facts": next(facts)}
+        return {"memory": [{"id": "0", "text": "Lives in Oslo", "event": "UPDATE", "old_memory": "Lives in Lisbon"}]}
+
+    with open_memory(tmp_path, llm=ScriptedChat(reply), config={"graph_store": None}) as opened:
+        memory = MemoryDriver(opened, mode)
+        memory.add("I live in Lisbon.", timestamp="2020-01-05", **MAYA)
+        memory.add("I moved to Oslo.", timestamp="2024-05-01", **MAYA)
+        assert found(memory, "Where do I live?") == ["Lives in Oslo"]
+        assert found(memory, "Where did I live in 2021?")[0] == "Lives in Lisbon"
+        both = memory.search("my home", include_superseded=True, **MAYA)["results"]
+        assert {one["memory"]: one.get("valid_to", "")[:10] for one in both} == {
+            "Lives in Oslo": "",
+            "Lives in Lisbon": "2024-05-01",
+        }
