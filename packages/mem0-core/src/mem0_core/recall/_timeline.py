@@ -14,7 +14,7 @@ from mem0_core.domain.records import DateRange, MemoryItem
 from mem0_core.language.families import Family, load_families
 from mem0_core.language.statements import SPEAKER, Statement
 
-__all__ = ["Period", "SlotMemory", "Timeline", "build_timeline", "is_same_value", "related_families"]
+__all__ = ["Period", "SlotMemory", "Timeline", "add_period", "build_timeline", "is_same_value", "related_families"]
 
 _WORD = re.compile(r"[^\W_]+")
 _NEUTRAL_WORDS = frozenset(
@@ -111,6 +111,16 @@ def build_timeline(memories: Iterable[SlotMemory], subjects: Iterable[str], fami
                 _add_statement(timeline, memory, statement)
     timeline.endings.sort(key=lambda ending: ending.first)
     return timeline
+
+
+def add_period(timeline: Timeline, period: Period) -> None:
+    """Add a period that the graph knows, or set the end of the same period read from a memory."""
+    for known in timeline.periods:
+        is_same = known.statement.family == period.statement.family and known.memory.key == period.memory.key
+        if is_same and is_same_value(known.statement.value, period.statement.value):
+            known.last = known.last if period.last is None else period.last
+            return
+    timeline.periods.append(period)
 
 
 def _with_inverses(memory: SlotMemory) -> Iterator[Statement]:

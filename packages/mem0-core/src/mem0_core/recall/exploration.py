@@ -29,7 +29,7 @@ from mem0_core.language.name_similarity import EntityName, compare_names, is_par
 from mem0_core.language.parsed_query import ParsedQuery
 from mem0_core.recall.embedding import embed_texts
 
-__all__ = ["GraphQueryAnswer", "build_drawing", "run_query", "traverse"]
+__all__ = ["GraphQueryAnswer", "build_drawing", "load_incident_relations", "run_query", "traverse"]
 
 _MAX_START_NODES = 3  # nodes near a name that the graph does not have
 _MAX_DEPTH = 12
@@ -177,6 +177,18 @@ def _build_paths(ports: Ports, adjacency: Adjacency, tracks: Sequence[Track], sc
         for track in tracks
         if all(edge in relations for edge in track.edges)
     ]
+
+
+def load_incident_relations(ports: Ports, names: Sequence[str], scope: Scope) -> Flow[list[tuple[Relation, bool]]]:
+    """Return the relations of some entities, ended ones too, each with True if it leads away from the entity."""
+    adjacency = yield from load_adjacency(ports, scope)
+    directions: dict[int, bool] = {}
+    for name in names:
+        for vertex in (yield from _find_vertices(ports, adjacency, name, scope)):
+            incident = adjacency.incident_edges(vertex, ~adjacency.gone)
+            directions |= zip(incident.edges.tolist(), incident.forward.tolist(), strict=True)
+    relations = yield from _load_relations(ports, adjacency, directions, scope)
+    return [(relations[edge], is_forward) for edge, is_forward in directions.items() if edge in relations]
 
 
 # --- queries -----------------------------------------------------------------------------------------------------

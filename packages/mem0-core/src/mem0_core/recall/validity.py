@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
-from mem0_core.domain.records import Hit, MemoryItem, Validity, is_expired
-from mem0_core.flow import Flow, do
+from mem0_core.domain.records import Hit, Validity
+from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
 from mem0_core.language.families import load_families
 from mem0_core.language.question import Question
-from mem0_core.language.statements import SPEAKER, read_statements, slot_key
+from mem0_core.language.statements import SPEAKER, slot_key
+from mem0_core.recall._slots import SlotReader, current_time, fold, to_slot_memory
 from mem0_core.recall._timeline import Period, SlotMemory, Timeline, build_timeline, is_same_value, related_families
 
 if TYPE_CHECKING:
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SlotAnswer", "date_hits", "demote_superseded", "find_slot_answer", "prefer_answers"]
 
-_MAX_SLOT_ROWS = 1024  # memories of one slot that the index returns
-_MAX_SLOT_MEMORIES = 96  # of these the newest that are read
-_MAX_SUBJECTS = 8
-_MAX_PAST_TEXTS = 2_000  # earlier texts that are read for a question about the past
 _MIN_CONFIDENCE = 0.4
 _OTHER_SHARE, _OVER_SHARE = 0.7, 0.5  # of the score that other results keep next to an answer
 _SUPERSEDED_SHARE = 0.6  # of the score that a superseded memory keeps for a query about the present
@@ -66,7 +63,7 @@ def find_slot_answer(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[
     question = search.request.query.question
     if not question.path or not all(question.path) or question.confidence < _MIN_CONFIDENCE:
         return None
-    reader = _SlotReader(ports, search)
+    reader = SlotReader(ports, search)
     subjects = yield from reader.find_start(question)
     for place, families in enumerate(question.path[:-1]):
         subjects = yield from reader.follow(subjects, families, question.steps[place : place + 1])
@@ -75,7 +72,7 @@ def find_slot_answer(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[
     wanted = question.path[-1]
     timeline = yield from reader.read_timeline(subjects, wanted, with_past=_reaches_back(question))
     answer = SlotAnswer(tuple(subjects), wanted, timeline)
-    return _choose(answer, question, _isoformat(search), dict(_scores(hits)))
+    return _choose(answer, question, current_time(search), dict(_scores(hits)))
 
 
 def _reaches_back(question: Question) -> bool:
@@ -86,91 +83,6 @@ def _reaches_back(question: Question) -> bool:
 
 def _scores(hits: Iterable[Hit]) -> Iterable[tuple[tuple[str, str], float]]:
     return (((hit.item.id, hit.item.text), hit.score) for hit in hits)
-
-
-def _isoformat(search: Search) -> str:
-    """Return the time that the query calls now: the end of its reference day, or the time it is asked as of."""
-    if search.request.as_of is not None:
-        return search.request.as_of
-    return f"{search.request.query.reference.isoformat()}T24"
-
-
-# --- reading slots -----------------------------------------------------------------------------------------------
-
-
-class _SlotReader:
-    """Reads the memories of slots in one scope."""
-
-    def __init__(self, ports: Ports, search: Search) -> None:
-        self._ports, self._search = ports, search
-        self._past: list[SlotMemory] | None = None
-
-    def find_start(self, question: Question) -> Flow[tuple[str, ...]]:
-        """Return the folded names of the subject at which a question starts."""
-        if question.start is None:
-            return (SPEAKER,)
-        name = _fold(question.start)
-        own = yield from self.read_timeline((SPEAKER,), ("name",), with_past=False)
-        is_speaker = name in {_fold(value) for value in self._search.request.scope.ids.values()} or any(
-            is_same_value(period.statement.value, name) for period in own.periods if period.statement.value
-        )
-        return (name, SPEAKER) if is_speaker else (name,)
-
-    def follow(self, subjects: Sequence[str], families: Sequence[str], step: Sequence[str]) -> Flow[tuple[str, ...]]:
-        """Return the folded names of the values of some slots: those that hold, else those that held."""
-        timeline = yield from self.read_timeline(subjects, families, with_past=False)
-        now = _isoformat(self._search)
-        found = [one for one in timeline.periods if one.statement.family in families]
-        is_former = bool(step) and step[0].split("-")[0].split()[0] in {"ex", "former", "late"}
-        chosen = [one for one in found if one.holds_at(now) is not is_former] or found
-        names = dict.fromkeys(_fold(one.statement.value) for one in reversed(chosen) if one.statement.value)
-        if SPEAKER in subjects and not is_former:
-            names |= dict.fromkeys(f"my {noun}" for name in families for noun in load_families()[name].nouns)
-        first_names = [name.split()[0] for name in names if " " in name and not name.startswith("my ")]
-        own = [name for name in names if not name.startswith("my ")][:_MAX_SUBJECTS]
-        return tuple(dict.fromkeys([*own, *first_names[:_MAX_SUBJECTS], *(n for n in names if n.startswith("my "))]))
-
-    def read_timeline(self, subjects: Sequence[str], families: Sequence[str], *, with_past: bool) -> Flow[Timeline]:
-        """Return the timeline of some slots."""
-        wanted = related_families(families)
-        memories = yield from self.read_memories([slot_key(name, family) for name in subjects for family in wanted])
-        if with_past:
-            memories = [*memories, *(yield from self._read_past())]
-        return build_timeline(memories, subjects, wanted)
-
-    def read_memories(self, slots: Sequence[str]) -> Flow[list[SlotMemory]]:
-        """Return the newest memories that make statements about some slots, by their keys."""
-        search, store = self._search, self._ports.store
-        scope = search.request.scope
-        postings = yield from do(store.lexicon.postings, scope, slots, kind="slot", limit=_MAX_SLOT_ROWS)
-        newest = sorted({row for rows in postings.values() for row in rows.tolist()})[-_MAX_SLOT_MEMORIES:]
-        rows = search.filter_rows(newest)
-        items = (yield from do(store.memories_by_rows, rows, scope=scope)) if rows else {}
-        found = [_slot_memory(item) for item in items.values() if not is_expired(item, search.request.today)]
-        transient = (one for one in search.transient if one.item.role != "assistant")
-        return found + [_slot_memory(one.item, is_unprocessed=one.is_unprocessed) for one in transient]
-
-    def _read_past(self) -> Flow[list[SlotMemory]]:
-        """Return the earlier texts of memories."""
-        if self._past is None:
-            request = self._search.request
-            if request.as_of is not None:
-                return []  # the texts of that time are among the candidates
-            replaced = yield from do(
-                self._ports.store.replaced_texts, request.scope, filter=request.filter, limit=_MAX_PAST_TEXTS
-            )
-            self._past = [_slot_memory(item, replaced_at=end) for item, end in replaced]
-        return self._past
-
-
-def _slot_memory(item: MemoryItem, *, replaced_at: str | None = None, is_unprocessed: bool = False) -> SlotMemory:
-    said_at = item.updated_at or item.created_at
-    said = () if item.role == "assistant" else read_statements(item.text, said_on=date.fromisoformat(said_at[:10]))
-    return SlotMemory(item, said_at, said, replaced_at, is_unprocessed)
-
-
-def _fold(name: str) -> str:
-    return " ".join(name.casefold().split())
 
 
 # --- choosing the answer -----------------------------------------------------------------------------------------
@@ -314,7 +226,7 @@ def prefer_answers(hits: Sequence[Hit], answer: SlotAnswer) -> list[Hit]:
 def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hit]]:
     """Return hits with their validity, where their memories make statements that can end."""
     replaced = {(one.item.id, one.item.text): one.replaced_at for one in search.transient if one.replaced_at}
-    memories = [_slot_memory(hit.item, replaced_at=replaced.get((hit.item.id, hit.item.text))) for hit in hits]
+    memories = [to_slot_memory(hit.item, replaced_at=replaced.get((hit.item.id, hit.item.text))) for hit in hits]
     slots = dict.fromkeys(slot for memory in memories for slot in _slots(memory))
     if not slots and not replaced:
         return list(hits)
@@ -323,9 +235,9 @@ def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hi
         families_of.setdefault(subject, []).append(family)
     related = {subject: related_families(families) for subject, families in families_of.items()}
     keys = [slot_key(subject, family) for subject, families in related.items() for family in families]
-    found = yield from _SlotReader(ports, search).read_memories(keys)
+    found = yield from SlotReader(ports, search).read_memories(keys)
     timelines = {subject: build_timeline(found, (subject,), families) for subject, families in related.items()}
-    now = _isoformat(search)
+    now = current_time(search)
     return [
         replace(hit, validity=_validity_of(memory, timelines, now)) for hit, memory in zip(hits, memories, strict=True)
     ]
@@ -347,7 +259,7 @@ def _is_over(hit: Hit) -> bool:
 
 def _slots(memory: SlotMemory) -> list[tuple[str, str]]:
     speaker = memory.item.actor_id or SPEAKER
-    return [(_fold(one.subject or speaker), one.family) for one in memory.statements]
+    return [(fold(one.subject or speaker), one.family) for one in memory.statements]
 
 
 def _validity_of(memory: SlotMemory, timelines: Mapping[str, Timeline], now: str) -> Validity | None:

@@ -1,0 +1,172 @@
+"""Everything that the memories and the graph of a scope say about slots; a slot is a subject and a relation family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import TYPE_CHECKING
+
+from mem0_core.domain.records import MemoryItem, Relation, is_expired, mentions_name
+from mem0_core.flow import Flow, do
+from mem0_core.graph.lookup import self_name
+from mem0_core.interfaces import Ports
+from mem0_core.language.families import family_of_label, load_families
+from mem0_core.language.question import Question
+from mem0_core.language.statements import SPEAKER, Statement, read_statements, slot_key
+from mem0_core.recall._timeline import (
+    Period,
+    SlotMemory,
+    Timeline,
+    add_period,
+    build_timeline,
+    is_same_value,
+    related_families,
+)
+
+if TYPE_CHECKING:
+    from mem0_core.recall._plan import Search
+
+__all__ = ["SlotReader", "current_time", "fold", "to_slot_memory"]
+
+_MAX_SLOT_ROWS = 1024  # memories of one slot that the index returns
+_MAX_SLOT_MEMORIES = 96  # of these the newest that are read
+_MAX_SUBJECTS = 8
+_MAX_PAST_TEXTS = 2_000  # earlier texts that are read for a question about the past
+
+
+def current_time(search: Search) -> str:
+    """Return the time that the query calls now: the end of its reference day, or the time it is asked as of."""
+    if search.request.as_of is not None:
+        return search.request.as_of
+    return f"{search.request.query.reference.isoformat()}T24"
+
+
+class SlotReader:
+    """Reads the memories of slots in one scope."""
+
+    def __init__(self, ports: Ports, search: Search) -> None:
+        self._ports, self._search = ports, search
+        self._past: list[SlotMemory] | None = None
+
+    def find_start(self, question: Question) -> Flow[tuple[str, ...]]:
+        """Return the folded names of the subject at which a question starts."""
+        if question.start is None:
+            return (SPEAKER,)
+        name = fold(question.start)
+        own = yield from self.read_timeline((SPEAKER,), ("name",), with_past=False)
+        is_speaker = name in {fold(value) for value in self._search.request.scope.ids.values()} or any(
+            is_same_value(period.statement.value, name) for period in own.periods if period.statement.value
+        )
+        return (name, SPEAKER) if is_speaker else (name,)
+
+    def follow(self, subjects: Sequence[str], families: Sequence[str], step: Sequence[str]) -> Flow[tuple[str, ...]]:
+        """Return the folded names of the values of some slots: those that hold, else those that held."""
+        timeline = yield from self.read_timeline(subjects, families, with_past=False)
+        now = current_time(self._search)
+        found = [one for one in timeline.periods if one.statement.family in families]
+        is_former = bool(step) and step[0].split("-")[0].split()[0] in {"ex", "former", "late"}
+        chosen = [one for one in found if one.holds_at(now) is not is_former] or found
+        names = dict.fromkeys(fold(one.statement.value) for one in reversed(chosen) if one.statement.value)
+        if SPEAKER in subjects and not is_former:
+            names |= dict.fromkeys(f"my {noun}" for name in families for noun in load_families()[name].nouns)
+        first_names = [name.split()[0] for name in names if " " in name and not name.startswith("my ")]
+        own = [name for name in names if not name.startswith("my ")][:_MAX_SUBJECTS]
+        return tuple(dict.fromkeys([*own, *first_names[:_MAX_SUBJECTS], *(n for n in names if n.startswith("my "))]))
+
+    def read_timeline(self, subjects: Sequence[str], families: Sequence[str], *, with_past: bool) -> Flow[Timeline]:
+        """Return the timeline of some slots."""
+        wanted = related_families(families)
+        memories = yield from self.read_memories([slot_key(name, family) for name in subjects for family in wanted])
+        past = (yield from self._read_past()) if with_past else []
+        timeline = build_timeline([*memories, *past], subjects, wanted)
+        yield from self._add_relations(timeline, subjects, wanted, past)
+        return timeline
+
+    def _add_relations(
+        self, timeline: Timeline, subjects: Sequence[str], families: Sequence[str], past: Sequence[SlotMemory]
+    ) -> Flow[None]:
+        """Add the relations of the graph to a timeline; they know better when a value began and ended."""
+        if self._ports.graph is None:
+            return
+        from mem0_core.recall.exploration import load_incident_relations  # imports NumPy
+
+        scope = self._search.request.scope
+        names = [self_name(scope) if name == SPEAKER else name for name in subjects if not name.startswith("my ")]
+        incident = yield from load_incident_relations(self._ports, names, scope)
+        found = [
+            (relation, family, is_forward)
+            for relation, is_forward in incident
+            if (family := _family_of(relation, is_forward=is_forward)) in families
+        ]
+        ids = list(dict.fromkeys(memory for relation, _, _ in found for memory in relation.memories))[
+            :_MAX_SLOT_MEMORIES
+        ]
+        items = yield from self._read_items(ids)
+        for relation, family, is_forward in found:
+            value = relation.triplet.destination if is_forward else relation.triplet.source
+            memory = _find_proof(relation, value, items, past)
+            if memory is not None:
+                statement = Statement(SPEAKER, family, value, "holds")
+                add_period(timeline, Period(memory, statement, relation.valid_from, relation.valid_to))
+
+    def _read_items(self, ids: Sequence[str]) -> Flow[dict[str, MemoryItem]]:
+        items: dict[str, MemoryItem] = {}
+        for memory_id in ids:
+            item = yield from do(self._ports.store.get, memory_id)
+            if item is not None:
+                items[memory_id] = item
+        return items
+
+    def read_memories(self, slots: Sequence[str]) -> Flow[list[SlotMemory]]:
+        """Return the newest memories that make statements about some slots, by their keys."""
+        search, store = self._search, self._ports.store
+        scope = search.request.scope
+        postings = yield from do(store.lexicon.postings, scope, slots, kind="slot", limit=_MAX_SLOT_ROWS)
+        newest = sorted({row for rows in postings.values() for row in rows.tolist()})[-_MAX_SLOT_MEMORIES:]
+        rows = search.filter_rows(newest)
+        items = (yield from do(store.memories_by_rows, rows, scope=scope)) if rows else {}
+        found = [to_slot_memory(item) for item in items.values() if not is_expired(item, search.request.today)]
+        transient = (one for one in search.transient if one.item.role != "assistant")
+        return found + [to_slot_memory(one.item, is_unprocessed=one.is_unprocessed) for one in transient]
+
+    def _read_past(self) -> Flow[list[SlotMemory]]:
+        """Return the earlier texts of memories."""
+        if self._past is None:
+            request = self._search.request
+            if request.as_of is not None:
+                return []  # the texts of that time are among the candidates
+            replaced = yield from do(
+                self._ports.store.replaced_texts, request.scope, filter=request.filter, limit=_MAX_PAST_TEXTS
+            )
+            self._past = [to_slot_memory(item, replaced_at=end) for item, end in replaced]
+        return self._past
+
+
+def _family_of(relation: Relation, *, is_forward: bool) -> str:
+    """Return the family of a relation as seen from one of its ends; empty for none."""
+    label = relation.triplet.relationship
+    family = family_of_label(label)
+    if family is None:
+        return ""
+    return family.name if is_forward is not label.endswith("_of") else family.inverse
+
+
+def _find_proof(
+    relation: Relation, value: str, items: Mapping[str, MemoryItem], past: Sequence[SlotMemory]
+) -> SlotMemory | None:
+    """Return the memory that supports a relation: one that names the value, or an earlier text that did."""
+    supporting = [to_slot_memory(items[memory]) for memory in relation.memories if memory in items]
+    naming = [memory for memory in supporting if mentions_name(memory.item.text, value)]
+    earlier = [memory for memory in past if memory.item.id in relation.memories or not supporting]
+    former = [memory for memory in earlier if mentions_name(memory.item.text, value)]
+    return next(iter([*naming, *former, *supporting]), None)
+
+
+def to_slot_memory(item: MemoryItem, *, replaced_at: str | None = None, is_unprocessed: bool = False) -> SlotMemory:
+    said_at = item.updated_at or item.created_at
+    said = () if item.role == "assistant" else read_statements(item.text, said_on=date.fromisoformat(said_at[:10]))
+    return SlotMemory(item, said_at, said, replaced_at, is_unprocessed)
+
+
+def fold(name: str) -> str:
+    return " ".join(name.casefold().split())
