@@ -400,11 +400,13 @@ def test_one_answer_in_place_of_five(opened: Open) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fact", "left"),
-    [("Likes tea", []), ("Likes milk", ["Tea, with milk."])],
+    ("fact", "added", "left"),
+    [("Likes tea", [], []), ("Likes milk", [("ADD", "Likes milk")], ["Tea, with milk."])],
     ids=["the memory's own fact", "another fact"],
 )
-def test_one_answer_adds_evidence_to_the_memory_it_confirms(opened: Open, fact: str, left: list[str]) -> None:
+def test_one_answer_adds_evidence_to_the_memory_it_confirms(
+    opened: Open, fact: str, added: list[tuple[str, str]], left: list[str]
+) -> None:
     """A NONE traces its memory to the new message, and lets it support relations, only where a fact says the same."""
     memory = opened(fact_replies("Likes tea"))
     (entry,) = memory.add("Tea!", user_id="u")["results"]
@@ -417,9 +419,10 @@ def test_one_answer_adds_evidence_to_the_memory_it_confirms(opened: Open, fact: 
         "refined": [],
     }
     one = opened({"fused": fused}, config={"extraction": "fused"})
-    assert result_events(one.add("Tea, with milk.", user_id="u")) == [("NONE", "Likes tea")]
+    result = one.add("Tea, with milk.", user_id="u")
+    assert result_events(result) == [("NONE", "Likes tea"), *added]
     (relation,) = one.relations(user_id="u")
-    assert relation["memories"] == ([] if left else [entry["id"]])
+    assert (entry["id"] in relation["memories"]) == (not left)
     one.delete(entry["id"])
     assert [message.content for message in one.memory._store.message_log.messages(Scope("u"))] == left
     assert held(one) == (["u -- likes -- tea"] if left else [])

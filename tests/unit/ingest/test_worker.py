@@ -431,7 +431,7 @@ def test_an_event_loop_ends_whatever_its_workers_are_at(tmp_path: Path, steps: i
 
 
 def test_what_could_not_be_learnt_in_the_background_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    chat = ScriptedChat(lambda task, messages: "no JSON at all")
+    chat = ScriptedChat(lambda task, messages: {"facts": ["Keeps bees", 42]})
     with Memory({"path": str(tmp_path), "background": QUICK}, llm=chat, embedder=HashEmbedder()) as memory:
         memory.add("I keep bees.", user_id="maya", background=True)
         assert memory.flush(timeout=20)

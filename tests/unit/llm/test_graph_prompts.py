@@ -192,7 +192,7 @@ def test_a_hostile_context_stays_in_the_data(step: str, text: str) -> None:
 @each_step
 def test_a_prompt_is_short_and_complete(step: str) -> None:
     told = system(ASKED[step](TEXT, SELF))
-    assert len(told) < (3_000 if step == "fused" else 1_600)
+    assert len(told) < (3_200 if step == "fused" else 1_600)
     assert f'"I", "me", "my", "mine" and "myself" name the entity "{SELF}"' in told
     assert "JSON" in told
     assert "Return nothing from the example" in told

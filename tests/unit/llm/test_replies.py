@@ -24,6 +24,8 @@ from mem0_core.llm.replies import (
     OperationsReply,
     Problem,
     Reading,
+    StatedFact,
+    fact_key,
     merge,
     operation_key,
     read_facts,
@@ -284,6 +286,10 @@ def reasons(reading: Reading[Any]) -> list[str]:
     return [problem.reason for problem in reading.problems]
 
 
+def texts_of(reading: Reading[StatedFact]) -> tuple[str, ...]:
+    return tuple(fact.text for fact in reading.items)
+
+
 def operations(text: str) -> Reading[Operation]:
     return read_operations(Reply(text), ids=IDS, texts=TEXTS, facts=FACTS)
 
@@ -296,7 +302,7 @@ def test_the_tables_are_long_enough_and_name_each_case_once() -> None:
 @pytest.mark.parametrize("case", FACT_CASES, ids=lambda case: case.name)
 def test_facts(case: FactCase) -> None:
     reading = read_facts(Reply(case.text))
-    assert reading.items == tuple(case.facts)
+    assert texts_of(reading) == tuple(case.facts)
     assert reasons(reading) == list(case.problems)
     assert reading.raw == case.text
 
@@ -357,13 +363,13 @@ def test_a_long_proper_reply_is_read_whole() -> None:
     facts = [f"Fact number {n}" for n in range(5_000)]
     text = json.dumps({"facts": facts})
     assert len(text) > MAX_LENIENT_CHARS
-    assert read_facts(Reply(text)).items == tuple(facts)
+    assert texts_of(read_facts(Reply(text))) == tuple(facts)
 
 
 def test_a_long_reply_with_a_trailing_comma_is_read_item_by_item() -> None:
     facts = [f"Fact number {n}" for n in range(5_000)]
     reading = read_facts(Reply(json.dumps({"facts": facts})[:-2] + ",]}"))
-    assert reading.items == tuple(facts)
+    assert texts_of(reading) == tuple(facts)
     assert not reading.problems
 
 
@@ -372,18 +378,18 @@ def test_a_long_reply_with_a_trailing_comma_is_read_item_by_item() -> None:
 
 def test_arguments_of_a_tool_call() -> None:
     reading = read_facts(Reply("Let me see.", [ToolCall("facts", {"facts": [NAME]})]))
-    assert (reading.items, reading.problems) == ((NAME,), ())
+    assert (texts_of(reading), reading.problems) == ((NAME,), ())
     assert json.loads(reading.raw) == {"facts": [NAME]}
 
 
 def test_arguments_as_the_raw_text_that_was_no_json() -> None:
     reading = read_facts(Reply("", [ToolCall("facts", '{"facts": ["Name is Alice", "Loves piz')]))
-    assert (reading.items, reasons(reading)) == ((NAME,), [BROKEN_OFF])
+    assert (texts_of(reading), reasons(reading)) == ((NAME,), [BROKEN_OFF])
 
 
 def test_each_of_several_tool_calls_is_meant() -> None:
     calls = [ToolCall("facts", {"facts": [NAME]}), ToolCall("facts", {"facts": [PIZZA]})]
-    assert read_facts(Reply("", calls)).items == (NAME, PIZZA)
+    assert texts_of(read_facts(Reply("", calls))) == (NAME, PIZZA)
 
 
 def test_one_operation_per_tool_call() -> None:
@@ -392,7 +398,7 @@ def test_one_operation_per_tool_call() -> None:
 
 
 def test_a_tool_call_without_arguments_leaves_the_text() -> None:
-    assert read_facts(Reply('{"facts": ["Loves pizza"]}', [ToolCall("think", {})])).items == (PIZZA,)
+    assert texts_of(read_facts(Reply('{"facts": ["Loves pizza"]}', [ToolCall("think", {})]))) == (PIZZA,)
 
 
 @pytest.mark.parametrize("arguments", [{"facts": {1, 2}}, {"facts": [object()]}, {("a", "b"): 1}])
@@ -789,8 +795,8 @@ def test_every_summary_can_be_stored_and_sent(text: str) -> None:
 # --- repair ----------------------------------------------------------------------------------------------------
 
 
-def merged_facts(first: str, second: str) -> Reading[str]:
-    return merge(read_facts(Reply(first)), read_facts(Reply(second)), same_fact_key)
+def merged_facts(first: str, second: str) -> Reading[StatedFact]:
+    return merge(read_facts(Reply(first)), read_facts(Reply(second)), fact_key)
 
 
 def merged_operations(first: str, second: str) -> Reading[Operation]:
@@ -799,23 +805,24 @@ def merged_operations(first: str, second: str) -> Reading[Operation]:
 
 def test_the_repair_adds_what_is_new() -> None:
     merged = merged_facts('{"facts": ["Name is Alice", "Loves piz', '{"facts": ["name is alice", "Loves pizza"]}')
-    assert merged == Reading((NAME, PIZZA), (), '{"facts": ["name is alice", "Loves pizza"]}')
+    assert (texts_of(merged), merged.problems) == ((NAME, PIZZA), ())
+    assert merged.raw == '{"facts": ["name is alice", "Loves pizza"]}'
 
 
 def test_the_repair_takes_nothing_away() -> None:
     merged = merged_facts('{"facts": ["Name is Alice", null]}', '{"facts": ["Loves pizza"]}')
-    assert (merged.items, merged.problems) == ((NAME, PIZZA), ())
+    assert (texts_of(merged), merged.problems) == ((NAME, PIZZA), ())
 
 
 def test_what_the_repair_leaves_out_stays_reported() -> None:
     first = '{"facts": ["Name is Alice", {"name": "Bob"}]}'
     merged = merged_facts(first, '{"facts": ["Name is Alice"]}')
-    assert (merged.items, reasons(merged)) == ((NAME,), ["an object instead of a fact"])
+    assert (texts_of(merged), reasons(merged)) == ((NAME,), ["an object instead of a fact"])
 
 
 def test_a_repair_that_is_no_better_reports_both() -> None:
     merged = merged_facts('{"facts": ["Name is Alice", 1]}', "Sorry.")
-    assert (merged.items, reasons(merged)) == ((NAME,), ["a number instead of a fact", "no JSON in the reply"])
+    assert (texts_of(merged), reasons(merged)) == ((NAME,), ["a number instead of a fact", "no JSON in the reply"])
 
 
 def test_a_proper_empty_answer_settles_a_refusal() -> None:
@@ -824,12 +831,12 @@ def test_a_proper_empty_answer_settles_a_refusal() -> None:
 
 def test_two_answers_are_settled_by_one() -> None:
     merged = merged_facts('{"facts": ["Name is Alice"]} {"facts": []}', '{"facts": ["Name is Alice"]}')
-    assert (merged.items, merged.problems) == ((NAME,), ())
+    assert (texts_of(merged), merged.problems) == ((NAME,), ())
 
 
 def test_a_list_that_only_lacked_its_end_is_settled_by_its_repetition() -> None:
     merged = merged_facts('{"facts": ["Name is Alice"', '{"facts": ["Name is Alice"]}')
-    assert (merged.items, merged.problems) == ((NAME,), ())
+    assert (texts_of(merged), merged.problems) == ((NAME,), ())
 
 
 def test_an_operation_on_a_memory_already_decided_is_dropped() -> None:
@@ -891,7 +898,7 @@ def test_no_text_ever_raises_and_each_leaves_a_trace(text: str) -> None:
 @given(st.lists(values | st.text(min_size=1), min_size=1))
 def test_every_fact_is_read_or_reported(items: list[Any]) -> None:
     reading = read_facts(Reply(json.dumps({"facts": items})))
-    read = {same_fact_key(fact) for fact in reading.items}
+    read = {fact_key(fact) for fact in reading.items}
     texts = [item.strip() for item in items if isinstance(item, str) and is_valid_text(item)]
     objects = [item for item in items if isinstance(item, dict) and any(isinstance(v, str) for v in item.values())]
     usable = sum(same_fact_key(text) in read for text in texts)
@@ -924,9 +931,9 @@ plain_facts = st.lists(
 @given(plain_facts, st.booleans(), st.data())
 def test_a_reply_cut_anywhere_never_gives_half_a_fact(facts: list[str], ascii: bool, data: st.DataObject) -> None:
     whole = json.dumps({"facts": facts}, ensure_ascii=ascii)
-    assert read_facts(Reply(whole)).items == tuple(facts)
+    assert texts_of(read_facts(Reply(whole))) == tuple(facts)
     reading = read_facts(Reply(whole[: data.draw(st.integers(0, len(whole) - 1))]))
-    assert reading.items == tuple(facts[: len(reading.items)])
+    assert texts_of(reading) == tuple(facts[: len(reading.items)])
     assert reading.problems or len(reading.items) == len(facts)
 
 
@@ -951,7 +958,7 @@ def test_a_cut_reply_never_gives_half_an_operation(facts: list[str], data: st.Da
 @given(plain_facts)
 def test_pythons_repr_is_read_like_json(facts: list[str]) -> None:
     facts = [fact for fact in facts if fact.isprintable()]
-    assert read_facts(Reply(repr({"facts": facts}))).items == tuple(facts)
+    assert texts_of(read_facts(Reply(repr({"facts": facts})))) == tuple(facts)
 
 
 @pytest.mark.parametrize(
@@ -1002,7 +1009,7 @@ def test_no_call_takes_long(name: str, text: str) -> None:
 
 
 def test_reading_deep_in_the_stack_does_not_raise() -> None:
-    def dive(levels: int) -> Reading[str]:
+    def dive(levels: int) -> Reading[StatedFact]:
         return dive(levels - 1) if levels else read_facts(Reply("{'facts': [" + "[" * 15 + "]" * 15 + "]}"))
 
     levels = sys.getrecursionlimit() - len(inspect.stack()) - 250
@@ -1014,7 +1021,8 @@ def test_reading_deep_in_the_stack_does_not_raise() -> None:
 
 def test_schemas_describe_the_agreed_forms() -> None:
     assert FactsReply.model_validate_json('{"facts": ["Loves pizza"]}').facts == [PIZZA]
-    assert OperationsReply.model_validate_json(SEED).memory[0].old_memory == "Name is Bob"
+    numbered = SEED.replace('"event"', '"facts": [0], "event"')
+    assert OperationsReply.model_validate_json(numbered).memory[0].old_memory == "Name is Bob"
     assert FactsReply.model_json_schema()["additionalProperties"] is False
     operation = OperationsReply.model_json_schema()["$defs"]["OperationReply"]
     assert operation["properties"]["event"]["enum"] == ["ADD", "UPDATE", "DELETE", "NONE"]

@@ -222,7 +222,8 @@ class MemoryConfig(BaseModel):
     custom_fact_extraction_prompt: str | None = None
     """Instructions for fact extraction, in place of the default ones; the reply format is added."""
     custom_update_memory_prompt: str | None = None
-    """Instructions for reconciling facts with memories, in place of the default ones."""
+    """Instructions for reconciling facts with memories, in place of the default ones. They also decide on the first
+    facts of a scope, which are otherwise added without asking."""
     llm: Any = None
     """The chat model; without one, messages are stored verbatim."""
     embedder: Any = None
@@ -270,7 +271,14 @@ class MemoryConfig(BaseModel):
     enable_vision: bool = False
     """The chat model describes images in messages (also read from ``llm.config``, as in mem0)."""
     on_bad_reply: Literal["skip", "raise"] = "skip"
-    """Treatment of a reply that is still malformed after a retry: reported in ``skipped``, or raised."""
+    """Treatment of a reply that is still malformed after a retry: reported in ``skipped``, or raised. Messages of a
+    reply that is unusable as a whole stay in the queue as a failed job; see `Memory.retry`."""
+    max_changes: int = Field(default=200, ge=1)
+    """Maximum number of facts in one reply of the model, and of additions and updates. More facts make a reply
+    unusable; further changes are refused and reported in ``skipped``."""
+    max_deletions: int = Field(default=5, ge=0)
+    """Maximum number of memories that one reply of the model may delete; further deletions are refused and reported in
+    ``skipped``."""
     logging: Any = None
     """Log file of the `mem0-core` command, by default none: a level ("INFO") for ``app.log`` in `path`; or a file, or a
     mapping, as ``logging.config.dictConfig`` takes it. A file is relative to the configuration that names it. The

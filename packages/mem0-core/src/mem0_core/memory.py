@@ -186,7 +186,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         Returns:
             ``results`` (each with ``event`` ADD, UPDATE, DELETE or NONE), ``relations`` (those that began and those
             that ended, as ``source -- relationship -- destination``), ``skipped`` (unusable items with reasons),
-            ``usage``, and ``pending`` if a projection lags behind.
+            ``usage``, and ``pending`` if a projection lags behind. ``job_id`` if the model's reply was unusable as a
+            whole: the messages wait as a failed job of that id for `retry`.
 
         Raises:
             ScopeError: No id is given, or one is invalid.

@@ -111,6 +111,8 @@ class AddApi(MemoryRuntime):
         )
         if done.pending:
             result["pending"] = list(done.pending)
+        if done.failed_job is not None:
+            result["job_id"] = str(done.failed_job)
         return result
 
     def _add_many_flow(
@@ -233,6 +235,8 @@ class AddApi(MemoryRuntime):
             window=self.config.window,
             summary_every=self.config.summary_every,
             bad_reply=self.config.on_bad_reply,
+            max_changes=self.config.max_changes,
+            max_deletions=self.config.max_deletions,
             extraction=self.config.extraction,
             operations=self.config.operations,
             policy=self._policy,

@@ -129,6 +129,17 @@ class QueueContract(StoreContract):
         store.jobs.release_leases("gone")
         assert self.lease_jobs(store, "a") == [row]
 
+    def test_a_job_may_be_enqueued_as_failed(self, store: MemoryStore) -> None:
+        failed = store.jobs.enqueue(ALICE, "remember", at=AT, messages=[Message("user", "one")], error="bad reply")
+        (later,) = self.enqueue(store, "two")
+        (job, _) = store.jobs.list_jobs(ALICE)
+        assert (job.row, job.state, job.attempts, job.error) == (failed, "failed", 1, "bad reply")
+        assert [job.row for job in store.jobs.lease("a", seconds=30.0, limit=9)] == [later], "it blocks no other"
+        assert store.jobs.retry(failed)
+        assert store.jobs.mark_done(Lease("a", (later,)))
+        (again,) = store.jobs.lease("a", seconds=30.0)
+        assert [message.content for message in again.messages] == ["one"]
+
     def test_a_summary_is_enqueued_once(self, store: MemoryStore) -> None:
         rows = {store.jobs.enqueue(scope, "summary", at=AT) for scope in (ALICE, ALICE, BOB)}
         assert len(rows) == 2

@@ -202,11 +202,16 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A decision of the model (Mem0 paper, section 2.1), with small integers mapped back to memory ids."""
+    """A decision of the model (Mem0 paper, section 2.1), with small integers mapped back to memory ids.
+
+    Attributes:
+        facts: indexes of the facts that it settles, as far as the model names them.
+    """
 
     event: Event
     text: str = ""
     memory_id: str | None = None
+    facts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,10 @@
 """Facts: extract the statements worth keeping, and decide which memories they change (Mem0 paper, section 2.1).
 
 `extract_facts` -> `find_similar_memories` -> `decide_operations` -> `plan_changes`, which is pure. The paper retrieves
-s = 10 memories per fact.
+s = 10 memories per fact. A scope without memories takes all facts as they are, without a second model call.
+
+Every fact is accounted for (`_settlement`): a fact that no usable operation settles is added unchanged. If nothing
+of a reply can be used, `UnusableReplyError` leaves the messages to another try.
 
 Without a chat model, or with ``infer=False``, messages are kept verbatim. A text that the scope already holds, up to
 case, spacing and punctuation, is then a NONE.
@@ -10,8 +13,8 @@ case, spacing and punctuation, is then a NONE.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 from mem0_core.domain.records import (
     Event,
@@ -28,10 +31,13 @@ from mem0_core.domain.records import (
 )
 from mem0_core.errors import ConfigError, ReplyError
 from mem0_core.flow import Flow, do
+from mem0_core.ingest._provenance import SourceFinder
+from mem0_core.ingest._settlement import ReplyLimits, settle_facts
 from mem0_core.ingest.request import PROCEDURAL_MEMORY, AddRequest, StoredMessages
 from mem0_core.interfaces import ChatModel, Ports
 from mem0_core.language.messages import KNOWN_ROLES, SPEAKER_ROLES, format_transcript
-from mem0_core.llm.ask import ask_with_repair, collect_skipped
+from mem0_core.llm._json_replies import WHOLE_REPLY, problem_with
+from mem0_core.llm.ask import ask_with_repair, check_usable, collect_skipped
 from mem0_core.llm.prompts import (
     NO_CONTEXT,
     Context,
@@ -40,8 +46,20 @@ from mem0_core.llm.prompts import (
     operations_tools,
     procedural_messages,
 )
-from mem0_core.llm.replies import FactsReply, OperationsReply, Reading, operation_key, read_facts, read_operations
+from mem0_core.llm.replies import (
+    FactsReply,
+    OperationsReply,
+    Reading,
+    SourcedFactsReply,
+    StatedFact,
+    fact_key,
+    operation_key,
+    read_facts,
+    read_operations,
+)
 from mem0_core.recall.embedding import embed_texts, find_nearest_items
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,6 +72,7 @@ __all__ = [
     "embed_changes",
     "extract_facts",
     "find_similar_memories",
+    "limit_facts",
     "plan_changes",
     "reconcile",
 ]
@@ -66,7 +85,8 @@ def extract_facts(
 
     Raises:
         ConfigError: a procedural memory is requested without a chat model.
-        ModelError: the call failed. ReplyError: the answer was not usable.
+        ModelError: the call failed.
+        ReplyError: the answer was not usable; `UnusableReplyError` unless ``bad_reply="raise"``.
     """
     if request.memory_type == PROCEDURAL_MEMORY:
         if chat is None:
@@ -99,6 +119,8 @@ def _extract_with_model(
     transcript = format_transcript(request.messages)
     if not transcript:
         return (), ()
+    spoken = [message for message in request.messages if message.role in SPEAKER_ROLES]
+    by_message = len(spoken) > 1 and request.prompts.facts is None
     reading = yield from ask_with_repair(
         chat,
         facts_messages(
@@ -108,23 +130,42 @@ def _extract_with_model(
             custom=request.prompts.facts,
             instructions=request.prompts.instructions,
             context=context,
+            by_message=by_message,
         ),
         task="facts",
-        schema=FactsReply,
-        read=read_facts,
-        key=same_fact_key,
+        schema=SourcedFactsReply if by_message else FactsReply,
+        read=lambda reply: limit_facts(read_facts(reply), request),
+        key=fact_key,
     )
-    return build_facts(reading.items, request), collect_skipped(reading, "facts", request.bad_reply)
+    skipped = collect_skipped(reading, "facts", request.bad_reply)
+    check_usable(reading, "facts")
+    return build_facts(reading.items, request), skipped
 
 
-def build_facts(texts: Sequence[str], request: AddRequest) -> tuple[Fact, ...]:
-    """Return the extracted texts as facts, with their speaker and source messages."""
-    role = "assistant" if request.is_about_agent else "user"
-    speaking = [(index, message) for index, message in enumerate(request.messages) if message.role in SPEAKER_ROLES]
-    names = {message.name for _, message in speaking if message.name}
+def limit_facts(reading: Reading[T], request: AddRequest) -> Reading[T]:
+    """Return a reading without items if it has more facts than one reply may have."""
+    facts = sum(isinstance(item, StatedFact) for item in reading.items)
+    if facts <= request.max_changes:
+        return reading
+    reason = f"{facts} facts in one reply; max_changes allows {request.max_changes}"
+    return Reading((), (problem_with(reason, facts, WHOLE_REPLY),), reading.raw)
+
+
+def build_facts(stated: Iterable[StatedFact], request: AddRequest) -> tuple[Fact, ...]:
+    """Return the extracted facts with their speaker and source messages."""
+    template = _build_template(request)
+    finder = SourceFinder(request.messages, template.role or "user")
+    return tuple(
+        dataclasses.replace(template, text=fact.text, sources=finder.find_sources(fact.text, fact.messages))
+        for fact in stated
+    )
+
+
+def _build_template(request: AddRequest) -> Fact:
+    """Return a fact without text: role and speaker are the same for all facts of one extraction."""
+    names = {message.name for message in request.messages if message.role in SPEAKER_ROLES and message.name}
     actor = names.pop() if len(names) == 1 else None  # with two speakers the author of a fact is unknown
-    sources = tuple(index for index, _ in speaking)
-    return tuple(Fact(text, actor_id=actor, role=role, sources=sources) for text in texts)
+    return Fact("", actor_id=actor, role="assistant" if request.is_about_agent else "user")
 
 
 def _extract_procedure(chat: ChatModel, request: AddRequest) -> Flow[tuple[tuple[Fact, ...], tuple[SkippedItem, ...]]]:
@@ -150,7 +191,8 @@ def reconcile(
     """Return the changes that `facts` cause, with their vectors, and the unusable operations.
 
     Raises:
-        ModelError: a call failed. ReplyError: with ``bad_reply="raise"``, part of the answer was not readable.
+        ModelError: a call failed.
+        ReplyError: with ``bad_reply="raise"``, part of the answer was not readable; `UnusableReplyError` if all of it.
     """
     if not facts:
         return (), ()
@@ -162,9 +204,10 @@ def reconcile(
     if not memories and request.prompts.update is None:  # without guidance of the caller, all facts are additions
         added = [MemoryChange(Event.ADD, _new_item(fact, request), message_indexes=fact.sources) for fact in facts]
         return (yield from embed_changes(ports, added, dict(zip(statements, vectors, strict=True)))), ()
-    operations, skipped = yield from decide_operations(ports.chat, request, facts, memories)
-    changes = plan_changes(operations, facts, {item.id: item for item in memories}, request)
-    return (yield from embed_changes(ports, changes, dict(zip(statements, vectors, strict=True)))), skipped
+    operations, unreadable = yield from decide_operations(ports.chat, request, facts, memories)
+    changes, unsettled = plan_changes(operations, facts, {item.id: item for item in memories}, request)
+    changes = yield from embed_changes(ports, changes, dict(zip(statements, vectors, strict=True)))
+    return changes, unreadable + unsettled
 
 
 def _reconcile_verbatim(ports: Ports, request: AddRequest, facts: Sequence[Fact]) -> Flow[tuple[MemoryChange, ...]]:
@@ -206,6 +249,10 @@ def decide_operations(
 
     Returns:
         The operations, and the unusable parts of the answer.
+
+    Raises:
+        ModelError: the call failed.
+        ReplyError: the answer was not usable; `UnusableReplyError` unless ``bad_reply="raise"``.
     """
     texts = {str(number): item.text for number, item in enumerate(memories)}
     ids = {str(number): item.id for number, item in enumerate(memories)}
@@ -220,7 +267,9 @@ def decide_operations(
         read=lambda reply: read_operations(reply, ids=ids, texts=texts, facts=statements),
         key=operation_key,
     )
-    return reading.items, collect_skipped(reading, "operations", request.bad_reply)
+    skipped = collect_skipped(reading, "operations", request.bad_reply)
+    check_usable(reading, "operations", whole=True)
+    return reading.items, skipped
 
 
 def _calls_tools_only(chat: ChatModel) -> bool:
@@ -231,40 +280,101 @@ def _calls_tools_only(chat: ChatModel) -> bool:
 
 def plan_changes(
     operations: Sequence[Operation], facts: Sequence[Fact], memories: Mapping[str, MemoryItem], request: AddRequest
-) -> tuple[MemoryChange, ...]:
-    """Return the changes that carry out `operations`; pure.
+) -> tuple[tuple[MemoryChange, ...], tuple[SkippedItem, ...]]:
+    """Return the changes that carry out `operations` and add every fact that none of them settles; pure.
 
     A NONE without a memory (the model finds a fact not worth keeping) changes nothing.
+
+    Returns:
+        The changes, and notes on refused operations and unsettled facts.
     """
-    return tuple(
-        _plan_change(operation, facts, memories, request)
-        for operation in operations
+    limits = ReplyLimits(request.max_changes, request.max_deletions)
+    shown = {id: item.text for id, item in memories.items()}
+    settlement = settle_facts(operations, [fact.text for fact in facts], shown, limits)
+    finder = SourceFinder(request.messages, _build_template(request).role or "user")
+    changes = [
+        _plan_change(operation, facts, memories, request, finder)
+        for operation in settlement.operations
         if operation.memory_id is not None or operation.event is Event.ADD
-    )
+    ]
+    left = [facts[index] for index in settlement.unsettled]
+    changes += [MemoryChange(Event.ADD, _new_item(fact, request), message_indexes=fact.sources) for fact in left]
+    notes = [
+        SkippedItem(reason="operations: no operation settles this fact; it was added unchanged", item=fact.text)
+        for fact in left
+    ]
+    return tuple(_order_changes(changes)), (*settlement.skipped, *notes)
 
 
 def _plan_change(
-    operation: Operation, facts: Sequence[Fact], memories: Mapping[str, MemoryItem], request: AddRequest
+    operation: Operation,
+    facts: Sequence[Fact],
+    memories: Mapping[str, MemoryItem],
+    request: AddRequest,
+    finder: SourceFinder,
 ) -> MemoryChange:
-    # Speaker and sources are the same for all facts of one extraction.
-    fact = dataclasses.replace(facts[0], text=operation.text)
+    settled = [facts[index] for index in operation.facts]
+    if operation.memory_id is not None and operation.event in (Event.DELETE, Event.NONE):
+        item = memories[operation.memory_id]
+        if operation.event is Event.DELETE:
+            return MemoryChange(Event.DELETE, item, before=item.text)
+        restated = [fact for fact in settled if same_fact_key(fact.text) == same_fact_key(item.text)]
+        return MemoryChange(Event.NONE, item, message_indexes=_join_sources(restated))
+    sources = _join_sources(settled) or finder.find_sources(operation.text)
     if operation.memory_id is None:
-        return MemoryChange(Event.ADD, _new_item(fact, request), message_indexes=fact.sources)
+        fact = dataclasses.replace(_build_template(request), text=operation.text)
+        return MemoryChange(Event.ADD, _new_item(fact, request), message_indexes=sources)
     item = memories[operation.memory_id]
-    if operation.event is Event.UPDATE:
-        after = dataclasses.replace(
-            item,
-            text=operation.text,
-            hash=content_hash(operation.text),
-            metadata={**item.metadata, **request.metadata},
-            updated_at=request.at,
-            expiration_date=request.expiration_date or item.expiration_date,
-        )
-        return MemoryChange(Event.UPDATE, after, before=item.text, message_indexes=fact.sources)
-    if operation.event is Event.DELETE:
-        return MemoryChange(Event.DELETE, item, before=item.text)
-    is_restated = same_fact_key(item.text) in {same_fact_key(fact.text) for fact in facts}
-    return MemoryChange(Event.NONE, item, message_indexes=fact.sources if is_restated else ())
+    after = dataclasses.replace(
+        item,
+        text=operation.text,
+        hash=content_hash(operation.text),
+        metadata={**item.metadata, **request.metadata},
+        updated_at=request.at,
+        expiration_date=request.expiration_date or item.expiration_date,
+    )
+    return MemoryChange(Event.UPDATE, after, before=item.text, message_indexes=sources)
+
+
+def _join_sources(facts: Sequence[Fact]) -> tuple[int, ...]:
+    return tuple(sorted({index for fact in facts for index in fact.sources}))
+
+
+def _order_changes(changes: Sequence[MemoryChange]) -> list[MemoryChange]:
+    """Return the changes in an order in which no new text repeats the old text of a memory that changes later.
+
+    A store keeps a text once, so the new text would be lost with that later change. Memories that only exchange their
+    texts stay as they are.
+    """
+    waiting = list(changes)
+    ordered: list[MemoryChange] = []
+    while waiting:
+        old_texts = {_text_key(change, change.before): place for place, change in enumerate(waiting) if change.before}
+        ready = [
+            change
+            for place, change in enumerate(waiting)
+            if change.event not in (Event.ADD, Event.UPDATE)
+            or old_texts.get(_text_key(change, change.after.text), place) == place
+        ]
+        if not ready:
+            return [*ordered, *map(_keep_unchanged, waiting)]
+        ordered += ready
+        emitted = set(map(id, ready))
+        waiting = [change for change in waiting if id(change) not in emitted]
+    return ordered
+
+
+def _text_key(change: MemoryChange, text: str) -> bytes:
+    return same_fact_key(text, change.after.actor_id)
+
+
+def _keep_unchanged(change: MemoryChange) -> MemoryChange:
+    """Return a change that leaves the memory of an UPDATE as it is; its new text is the text of another memory."""
+    if change.event is not Event.UPDATE:
+        return change
+    assert change.before is not None
+    before = dataclasses.replace(change.after, text=change.before, hash=content_hash(change.before))
+    return MemoryChange(Event.NONE, before)
 
 
 def _new_item(fact: Fact, request: AddRequest) -> MemoryItem:

@@ -8,24 +8,31 @@ follow a long output format.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from mem0_core.domain.records import MemoryItem, Relation, RelationChange, SkippedItem
 from mem0_core.flow import Flow, do
 from mem0_core.graph.lookup import search_relations, self_name
-from mem0_core.ingest._facts import build_facts, embed_changes, find_similar_memories, plan_changes
+from mem0_core.ingest._facts import (
+    build_facts,
+    embed_changes,
+    find_similar_memories,
+    limit_facts,
+    plan_changes,
+)
 from mem0_core.ingest._node_matching import Mentions
 from mem0_core.ingest._relation_plan import collect_entity_names, collect_entity_types
 from mem0_core.ingest.relations import load_neighborhood, plan_graph_changes
 from mem0_core.ingest.request import AddRequest, IngestResult
-from mem0_core.interfaces import GraphMemory, Ports
+from mem0_core.interfaces import GraphMemory, Ports, Reply
 from mem0_core.language import rule_extractor as rules
 from mem0_core.language.messages import format_transcript
-from mem0_core.llm.ask import ask_with_repair, collect_skipped
+from mem0_core.llm._json_replies import Reading
+from mem0_core.llm.ask import ask_with_repair, check_usable, collect_skipped
 from mem0_core.llm.graph_prompts import fused_messages
-from mem0_core.llm.graph_replies import Fused, FusedReply, fused_key, read_fused, split_fused
+from mem0_core.llm.graph_replies import Fused, FusedItem, FusedReply, fused_key, read_fused, split_fused
 from mem0_core.llm.prompts import NO_CONTEXT, Context
 from mem0_core.recall.aliases import load_aliases
 from mem0_core.recall.embedding import embed_texts
@@ -41,7 +48,9 @@ def plan_fused_ingest(ports: Ports, request: AddRequest, context: Context = NO_C
     """Return the planned changes of a conversation from one model call.
 
     Raises:
-        ModelError: the call failed. ReplyError: with ``bad_reply="raise"``, part of the answer was not readable.
+        ModelError: the call failed.
+        ReplyError: with ``bad_reply="raise"``, part of the answer was not readable; `UnusableReplyError` if it has
+            neither facts nor operations.
     """
     text = format_transcript(request.messages)
     if not text:
@@ -51,11 +60,10 @@ def plan_fused_ingest(ports: Ports, request: AddRequest, context: Context = NO_C
     relations = (yield from _find_nearest_relations(ports, ports.graph, request, text, vectors)) if ports.graph else ()
     reply, skipped = yield from _ask_fused(ports, request, context, text, memories, relations)
     facts = build_facts(reply.facts, request)
-    sources = facts or build_facts([text], request)  # operations without facts still come from these messages
-    planned = plan_changes(reply.operations, sources, {item.id: item for item in memories}, request)
+    planned, unsettled = plan_changes(reply.operations, facts, {item.id: item for item in memories}, request)
     changes = yield from embed_changes(ports, planned, {})
     related = (yield from _plan_relations(ports, ports.graph, request, reply, relations)) if ports.graph else ()
-    return IngestResult(facts, changes, related, skipped)
+    return IngestResult(facts, changes, related, skipped + unsettled)
 
 
 def _find_nearest_relations(
@@ -87,6 +95,12 @@ def _ask_fused(
     ids = {str(number): item.id for number, item in enumerate(memories)}
     triplets = {f"r{number}": relation.triplet for number, relation in enumerate(relations)}
     speaker = self_name(request.scope)
+    numbered: dict[Hashable, int] = {}
+
+    def read(reply: Reply) -> Reading[FusedItem]:
+        found = read_fused(reply, ids=ids, texts=texts, relations=triplets, self_name=speaker, numbered=numbered)
+        return limit_facts(found, request)
+
     reading = yield from ask_with_repair(
         ports.chat,
         fused_messages(
@@ -104,10 +118,13 @@ def _ask_fused(
         ),
         task="fused",
         schema=FusedReply,
-        read=lambda reply: read_fused(reply, ids=ids, texts=texts, relations=triplets, self_name=speaker),
+        read=read,
         key=fused_key,
     )
-    return split_fused(reading.items), collect_skipped(reading, "fused", request.bad_reply)
+    skipped = collect_skipped(reading, "fused", request.bad_reply)
+    fused = split_fused(reading.items)
+    check_usable(Reading((*fused.facts, *fused.operations), reading.problems, reading.raw), "fused")
+    return fused, skipped
 
 
 def _plan_relations(

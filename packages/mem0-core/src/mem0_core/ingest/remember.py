@@ -11,20 +11,29 @@ from contextlib import suppress
 
 from mem0_core.domain.policy import POLICY_REFUSAL, apply_policy
 from mem0_core.domain.records import Event, MemoryChange, Message, SkippedItem, content_hash
-from mem0_core.errors import StoreError
+from mem0_core.errors import CapabilityError, StoreError
 from mem0_core.flow import Flow, both, do
 from mem0_core.ingest._facts import embed_changes, extract_facts, reconcile
 from mem0_core.ingest._fused import plan_fused_ingest
 from mem0_core.ingest._relation_plan import attach_evidence
 from mem0_core.ingest.conversation import load_context, schedule_summary
 from mem0_core.ingest.relations import RelationPlan, extract_relations, sync_projections
-from mem0_core.ingest.request import PROCEDURAL_MEMORY, AddRequest, IngestResult, StoredMessages, stored_messages
+from mem0_core.ingest.request import (
+    PROCEDURAL_MEMORY,
+    AddRequest,
+    IngestResult,
+    StoredMessages,
+    stored_messages,
+    to_job_options,
+)
 from mem0_core.interfaces import ChatModel, CommitResult, Lease, Ports
+from mem0_core.llm.ask import UnusableReplyError
 from mem0_core.llm.prompts import NO_CONTEXT, Context, describe_image_messages
 from mem0_core.recall.embedding import embedding_space_of
 
 __all__ = ["ingest"]
 
+_MAX_SHOWN_CHARS = 500  # of an unusable reply
 _MAX_ATTEMPTS = 3  # plans made before giving up, when other writers keep changing the same memories
 
 
@@ -38,7 +47,8 @@ def ingest(
 ) -> Flow[IngestResult]:
     """Turn messages into memories in one commit.
 
-    The same commit marks the jobs of `lease` as done and stores the checkpoint of an import.
+    The same commit marks the jobs of `lease` as done and stores the checkpoint of an import. If a reply of the model is
+    unusable as a whole, the messages are enqueued as a failed job, so that they can be processed again.
 
     Args:
         import_checkpoint: (key, processed messages) of an import.
@@ -46,9 +56,51 @@ def ingest(
 
     Raises:
         ModelError: a model call failed; nothing is written.
-        ReplyError: with ``bad_reply="raise"``, part of an answer was not readable; nothing is written.
+        ReplyError: with ``bad_reply="raise"``, part of an answer was not readable; with `lease`, an answer was unusable
+            as a whole. Nothing is written.
         StoreError: the commit failed, or other writers kept changing the same memories; nothing is written.
     """
+    try:
+        return (
+            yield from _ingest(
+                ports, request, lease, import_checkpoint=import_checkpoint, distinct_sessions=distinct_sessions
+            )
+        )
+    except UnusableReplyError as error:
+        if lease is not None or import_checkpoint is not None:  # the caller keeps the messages
+            raise
+        return (yield from _defer(ports, request, error))
+
+
+def _defer(ports: Ports, request: AddRequest, error: UnusableReplyError) -> Flow[IngestResult]:
+    """Enqueue the messages of an unusable reply as a failed job; a dry run only reports it."""
+    raw = error.raw[:_MAX_SHOWN_CHARS]
+    if request.dry_run:
+        return IngestResult(skipped=(SkippedItem(reason=f"{error}; nothing is planned", item=raw),))
+    try:
+        job = yield from do(
+            ports.store.jobs.enqueue,
+            request.scope,
+            "remember",
+            at=request.at,
+            messages=request.messages,
+            options=to_job_options(request),
+            error=f"{type(error).__name__}: {error}",
+        )
+    except CapabilityError:  # a store without a queue: the caller keeps the messages
+        raise error from None
+    reason = f"{error}; the messages wait as failed job {job} for a retry"
+    return IngestResult(skipped=(SkippedItem(reason=reason, item=raw),), failed_job=job)
+
+
+def _ingest(
+    ports: Ports,
+    request: AddRequest,
+    lease: Lease | None,
+    *,
+    import_checkpoint: tuple[str, int] | None,
+    distinct_sessions: bool,
+) -> Flow[IngestResult]:
     messages, undescribed = yield from describe_images(ports.chat, request)
     request = dataclasses.replace(request, messages=messages)
     plan = yield from _plan_ingest(ports, request)

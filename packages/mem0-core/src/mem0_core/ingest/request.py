@@ -96,6 +96,8 @@ class AddRequest:
         extraction: "fused" makes one model call for everything; else `GraphOptions` selects the steps for relations.
         operations: the model decides by JSON or by tool calls; "auto" depends on the model.
         policy: checks every text before it is stored.
+        max_changes: additions and updates, and facts, that one reply may ask for.
+        max_deletions: deletions that one reply may ask for.
     """
 
     scope: Scope
@@ -116,6 +118,8 @@ class AddRequest:
     extraction: Literal["staged", "fused", "triplets"] = "staged"
     operations: Literal["auto", "json", "tools"] = "auto"
     policy: Policy | None = None
+    max_changes: int = 200
+    max_deletions: int = 5
 
     def to_relation_input(self, context: Context = NO_CONTEXT) -> RelationInput:
         """Return the input of relation extraction."""
@@ -136,6 +140,7 @@ class IngestResult:
         skipped: items that could not be used, with the reason.
         pending: projections that could not be updated yet.
         summary_queued: True if a job for a new summary was enqueued.
+        failed_job: job that holds the messages because a reply was unusable as a whole; nothing else was written.
     """
 
     facts: tuple[Fact, ...] = ()
@@ -144,6 +149,7 @@ class IngestResult:
     skipped: tuple[SkippedItem, ...] = ()
     pending: tuple[LaggingProjection, ...] = ()
     summary_queued: bool = False
+    failed_job: int | None = None
 
 
 def to_job_options(request: AddRequest) -> dict[str, Any]:

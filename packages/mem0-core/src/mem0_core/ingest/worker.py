@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from threading import Condition, Event, Thread
 from weakref import WeakKeyDictionary
 
-from mem0_core.errors import Mem0Error
+from mem0_core.errors import Mem0Error, ReplyError
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.interfaces import Job, JobQueue, Lease
 
@@ -29,6 +29,7 @@ _POLL_SECONDS = 0.5  # pause of an idle worker between looks at the queue: other
 _START_DELAY_SECONDS = 0.02  # a worker starts late: it shares the interpreter with its caller, which replies first
 _LOOP_GRACE_SECONDS = 2.0  # a call that outlives its event loop has ended by then
 _MAX_BACKOFF_SECONDS = 300.0  # longest pause between two tries
+_MAX_REPLY_TRIES = 2  # a try has its own repair request; further ones cost much and seldom help
 _OUTAGE_TRIES_FACTOR = 4  # a job fails only after that many times the tries if no other job succeeded either
 
 
@@ -282,6 +283,10 @@ class BackgroundWorkers:
         since = min(self._failing.setdefault(job.row, time.monotonic()) for job in jobs)
         # If no job succeeded since this one first failed, the model is probably down, and the job is not at fault.
         max_attempts = self._settings.tries * (1 if self._succeeded > since else _OUTAGE_TRIES_FACTOR)
+        if (
+            isinstance(error, ReplyError) and jobs[0].kind == "remember"
+        ):  # the model is up, and babbles on these messages
+            max_attempts = min(_MAX_REPLY_TRIES, self._settings.tries)
         is_failed = attempts_made >= max_attempts and len(jobs) == 1
         wait = min(_MAX_BACKOFF_SECONDS, self._settings.backoff * 2 ** (attempts_made - 1))
         _log.warning(

@@ -68,8 +68,12 @@ class JobQueue(Protocol):
         messages: Sequence[Message] = (),
         options: Mapping[str, Any] | None = None,
         max_jobs: int | None = None,
+        error: str | None = None,
     ) -> int:
         """Store the messages and a job in one transaction. Returns the number of the job.
+
+        Args:
+            error: the failure of a first attempt; the job then is a failed one, and waits for `retry`.
 
         Raises:
             LimitError: the scope has `max_jobs` jobs already; nothing is stored.

@@ -70,11 +70,13 @@ class Problem:
     Attributes:
         item: the part as the model gave it (JSON, or text if it was none), always valid Unicode.
         about: `WHOLE_REPLY`; or the key of an item that this one contests; else None.
+        loses_facts: False if the facts of the reply are readable without this part.
     """
 
     reason: str
     item: Any
     about: Hashable = None
+    loses_facts: bool = field(default=True, compare=False)
 
     def __str__(self) -> str:
         """Return one line for a log or a repair request."""

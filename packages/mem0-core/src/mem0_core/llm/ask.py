@@ -11,12 +11,17 @@ from mem0_core.domain.records import SkippedItem
 from mem0_core.errors import ModelError, ReplyError
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import ChatModel, Reply, Task, Tool
+from mem0_core.llm._json_replies import WHOLE_REPLY
 from mem0_core.llm.prompts import ReplyForm, repair_messages
-from mem0_core.llm.replies import Reading, merge
+from mem0_core.llm.replies import EMPTY_ITEMS, Reading, merge
 
-__all__ = ["ask_with_repair", "collect_skipped"]
+__all__ = ["UnusableReplyError", "ask_with_repair", "check_usable", "collect_skipped"]
 
 T = TypeVar("T")
+
+
+class UnusableReplyError(ReplyError):
+    """The facts or operations of a reply stay unreadable as a whole: the messages have to be processed again."""
 
 
 def ask_with_repair(
@@ -71,3 +76,21 @@ def collect_skipped(reading: Reading[Any], task: Task, bad_reply: Literal["skip"
         problems = tuple(problem.reason for problem in reading.problems)
         raise ReplyError(f"the reply to {task!r}: {'; '.join(problems)}", raw=reading.raw, problems=problems)
     return tuple(SkippedItem(reason=f"{task}: {problem.reason}", item=problem.item) for problem in reading.problems)
+
+
+def check_usable(reading: Reading[Any], task: Task, *, whole: bool = False) -> None:
+    """Check that a reading without items means "nothing", not that the reply could not be read.
+
+    Args:
+        whole: True to accept a reading of which at least one problem concerns a single item.
+
+    Raises:
+        UnusableReplyError: it could not be read.
+    """
+    losses = [problem for problem in reading.problems if problem.loses_facts and problem.reason not in EMPTY_ITEMS]
+    if reading.items or not losses or (whole and any(problem.about != WHOLE_REPLY for problem in losses)):
+        return
+    problems = tuple(dict.fromkeys(problem.reason for problem in losses))
+    raise UnusableReplyError(
+        f"the reply to {task!r} could not be used: {'; '.join(problems)}", raw=reading.raw, problems=problems
+    )

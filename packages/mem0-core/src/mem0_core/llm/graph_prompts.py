@@ -356,7 +356,8 @@ What is worth remembering about the user, as short facts that each stand alone: 
 health, work and the like.
 - Take them from what the user and the assistant say, never from system messages.
 - Today's date is {today}. Write relative days ("tomorrow") as dates.
-- Keep the user's language. Name people and things instead of "he" or "it"."""
+- Keep the user's language. Name people and things instead of "he" or "it".
+- "messages" are the positions of the messages that a fact comes from, counted from 0."""
 
 # As in `prompts`: statements of the user about the assistant are no evidence.
 _FUSED_AGENT_FACTS = """\
@@ -364,7 +365,8 @@ What is worth remembering about the assistant, as short facts that each stand al
 personality, commitments, approach and the like.
 - Take them from what the assistant says, and none about the user. Never take any from system messages.
 - Today's date is {today}. Write relative days ("tomorrow") as dates.
-- Keep the assistant's language. Name people and things instead of "he" or "it"."""
+- Keep the assistant's language. Name people and things instead of "he" or "it".
+- "messages" are the positions of the messages that a fact comes from, counted from 0."""
 
 _FUSED_MEMORY = """\
 What the facts do to the memories. List every memory, and every fact that none holds:
@@ -372,7 +374,8 @@ What the facts do to the memories. List every memory, and every fact that none h
 - UPDATE: the fact corrects or completes a memory on the same thing. Write the whole new text, keeping what is still \
 true.
 - DELETE: the fact contradicts a memory and leaves nothing of it to keep.
-- NONE: the memory stays as it is."""
+- NONE: the memory stays as it is.
+"facts" of an operation are the numbers of the facts that it settles, by their order in your list of facts."""
 
 _FUSED_GRAPH = """\
 - "entities": the people, organizations, places, products, events and topics of the facts, each with a type in one word.
@@ -389,9 +392,10 @@ Example:
 {"text": "user: I have left MIT. At Stanford I am a professor now. I like tea.", "memories": [{"id": "0", "text": \
 "Works at MIT"}], "relations": [{"id": "r0", "source": {self}, "relationship": "works_at", "destination": "MIT"}, \
 {"id": "r1", "source": {self}, "relationship": "works_at", "destination": "Stanford"}]}
-{"facts": ["Is a professor at Stanford", "Likes tea"], "memory": [{"id": "0", "text": "Is a professor at Stanford", \
-"event": "UPDATE", "old_memory": "Works at MIT"}, {"id": "1", "text": "Likes tea", "event": "ADD"}], "entities": \
-[{"entity": {self}, "entity_type": "person"}, {"entity": "Stanford", "entity_type": "organization"}, {"entity": \
-"tea", "entity_type": "product"}], "relations": [{"source": {self}, "relationship": "works_as_professor_at", \
-"destination": "Stanford"}, {"source": {self}, "relationship": "likes", "destination": "tea"}], "outdated": ["r0"], \
-"refined": [{"id": "r1", "relationship": "works_as_professor_at"}]}"""
+{"facts": [{"fact": "Is a professor at Stanford", "messages": [0]}, {"fact": "Likes tea", "messages": [0]}], \
+"memory": [{"id": "0", "text": "Is a professor at Stanford", "event": "UPDATE", "facts": [0], "old_memory": "Works at \
+MIT"}, {"id": "1", "text": "Likes tea", "event": "ADD", "facts": [1]}], "entities": [{"entity": {self}, \
+"entity_type": "person"}, {"entity": "Stanford", "entity_type": "organization"}, {"entity": "tea", "entity_type": \
+"product"}], "relations": [{"source": {self}, "relationship": "works_as_professor_at", "destination": "Stanford"}, \
+{"source": {self}, "relationship": "likes", "destination": "tea"}], "outdated": ["r0"], "refined": \
+[{"id": "r1", "relationship": "works_as_professor_at"}]}"""

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from mem0_core.domain.records import Entity, Operation, Triplet, entity_key, same_fact_key
+from mem0_core.domain.records import Entity, Operation, Triplet, entity_key
 from mem0_core.interfaces import Reply, ToolCall
 from mem0_core.llm._json_replies import (
     EMPTY,
@@ -28,7 +28,16 @@ from mem0_core.llm._json_replies import (
     read_list,
     text_fault,
 )
-from mem0_core.llm.replies import OperationReply, operation_key, read_facts, read_operations
+from mem0_core.llm.replies import (
+    FactNumbers,
+    OperationReply,
+    SourcedFactReply,
+    StatedFact,
+    fact_key,
+    operation_key,
+    read_facts,
+    read_operations,
+)
 
 __all__ = [
     "LINK_WORDS",
@@ -113,7 +122,7 @@ class RefinedReply(_StrictModel):
 class FusedReply(_StrictModel):
     """Everything a conversation changes."""
 
-    facts: list[str]
+    facts: list[SourcedFactReply]
     memory: list[OperationReply]
     entities: list[EntityReply]
     relations: list[RelationReply]
@@ -139,15 +148,15 @@ class Outdated:
     old: Triplet
 
 
-FusedItem = str | Operation | Entity | Triplet | Outdated | Refinement
-"""One item of a fused reading; a str is a fact, a `Triplet` a relation."""
+FusedItem = StatedFact | Operation | Entity | Triplet | Outdated | Refinement
+"""One item of a fused reading; a `Triplet` is a relation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fused:
     """A fused reading, sorted by kind."""
 
-    facts: tuple[str, ...]
+    facts: tuple[StatedFact, ...]
     operations: tuple[Operation, ...]
     entities: tuple[Entity, ...]
     relations: tuple[Triplet, ...]
@@ -205,6 +214,7 @@ def read_fused(
     texts: Mapping[str, str],
     relations: Mapping[str, Triplet],
     self_name: str,
+    numbered: dict[Hashable, int] | None = None,
 ) -> Reading[FusedItem]:
     """Read ``{"facts", "memory", "entities", "relations", "outdated", "refined"}``, one answer for all steps.
 
@@ -214,7 +224,40 @@ def read_fused(
     Args:
         ids, texts: short id -> id and text of a memory, as in `replies.read_operations`.
         relations: short id -> relation, as in the prompt.
+        numbered: `fact_key` -> index of the facts of an earlier reply, to which those of this one are added. Operations
+            number the facts of their own reply; in the reading they have the indexes of all facts.
     """
+    found = _find_answer(reply)
+    if not found.items:
+        return Reading((), found.problems, found.raw)
+    answer = found.items[0] if relations else {"outdated": [], "refined": [], **found.items[0]}
+    facts = read_facts(_extract_list(answer, "facts"))
+    indexes = {} if numbered is None else numbered
+    for fact in facts.items:
+        indexes.setdefault(fact_key(fact), len(indexes))
+    operations = read_operations(
+        _extract_list(answer, "memory"),
+        ids=ids,
+        texts=texts,
+        facts=[fact.text for fact in facts.items],
+        numbers=FactNumbers({fact.position: indexes[fact_key(fact)] for fact in facts.items}, indexes),
+    )
+    readings: list[Reading[Any]] = [
+        operations,
+        read_entities(_extract_list(answer, "entities"), self_name=self_name),
+        read_relations(_extract_list(answer, "relations"), self_name=self_name),
+        *_read_known(answer, relations),
+    ]
+    others = [replace(problem, loses_facts=False) for reading in readings for problem in reading.problems]
+    return Reading(
+        (*facts.items, *(item for reading in readings for item in reading.items)),
+        (*found.problems, *facts.problems, *others),
+        found.raw,
+    )
+
+
+def _find_answer(reply: Reply) -> Reading[dict[str, Any]]:
+    """Return the one object of a fused reply, or no item and the reason."""
     found = read_json(reply)
     answers = [value for value in found.items if isinstance(value, dict) and not _FUSED.isdisjoint(value)]
     if any(answer != answers[0] for answer in answers):
@@ -223,26 +266,13 @@ def read_fused(
     if not answers:
         problems = [problem_with("no object with facts and the rest", value, WHOLE_REPLY) for value in found.items]
         return Reading((), (*found.problems, *problems), found.raw)
-    answer = answers[0] if relations else {"outdated": [], "refined": [], **answers[0]}
-    facts = read_facts(_extract_list(answer, "facts"))
-    readings: list[Reading[Any]] = [
-        facts,
-        read_operations(_extract_list(answer, "memory"), ids=ids, texts=texts, facts=facts.items),
-        read_entities(_extract_list(answer, "entities"), self_name=self_name),
-        read_relations(_extract_list(answer, "relations"), self_name=self_name),
-        *_read_known(answer, relations),
-    ]
-    return Reading(
-        tuple(item for reading in readings for item in reading.items),
-        (*found.problems, *(problem for reading in readings for problem in reading.problems)),
-        found.raw,
-    )
+    return Reading((answers[0],), found.problems, found.raw)
 
 
 def split_fused(items: Sequence[FusedItem]) -> Fused:
     """Sort the items of a fused reading by kind."""
     return Fused(
-        facts=tuple(item for item in items if isinstance(item, str)),
+        facts=tuple(item for item in items if isinstance(item, StatedFact)),
         operations=tuple(item for item in items if isinstance(item, Operation)),
         entities=tuple(item for item in items if isinstance(item, Entity)),
         relations=tuple(item for item in items if isinstance(item, Triplet)),
@@ -269,8 +299,8 @@ def refinement_key(refinement: Refinement) -> Hashable:
 def fused_key(item: FusedItem) -> Hashable:
     """Return the key of an item of any kind; outdated and refined forms of one relation exclude one another."""
     match item:
-        case str():
-            return "fact", same_fact_key(item)
+        case StatedFact():
+            return "fact", fact_key(item)
         case Operation():
             return operation_key(item)
         case Entity():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
@@ -36,12 +36,17 @@ from mem0_core.llm._json_replies import (
 )
 
 __all__ = [
+    "EMPTY_ITEMS",
+    "FactNumbers",
     "FactsReply",
     "OperationReply",
     "OperationsReply",
     "Problem",
     "Reading",
     "ScoresReply",
+    "SourcedFactsReply",
+    "StatedFact",
+    "fact_key",
     "merge",
     "operation_key",
     "read_citations",
@@ -65,14 +70,32 @@ class FactsReply(BaseModel):
     facts: list[str]
 
 
+class SourcedFactReply(BaseModel):
+    """A fact, and the positions of the messages that it comes from."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    fact: str
+    messages: list[int]
+
+
+class SourcedFactsReply(BaseModel):
+    """The facts worth remembering of several messages; an empty list if there are none."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    facts: list[SourcedFactReply]
+
+
 class OperationReply(BaseModel):
-    """The operation on one memory."""
+    """The operation on one memory, and the numbers of the facts that it settles."""
 
     model_config = ConfigDict(extra="forbid")
 
     id: str
     text: str
     event: Literal["ADD", "UPDATE", "DELETE", "NONE"]
+    facts: list[int]
     old_memory: str | None = None
 
 
@@ -104,28 +127,60 @@ class ScoresReply(BaseModel):
 # --- readers ---------------------------------------------------------------------------------------------------
 
 
-def read_facts(reply: Reply) -> Reading[str]:
-    """Read ``{"facts": ["...", ...]}``.
+@dataclass(frozen=True, slots=True)
+class StatedFact:
+    """A fact of a reply.
 
-    A fact may come as an object with one obvious text (``{"fact": "..."}``). Facts that differ only in case, spacing
-    and punctuation are kept once. An empty list is an answer.
+    Attributes:
+        messages: positions of its messages in the transcript, as the model names them, unchecked.
+        position: place in the list of the reply, unusable items included.
+    """
+
+    text: str
+    messages: tuple[int, ...] = ()
+    position: int = field(default=0, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class FactNumbers:
+    """Indexes of the facts that operations may name.
+
+    Attributes:
+        by_number: number as the reply writes it -> index.
+        by_key: `fact_key` -> index.
+    """
+
+    by_number: Mapping[int, int]
+    by_key: Mapping[Hashable, int]
+
+
+def read_facts(reply: Reply) -> Reading[StatedFact]:
+    """Read ``{"facts": ["...", ...]}`` or ``{"facts": [{"fact": "...", "messages": [0]}, ...]}``.
+
+    A fact may come as an object with one obvious text. Facts that differ only in case, spacing and punctuation are kept
+    once. An empty list is an answer. A text in place of the list has a fact per line or sentence.
     """
     listed = read_list(reply, names=_FACTS, is_item=_is_fact, split_text=_split_facts)
-    facts: dict[bytes, str] = {}
+    facts: dict[Hashable, StatedFact] = {}
     problems = list(listed.problems)
-    for item in listed.items:
+    for position, item in enumerate(listed.items):
         fact = _read_fact(item)
         if isinstance(fact, Problem):
             problems.append(fact)
         else:
-            facts.setdefault(same_fact_key(fact), fact)
+            facts.setdefault(fact_key(fact), replace(fact, position=position))
     return Reading(tuple(facts.values()), tuple(problems), listed.raw)
 
 
 def read_operations(
-    reply: Reply, *, ids: Mapping[str, str], texts: Mapping[str, str], facts: Sequence[str]
+    reply: Reply,
+    *,
+    ids: Mapping[str, str],
+    texts: Mapping[str, str],
+    facts: Sequence[str],
+    numbers: FactNumbers | None = None,
 ) -> Reading[Operation]:
-    """Read ``{"memory": [{"id", "text", "event", "old_memory"?}]}``, or tool calls.
+    """Read ``{"memory": [{"id", "text", "event", "old_memory"?, "facts"?}]}``, or tool calls.
 
     A call of one of `prompts.operations_tools`, or of the names in the Mem0 paper (ADD, UPDATE, DELETE, NOOP), is the
     operation of that event. Calls take precedence over the text of the reply. Memories that are not named stay
@@ -134,14 +189,16 @@ def read_operations(
     Args:
         ids: short id, as in the prompt -> id of the memory.
         texts: short id -> current text of the memory.
-        facts: the facts in the prompt. With facts, an empty list is a problem, because it would lose them.
+        facts: the facts in the prompt, numbered from 0. With facts, an empty list is a problem, because it would lose
+            them.
+        numbers: how operations name the facts; by default by their places in `facts`.
 
     The text of a DELETE or NONE is the current text of the memory, whatever the model copied. An UPDATE to the current
     text is a NONE. There is at most one operation per memory: a NONE yields to any other, otherwise the first is kept
     and the second is a problem.
     """
     listed = _read_items(reply)
-    known = _Known(ids, texts)
+    known = _Known(ids, texts, numbers or _number_facts(facts))
     kept: dict[Hashable, Operation] = {}
     problems = list(listed.problems)
     for item in listed.items:
@@ -150,7 +207,7 @@ def read_operations(
         if problem is not None:
             problems.append(problem)
     if facts and not listed.items and not problems:
-        problems.append(problem_with("no operation for the facts", list(facts), WHOLE_REPLY))
+        problems.append(problem_with(_NO_OPERATION, list(facts), WHOLE_REPLY))
     return Reading(tuple(kept.values()), tuple(problems), listed.raw)
 
 
@@ -198,6 +255,11 @@ def read_scores(reply: Reply, *, count: int) -> Reading[tuple[int, float]]:
     return Reading(tuple((place, score / BEST_SCORE) for place, score in scores.items()), tuple(problems), listed.raw)
 
 
+def fact_key(fact: StatedFact) -> Hashable:
+    """Return a key that is equal for facts that differ only in case, spacing and punctuation."""
+    return same_fact_key(fact.text)
+
+
 def operation_key(operation: Operation) -> Hashable:
     """Return a key that is equal for operations that exclude one another: on one memory, or with one new text."""
     if operation.memory_id is not None:
@@ -230,6 +292,13 @@ def merge(first: Reading[T], second: Reading[T], key: Callable[[T], Hashable]) -
 
 _FACTS = ("facts", "fact")
 _FACT_TEXTS = ("fact", "text", "memory")
+_FACT_MESSAGES = ("message", "sources", "source")
+_MAX_DIGITS = 6  # of the number of a message or fact
+_PLACEHOLDER = "a placeholder instead of a fact"
+_NO_OPERATION = "no operation for the facts"
+EMPTY_ITEMS = frozenset({_PLACEHOLDER, _NO_OPERATION, "an empty text", "null instead of a fact"})
+"""Reasons of problems that lose nothing: the reply says that there is nothing, in a form that was not agreed."""
+
 _PLACEHOLDERS = frozenset(
     {"none", "none.", "null", "nil", "n/a", "no facts", "no facts.", "...", "\N{HORIZONTAL ELLIPSIS}"}
 )
@@ -263,7 +332,7 @@ def _is_fact(item: Any) -> bool:
     return isinstance(item, str) or (isinstance(item, dict) and isinstance(only_of(item, _FACT_TEXTS), str))
 
 
-def _read_fact(item: Any) -> str | Problem:
+def _read_fact(item: Any) -> StatedFact | Problem:
     if not _is_fact(item):
         return problem_with(f"{kind_of(item)} instead of a fact", item)
     text = item if isinstance(item, str) else only_of(item, _FACT_TEXTS)
@@ -271,8 +340,17 @@ def _read_fact(item: Any) -> str | Problem:
         return problem_with(fault, item)
     fact: str = text.strip()
     if fact.casefold() in _PLACEHOLDERS:
-        return problem_with("a placeholder instead of a fact", item)
-    return fact
+        return problem_with(_PLACEHOLDER, item)
+    messages = first_of(item, "messages", _FACT_MESSAGES) if isinstance(item, dict) else None
+    return StatedFact(fact, _read_numbers(messages))
+
+
+def _read_numbers(value: Any) -> tuple[int, ...]:
+    """Return the small numbers in a list, or alone, once each; other values are left out."""
+    parts = value if isinstance(value, list) else [value]
+    split = [part for each in parts for part in (each.split(",") if isinstance(each, str) else [each])]
+    normalized = [_normalize_id(part) or "" for part in split]
+    return tuple(dict.fromkeys(int(part) for part in normalized if part.isdecimal() and len(part) <= _MAX_DIGITS))
 
 
 # --- scores ----------------------------------------------------------------------------------------------------
@@ -315,6 +393,7 @@ _SCORE = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,9})?")
 _OPERATIONS = ("memory", "memories", "operations", "results")
 _OPERATION_TEXTS = ("memory", "fact", "content")
 _OPERATION_EVENTS = ("action", "operation")
+_FACT_NUMBERS = ("fact_numbers", "fact_ids", "settles")
 _EVENTS = {
     **{event.value: event for event in Event},
     "NOOP": Event.NONE,  # the word of the Mem0 paper
@@ -325,10 +404,16 @@ _EVENTS = {
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The memories in the prompt, by short id."""
+    """The memories in the prompt, by short id, and the numbers of the facts."""
 
     ids: Mapping[str, str]
     texts: Mapping[str, str]
+    facts: FactNumbers
+
+
+def _number_facts(facts: Sequence[str]) -> FactNumbers:
+    places = range(len(facts))
+    return FactNumbers({place: place for place in places}, {same_fact_key(facts[place]): place for place in places})
 
 
 def _is_operation(item: Any) -> bool:
@@ -342,6 +427,20 @@ def _get_event(item: dict[str, Any]) -> Any:
 def _read_operation(item: Any, known: _Known) -> Operation | Problem:
     if not isinstance(item, dict):
         return problem_with(f"{kind_of(item)} instead of an operation", item)
+    operation = _read_decision(item, known)
+    return operation if isinstance(operation, Problem) else replace(operation, facts=_read_fact_numbers(item, known))
+
+
+def _read_fact_numbers(item: dict[str, Any], known: _Known) -> tuple[int, ...]:
+    """Return the facts that an operation names, by number or by text."""
+    said = first_of(item, "facts", _FACT_NUMBERS)
+    texts = [text for text in (said if isinstance(said, list) else [said]) if isinstance(text, str)]
+    quoted = [known.facts.by_key.get(same_fact_key(text)) for text in texts if is_valid_text(text)]
+    numbered = [known.facts.by_number.get(number) for number in _read_numbers(said)]
+    return tuple(dict.fromkeys(index for index in (*numbered, *quoted) if index is not None))
+
+
+def _read_decision(item: dict[str, Any], known: _Known) -> Operation | Problem:
     said = _get_event(item)
     event = _EVENTS.get(said.strip().upper()) if isinstance(said, str) else None
     if event is None:
@@ -546,12 +645,12 @@ def _names_other_memory(item: dict[str, Any], event: Event, short: str, known: _
 def _keep_operation(kept: dict[Hashable, Operation], operation: Operation, item: Any) -> Problem | None:
     key = operation_key(operation)
     earlier = kept.setdefault(key, operation)
-    if earlier.event is Event.NONE:
-        # A NONE for one fact does not contradict the operation of another fact on the same memory.
-        kept[key] = operation
-    elif operation.event is not Event.NONE and (operation.event, operation.text) != (earlier.event, earlier.text):
-        same = operation.event is earlier.event and same_fact_key(operation.text) == same_fact_key(earlier.text)
-        return None if same else problem_with("a second operation on one memory", item, key)
+    same = operation.event is earlier.event and same_fact_key(operation.text) == same_fact_key(earlier.text)
+    if not same and Event.NONE not in (operation.event, earlier.event):
+        return problem_with("a second operation on one memory", item, key)
+    # A NONE for one fact does not contradict the operation of another fact on the same memory.
+    facts = tuple(dict.fromkeys((*earlier.facts, *operation.facts)))
+    kept[key] = replace(operation if earlier.event is Event.NONE else earlier, facts=facts)
     return None
 
 

@@ -556,6 +556,7 @@ class _NoJobs:
         messages: Sequence[Message] = (),
         options: Mapping[str, Any] | None = None,
         max_jobs: int | None = None,
+        error: str | None = None,
     ) -> int:
         _refuse(self._store_name, "queue")
 

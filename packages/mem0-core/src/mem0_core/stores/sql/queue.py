@@ -64,6 +64,7 @@ class SqlJobQueue(StepMethods):
         messages: Sequence[Message] = (),
         options: Mapping[str, Any] | None = None,
         max_jobs: int | None = None,
+        error: str | None = None,
     ) -> Steps[int]:
         yield from self._dialect.lock_scope(scope)
         if max_jobs is not None:
@@ -71,7 +72,9 @@ class SqlJobQueue(StepMethods):
             sql = f"SELECT count(*) FROM (SELECT 1 FROM jobs WHERE {where} LIMIT ?) AS counted"
             [(waiting,)] = yield from fetch_rows(sql, (*values, max_jobs))
             check_queue_limit(waiting, max_jobs, scope)
-        return (yield from enqueue_job(self._dialect, scope, kind, at=at, messages=messages, options=options))
+        return (
+            yield from enqueue_job(self._dialect, scope, kind, at=at, messages=messages, options=options, error=error)
+        )
 
     @write_method
     def enqueue_turns(
@@ -249,18 +252,24 @@ def enqueue_job(
     at: str,
     messages: Sequence[Message] = (),
     options: Mapping[str, Any] | None = None,
+    error: str | None = None,
 ) -> Steps[int]:
-    """Queue a job and return its row. A scope has one waiting summary job at most."""
+    """Queue a job and return its row. A scope has one waiting summary job at most.
+
+    Args:
+        error: the failure of a first attempt, for a job that waits for `SqlJobQueue.retry`.
+    """
     if kind == "summary":
         where, values = dialect.in_exact_scope(scope)
         sql = f"SELECT row FROM jobs WHERE {where} AND kind = 'summary' AND state = 'waiting' LIMIT 1"
         if found := (yield from fetch_rows(sql, values)):
             return int(found[0][0])
-    columns = f"{dialect.exact or 'part, '}kind, user_id, agent_id, run_id, options, at"
+    columns = f"{dialect.exact or 'part, '}kind, user_id, agent_id, run_id, options, at, state, attempts, error"
+    outcome = ("waiting", 0, None) if error is None else ("failed", 1, error)
     part = dialect.exact_values(scope) or (partition_key(scope),)  # in SQLite only jobs have one
     [(row,)] = yield from fetch_rows(
         insert_sql("jobs", columns, "RETURNING row"),
-        (*part, kind, *scope_ids(scope), dialect.to_json(options), at),
+        (*part, kind, *scope_ids(scope), dialect.to_json(options), at, *outcome),
     )
     stored = yield from insert_messages(dialect, messages, scope, at)
     yield from execute_many(
