@@ -336,7 +336,8 @@ def match_verb(
     if not found:
         return None
     longest = max(length for length, _ in found)
-    return [verb for length, verb in found if length == longest], index + longest
+    verbs = [verb for length, verb in found if length == longest]
+    return sorted(verbs, key=lambda verb: not verb.family.startswith(verb.words[0])), index + longest
 
 
 _VERB_LEADS = LISTS["be"] | LISTS["adverbs"] | LISTS["verb_leads"]

@@ -108,8 +108,8 @@ def _expand(tokens: Sequence[Token]) -> list[Token]:
             found += [Token("word", word, word, token.at) for word in full]
         elif token.kind == "owns" and index and tokens[index - 1].low in LISTS["wh"] | {"it", "that", "there", "let"}:
             found.append(Token("word", "is", "is", token.at))
-        elif token.text == "." and index < len(tokens) - 1:
-            continue
+        elif token.text == "." and index < len(tokens) - 1 and found:
+            found[-1] = found[-1]._replace(text=f"{found[-1].text}.")
         else:
             found.append(token)
     return found
@@ -234,6 +234,8 @@ def _take_anchor(prepared: PreparedText, text: str) -> None:
             while end > index + 1 and tokens[end - 1].kind == "stop":
                 end -= 1
         inside = tokens[index + 1 : end]
+        if len(inside) == 1 and inside[0].low in LISTS["self"] | LISTS["no_names"]:
+            continue
         if inside and all(
             _is_time(tokens, place) or one.low in LISTS["time_leads"] for place, one in _within(index, inside)
         ):

@@ -71,6 +71,7 @@ class Family:
         value_verbs: verbs by which the value acts on the subject ("which bank employs me").
         female, male: nouns for a value of one sex.
         kinds: groups of synonymous nouns; nouns of two groups exclude each other.
+        chains: families that lead to the same person one after the other, each with the noun that it holds for, or "".
     """
 
     name: str
@@ -88,6 +89,7 @@ class Family:
     female: tuple[str, ...] = ()
     male: tuple[str, ...] = ()
     kinds: tuple[tuple[str, ...], ...] = ()
+    chains: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @lru_cache(maxsize=1)
@@ -111,6 +113,7 @@ def load_families() -> Mapping[str, Family]:
             female=tuple(table.get("female", "").split()),
             male=tuple(table.get("male", "").split()),
             kinds=tuple(tuple(kind.split()) for kind in _split_phrases(table.get("kinds", ""))),
+            chains=tuple(map(_read_chain, _split_phrases(table.get("chains", "")))),
         )
         for name, table in tables.items()
     }
@@ -118,6 +121,11 @@ def load_families() -> Mapping[str, Family]:
 
 def _split_phrases(text: str) -> tuple[str, ...]:
     return tuple(phrase.strip() for phrase in text.split(",") if phrase.strip())
+
+
+def _read_chain(text: str) -> tuple[str, tuple[str, ...]]:
+    noun, _, chain = text.rpartition(":")
+    return noun.strip(), tuple(chain.split())
 
 
 class LabelSense(NamedTuple):

@@ -8,7 +8,7 @@ The text is read from left to right, each token a bounded number of times.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -21,7 +21,7 @@ from mem0_core.language._word_forms import is_plural
 from mem0_core.language.families import VerbPhrase, families_of_noun, find_verbs, lemmas_of, load_families
 from mem0_core.language.temporal import TimeSpan
 
-__all__ = ["Anchor", "Asks", "Question", "Tense", "compile_question"]
+__all__ = ["Anchor", "Asks", "Question", "Tense", "compile_question", "expand_kinship"]
 
 Asks = Literal["value", "when", "whether", "count", "reason", "other"]
 Change = Literal["begins", "ends", ""]
@@ -100,6 +100,27 @@ def compile_question(
     return _to_question(reading, prepared, about)
 
 
+def expand_kinship(question: Question) -> Question | None:
+    """Return a question with relatives as chains, a niece as a sibling's daughter; None if it has no such step."""
+    steps: list[str] = []
+    path: list[tuple[str, ...]] = []
+    for term, families in zip(question.steps, question.path, strict=True) if not question.over else ():
+        chain = next((chain for name in families for chain in _chains_of(name, term)), None)
+        steps += chain or (term,)
+        path += [(name,) for name in chain] if chain else [families]
+    if len(steps) <= len(question.steps):
+        return None
+    return replace(question, steps=tuple(steps), path=tuple(path))
+
+
+def _chains_of(family: str, term: str) -> Iterator[tuple[str, ...]]:
+    """Yield the chains of families that lead to the same person as a term."""
+    noun = term.split()[-1]
+    for wanted, chain in load_families()[family].chains:
+        if not wanted or noun in (wanted, f"{wanted}s"):
+            yield chain
+
+
 def _asks_identity(tokens: Sequence[Token]) -> bool:
     return len(tokens) > 1 and tokens[0].low in ("who", "what") and tokens[1].low in BE
 
@@ -124,6 +145,8 @@ def _to_question(reading: _Reading, prepared: PreparedText, spans: tuple[TimeSpa
     if reading.asks_assistant or reading.subject is None:
         return Question(None, asks="other", asks_assistant=True, spans=spans, confidence=0.9)
     steps = [*reading.subject.steps, *([reading.wanted] if reading.wanted is not None else [])]
+    if steps and steps[-1].families == ("works_as",):
+        steps[-1] = replace(steps[-1], families=("works_as", "works_at"))  # the employer says something of the job
     families, is_negative = _deny(steps, reading)
     over = frozenset(index for index, step in enumerate(steps) if step.is_over)
     known = [bool(some) for some in families]
@@ -300,10 +323,10 @@ class _ClauseReader:
 
     def _read_clause(self, opening: _Opening) -> _Reading | None:
         index, lows = opening.index, self.lows
-        if opening.word == "which" and lows[1:2] == ["of"]:
+        if opening.word in ("which", "what") and lows[1:2] == ["of"]:
+            return self._read_choice()
+        if index >= len(lows) or opening.word == "how":
             return None
-        if index >= len(lows):
-            return self._read_bare_noun(opening)
         if lows[index] in LISTS["aux"] and opening.word:
             return self._read_inverted(opening, index)
         turned = match_verb(lows, index, is_turned=True) if opening.word in ("who", "what", "which") else None
@@ -316,8 +339,12 @@ class _ClauseReader:
             return self._read_noun_phrase(subject)
         return self._read_predicate(opening, subject, has_be=False)
 
-    def _read_bare_noun(self, opening: _Opening) -> _Reading | None:
-        return None
+    def _read_choice(self) -> _Reading | None:
+        """Read "which of my friends is a doctor"."""
+        subject = self.subjects.read(2)
+        if subject is None or subject.is_plain or subject.end >= len(self.lows):
+            return None
+        return _Reading(subject, value=self._value_from(subject.end + 1))
 
     def _read_inverted(self, opening: _Opening, index: int) -> _Reading | None:
         """Read an auxiliary, the subject and the predicate: "does my sister work"."""
@@ -382,6 +409,8 @@ class _ClauseReader:
         """Read "who is my boss", "what is Anna's cat called", "which city is my home"."""
         if opening.word == "age":
             return _Reading(subject, Step("age", ("age",), "age"))
+        if subject.is_plain and self.lows[-1] in ("name", "surname", "nickname"):
+            return _Reading(subject, Step("name", ("name",), "name"))
         if subject.is_plain:
             return _Reading(subject, asks_identity=True) if opening.word == "who" and subject.start else None
         if opening.word not in ("who", "what", "which", "when", "where"):
@@ -403,15 +432,27 @@ class _ClauseReader:
 
     def _read_event(self, opening: _Opening, subject: NounPhrase, index: int) -> _Reading | None:
         """Read "did I stop surfing" and "did I leave Galp", of a question for a date or a reason."""
-        if opening.word not in ("when", "why"):
+        if opening.word not in ("when", "why", "which"):
             return None
         for lemma in lemmas_of(self.lows[index]) if index < len(self.lows) else ():
             for rest, event, families in _EVENT_PHRASES.get(lemma, ()):
                 end = index + 1 + len(rest)
                 if tuple(self.lows[index + 1 : end]) != rest:
                     continue
+                if opening.word == "which":
+                    return self._read_change_of_noun(opening, subject, end, event)
                 return self._read_event_value(subject, end, event, families, " ".join((lemma, *rest)))
         return None
+
+    def _read_change_of_noun(
+        self, opening: _Opening, subject: NounPhrase, index: int, event: Change
+    ) -> _Reading | None:
+        """Read "which sport have I given up"."""
+        families = families_of_noun(opening.head)
+        if index < len(self.lows) or not families:
+            return None
+        step = Step(" ".join(opening.noun), families, opening.head, is_over=event == "ends")
+        return _Reading(subject, step, event=event, value=_modifiers(opening))
 
     def _read_event_value(
         self, subject: NounPhrase, index: int, event: Change, families: tuple[str, ...], term: str
@@ -419,9 +460,10 @@ class _ClauseReader:
         gerund = (
             match_verb(self.lows, index) if self.lows[index : index + 1] and self.lows[index].endswith("ing") else None
         )
+        verbs = [verb for verb in gerund[0] if verb.family not in ("owns", "runs")] if gerund is not None else []
         owned = self.subjects.read(index)
-        if gerund is not None:
-            step = _to_step(gerund[0])
+        if gerund is not None and verbs:
+            step = _to_step(verbs)
             index = gerund[1]
         elif owned is not None and owned.steps and owned.end == len(self.lows):
             noun = owned.steps[-1]
@@ -444,8 +486,11 @@ class _ClauseReader:
         bare = rest[1:] in ([], ["to"], ["at"], ["in"], ["on"])
         families = families_of_noun(opening.head)
         if opening.noun and families and (bare or not find_exact_verb(lows, index)):
-            families = families if opening.head not in ("job", "jobs") else ("works_as", "works_at")
             return _Reading(subject, Step(" ".join(opening.noun), families, opening.head), value=_modifiers(opening))
+        if opening.word == "what" and lemma == "have" and rest[1:2] in ([], ["in"], ["at"]):
+            return _Reading(subject, Step(lemma, ("owns",)), value=self._value_from(index + 1))
+        if opening.word == "where" and lemma == "go" and "studies_at" in families_of_noun(lows[-1]):
+            return _Reading(subject, Step(f"go to {lows[-1]}", ("studies_at",)))
         if opening.word == "whether" and lemma in {"have", "get"} and rest[1:]:
             value = self._value_from(index + 1)
             nouns = families_of_noun(value.lower().split()[-1]) if value else ()
@@ -466,6 +511,8 @@ class _ClauseReader:
         step = _to_step(verbs)
         families = families_of_noun(opening.head)
         value = self._value_from(end)
+        if opening.word == "whether" and not value:
+            value = " ".join(low for low in self.lows[index + 1 : end] if low not in LISTS["prepositions"])
         if opening.noun and families:
             step = replace(step, families=_join_families(families, step.families))
             value = _modifiers(opening) if set(step.families) <= set(families) else " ".join(opening.noun)

@@ -27,12 +27,14 @@ from mem0_core.graph.view import Drawing
 from mem0_core.interfaces import GraphMemory, Ports
 from mem0_core.language.name_similarity import EntityName, compare_names, is_part_of
 from mem0_core.language.parsed_query import ParsedQuery
+from mem0_core.language.question import Question, expand_kinship
 from mem0_core.recall.embedding import embed_texts
 
 __all__ = ["GraphQueryAnswer", "build_drawing", "load_incident_relations", "run_query", "traverse"]
 
 _MAX_START_NODES = 3  # nodes near a name that the graph does not have
 _MAX_DEPTH = 12
+_VAGUE_SCORE = 0.3  # of the neighbors of a start, for a question that asks for no relation
 _MAX_NAMED_VALUES = 50  # ends among which the value that a question names is looked for
 _MAX_EDGES_PER_NODE = 4  # a drawing has up to this many times as many relations as nodes
 _MAX_SINGLE_READS = 100  # memories that are read one by one
@@ -72,30 +74,52 @@ def traverse(
     if not starts:
         return []
     question = query.question
+    if not (question.steps or question.asks_identity):
+        starts = dict.fromkeys(starts, _VAGUE_SCORE)
     count = max(limit, _MAX_NAMED_VALUES) if question.value else limit
-    now = round(datetime.now(UTC).timestamp() * 1e6)
-    weights = weights or Weights(**ports.traversal_weights)
-    walks = [
-        Walk(
-            adjacency,
-            question.steps[:_MAX_DEPTH],
-            now=now,
-            as_of=as_of,
-            weights=weights,
-            families=question.path,
-            masks=masks[:_MAX_DEPTH],
-        )
-        for masks in edge_masks(adjacency, question, as_of)
-    ]
-    tracks: list[Track] = []
-    for walk in walks:
-        tracks = tracks or (yield from do(walk.search, starts, limit=count, depth=depth))
+    walks = _Walks(adjacency, as_of, weights or Weights(**ports.traversal_weights))
+    walk, tracks = yield from walks.search(question, starts, count, depth)
+    longer = expand_kinship(question) if not tracks and question.path and depth is None else None
+    if longer is not None:
+        _, tracks = yield from walks.search(longer, starts, count, None)
     for _ in question.steps:
-        if tracks or not (yield from _learn_labels(ports, walks[0])):
+        if tracks or not (yield from _learn_labels(ports, walk)):
             break
-        tracks = yield from do(walks[0].search, starts, limit=count, depth=depth)
+        tracks = yield from do(walk.search, starts, limit=count, depth=depth)
     tracks = _put_named_value_first(adjacency, tracks, question.value)[:limit]
     return (yield from _build_paths(ports, adjacency, tracks, scope))
+
+
+@dataclass(frozen=True, slots=True)
+class _Walks:
+    """Walks of one traversal, one for each time that its relations may be of."""
+
+    adjacency: Adjacency
+    as_of: str | None
+    weights: Weights
+
+    def search(
+        self, question: Question, starts: Mapping[int, float], limit: int, depth: int | None
+    ) -> Flow[tuple[Walk, list[Track]]]:
+        """Return the first walk, and the tracks of the first one that finds any."""
+        first: Walk | None = None
+        now = round(datetime.now(UTC).timestamp() * 1e6)
+        for masks in edge_masks(self.adjacency, question, self.as_of):
+            walk = Walk(
+                self.adjacency,
+                question.steps[:_MAX_DEPTH],
+                now=now,
+                as_of=self.as_of,
+                weights=self.weights,
+                families=question.path,
+                masks=masks[:_MAX_DEPTH],
+            )
+            tracks = yield from do(walk.search, starts, limit=limit, depth=depth)
+            if tracks:
+                return walk, tracks
+            first = first or walk
+        assert first is not None  # there is a mask for every question
+        return first, []
 
 
 def _put_named_value_first(adjacency: Adjacency, tracks: Sequence[Track], value: str) -> list[Track]:
