@@ -150,6 +150,8 @@ class SubjectReader:
         while end < min(len(self.tokens), index + _MAX_TERM_WORDS) and self._is_term_word(end, is_first=end == index):
             end += 1
             low = self.lows[end - 1]
+            if low in LISTS["ages"] | {"ex"} and not (end < len(self.tokens) and is_relative(self.lows[end])):
+                return end
             compound = self.lows[end : end + 2]
             if compound in (["in", "law"],):
                 return end + 2
@@ -250,14 +252,17 @@ class SubjectReader:
         while end + 1 < len(self.tokens) and self.lows[end] in {"in", "at", "on"} and is_name(self.tokens[end + 1]):
             end += 2
         families = tuple(dict.fromkeys(verb.family for verb in verbs))
-        is_over = self.lows[inner.end] not in LISTS["aux"] and self.lows[inner.end] == _past_form(self.lows[inner.end])
         term = " ".join(verbs[0].words)
-        is_over = is_over and families[0] == "partner"
+        is_over = verbs[0].words[0] in _ENDINGS or (families[0] == "partner" and _is_past(self.lows[inner.end]))
         return NounPhrase(inner.start, end, [*inner.steps, Step(term, families, is_over=is_over)])
 
 
-def _past_form(low: str) -> str:
-    return low if low.endswith("ed") or (lemmas_of(low) and low not in lemmas_of(low)) else ""
+def _is_past(low: str) -> bool:
+    """Return True for "dated" and "met", False for "date" and for "is" in "is dating"."""
+    return low not in LISTS["aux"] and (low.endswith("ed") or (bool(lemmas_of(low)) and low not in lemmas_of(low)))
+
+
+_ENDINGS = frozenset({"break", "split", "divorce"})
 
 
 _TERM_ENDS = (
@@ -295,6 +300,10 @@ def _step_of(words: Sequence[str]) -> Step | None:
     )
     head = head.removeprefix("ex-")
     families = families_of_noun(head)
+    if head == "ex":
+        families, is_over = ("partner", "married_to", "engaged_to"), True
+    if not families and head in LISTS["ages"]:
+        families = ("child",)
     favorites = {"favorite", "favourite", "fave"}
     if favorites.intersection(kept):
         families = ("favorite",)
@@ -309,6 +318,7 @@ def match_verb(
     answers: set[str] | None = None,
     is_where: bool = False,
     is_turned: bool = False,
+    is_negative: bool = False,
 ) -> tuple[list[VerbPhrase], int] | None:
     """Return the longest phrases of families that a verb at a position begins, and the position after them.
 
@@ -316,7 +326,8 @@ def match_verb(
         has_be: a form of "be" is before the subject ("who is Tom dating").
         answers: kinds of values that are wanted; other families are left out if one fits.
         is_where: the question asks for a place, so that "at" and "in" may be missing.
-        is_turned: only verbs whose subject is the value.
+        is_turned: only verbs with the value as their subject.
+        is_negative: the clause is denied, so that "not stand" may be meant.
     """
     while index < len(lows) and lows[index] in _VERB_LEADS:
         has_be = has_be or lows[index] in LISTS["be"]
@@ -324,7 +335,8 @@ def match_verb(
     if index >= len(lows) or not lows[index]:
         return None
     found: list[tuple[int, VerbPhrase]] = []
-    for verb in find_verbs(lows[index]):
+    denied = [verb for verb in find_verbs("not") if verb.words[1] in lemmas_of(lows[index])] if is_negative else []
+    for verb in (*denied, *find_verbs(lows[index])):
         if verb.is_turned != is_turned or (verb.has_be and not has_be):
             continue
         length = _match_words(verb, lows, index, is_where=is_where)
@@ -345,7 +357,7 @@ _VERB_LEADS = LISTS["be"] | LISTS["adverbs"] | LISTS["verb_leads"]
 
 def _match_words(verb: VerbPhrase, lows: Sequence[str], index: int, *, is_where: bool) -> int:
     """Return the number of words that a phrase takes at a position, 0 if it does not fit."""
-    rest = verb.words[1:]
+    rest = verb.words[2 if verb.words[0] == "not" else 1 :]
     end = index + 1 + len(rest)
     if tuple(lows[index + 1 : end]) == rest:
         return 1 + len(rest)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from mem0_core.language._question_words import BE, LISTS, correct_word, expand, is_known
+from mem0_core.language._question_words import BE, LISTS, correct_word, expand, is_known, nearest_auxiliary
 
 __all__ = ["Anchor", "PreparedText", "Tense", "Token", "is_name", "prepare"]
 
@@ -117,7 +117,7 @@ def _expand(tokens: Sequence[Token]) -> list[Token]:
 
 def _correct(tokens: list[Token]) -> list[Token]:
     """Correct slips of question words and of words of the families, but never a name."""
-    if tokens and tokens[0].low in ("were", "wer") and len(tokens) > 2 and tokens[1].low in LISTS["aux"] | {"dose"}:
+    if tokens and tokens[0].low in ("were", "wer") and len(tokens) > 2 and nearest_auxiliary(tokens[1].low):
         tokens[0] = Token("word", "where", "where", tokens[0].at)
     found: list[Token] = []
     for index, token in enumerate(tokens):
@@ -131,9 +131,8 @@ def _correct(tokens: list[Token]) -> list[Token]:
 
 
 def _correct_in_place(low: str, before: Token | None) -> str:
-    if low == "dose" and before is not None and before.low in LISTS["wh"]:
-        return "does"
-    return correct_word(low)
+    after_wh = nearest_auxiliary(low) if before is not None and before.low in LISTS["wh"] else ""
+    return after_wh or correct_word(low)
 
 
 def _may_be_name(tokens: Sequence[Token], index: int, before: Token | None) -> bool:
@@ -174,7 +173,10 @@ _LEAD = re.compile(
     r"|well|remember|any idea|by the way|btw|quick question|what can you tell me about|just|again"
     r"|(?:at|in|for|to|from|on|with|by)(?= (?:which|what|whom)\b))(?: ,)?(?: |$)"
 )
-_SAID = re.compile(r"\b(?:did i (?:ever )?(?:say|mention|tell you)(?: that)?|do you think|have i said|i said)(?: |$)")
+_SAID = re.compile(
+    r"\b(?:did i (?:ever )?(?:say|mention|tell you)(?: that)?|do you think|have i said|i said"
+    r"|(?:is|was) it(?: that)?(?= (?:i|we|my|our)\b))(?: |$)"
+)
 _NOW_PHRASES = re.compile(
     r"\b(?:right now|nowadays|now|currently|these days|at the moment|at present|presently|today|still|again|anymore"
     r"|any more|by now|so far|ever|actually|exactly|really|usually|please|currently|recently|originally|back then|then"

@@ -16,6 +16,7 @@ __all__ = [
     "correct_word",
     "expand",
     "is_known",
+    "nearest_auxiliary",
     "templates",
 ]
 
@@ -52,6 +53,7 @@ time_nouns: year years month months week weeks day days weekend summer autumn fa
  saturday sunday pandemic
 time_leads: last next this past previous early late mid the of in on during since until till around about by from that
  summer spring autumn fall winter year month week end beginning start middle back
+ages: eldest oldest youngest firstborn
 term_ends: and or but if while than then that not called named you they he she it him them his her their
 own_relatives: mum mom mommy mummy dad daddy grandma grandpa granny nana granddad grandad
 verb_leads: have has had used to will did do does going
@@ -83,7 +85,9 @@ def templates() -> tuple[Template, ...]:
     found: list[Template] = []
     for name, family in load_families().items():
         for phrase in family.asks:
-            before, _, after = phrase.partition("*")
+            before, place, after = phrase.partition("*")
+            if not place:
+                continue
             found.append(Template(tuple(before.split()), tuple(after.split()), name))
     return tuple(sorted(found, key=lambda one: -len(one.after)))
 
@@ -129,6 +133,10 @@ def _without_a_letter(word: str) -> set[str]:
     return {word, *(word[:index] + word[index + 1 :] for index in range(len(word)))}
 
 
+def _drop_doubled(word: str) -> str:
+    return re.sub(r"(.)\1", r"\1", word)
+
+
 @lru_cache(maxsize=4096)
 def correct_word(word: str) -> str:
     """Return the word of the vocabulary that a word is a slip of; the word itself if there is none."""
@@ -139,13 +147,24 @@ def correct_word(word: str) -> str:
     return best[1] if best[0] <= (1 if len(word) < 6 else 2) else word
 
 
+def nearest_auxiliary(word: str) -> str:
+    """Return the auxiliary that a word is or is a slip of; empty if there is none."""
+    if word in LISTS["aux"]:
+        return word
+    return next((near for near in sorted(LISTS["aux"]) if len(near) > 2 and _slip_cost(word, near) <= 1), "")
+
+
 def _slip_cost(word: str, near: str) -> int:
-    """Return 0 for two letters changed over, 1 for a letter too many or too few, 2 for a wrong one; 9 for more."""
+    """Return 0 for two letters changed over, 1 for a letter too many or too few, 2 for a wrong one; 9 for more.
+
+    In short words a letter is too many only if it is doubled: "noww", but not "herb" for "her".
+    """
     if sorted(word) == sorted(near):
         return 0 if sum(one != other for one, other in zip(word, near, strict=True)) == 2 else 9
     if word[0] != near[0] or abs(len(word) - len(near)) > 1:
         return 9
     if len(word) != len(near):
         short, long = sorted((word, near), key=len)
-        return 1 if short in _without_a_letter(long) and len(long) > 3 else 9
+        is_slip = len(near) > len(word) or len(near) > 4 or _drop_doubled(word) == _drop_doubled(near)
+        return 1 if is_slip and short in _without_a_letter(long) and len(long) > 3 else 9
     return 2 if sum(one != other for one, other in zip(word, near, strict=True)) == 1 else 9

@@ -153,7 +153,12 @@ def family_of_label(label: str) -> Family | None:
 @lru_cache(maxsize=4096)
 def read_label(label: str) -> LabelSense | None:
     """Return the meaning of a relation's label in any of the forms that models write; None if no family knows it."""
-    words = [word for word in label.casefold().replace("-", "_").replace(" ", "_").split("_") if word]
+    words = label.casefold().replace("-", "_").replace(" ", "_").split("_")
+    words = [word for word in words if word]
+    known = _exact_sense(words)
+    if known is not None:
+        return known
+    words = [word for word in words if word not in ("a", "an", "the")]
     while len(words) > 1 and words[0] in _AUXILIARIES:
         known = _exact_sense(words)
         if known is not None:
@@ -183,6 +188,8 @@ def _exact_sense(words: Sequence[str]) -> LabelSense | None:
 
 def _noun_sense(words: Sequence[str]) -> LabelSense | None:
     """Return the meaning of a label that is a noun with adjectives, such as ``has_older_sister``."""
+    if len(words) > 1 and words[-1] in ("in", "at", "is", "with"):
+        words = words[:-1]
     is_reversed = len(words) > 1 and words[-1] in ("of", "to")
     kept = [
         word for word in (words[:-1] if is_reversed else words) if word not in _FILLERS and word not in _AUXILIARIES
@@ -197,10 +204,11 @@ def _verb_sense(words: Sequence[str]) -> LabelSense | None:
     """Return the meaning of a label that begins with a verb: ``works_as_professor_at`` is "work at"."""
     phrases = list(find_verbs(words[0]))
     if len(words) > 1 and words[-1] in _PREPOSITIONS:
-        for phrase in phrases:
-            if phrase.words[1:] == (words[-1],) and not phrase.is_turned:
-                return LabelSense(phrase.family)
-        return None
+        fitting = [one for one in phrases if one.words[1:] == (words[-1],) and not one.is_turned]
+        if not fitting and words[-1] in ("in", "at"):
+            places = ("place", "organization")
+            fitting = [one for one in phrases if len(one.words) == 1 and load_families()[one.family].answer in places]
+        return LabelSense(fitting[0].family) if fitting else None
     for phrase in phrases:
         if len(phrase.words) > 1 and tuple(words[1 : len(phrase.words)]) == phrase.words[1:] and not phrase.is_turned:
             return LabelSense(phrase.family)
@@ -283,7 +291,8 @@ def find_verbs(first: str) -> Iterator[VerbPhrase]:
 @lru_cache(maxsize=1)
 def all_verb_forms() -> Mapping[str, tuple[str, ...]]:
     """Return the base forms of each form of a verb that begins a phrase, or is common."""
-    return verb_forms({phrase.words[0] for phrase in all_verb_phrases() if not phrase.has_be})
+    phrases = [phrase.words for phrase in all_verb_phrases() if not phrase.has_be]
+    return verb_forms({words[words[0] == "not"] for words in phrases})
 
 
 def lemmas_of(form: str) -> tuple[str, ...]:

@@ -139,6 +139,7 @@ class _Reading:
     asks_assistant: bool = False
     is_negative: bool = False
     is_past: bool = False
+    is_vague: bool = False
 
 
 def _to_question(reading: _Reading, prepared: PreparedText, spans: tuple[TimeSpan, ...]) -> Question:
@@ -149,7 +150,6 @@ def _to_question(reading: _Reading, prepared: PreparedText, spans: tuple[TimeSpa
         steps[-1] = replace(steps[-1], families=("works_as", "works_at"))  # the employer says something of the job
     families, is_negative = _deny(steps, reading)
     over = frozenset(index for index, step in enumerate(steps) if step.is_over)
-    known = [bool(some) for some in families]
     is_past = bool(over) or reading.is_past
     return Question(
         start=reading.subject.start,
@@ -165,8 +165,14 @@ def _to_question(reading: _Reading, prepared: PreparedText, spans: tuple[TimeSpa
         spans=spans,
         anchor=prepared.anchor,
         event=reading.event,
-        confidence=(0.9 if all(known) else 0.5) if known else 0.3,
+        confidence=_compute_confidence(reading, families),
     )
+
+
+def _compute_confidence(reading: _Reading, families: Sequence[tuple[str, ...]]) -> float:
+    if reading.is_vague or not families:
+        return 0.3
+    return 0.9 if all(families) else 0.5
 
 
 def _deny(steps: Sequence[Step], reading: _Reading) -> tuple[list[tuple[str, ...]], bool]:
@@ -304,7 +310,7 @@ class _ClauseReader:
             low, token = self.lows[end], self.tokens[end]
             if token.kind != "word" or low in _CLAUSE_OPENERS or (token.text[0].isupper() and end > index):
                 break
-            if end > index and self._is_turned_verb(end):
+            if end > index and (self._is_turned_verb(end) or self._is_verb_after_noun(end)):
                 break
             if end > index and families_of_noun(self.lows[end - 1]) and self._begins_subject(end):
                 break
@@ -313,6 +319,11 @@ class _ClauseReader:
 
     def _is_turned_verb(self, index: int) -> bool:
         return match_verb(self.lows, index, is_turned=True) is not None
+
+    def _is_verb_after_noun(self, index: int) -> bool:
+        """Return True for "went" in "which brother went to Oslo"."""
+        low = self.lows[index]
+        return bool(families_of_noun(self.lows[index - 1])) and bool(lemmas_of(low)) and not families_of_noun(low)
 
     def _begins_subject(self, index: int) -> bool:
         """Return True if a lowercase name and a verb follow: "which team jordan plays for"."""
@@ -327,11 +338,16 @@ class _ClauseReader:
             return self._read_choice()
         if index >= len(lows) or opening.word == "how":
             return None
-        if lows[index] in LISTS["aux"] and opening.word:
+        is_having = opening.word == "who" and lows[index] in _HAVING and lows[index + 1 : index + 2] in (["the"], ["a"])
+        if lows[index] in LISTS["aux"] and opening.word and not is_having:
             return self._read_inverted(opening, index)
         turned = match_verb(lows, index, is_turned=True) if opening.word in ("who", "what", "which") else None
         if turned is not None:
             return self._read_turned(*turned)
+        if opening.word == "who" or (opening.word == "which" and is_relative(opening.head)):
+            chosen = self._read_subject_question(opening, index)
+            if chosen is not None:
+                return chosen
         subject = self.subjects.read(index, is_subject=bool(opening.word))
         if subject is None:
             return None
@@ -360,6 +376,26 @@ class _ClauseReader:
         if subject is None:
             return None
         return self._read_predicate(opening, subject, has_be=has_be)
+
+    def _read_subject_question(self, opening: _Opening, index: int) -> _Reading | None:
+        """Read "who has the farmhouse" and "which brother went to Oslo", where the subject of the verb is wanted."""
+        if self.lows[index] in LISTS["self"] | LISTS["owners"] or not lemmas_of(self.lows[index]):
+            return None
+        if opening.word == "which":
+            step = Step(" ".join(opening.noun), families_of_noun(opening.head), opening.head)
+            return _Reading(NounPhrase(None, index), step, value=self._value_from(index + 1))
+        verb = "own" if self.lows[index] in {"has", "have", "had"} else self.lows[index]
+        matched = match_verb([verb, *self.lows[index + 1 :]], 0)
+        if matched is None:
+            return None
+        inverses = tuple(dict.fromkeys(load_families()[verb.family].inverse for verb in matched[0]))
+        end = index + matched[1]
+        if not all(inverses) or end >= len(self.lows):
+            return None
+        subject = self.subjects.read(end, is_subject=True)
+        if subject is None or subject.end < len(self.lows):
+            subject = NounPhrase(self._value_from(end), len(self.lows))
+        return _Reading(subject, Step(inverses[0], inverses), is_vague=not self.tokens[end].text[0].isupper())
 
     def _read_turned(self, verbs: Sequence[VerbPhrase], end: int) -> _Reading | None:
         """Read "which bank employs me": the value is the subject of the verb."""
@@ -504,10 +540,13 @@ class _ClauseReader:
             has_be=has_be,
             answers=_ANSWERS.get(opening.word),
             is_where=opening.word in ("where", "which"),
+            is_negative=self.is_negative,
         )
         if matched is None:
-            return self._read_state(opening, subject, index) if has_be else None
+            return self._read_unknown_verb(opening, subject, index, has_be=has_be)
         verbs, end = matched
+        if verbs[0].words[0] == "not":
+            self.is_negative = False
         step = _to_step(verbs)
         families = families_of_noun(opening.head)
         value = self._value_from(end)
@@ -516,9 +555,29 @@ class _ClauseReader:
         if opening.noun and families:
             step = replace(step, families=_join_families(families, step.families))
             value = _modifiers(opening) if set(step.families) <= set(families) else " ".join(opening.noun)
-        elif opening.noun:
+        is_vague = (
+            bool(opening.noun) and not families and verbs[0].has_be and verbs[0].words[0] in LISTS["prepositions"]
+        )
+        if opening.noun and not families:
             value = " ".join(low for low in opening.noun if low not in LISTS["generic"])
-        return _Reading(subject, step, value=value)
+        return _Reading(subject, step, value=value, is_vague=is_vague)
+
+    def _read_unknown_verb(
+        self, opening: _Opening, subject: NounPhrase, index: int, *, has_be: bool
+    ) -> _Reading | None:
+        """Read a predicate that no family knows, by the nouns around it."""
+        rest = self.lows[index:]
+        if not rest:
+            return None
+        families = families_of_noun(opening.head)
+        if opening.word in ("which", "count") and families and len(rest) <= 1 + bool(lemmas_of(rest[0])):
+            step = Step(" ".join(opening.noun), families, opening.head)
+            return _Reading(subject, step, value=_modifiers(opening), is_vague=True)
+        if has_be and opening.word in ("what", "who") and subject.steps and rest[0] in LISTS["prepositions"]:
+            return _Reading(subject, value=self._value_from(index)) if len(rest) > 1 else None
+        if opening.word == "where" and rest in (["leave"], ["leaving"]):
+            return _Reading(subject, Step("live", ("lives_in",)))  # a common slip
+        return self._read_state(opening, subject, index) if has_be else None
 
     def _read_state(self, opening: _Opening, subject: NounPhrase, index: int) -> _Reading | None:
         """Read what a form of "be" says of the subject: "is my father still alive", "is Anna my sister"."""
