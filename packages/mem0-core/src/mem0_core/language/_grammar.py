@@ -14,19 +14,24 @@ from mem0_core.language.families import load_families
 
 __all__ = ["Element", "Grammar", "Kin", "Meaning", "Pattern", "load_grammar"]
 
-_MEANING = re.compile(r"(?P<unsure>\?)?(?P<sign>[+~-]?)(?P<family>\w+)(?:/(?P<label>\w+))?(?: (?P<slot>[0-9_&S]))?$")
+_MEANING = re.compile(r"(?P<mark>[?!])?(?P<sign>[+~-]?)(?P<family>\w+)(?:/(?P<label>\w+))?(?: (?P<slot>[0-9_&S]))?$")
 _SLOT = re.compile(r"[A-Z]+$")
 _COPULA = "be"
 
 
 class Meaning(NamedTuple):
-    """A statement that a clause makes: a sign, a family, and where its value comes from."""
+    """A statement that a clause makes: a sign, a family, and where its value comes from.
+
+    Attributes:
+        is_firm: True if a plan is as good as done ("I'm starting at Galp").
+    """
 
     sign: str
     family: str
     label: str
     slot: str
     is_certain: bool
+    is_firm: bool
 
 
 class Element(NamedTuple):
@@ -173,7 +178,9 @@ def _read_meaning(text: str) -> Meaning:
     match = _MEANING.match(text)
     assert match is not None, text
     slot = match["slot"] or "1"
-    return Meaning(match["sign"], match["family"], match["label"] or "", slot, not match["unsure"])
+    return Meaning(
+        match["sign"], match["family"], match["label"] or "", slot, match["mark"] != "?", match["mark"] == "!"
+    )
 
 
 def _read_element(word: str) -> Element:
@@ -261,6 +268,9 @@ def _read_kin(words: Mapping[str, frozenset[str]]) -> dict[str, Kin]:
                     else f"{noun}s"
                 )
                 kin.setdefault(plural, Kin(family.name, label, gender, is_plural=True))
+    for breed in words["breeds"]:
+        kin.setdefault(breed, Kin("has_pet", "has_pet", "", is_plural=False))
+        kin.setdefault(f"{breed}s", Kin("has_pet", "has_pet", "", is_plural=True))
     return kin
 
 

@@ -21,7 +21,7 @@ from mem0_core.language.temporal import find_event_days
 __all__ = ["SPEAKER", "Effect", "Statement", "StatementReader"]
 
 SPEAKER = ""
-"""The subject that stands for the speaker."""
+"""The subject of a statement about the speaker."""
 
 Effect = Literal["holds", "begins", "ends", "past"]
 """``holds``: true when said; ``begins``: new, so it ends an earlier value; ``ends``: no longer true; ``past``: was true
@@ -33,6 +33,7 @@ MAX_ADJUNCT_WORDS = 9  # words after a value among which a place, an employer or
 _MAX_NOUN_PHRASE = 5
 _NO_PROGRESS = frozenset({"likes", "dislikes", "prefers", "owns", "has_pet", "kin", "speaks", "name", "age", "diet"})
 _OPEN = frozenset({"love", "hate", "adore", "prefer", "can", "loathe", "detest", "dislike"})
+_SILENT = frozenset({"REST", "TIME", "DEPARTMENT"})  # slots that are passed over
 _PLAIN_ROLES = frozenset({"not", "now", "adverb", "partly"})
 # Form of a verb -> the auxiliaries before it -> the tense of both.
 _TENSES: dict[str, dict[str, str]] = {
@@ -160,8 +161,11 @@ class StatementReader:
         self._people: list[tuple[str, str]] = []  # name and gender, the last one mentioned last
         self._group: tuple[str, ...] = ()
         self._subject: _Subject | None = None
+        self._last_subject: _Subject | None = None
         self._unnamed: tuple[int, ...] = ()  # indexes of statements with a value that has no name yet
         self._unnamed_gender = ""
+        self._starts = frozenset(text.starts)
+        self._housemates: dict[str, str] = {}  # person -> their new housemate
         self._mentioned: dict[int, _Mention | None] = {}
         self._is_fact = self._has_no_speaker()
         self._has_opener = False
@@ -190,6 +194,9 @@ class StatementReader:
         after_name = self._text.name_end(start, min(end, start + 3))
         if after_name > start and self._text.low(after_name) == ":" and after_name < end:
             return  # "Anna: I live in Paris" is Anna's
+        said = self._lows[max(0, start - MAX_CLAUSE_WORDS) : start]
+        has_child = not {"had", "having", "expecting", "twins"}.isdisjoint(said)
+        self._last_subject = self._subject if has_child else None
         self._subject, self._has_opener = None, False
         index, can_begin, is_first = start, True, True
         while index < end:
@@ -220,6 +227,10 @@ class StatementReader:
             return at
         stop = self._name_for_unnamed(at, end)
         if stop == at:
+            stop = self._choice(at, end)
+        if stop == at and is_first:
+            stop = self._fragment(at, end)
+        if stop == at:
             stop = self._noun_clause(at, end)
         if stop > at:
             return stop
@@ -241,6 +252,47 @@ class StatementReader:
         if stop > inner:
             return stop
         return max(inner, subject.stop)
+
+    def _choice(self, at: int, end: int) -> int:
+        """Read ``swimming it is``, ``Dublin it is``."""
+        stop = self._text.name_end(at, end)
+        stop = stop if stop > at else at + 1
+        if self._text.low(stop) != "it" or self._text.low(stop + 1) not in {"is", "'s"} or stop + 1 >= end:
+            return at
+        value = self._text.join(at, stop)
+        if value.lower() in self._words["pastimes"]:
+            self._say(SPEAKER, "hobby", value.lower(), "begins")
+        elif any(said.family == "plans_trip_to" for said in self.statements):
+            self._say(SPEAKER, "plans_trip_to", value, "begins")
+        return stop + 2
+
+    def _fragment(self, at: int, end: int) -> int:
+        """Read a sentence without a verb: ``Pescatarian.``, ``Slipped disc.``, ``Two girls, Ira and Isha.``."""
+        low = self._lows[at]
+        if low in self._words["diets"] and self._slots.is_break(at + 1, end):
+            self._say(SPEAKER, "diet", self._text.words[at], "holds")
+            return at + 1
+        if low in self._words["numbers"] or low.isdecimal():
+            found = self._slots.read("KIN", at, end, False)
+            for value in found.values if found else ():
+                owner = self._parent()
+                self._say(owner, value.family, value.text, "holds", label=value.label)
+                self._add_person(value.text, value.gender)
+            return found.stop if found else at
+        stop = self._slots.phrase_end(at, end)
+        if (
+            stop == end
+            and stop - at <= _MAX_NOUN_PHRASE
+            and not self._words["conditions"].isdisjoint(self._lows[at:stop])
+        ):
+            self._say(SPEAKER, "has_condition", self._text.join(at, stop), "holds", is_certain=False)
+            return stop
+        return at
+
+    def _parent(self) -> str:
+        """Return the subject of the sentence before, if it says that they had children; else the speaker."""
+        before = self._last_subject
+        return before.names[0] if before is not None and before.person == "third" else SPEAKER
 
     def _left_out(self, at: int, is_first: bool) -> _Subject | None:
         if is_first:
@@ -279,7 +331,10 @@ class StatementReader:
             if found is not None:
                 self._say_job(subject, found, first, close)
                 return close + 1
+        people = self._people
+        self._people = [each for each in people if each[0] not in subject.names]
         mention = self._mention(first, close)
+        self._people = people
         if mention is not None and not mention.names:
             self._say(mention.owner, mention.family, subject.names[0], "holds", label=mention.label)
             return close + 1
@@ -308,6 +363,9 @@ class StatementReader:
                 break
             found, stop, person_of_one, kin, owner = element
             names += found
+            for name in found:
+                if name:
+                    self._add_person(name)
             person = person_of_one if not person else "plural"
             index = stop
             if self._text.low(index) in {"and", "&", "n"} and index + 1 < end and len(names) < 4:
@@ -350,6 +408,8 @@ class StatementReader:
             person = "plural" if len(subjects) > 1 or self._is_plural(mention) else "third"
             return subjects, mention.stop, person, mention.family, mention.owner
         stop = text.name_end(at, end)
+        if stop > at and (low in self._words["medics"] or (at in self._starts and self._is_no_name(low))):
+            return None
         if stop > at:
             if text.low(stop) == "'s" and stop < end and not self._is_be(stop):
                 return None
@@ -361,7 +421,15 @@ class StatementReader:
             and text.low(at + 2) in {"me", "i"}
             and self._is_plain_word(at)
         )
+        if text.is_casual and self._is_plain_word(at):
+            stop = at + 1 + self._is_plain_word(at + 1) if at + 1 < end else at + 1
+            if text.low(stop) in {"'s", "is"} and text.low(stop + 1) in {"off", "cancelled", "canceled"}:
+                return [text.join(at, stop)], stop, "third", "", SPEAKER
         return ([text.words[at]], at + 1, "third", "", SPEAKER) if is_casual else None
+
+    def _is_no_name(self, low: str) -> bool:
+        """Return True for a word that a capital at the start of a sentence does not make a name."""
+        return low in self._grammar.heads or low in self._words["someone"]
 
     def _is_plain_word(self, at: int) -> bool:
         low = self._lows[at]
@@ -388,16 +456,17 @@ class StatementReader:
             or not low[:1].isalpha()
         )
 
-    def _resolve(self, pronoun: str) -> list[str]:
+    def _resolve(self, pronoun: str, but: str = SPEAKER) -> list[str]:
         """Return the people that a pronoun refers to; none if the text names none."""
         if pronoun == "it":
             return []
         if pronoun in {"they", "their"}:
-            return [*self._group] if self._group else [self._people[-1][0]] if self._people else []
+            group = [name for name in self._group if name]
+            return group if group else [self._people[-1][0]] if self._people else []
         wanted = "m" if pronoun in {"he", "his"} else "f"
         for index in range(len(self._people) - 1, max(-1, len(self._people) - 6), -1):
             name, gender = self._people[index]
-            if gender in ("", wanted):
+            if gender in ("", wanted) and name != but:
                 self._people.pop(index)
                 self._people.append((name, wanted))
                 return [name]
@@ -432,12 +501,21 @@ class StatementReader:
             if not people and not (self._is_fact and not self._people):
                 return None
             owner, index = people[0] if people else SPEAKER, at + 1
+        elif self._is_bare_relative(at, low):
+            owner, index = SPEAKER, at
         else:
             stop = text.name_end(at, min(end, at + 4))
             if stop == at or text.low(stop) != "'s":
                 return None
             owner, index = text.join(at, stop), stop + 1
         return self._read_relative(owner, index, end)
+
+    def _is_bare_relative(self, at: int, low: str) -> bool:
+        """Return True for a relative without "my" that opens a sentence: ``Mum lives in Leeds``, ``dogs are ...``."""
+        kin = self._grammar.kin.get(low)
+        if kin is None or kin.family in self._words["friend_families"] or self._text.is_name(at + 1):
+            return False
+        return at in self._starts and (self._is_verb(at + 1) or self._text.low(at + 1) == "'s")
 
     def _read_relative(self, owner: str, at: int, end: int) -> _Mention | None:
         noun, is_over = at, False
@@ -488,11 +566,7 @@ class StatementReader:
         if names and text.low(index) in self._words["peoples"]:
             names = []
         if names and is_aside:
-            if (
-                text.low(stop) not in {",", ")"}
-                or stop >= end
-                or not (self._is_verb(stop + 1) or text.low(stop) == ")")
-            ):
+            if text.low(stop) not in {",", ")"} or stop + 1 >= end or not text.words[stop + 1][:1].islower():
                 return [], at
             return names, stop + 1
         if not names and text.is_casual and index < end and self._is_plain_word(index) and self._is_verb(index + 1):
@@ -561,8 +635,12 @@ class StatementReader:
     def _fill_unnamed(self, names: list[str]) -> None:
         for index in self._unnamed:
             said = self.statements[index]
-            self.statements[index] = said._replace(value=names[0], is_certain=True)
-            self.statements += [said._replace(value=name, is_certain=True) for name in names[1:]]
+            relation = said.relation
+            if said.family == "partner" and self._unnamed_gender:
+                relation = "boyfriend" if self._unnamed_gender == "m" else "girlfriend"
+            named = [said._replace(value=name, is_certain=True, relation=relation) for name in names]
+            self.statements[index] = named[0]
+            self.statements += named[1:]
         self._add_person(names[0], self._unnamed_gender)
         self._unnamed = ()
 
@@ -689,7 +767,8 @@ class StatementReader:
             found = self._slots.read(element.slot, index, limit, strict and limit == end)
             if found is None:
                 return None
-            values.append(found.values)
+            if element.slot not in _SILENT:
+                values.append(found.values)
             index = found.stop
             if limit < end:
                 index = limit
@@ -956,7 +1035,9 @@ class StatementReader:
             return sign, meaning.is_certain
         if clause.tense in {"progress"}:
             is_ending = sign == "ends"
-            is_sure = is_ending or "third" in subject.person or not self._words["future"].isdisjoint(tail)
+            is_sure = (
+                is_ending or meaning.is_firm or "third" in subject.person or not self._words["future"].isdisjoint(tail)
+            )
             return sign, meaning.is_certain and is_sure
         if clause.tense in {"future", "plan"}:
             return sign, False
@@ -1036,12 +1117,23 @@ class StatementReader:
         number = int(meaning.slot) - (clause.pattern.group != "noun")
         return clause.values[number] if number < len(clause.values) else [Value("")]
 
+    def _name_relative(self, name: str, value: str) -> bool:
+        """Give a relative her name: ``my granny ... her name is Ernestine``."""
+        kin = self._grammar.kin.get(name.removeprefix("my ")) if name.startswith("my ") else None
+        if kin is None:
+            return False
+        self._say(SPEAKER, kin.family, value, "holds", label=kin.label)
+        self._add_person(value, kin.gender)
+        return True
+
     def _say_value(
         self, name: str, meaning: Meaning, value: Value, effect: Effect, is_certain: bool, days: DateRange | None
     ) -> None:
         family, label = (value.family, value.label) if meaning.family == "kin" else (meaning.family, meaning.label)
-        if not family:
+        if not family or (family == "name" and self._name_relative(name, value.text)):
             return
+        if family == "partner" and value.gender:
+            label = "boyfriend" if value.gender == "m" else "girlfriend"
         index = self._say(
             name, family, value.text, effect, days, is_certain and (bool(value.text) or effect == "ends"), label
         )
@@ -1050,11 +1142,13 @@ class StatementReader:
                 *(i for i in self._unnamed if self.statements[i].family == family and i == index - 1),
                 index,
             )
-            self._unnamed_gender = ""
+            self._unnamed_gender = value.gender
         elif load_families()[family].answer == "person" and value.text:
-            self._add_person(value.text)
+            self._add_person(value.text, value.gender)
+            if name and family != "kin":
+                self._add_person(name)
             self._group = tuple(each for each in (name, value.text) if each)
-        elif family == "owns" and index >= 0 and effect == "begins" and value.text.islower():
+        elif family == "owns" and index >= 0 and effect != "ends" and not value.text[:1].isupper():
             self._unnamed = (index,)
 
     def _say_death(self, subject: _Subject, days: DateRange | None) -> None:
@@ -1113,5 +1207,9 @@ class StatementReader:
         if value and value.casefold() == subject.casefold():
             return -1
         label = "" if label == family else label
+        if family == "lives_with" and effect == "begins":
+            self._housemates[value] = subject
+        elif family == "lives_in" and subject in self._housemates and effect in ("holds", "begins"):
+            self._say(self._housemates.pop(subject), family, value, "begins", days, is_certain)
         self.statements.append(Statement(subject, family, value, effect, days, is_certain, label))
         return len(self.statements) - 1

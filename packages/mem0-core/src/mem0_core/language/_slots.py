@@ -22,14 +22,14 @@ class Value(NamedTuple):
         text: empty if the text names none.
         family, label: of a noun that names the relation ("two sons, Kai and Jordan").
         is_unnamed: True for a person or a pet with a name that may follow ("a cat", "someone new").
-        is_over: True if the noun says that the relation is over ("my ex-husband").
+        gender: ``m`` or ``f``, where a noun tells it ("a guy called Felix").
     """
 
     text: str
     family: str = ""
     label: str = ""
     is_unnamed: bool = False
-    is_over: bool = False
+    gender: str = ""
 
 
 class Found(NamedTuple):
@@ -150,15 +150,17 @@ class SlotReader:
         names: list[Value] = []
         text, index = self._text, at
         while index < end:
+            index += bool(names) and text.low(index) in {"young", "little", "baby", "old"}
             stop = text.name_end(index, end) or index
             if stop == index or text.low(stop) == "'s":
                 break
             names.append(Value(text.join(index, stop)))
-            index = stop
+            index = stop + (is_plural and stop < end and text.lows[stop].isdecimal())
             joint = index
             while joint < min(end, index + 2) and text.lows[joint] in self._words["joins"]:
                 joint += 1
-            if joint == index or joint >= end or not text.is_name(joint):
+            named = joint + (text.low(joint) in {"young", "little", "baby", "old"})
+            if joint == index or named >= end or not text.is_name(named):
                 break
             if not is_plural and not self._continues_list(joint, end):
                 break
@@ -210,12 +212,14 @@ class SlotReader:
         noun = next((i for i in range(first, min(stop, first + 3)) if text.lows[i] in self._words["someone"]), -1)
         if noun < 0 or (first == at and not text.lows[noun].startswith("some")):
             return None
+        low = text.lows[noun]
+        gender = "m" if low in self._words["male"] else "f" if low in self._words["female"] else ""
         for index in range(noun + 1, min(end, noun + 7)):
             if text.lows[index] in {"called", "named"} or text.lows[index - 1 : index + 1] == ["name", "of"]:
                 name = self._name(index + 1, end, strict=False)
                 if name is not None:
-                    return name
-        return Found((Value("", is_unnamed=True),), noun + 1)
+                    return Found((name.values[0]._replace(gender=gender),), name.stop)
+        return Found((Value("", is_unnamed=True, gender=gender),), noun + 1)
 
     # Places
 
@@ -235,10 +239,11 @@ class SlotReader:
             low = text.lows[noun]
             if low in self._words["homes"]:
                 for index in range(noun + 1, min(end, noun + 4)):
-                    if text.lows[index] in {"in", "near", "outside", "at", "of", "by"}:
+                    if text.lows[index] in {"in", "near", "outside", "by"}:
                         return self._place(index + 1, end, strict)
                 return None
-            if not (low.isalpha() or low.replace("-", "").isalnum()) or low in self._grammar.breaks:
+            is_word = low.replace("-", "").isalnum() and low not in self._words["objects"]
+            if not is_word or low in self._grammar.breaks:
                 return None
         return None
 
@@ -276,6 +281,14 @@ class SlotReader:
             stop = self._casual_end(at, end)
             return self._single(at, stop) if stop > at else None
         return self._single(first, stop) if self._is_plain(first, stop, 4) else None
+
+    def _employer(self, at: int, end: int, strict: bool) -> Found | None:
+        named = self._named(at, end, strict)
+        if named is not None or self._text.low(at) != "the":
+            return named
+        stop = self.phrase_end(at + 1, end)
+        fits = stop > at + 1 and self._text.lows[stop - 1] in self._words["employers"] and stop - at <= MAX_VALUE_WORDS
+        return self._single(at + 1, stop) if fits else None
 
     def _school(self, at: int, end: int, strict: bool) -> Found | None:
         first = at + (self._text.low(at) == "the")
@@ -328,6 +341,8 @@ class SlotReader:
         while head >= 0 and head + 1 < stop and self.is_job(text.lows[head + 1]):
             head += 1
         if head < 0 or "'s" in text.lows[first:head]:
+            return None
+        if first == at and any(low in self._grammar.heads for low in text.lows[first:head]):
             return None
         after = text.low(head + 1) if head + 1 < end else ""
         if not (self.is_break(head + 1, end) or after == "of"):
@@ -415,7 +430,9 @@ class SlotReader:
     def _language(self, at: int, end: int) -> str:
         lows = self._text.lows
         index = next((i for i in range(at, end) if lows[i] in self._words["languages"]), -1)
-        return self._text.join(index, end) if index >= 0 and end - index <= 2 else ""
+        if index < 0 or (index > at and lows[index - 1] in self._words["objects"]):
+            return ""
+        return self._text.join(index, index + 1 + (index + 1 < end and lows[index + 1] == "language"))
 
     def _languages(self, at: int, end: int, strict: bool) -> Found | None:
         return self._list(at, end, "languages", strict)
@@ -429,6 +446,7 @@ class SlotReader:
         return self._list(at, end, "games", strict)
 
     def _pastimes(self, at: int, end: int, strict: bool) -> Found | None:
+        at += self._text.low(at) == "the"
         found = self._list(at, end, "things", strict=False)
         if found is None:
             stop = self.phrase_end(at, end)
@@ -483,7 +501,9 @@ class SlotReader:
         found = self._list(first, end, "things", strict=False)
         if found is None:
             return None
-        return Found(tuple(v for v in found.values if len(v.text.split()) < 4), found.stop)
+        kept = [v for number, v in enumerate(found.values) if not number or self._is_medicine(v.text)]
+        kept = [v for v in kept if self._is_medicine(v.text)] or kept
+        return Found(tuple(v for v in kept if len(v.text.split()) < 4), found.stop)
 
     def _conditions(self, at: int, end: int, strict: bool) -> Found | None:
         first = self.skip(at, end, "determiners")
@@ -507,6 +527,13 @@ class SlotReader:
         low = self._text.low(at)
         fits = low.isalpha() and low not in self._words["vague"] and low not in self._grammar.breaks
         return self._single(at, at + 1) if fits else None
+
+    def _allergens(self, at: int, end: int, strict: bool) -> Found | None:
+        found = self._things(at, end, strict=False)
+        if found is None:
+            return None
+        kept = tuple(value for value in found.values if value.text.lower() in self._words["allergens"])
+        return Found(kept, found.stop) if kept else None
 
     def _diet(self, at: int, end: int, strict: bool) -> Found | None:
         index = at
@@ -555,6 +582,13 @@ class SlotReader:
                 return after
         return stop
 
+    def _chattel(self, at: int, end: int, strict: bool) -> Found | None:
+        """Read a thing of some worth: one with a name or in a list."""
+        found = self._owned(at, end, strict)
+        if found is None or any(word[:1].isupper() for word in found.values[0].text.split()):
+            return found
+        return self._ownable(at, end, strict)
+
     def _ownable(self, at: int, end: int, strict: bool) -> Found | None:
         found = self._owned(at, end, strict)
         if found is None:
@@ -580,7 +614,7 @@ class SlotReader:
             if (kin.family in only) != bool(only):
                 break
             names, stop = self._names_after(noun + 1, end)
-            values += [Value(name, kin.family, kin.label) for name in names]
+            values += [Value(name, kin.family, kin.label, gender=kin.gender) for name in names]
             if not names and kin.family == "has_pet":
                 first = next((i for i in range(index, noun) if text.lows[i] not in self._words["articles"]), noun)
                 values.append(Value(text.join(first, noun + 1), kin.family, kin.label, is_unnamed=True))
@@ -605,7 +639,11 @@ class SlotReader:
                 following = lows[index + 1] if index + 1 < min(end, at + 6) else ""
                 if following not in self._grammar.kin:
                     return index
-            elif not lows[index].replace("-", "").isalnum() or lows[index] in self._grammar.breaks - {"more"}:
+            elif (
+                lows[index] in self._words["objects"]
+                or not lows[index].replace("-", "").isalnum()
+                or lows[index] in self._grammar.breaks - {"more"}
+            ):
                 return -1
         return -1
 
@@ -613,7 +651,7 @@ class SlotReader:
         text = self._text
         index = at + (text.low(at) in {",", ":", "-", "–", "—", "("} and at < end)
         index += text.low(index) in {"called", "named"} and index < end
-        found = self.list_of_names(index, end)
+        found = self.list_of_names(index, end, is_plural=True)
         if not found.values and text.is_casual and text.low(index - 1) in {"called", "named"}:
             name = self._name(index, end, strict=False)
             found = name or found
@@ -623,7 +661,9 @@ class SlotReader:
 
     def _age(self, at: int, end: int, strict: bool) -> Found | None:
         text, low = self._text, self._text.low(at)
-        fits = (low.isdigit() and 0 < int(low[:4]) < 120) or low in self._words["numbers"]
+        fits = (low.isdecimal() and 0 < int(low[:4]) < 120) or all(
+            part in self._words["numbers"] for part in low.split("-")
+        )
         after = text.low(at + 1) if at + 1 < end else ""
         fits &= not after[:1].isalnum() or after in {
             "years",
@@ -696,6 +736,9 @@ def _readers() -> Iterator[tuple[str, Callable[[SlotReader, int, int, bool], Fou
         ("TOUR", SlotReader._tour),
         ("ORG", SlotReader._organization),
         ("NAMED TEAM", SlotReader._named),
+        ("EMPLOYER", SlotReader._employer),
+        ("CHATTEL", SlotReader._chattel),
+        ("ALLERGENS", SlotReader._allergens),
         ("SCHOOL", SlotReader._school),
         ("UNIVERSITY", SlotReader._university),
         ("DEPARTMENT", SlotReader._department),

@@ -96,6 +96,8 @@ class _Extraction:
 
     def _record(self, subject: str, statement: Statement) -> None:
         family = load_families()[statement.family]
+        if statement.value.casefold() == subject.casefold():
+            return
         relation = statement.relation or family.name
         for label in dict.fromkeys((relation, *self._same_labels(family.name))):
             if statement.effect == "begins" and family.is_single:
