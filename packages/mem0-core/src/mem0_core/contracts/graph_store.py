@@ -151,6 +151,15 @@ class GraphStoreContract(StoreContract):
         store.erase([item.id], at=LATER)
         assert self.current_relations(store, include_ended=True) == []
 
+    def test_destinations_of_an_entity_are_those_of_its_scope_that_hold_now(self, store: MemoryStore) -> None:
+        self.add_relations(store, LIKES_TEA, Triplet("alice", "name", "Ally"), Triplet("Ally", "name", "Al"))
+        self.add_relations(store, Triplet("alice", "name", "Liz"), scope=Scope("alice", run_id="r"))
+        assert store.graph.destinations(ALICE, "ALICE", ["name", "likes"]) == ["tea", "Ally"]
+        assert store.graph.destinations(ALICE, "alice", ["name"]) == ["Ally"]
+        assert store.graph.destinations(BOB, "alice", ["name"]) == []
+        store.erase_scope(ALICE, at=LATER)
+        assert store.graph.destinations(ALICE, "alice", ["name"]) == []
+
     def test_the_graph_of_another_scope_cannot_be_read(self, store: MemoryStore) -> None:
         self.add_relations(store, LIKES_TEA)
         self.add_relations(store, Triplet("bob", "likes", "tea"), scope=BOB)

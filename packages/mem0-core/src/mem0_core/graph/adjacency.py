@@ -8,7 +8,7 @@ users, in the scope of an agent alone, are two.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from threading import Lock
@@ -18,6 +18,7 @@ import numpy as np
 
 from mem0_core.domain.records import Scope, entity_key
 from mem0_core.interfaces import ChangePosition, EdgeRow, GraphDelta, GraphStore, NodeRow
+from mem0_core.language.introductions import get_given_name, is_naming
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -68,7 +69,10 @@ class _EdgeOrder:
 
 @dataclass(frozen=True, slots=True)
 class _Vertices:
-    """Vertices of a scope. They are only ever added, so that several states can share them."""
+    """Vertices of a scope. They are only ever added, so that several states can share them.
+
+    `first_words` has the capitalized first words of names of several words, by their folded form.
+    """
 
     keys: dict[tuple[str | None, bytes], int] = field(default_factory=dict)
     named: dict[bytes, list[int]] = field(default_factory=dict)
@@ -76,6 +80,7 @@ class _Vertices:
     rows: list[int] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
+    first_words: dict[str, str] = field(default_factory=dict)
 
     def add(self, nodes: Iterable[NodeRow]) -> None:
         for row, user, key, name, kind in nodes:
@@ -86,6 +91,9 @@ class _Vertices:
                 self.rows.append(row)
                 self.names.append(name)
                 self.kinds.append(kind)
+                first, *others = name.split() or [name]
+                if others and first[:1].isupper():
+                    self.first_words.setdefault(first.casefold(), first)
             elif kind:
                 self.kinds[vertex] = kind
             self.of_row[row] = vertex
@@ -121,6 +129,8 @@ class Adjacency:
         gone: True for edges that the store no longer has.
         kind: type of each vertex, as an index of `kinds`; (vertices,).
         heaviest, latest: upper bounds of the weight and of `since` of the edges with each label; (labels,).
+        aliases: other names of vertices, by `records.entity_key`: merged names, and the names of the speaker.
+        own_names: those keys of `aliases` that are names of the speaker.
     """
 
     position: ChangePosition
@@ -144,6 +154,8 @@ class Adjacency:
     _leaving: _EdgeOrder
     _entering: _EdgeOrder
     _sorted_count: int
+    aliases: Mapping[bytes, tuple[int, ...]] = field(default_factory=dict)
+    own_names: frozenset[bytes] = frozenset()
 
     @property
     def vertices(self) -> int:
@@ -166,8 +178,42 @@ class Adjacency:
         return self._vertices.rows
 
     def find_vertices(self, name: str) -> list[int]:
-        """Return the vertices of a name, in any case and spacing: at most one, unless the scope has several users."""
-        return [vertex for vertex in self._vertices.named.get(entity_key(name), ()) if vertex < self.vertices]
+        """Return the vertices of a name, in any case and spacing, those that have it as an alias included."""
+        key = entity_key(name)
+        named = (*self._vertices.named.get(key, ()), *self.aliases.get(key, ()))
+        return [vertex for vertex in dict.fromkeys(named) if vertex < self.vertices]
+
+    def with_aliases(self, merged: Mapping[bytes, str], speaker: str) -> Adjacency:
+        """Return the same state with aliases.
+
+        Args:
+            merged: keys of former names -> present name.
+            speaker: name of the entity that "I" denotes. The names that its relations give it denote it too, unless
+                another relation joins it to an entity of that name.
+        """
+        aliases = {key: self.find_vertices(name) for key, name in merged.items()}
+        own = {vertex: list(self._find_own_names(vertex)) for vertex in self.find_vertices(speaker)}
+        for vertex, keys in own.items():
+            for key in keys:
+                aliases.setdefault(key, []).append(vertex)
+        found = {key: tuple(vertices) for key, vertices in aliases.items() if vertices}
+        own_names = frozenset(key for keys in own.values() for key in keys)
+        return replace(self, aliases=found, own_names=own_names) if found else self
+
+    def _find_own_names(self, vertex: int) -> Iterator[bytes]:
+        """Yield the keys of the names that a vertex has by its present relations."""
+        naming = np.array([is_naming(label) for label in self.labels], bool)
+        incident = self.incident_edges(vertex, self.valid_edges())
+        gives = naming[self.label[incident.edges]]
+        others = set(incident.ends[~gives].tolist())
+        for end in dict.fromkeys(incident.ends[gives & incident.forward].tolist()):
+            for name in (self.names[end], get_given_name(self.names[end])):
+                if name and others.isdisjoint(self.find_vertices(name)):
+                    yield entity_key(name)
+
+    def find_first_word(self, word: str) -> str:
+        """Return the first word of a longer name ("Karen" of Karen Smith) in its spelling there; empty for none."""
+        return self._vertices.first_words.get(word.casefold(), "")
 
     def vertex_of(self, node: int) -> int | None:
         """Return the vertex of a row of the store's nodes."""

@@ -24,7 +24,13 @@ from mem0_core.ingest._facts import (
 )
 from mem0_core.ingest._node_matching import Mentions
 from mem0_core.ingest._relation_plan import collect_entity_names, collect_entity_types
-from mem0_core.ingest.relations import load_neighborhood, plan_graph_changes
+from mem0_core.ingest.relations import (
+    add_names,
+    find_replaced_names,
+    introduce_speaker,
+    load_neighborhood,
+    plan_graph_changes,
+)
 from mem0_core.ingest.request import AddRequest, IngestResult
 from mem0_core.interfaces import GraphMemory, Ports, Reply
 from mem0_core.language import rule_extractor as rules
@@ -131,12 +137,15 @@ def _plan_relations(
     ports: Ports, graph: GraphMemory, request: AddRequest, reply: Fused, shown: Sequence[Relation]
 ) -> Flow[tuple[RelationChange, ...]]:
     """Return the changes of the graph, merged as in the staged pipeline."""
-    stated = (yield from load_aliases(ports, request.scope)).resolve_triplets(reply.relations)
+    introduced = introduce_speaker(request.messages, request.scope)
+    aliases = yield from load_aliases(ports, request.scope, introduced.relations)
+    stated = aliases.resolve_triplets(add_names(reply.relations, introduced))
     mentions = Mentions(collect_entity_names(stated), stated, collect_entity_types(reply.entities))
     known = yield from load_neighborhood(ports, graph, request.scope, mentions, ())
-    known = dataclasses.replace(known, relations=tuple(shown))
+    outdated = (*reply.outdated, *find_replaced_names(known.relations, introduced))
+    known = dataclasses.replace(known, relations=tuple(dict.fromkeys((*shown, *known.relations))))
     return (
         yield from plan_graph_changes(
-            ports, request.to_relation_input(), known, reply.entities, stated, reply.outdated, reply.refined
+            ports, request.to_relation_input(), known, reply.entities, stated, outdated, reply.refined
         )
     )

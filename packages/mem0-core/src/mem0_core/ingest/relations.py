@@ -17,6 +17,7 @@ from mem0_core.domain.records import (
     Event,
     LaggingProjection,
     Message,
+    Relation,
     RelationChange,
     Scope,
     SkippedItem,
@@ -43,7 +44,9 @@ from mem0_core.ingest._relation_plan import (
 from mem0_core.ingest.request import RelationInput
 from mem0_core.interfaces import GraphMemory, Ports
 from mem0_core.language import rule_extractor as rules
+from mem0_core.language.introductions import NAME, NICKNAME, is_naming, read_introductions
 from mem0_core.language.messages import SPEAKER_ROLES
+from mem0_core.language.name_similarity import is_part_of
 from mem0_core.llm.ask import ask_with_repair, collect_skipped
 from mem0_core.llm.graph_prompts import (
     outdated_messages,
@@ -99,21 +102,24 @@ def extract_relations(ports: Ports, graph: GraphMemory, relation_input: Relation
     entities, unnamed = yield from extract_entities(
         graph, relation_input.text, relation_input.scope, relation_input.bad_reply, relation_input.context
     )
-    if not entities:
+    introduced = introduce_speaker(relation_input.messages, relation_input.scope)
+    if not entities and not introduced.relations:
         return (), unnamed
-    stated, unconnected = yield from relate_entities(graph, relation_input, entities)
-    triplets = (yield from load_aliases(ports, relation_input.scope)).resolve_triplets(stated)
+    stated, unconnected = (yield from relate_entities(graph, relation_input, entities)) if entities else ((), ())
+    aliases = yield from load_aliases(ports, relation_input.scope, introduced.relations)
+    triplets = aliases.resolve_triplets(add_names(stated, introduced))
     names = [*(entity.name for entity in entities), *collect_entity_names(triplets)]
     endings = [
         ending
         for message in relation_input.messages
-        for ending in extract_from_message(message, relation_input.scope).ended
+        for ending in aliases.resolve_extraction(extract_from_message(message, relation_input.scope)).ended
     ]
     mentions = Mentions(names, triplets, collect_entity_types(entities), _find_changed(endings))
     known = yield from load_neighborhood(
         ports, graph, relation_input.scope, mentions, [triplet.sentence for triplet in triplets]
     )
     (outdated, unclear), (refined, unrefined) = yield from _find_superseded(graph, relation_input, triplets, known)
+    outdated = (*outdated, *find_replaced_names(known.relations, introduced))
     changes = yield from plan_graph_changes(ports, relation_input, known, entities, triplets, outdated, refined)
     return changes, (*unnamed, *unconnected, *unclear, *unrefined)
 
@@ -127,8 +133,9 @@ def _relate_in_one_shot(ports: Ports, graph: GraphMemory, relation_input: Relati
     Rules find ended relations and the types of entities, where the text states them plainly.
     """
     stated, unread_lines = yield from _extract_triplets(graph, relation_input)
-    aliases = yield from load_aliases(ports, relation_input.scope)
-    triplets = aliases.resolve_triplets(stated)
+    introduced = introduce_speaker(relation_input.messages, relation_input.scope)
+    aliases = yield from load_aliases(ports, relation_input.scope, introduced.relations)
+    triplets = aliases.resolve_triplets(add_names(stated, introduced))
     read = [
         aliases.resolve_extraction(extract_from_message(message, relation_input.scope))
         for message in relation_input.messages
@@ -142,7 +149,12 @@ def _relate_in_one_shot(ports: Ports, graph: GraphMemory, relation_input: Relati
     known = yield from load_neighborhood(
         ports, graph, relation_input.scope, mentions, [triplet.sentence for triplet in triplets]
     )
-    outdated = [one.triplet for one in known.relations if any(_is_ended_by(one.triplet, ending) for ending in endings)]
+    outdated = [
+        one.triplet
+        for one in known.relations
+        if not is_naming(one.triplet.relationship) and any(_is_ended_by(one.triplet, ending) for ending in endings)
+    ]
+    outdated += find_replaced_names(known.relations, introduced)
     return (yield from plan_graph_changes(ports, relation_input, known, entities, triplets, outdated, ())), unread_lines
 
 
@@ -163,6 +175,41 @@ def _extract_triplets(
         key=triplet_key,
     )
     return reading.items, collect_skipped(reading, "triplets", relation_input.bad_reply)
+
+
+# --- names of the speaker ----------------------------------------------------------------------------------------
+
+
+def add_names(stated: Sequence[Triplet], introduced: rules.RuleExtraction) -> tuple[Triplet, ...]:
+    """Return relations with the names that the speaker introduces, unless a relation gives them already."""
+    given = {(one.key[0], one.key[2]) for one in stated if is_naming(one.relationship)}
+    return (*stated, *(one for one in introduced.relations if (one.key[0], one.key[2]) not in given))
+
+
+def find_replaced_names(known: Sequence[Relation], introduced: rules.RuleExtraction) -> list[Triplet]:
+    """Return the relations that give the speaker a name which a new one replaces."""
+    if not introduced.ended:
+        return []
+    speaker = entity_key(introduced.ended[0].source)
+    kept = {*_find_kept_names(known, introduced), *(triplet.key for triplet in introduced.relations)}
+    return [
+        one.triplet
+        for one in known
+        if one.triplet.key[0] == speaker
+        and is_naming(one.triplet.relationship)
+        and one.triplet.relationship != NICKNAME
+        and one.triplet.key not in kept
+    ]
+
+
+def _find_kept_names(known: Sequence[Relation], introduced: rules.RuleExtraction) -> set[TripletKey]:
+    """Return the keys of the relations that give the speaker a name which a new one shortens or completes."""
+    names = [triplet.destination for triplet in introduced.relations]
+    return {
+        one.triplet.key
+        for one in known
+        if is_naming(one.triplet.relationship) and any(is_part_of(one.triplet.destination, name) for name in names)
+    }
 
 
 # --- step 1 and 2: entities, relations ---------------------------------------------------------------------------
@@ -366,7 +413,8 @@ def _relate_by_rules(
     read = [(index, found) for index, found in read if found.relations or found.ended]
     if not read:
         return ()
-    aliases = yield from load_aliases(ports, relation_input.scope)
+    introduced = introduce_speaker(relation_input.messages, relation_input.scope)
+    aliases = yield from load_aliases(ports, relation_input.scope, introduced.relations)
     read = [(index, aliases.resolve_extraction(found)) for index, found in read]
     triplets = [triplet for _, found in read for triplet in found.relations]
     endings = [ending for _, found in read for ending in found.ended]
@@ -382,7 +430,12 @@ def _relate_by_rules(
     named = _unify_new_names(read, mentions, known, graph.options.threshold)
     stated = {triplet.key for triplet in triplets}
     stated |= {build_relation(triplet, known.nodes).triplet.key for some in named.values() for triplet in some}
-    open_triplets = {one.triplet.key: one.triplet for one in known.relations if one.triplet.key not in stated}
+    kept_names = _find_kept_names(known.relations, introduced)
+    open_triplets = {
+        one.triplet.key: one.triplet
+        for one in known.relations
+        if one.triplet.key not in stated and one.triplet.key not in kept_names
+    }
     open_keys: dict[tuple[bytes, str], list[TripletKey]] = {}
     for key in open_triplets:
         open_keys.setdefault(key[:2], []).append(key)
@@ -466,9 +519,44 @@ def _rename_ends(triplet: Triplet, names: Mapping[bytes, str]) -> Triplet:
 
 def extract_from_message(message: Message, scope: Scope) -> rules.RuleExtraction:
     """Return the entities and relations that rules find in a message; none for an assistant without a name."""
-    if message.role == "user" or (message.name and message.role in SPEAKER_ROLES):
-        return rules.extract_by_rules(message.content, speaker=message.name or self_name(scope))
-    return rules.RuleExtraction()
+    if not (message.role == "user" or (message.name and message.role in SPEAKER_ROLES)):
+        return rules.RuleExtraction()
+    speaker = message.name or self_name(scope)
+    found = rules.extract_by_rules(message.content, speaker=speaker)
+    introduced = extract_introductions(message.content, speaker)
+    if not introduced.relations:
+        return found
+    stated = {triplet.key for triplet in found.relations}
+    return rules.RuleExtraction(
+        (*found.entities, *introduced.entities),
+        (*found.relations, *(triplet for triplet in introduced.relations if triplet.key not in stated)),
+        (*found.ended, *introduced.ended),
+    )
+
+
+def extract_introductions(text: str, speaker: str) -> rules.RuleExtraction:
+    """Return the names that a speaker goes by, as relations from the speaker, and the end of the names before."""
+    found = [one for one in read_introductions(text) if entity_key(one.name) != entity_key(speaker)]
+    return rules.RuleExtraction(
+        tuple(Entity(one.name, "person") for one in found),
+        tuple(Triplet(speaker, one.label, one.name) for one in found),
+        tuple(rules.EndedRelation(speaker, NAME, None) for one in found if one.replaces)[:1],
+    )
+
+
+def introduce_speaker(messages: Sequence[Message], scope: Scope) -> rules.RuleExtraction:
+    """Return the names that the speaker of a scope gives in some messages, the later ones in place of the earlier."""
+    speaker = self_name(scope)
+    found = [extract_introductions(message.content, speaker) for message in messages if message.role == "user"]
+    found = [one for one in found if one.relations]
+    last = max((index for index, one in enumerate(found) if one.ended), default=0)
+    nicknames = [triplet for one in found[:last] for triplet in one.relations if triplet.relationship != NAME]
+    kept = dict.fromkeys([*nicknames, *(triplet for one in found[last:] for triplet in one.relations)])
+    return rules.RuleExtraction(
+        tuple(entity for one in found for entity in one.entities if any(entity.name == t.destination for t in kept)),
+        tuple(kept),
+        tuple(ending for one in found for ending in one.ended)[:1],
+    )
 
 
 class StatementLog:

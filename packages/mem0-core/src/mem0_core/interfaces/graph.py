@@ -110,6 +110,10 @@ class GraphStore(Protocol):
         """Return the nodes of exactly this scope with one of these names, and their vectors, by `entity_key`."""
         ...
 
+    def destinations(self, scope: Scope, source: str, relationships: Sequence[str]) -> list[str]:
+        """Return the names that an entity of exactly this scope has now at the other end of some relationships."""
+        ...
+
     def incident_relation_rows(
         self, nodes: Sequence[int], *, scope: Scope, limit: int, as_of: str | None = None
     ) -> dict[int, list[int]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 
@@ -73,6 +73,10 @@ class ParsedQuery:
     def question(self) -> Question:
         """The path through the graph that the query asks for, and the kind of answer that it wants."""
         return compile_question(self.text, spans=lambda: self.time_spans, entities=lambda: self.entities)
+
+    def with_text(self, text: str) -> ParsedQuery:
+        """Return the query with another text; itself if the text is the same."""
+        return self if text == self.text else replace(self, text=text)
 
     @property
     def _head(self) -> str:

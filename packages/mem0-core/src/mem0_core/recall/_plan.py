@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -149,6 +149,8 @@ def plan_search(ports: Ports, request: SearchRequest) -> Flow[Search]:
     """
     if request.rerank and ports.reranker is None:
         raise ConfigError("rerank=True needs a reranker, and none is configured; configure one or leave rerank out")
+    if ports.graph is not None:
+        request = replace(request, query=(yield from _restore_names(ports, request)))
     query, signals = request.query, request.recipe.signals
     known = yield from _look_up(ports, request)
     check_embedding_space(known["space"], (ports.embedder.name, ports.embedder.dims))
@@ -189,6 +191,13 @@ def _look_up(ports: Ports, request: SearchRequest) -> Flow[dict[str, Any]]:
     if "relations" in known:
         known["relations"] = known["relations"].seq
     return known
+
+
+def _restore_names(ports: Ports, request: SearchRequest) -> Flow[ParsedQuery]:
+    """Return the query with the names that the graph has as it has them, so that a name in lower case is seen."""
+    from mem0_core.recall.exploration import restore_query  # imports NumPy, which importing this package must not
+
+    return (yield from restore_query(ports, request.query, request.scope))
 
 
 def _remove_names(text: str, names: frozenset[str]) -> str:

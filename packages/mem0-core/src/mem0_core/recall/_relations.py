@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mem0_core.domain.records import Relation, Scope, entity_key
+from mem0_core.domain.records import Relation, Scope
 from mem0_core.errors import ModelError
 from mem0_core.flow import Flow, do
 from mem0_core.graph.lookup import extract_entities, search_neighborhoods, search_relations, self_name
@@ -107,14 +107,22 @@ def _find_rows(
     rows = [row for row, _ in near]
     names = yield from _find_query_entities(graph, query, scope)
     if names:
-        aliases = yield from do(ports.store.merges.aliases, scope, "entity")
-        names = list(dict.fromkeys(aliases.get(entity_key(name), name) for name in names))
+        names = yield from _resolve_names(ports, scope, names)
         embedded = yield from embed_texts(ports, names)
         neighborhoods = yield from search_neighborhoods(
             graph, scope, embedded, threshold=options.threshold, limit=_POOL_SIZE, as_of=as_of
         )
         rows += [row for neighborhood in neighborhoods for row, _ in neighborhood.relations]
     return rows
+
+
+def _resolve_names(ports: Ports, scope: Scope, names: Sequence[str]) -> Flow[list[str]]:
+    """Return names as the graph has them: merged names under their present name, names of the speaker under its own."""
+    from mem0_core.recall.exploration import load_adjacency  # imports NumPy, which importing this package must not
+
+    adjacency = yield from load_adjacency(ports, scope)
+    found = ([adjacency.names[vertex] for vertex in adjacency.find_vertices(name)] or [name] for name in names)
+    return list(dict.fromkeys(known for some in found for known in some))
 
 
 def _find_query_entities(graph: GraphMemory, query: ParsedQuery, scope: Scope) -> Flow[list[str]]:

@@ -18,6 +18,7 @@ from mem0_core.errors import InputError, QueryError
 from mem0_core.flow import Flow, do
 from mem0_core.graph._query_check import check
 from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex
+from mem0_core.graph.known_names import restore_names
 from mem0_core.graph.lookup import search_neighborhoods, search_relations, self_name
 from mem0_core.graph.query_engine import LIMIT, Bounds, Edge, Plan, Route, Vertex
 from mem0_core.graph.query_language import parse
@@ -30,7 +31,7 @@ from mem0_core.language.parsed_query import ParsedQuery
 from mem0_core.language.question import Question, expand_kinship
 from mem0_core.recall.embedding import embed_texts
 
-__all__ = ["GraphQueryAnswer", "build_drawing", "load_incident_relations", "run_query", "traverse"]
+__all__ = ["GraphQueryAnswer", "build_drawing", "load_incident_relations", "restore_query", "run_query", "traverse"]
 
 _MAX_START_NODES = 3  # nodes near a name that the graph does not have
 _MAX_DEPTH = 12
@@ -70,6 +71,7 @@ def traverse(
     if depth is not None and not 1 <= depth <= _MAX_DEPTH:
         raise InputError(f"depth must lie in 1..{_MAX_DEPTH}, not {depth!r}")
     adjacency = yield from load_adjacency(ports, scope)
+    query = query.with_text(restore_names(adjacency, query.text))
     starts = yield from _find_starts(ports, adjacency, query.question.start, scope, as_of)
     if not starts:
         return []
@@ -134,7 +136,7 @@ def _find_starts(
     ports: Ports, adjacency: Adjacency, name: str | None, scope: Scope, as_of: str | None
 ) -> Flow[dict[int, float]]:
     """Return the vertices of a name (None for the speaker), else those near it, each with a score in (0, 1]."""
-    vertices = yield from _find_vertices(ports, adjacency, self_name(scope) if name is None else name, scope)
+    vertices = adjacency.find_vertices(self_name(scope) if name is None else name)
     if vertices:
         return dict.fromkeys(vertices, 1.0)
     if name is None or ports.graph is None or not adjacency.vertices:
@@ -163,15 +165,6 @@ def _find_similar_vertices(
         elif is_part_of(name, known):
             partial.setdefault(vertex, score)
     return same or partial
-
-
-def _find_vertices(ports: Ports, adjacency: Adjacency, name: str, scope: Scope) -> Flow[list[int]]:
-    """Return the vertices of a name, or of the name that it was merged into."""
-    vertices = adjacency.find_vertices(name)
-    if vertices or not adjacency.vertices:
-        return vertices
-    alias = (yield from do(ports.store.merges.aliases, scope, "entity")).get(entity_key(name))
-    return [] if alias is None else adjacency.find_vertices(alias)
 
 
 def _learn_labels(ports: Ports, walk: Walk) -> Flow[bool]:
@@ -350,7 +343,7 @@ def build_drawing(
     adjacency = yield from load_adjacency(ports, scope)
     starts: list[int] = []
     for name in entities or ():
-        vertices = yield from _find_vertices(ports, adjacency, name, scope)
+        vertices = adjacency.find_vertices(name)
         if not vertices:
             raise InputError(f"no entity is called {name!r} here")
         starts += vertices
@@ -406,10 +399,19 @@ def _load_evidence(ports: Ports, relations: Sequence[Relation], scope: Scope) ->
 
 
 def load_adjacency(ports: Ports, scope: Scope) -> Flow[Adjacency]:
-    """Return the present graph of a scope."""
+    """Return the present graph of a scope, with the former names of its entities and the names of the speaker."""
     index = ports.adjacency or AdjacencyIndex(ports.store.graph)
     adjacency: Adjacency = yield from do(index.of, scope)
-    return adjacency
+    if not adjacency.vertices:
+        return adjacency
+    merged = yield from do(ports.store.merges.aliases, scope, "entity")
+    return adjacency.with_aliases(merged, self_name(scope))
+
+
+def restore_query(ports: Ports, query: ParsedQuery, scope: Scope) -> Flow[ParsedQuery]:
+    """Return a query with the names of a scope's graph as the graph has them."""
+    adjacency = yield from load_adjacency(ports, scope)
+    return query.with_text(restore_names(adjacency, query.text))
 
 
 def _load_relations(

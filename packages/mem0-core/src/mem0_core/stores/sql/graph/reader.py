@@ -102,6 +102,19 @@ class SqlGraph(StepMethods):
         return {bytes(row[-2]): (node_from_row(row), vector) for row, vector in zip(found, stacked, strict=True)}
 
     @read_method
+    def destinations(self, scope: Scope, source: str, relationships: Sequence[str]) -> Steps[list[str]]:
+        dialect = self._dialect
+        yield from dialect.set_scope(scope)
+        where, values = dialect.in_exact_scope(scope, "s")
+        among, listed = dialect.among("e.relationship", list(relationships), "text")
+        sql = (
+            f"SELECT d.name FROM nodes AS s JOIN edges AS e ON {dialect.same_part('e', 's')}e.source = s.row"
+            f" JOIN nodes AS d ON {dialect.same_part('d', 'e')}d.row = e.destination"
+            f" WHERE {where} AND s.key = ? AND e.valid_to IS NULL AND {among} ORDER BY e.row"
+        )
+        return [name for (name,) in (yield from fetch_rows(sql, [*values, entity_key(source), *listed]))]
+
+    @read_method
     def incident_relation_rows(
         self, nodes: Sequence[int], *, scope: Scope, limit: int, as_of: str | None = None
     ) -> Steps[dict[int, list[int]]]:

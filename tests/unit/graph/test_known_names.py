@@ -1,0 +1,131 @@
+"""Names of a graph in questions typed in a hurry, and names of the speaker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mem0_core import AsyncMemory, Memory
+from mem0_core.providers.onnx import OnnxEmbedder
+
+SAID = (
+    "Karen works at Zeta.",
+    "Karen lives in New York.",
+    "Duncan Ferris owns a bakery.",
+    "My friend Will lives in Rome.",
+    "I live in Lisbon.",
+)
+
+
+@pytest.fixture(scope="module")
+def embedder() -> OnnxEmbedder:
+    return OnnxEmbedder()
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory, embedder: OnnxEmbedder) -> Iterator[Memory]:
+    with Memory({"path": str(tmp_path_factory.mktemp("names"))}, embedder=embedder) as opened:
+        for text in SAID:
+            opened.add(text, user_id="u")
+        yield opened
+
+
+def starts(memory: Memory, question: str, user: str = "u") -> set[str]:
+    return {path["start"] for path in memory.traverse(question, user_id=user)}
+
+
+@pytest.mark.parametrize(
+    ("question", "start"),
+    [
+        ("where does karen work", "Karen"),
+        ("WHERE DOES KAREN WORK", "Karen"),
+        ("Where does 'karen' work?", "Karen"),
+        ("karen's home", "Karen"),
+        ("what does duncan ferris own", "Duncan Ferris"),
+        ("what does duncan own", "Duncan Ferris"),
+        ("where do i live", "u"),
+        ("where will i live", "u"),
+    ],
+)
+def test_a_known_name_starts_the_path_in_any_case(memory: Memory, question: str, start: str) -> None:
+    assert starts(memory, question) == {start}
+
+
+def test_a_search_in_lower_case_finds_the_relations_of_the_name(memory: Memory) -> None:
+    for question in ("where does karen work", "Where does Karen work"):
+        found = memory.search(question, user_id="u")
+        assert (found["relations"][0]["source"], found["relations"][0]["destination"]) == ("Karen", "Zeta")
+        assert found["results"][0]["memory"] == "Karen works at Zeta."
+
+
+# --- names of the speaker ----------------------------------------------------------------------------------------
+
+
+def ends(memory: Memory, question: str, **options: str) -> list[tuple[str, str]]:
+    found = memory.traverse(question, user_id="u", **options)
+    return [(path["start"], path["end"]) for path in found]
+
+
+def relations(memory: Memory) -> set[str]:
+    found = memory.relations(user_id="u")
+    return {f"{one['source']} {one['relationship']} {one['destination']}" for one in found}
+
+
+@pytest.fixture
+def fresh(tmp_path: Path, embedder: OnnxEmbedder) -> Iterator[Memory]:
+    with Memory({"path": str(tmp_path)}, embedder=embedder) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("introduction", ["My name is Maya.", "I'm Maya.", "Call me Maya.", "my name is maya"])
+def test_a_name_of_the_speaker_denotes_the_user(fresh: Memory, introduction: str) -> None:
+    for text in (introduction, "My sister Anna lives in Porto.", "I live in Lisbon.", "Maya works at Galp."):
+        fresh.add(text, user_id="u")
+    assert {"u works_at Galp", "u sister Anna", "u lives_in Lisbon"} < relations(fresh)
+    assert ends(fresh, "Maya's sister") == ends(fresh, "maya's sister") == [("u", "Anna")]
+    assert ends(fresh, "Maya's sister's home") == [("u", "Porto")]
+    assert fresh.search("Where does Maya live?", user_id="u")["results"][0]["memory"] == "I live in Lisbon."
+
+
+def test_facts_told_before_the_introduction_are_found_under_the_name(fresh: Memory) -> None:
+    fresh.add("Maya lives in Lisbon.", user_id="u")
+    fresh.add("I'm Maya Fischer, and I own a boat.", user_id="u")
+    assert ("Maya", "Lisbon") in ends(fresh, '"Maya" home')
+
+
+def test_a_corrected_name_takes_the_place_of_the_old_one(fresh: Memory) -> None:
+    for text in ("My name is Maya.", "My sister is Anna.", "Actually my name is Maja."):
+        fresh.add(text, user_id="u")
+    assert relations(fresh) == {"u name Maja", "u sister Anna"}
+    assert ends(fresh, "Maja's sister") == [("u", "Anna")]
+    assert ends(fresh, "Maya's sister") == []
+
+
+def test_a_longer_name_keeps_the_shorter_one(fresh: Memory) -> None:
+    for text in ("My name is Maya.", "My name is Maya Fischer.", "Call me May."):
+        fresh.add(text, user_id="u")
+    assert relations(fresh) == {"u name Maya", "u name Maya Fischer", "u nickname May"}
+
+
+def test_a_friend_of_the_same_name_stays_a_friend(fresh: Memory) -> None:
+    for text in ("My name is Maya Fischer.", "My friend Maya lives in Rome.", "I live in Oslo.", "Maya likes tea."):
+        fresh.add(text, user_id="u")
+    assert {"u friend Maya", "Maya lives_in Rome", "u lives_in Oslo", "Maya likes tea"} < relations(fresh)
+    assert ends(fresh, "Maya's home") == [("Maya", "Rome")]
+    assert ends(fresh, "Maya Fischer's home") == [("u", "Oslo")]
+
+
+def test_deleting_the_introduction_unties_the_name(fresh: Memory) -> None:
+    (introduction,) = fresh.add("My name is Maya.", user_id="u")["results"]
+    fresh.add("My sister is Anna.", user_id="u")
+    fresh.delete(introduction["id"])
+    assert ends(fresh, "Maya's sister") == []
+
+
+async def test_the_names_of_the_speaker_work_without_blocking(tmp_path: Path, embedder: OnnxEmbedder) -> None:
+    async with AsyncMemory({"path": str(tmp_path)}, embedder=embedder) as memory:
+        for text in ("My name is Maya.", "My sister is Anna."):
+            await memory.add(text, user_id="u")
+        assert [path["end"] for path in await memory.traverse("maya's sister", user_id="u")] == ["Anna"]
