@@ -663,7 +663,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
 
         Returns:
             ``merges``, each with ``name`` (remains), ``merged`` (replaced names), ``score`` (of the weakest link),
-            ``reasons``, the number of ``relations`` that move, and its ``id`` if it was applied; and ``apart``, similar
+            ``reasons``, the number of ``relations`` that move, and its ``id`` if it was applied; ``same_as``, pairs of
+            names that may mean the same, with ``score`` and ``reason``, to be merged by `names`; and ``apart``, similar
             names that were not merged, with the reason.
 
         Raises:

@@ -30,6 +30,7 @@ from mem0_core.domain.records import (
     RelationChange,
     RelationChangesDict,
     RelationDict,
+    SameAsDict,
     SignalDict,
     StepDict,
     UsageDict,
@@ -42,7 +43,7 @@ from mem0_core.recall.explain import SearchDiagnosis
 
 if TYPE_CHECKING:
     from mem0_core.graph.traversal import Path
-    from mem0_core.ingest.entity_resolution import MergeReport
+    from mem0_core.ingest.entity_resolution import MergeReport, SameAs
     from mem0_core.recall.answer import Answer
     from mem0_core.recall.exploration import GraphQueryAnswer
 
@@ -242,9 +243,17 @@ def merge_dict(merge: Merge) -> MergeDict:
     return shaped
 
 
+def same_as_dict(pair: SameAs) -> SameAsDict:
+    shaped = SameAsDict(kind=pair.kind, names=list(pair.names), score=pair.score, reason=pair.reason)
+    for axis, value in pair.scope.ids.items():
+        shaped[axis.value] = value
+    return shaped
+
+
 def merge_result(unified: MergeReport, dry_run: bool) -> MergeResult:
     shaped = MergeResult(
         merges=[merge_dict(merge) for merge in unified.merges],
+        same_as=[same_as_dict(pair) for pair in unified.same_as],
         apart=[DistinctNamesDict(names=list(names), reason=reason) for names, reason in unified.apart],
         dry_run=dry_run,
     )

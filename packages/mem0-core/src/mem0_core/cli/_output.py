@@ -175,6 +175,9 @@ def format_matches(result: Any) -> list[str]:
 def format_merge_plan(result: Any) -> list[str]:
     action = "would merge" if result["dry_run"] else "merged"
     lines = [f"{_format_merge(one)} ({action}: {'; '.join(one['reasons'])})" for one in result["merges"]]
+    lines += [
+        f"maybe one: {' and '.join(one['names'])} ({one['score']:.2f}: {one['reason']})" for one in result["same_as"]
+    ]
     lines += [f"distinct: {' and '.join(one['names'])}: {one['reason']}" for one in result["apart"]]
     return lines + _format_pending(result) or ["nothing to merge"]
 

@@ -51,6 +51,7 @@ __all__ = [
     "RelationChange",
     "RelationChangesDict",
     "RelationDict",
+    "SameAsDict",
     "Scope",
     "SearchResult",
     "SkippedItem",
@@ -707,10 +708,26 @@ class DistinctNamesDict(TypedDict):
     reason: str
 
 
+class SameAsDict(TypedDict):
+    """Two names that may mean the same; ``merge(names=...)`` joins them."""
+
+    kind: str
+    names: list[str]
+    score: float
+    reason: str
+    user_id: NotRequired[str]
+    agent_id: NotRequired[str]
+    run_id: NotRequired[str]
+
+
 class MergeResult(TypedDict):
-    """The merges of `merge`, planned only if `dry_run`; `apart` are similar names that stay distinct."""
+    """The merges of `merge`, planned only if `dry_run`.
+
+    `same_as` are pairs of names that may mean the same, and `apart` similar names that stay distinct.
+    """
 
     merges: list[MergeDict]
+    same_as: list[SameAsDict]
     apart: list[DistinctNamesDict]
     dry_run: bool
     pending: NotRequired[list[LaggingProjection]]

@@ -1,8 +1,9 @@
 """Entity resolution: merge entities, or relationships, that have several names.
 
 Load the graph -> compare pairs of names (`name_similarity`) -> group the pairs, so that no group contains two distinct
-names -> plan one merge per group, which the store applies (`MergeLedger`). Every merge stays within one exact scope of
-user, agent and run.
+names -> plan one merge per group, which the store applies (`MergeLedger`). Pairs below the threshold that may mean the
+same are reported as candidates. They follow from the names, types, vectors and relations of the graph at that time, so
+a candidate never outlives its reasons. Every merge stays within one exact scope of user, agent and run.
 """
 
 from __future__ import annotations
@@ -17,13 +18,24 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mem0_core.domain.records import LaggingProjection, Merge, Node, Relation, Scope, Triplet, entity_key
+from mem0_core.domain.records import (
+    LaggingProjection,
+    Merge,
+    MergeKind,
+    Node,
+    Relation,
+    Scope,
+    Triplet,
+    entity_key,
+)
 from mem0_core.errors import InputError, NotFoundError, StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.graph.lookup import self_name
+from mem0_core.ingest._node_matching import find_contradiction
 from mem0_core.ingest.relations import sync_projections
 from mem0_core.interfaces import MergePlan, Ports
 from mem0_core.language.name_similarity import (
+    CANDIDATE_SCORE,
     DEFAULT_MERGE_THRESHOLD,
     EntityName,
     NameSimilarity,
@@ -34,7 +46,7 @@ from mem0_core.language.name_similarity import (
 )
 from mem0_core.recall.embedding import check_embedder, embed_texts
 
-__all__ = ["MergeReport", "merge_duplicates", "undo_merge"]
+__all__ = ["MergeReport", "SameAs", "merge_duplicates", "undo_merge"]
 
 _MAX_ATTEMPTS = 3
 _MIN_COSINE = 0.6  # names without a common word are compared from this cosine on
@@ -43,15 +55,32 @@ _MAX_NAMES_PER_WORD = 200  # a word that more names share does not select pairs
 
 
 @dataclass(frozen=True, slots=True)
-class MergeReport:
-    """Merges that were applied, or in a dry run proposed, and similar names that stay distinct.
+class SameAs:
+    """Two names of one scope that may mean the same, and are not merged unless somebody says so.
 
     Attributes:
+        score: in [0, 1], below the threshold of merges.
+    """
+
+    kind: MergeKind
+    scope: Scope
+    names: tuple[str, str]
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReport:
+    """Merges that were applied, or in a dry run proposed, and similar names that are not merged.
+
+    Attributes:
+        same_as: pairs that may mean the same, best first.
         apart: (names, reason) per pair of distinct names.
         pending: projections that could not be updated yet.
     """
 
     merges: tuple[Merge, ...] = ()
+    same_as: tuple[SameAs, ...] = ()
     apart: tuple[tuple[tuple[str, ...], str], ...] = ()
     pending: tuple[LaggingProjection, ...] = ()
 
@@ -67,6 +96,14 @@ class _ScopeGraph:
     def degrees(self) -> Counter[str]:
         """Return the number of relations per name."""
         return Counter(end for one in self.relations for end in (one.triplet.source, one.triplet.destination))
+
+    def current_triplets(self) -> dict[str, list[Triplet]]:
+        """Return the relations that hold now, by the name of their source."""
+        stated: dict[str, list[Triplet]] = defaultdict(list)
+        for one in self.relations:
+            if one.valid_to is None:
+                stated[one.triplet.source].append(one.triplet)
+        return stated
 
     def labels(self) -> Counter[str]:
         return Counter(one.triplet.relationship for one in self.relations)
@@ -108,33 +145,28 @@ def merge_duplicates(
     if into is not None and not names:
         raise InputError("into is given without names: give the names to merge")
     graphs = yield from _load_graphs(ports, scope)
-    merges: list[Merge] = []
-    apart: list[tuple[tuple[str, ...], str]] = []
+    found: list[MergeReport] = []
     if names is not None:
-        merges = _plan_named(graphs, what, list(names), into)
+        found = [MergeReport(tuple(_plan_named(graphs, what, list(names), into)))]
     else:
         floor = DEFAULT_MERGE_THRESHOLD if threshold is None else threshold
         for held in graphs:
             if what != "relationships":
-                _collect(merges, apart, (yield from _find_entity_merges(ports, held, floor)))
+                found.append((yield from _find_entity_merges(ports, held, floor)))
             if what != "entities":
-                _collect(merges, apart, (yield from _find_relationship_merges(ports, held, floor)))
-    if dry_run or not merges:
-        return MergeReport(tuple(merges), tuple(apart))
+                found.append((yield from _find_relationship_merges(ports, held, floor)))
+    report = MergeReport(
+        tuple(merge for one in found for merge in one.merges),
+        tuple(sorted((pair for one in found for pair in one.same_as), key=lambda pair: -pair.score)),
+        tuple(pair for one in found for pair in one.apart),
+    )
+    if dry_run or not report.merges:
+        return report
     applied: list[Merge] = []
-    for merge in merges:
+    for merge in report.merges:
         done = yield from _apply_merge(ports, merge, at)
         applied.append(done)
-    return MergeReport(tuple(applied), tuple(apart), (yield from sync_projections(ports)))
-
-
-def _collect(
-    merges: list[Merge],
-    apart: list[tuple[tuple[str, ...], str]],
-    found: tuple[list[Merge], list[tuple[tuple[str, ...], str]]],
-) -> None:
-    merges += found[0]
-    apart += found[1]
+    return dataclasses.replace(report, merges=tuple(applied), pending=(yield from sync_projections(ports)))
 
 
 def undo_merge(ports: Ports, merge_id: str, *, at: str) -> Flow[Merge]:
@@ -224,36 +256,62 @@ def _propose_merge(
 
 # --- candidates --------------------------------------------------------------------------------------------------
 
-_MergeCandidates = tuple[list[Merge], list[tuple[tuple[str, ...], str]]]
 
-
-def _find_entity_merges(ports: Ports, held: _ScopeGraph, floor: float) -> Flow[_MergeCandidates]:
+def _find_entity_merges(ports: Ports, held: _ScopeGraph, floor: float) -> Flow[MergeReport]:
     if len(held.nodes) < 2:
-        return [], []
+        return MergeReport()
     yield from check_embedder(ports)
     rows = [node.row for node in held.nodes]
     found_rows, vectors = yield from do(ports.store.graph.node_vectors.vectors, rows)
     index_of = {row: index for index, row in enumerate(found_rows.tolist())}
     vectors = vectors[[index_of[row] for row in rows]]
     names = [EntityName(node.entity.name, node.entity.type) for node in held.nodes]
+    stated = held.current_triplets()
 
     def compare(one: int, other: int) -> NameSimilarity:
         return compare_names(names[one], names[other], float(vectors[one] @ vectors[other]))
 
+    def contrast(one: int, other: int) -> NameSimilarity:
+        against = find_contradiction(stated[names[one].text], stated[names[other].text])
+        return NameSimilarity(0.0, against, is_distinct=True) if against else compare(one, other)
+
     pairs = _find_pairs([name.text for name in names], vectors)
     links = [_Link(one, other, compare(one, other)) for one, other in sorted(pairs)]
     texts = [name.text for name in names]
-    groups, apart = _group_links(_drop_ambiguous(links, texts, floor), texts, compare)
-    return [
+    groups, apart = _group_links(_drop_ambiguous(links, texts, floor), texts, contrast)
+    merges = [
         _propose_merge(held, "entity", one, _choose_survivor(held, one), score, why) for one, score, why in groups
-    ], apart
+    ]
+    return MergeReport(
+        tuple(merges), _find_candidates("entity", held.scope, links, texts, merges, contrast), tuple(apart)
+    )
 
 
-def _find_relationship_merges(ports: Ports, held: _ScopeGraph, floor: float) -> Flow[_MergeCandidates]:
+def _find_candidates(
+    kind: MergeKind,
+    scope: Scope,
+    links: Sequence[_Link],
+    names: Sequence[str],
+    merges: Sequence[Merge],
+    compare: Callable[[int, int], NameSimilarity],
+) -> tuple[SameAs, ...]:
+    """Return the linked pairs that no merge joins and nothing speaks against."""
+    group = {name: number for number, one in enumerate(merges) for name in (one.name, *one.merged_names)}
+    found = []
+    for link in links:
+        one, other = names[link.one], names[link.other]
+        if link.similarity.score < CANDIDATE_SCORE or (one in group and group[one] == group.get(other)):
+            continue
+        if not compare(link.one, link.other).is_distinct:
+            found.append(SameAs(kind, scope, (one, other), link.similarity.score, link.similarity.reason))
+    return tuple(found)
+
+
+def _find_relationship_merges(ports: Ports, held: _ScopeGraph, floor: float) -> Flow[MergeReport]:
     counts = held.labels()
     labels = sorted(counts)
     if len(labels) < 2:
-        return [], []
+        return MergeReport()
     vectors = yield from embed_texts(ports, [label.replace("_", " ") for label in labels])
 
     def compare(one: int, other: int) -> NameSimilarity:
@@ -265,7 +323,8 @@ def _find_relationship_merges(ports: Ports, held: _ScopeGraph, floor: float) -> 
         _propose_merge(held, "relationship", found, max(found, key=counts.__getitem__), score, reasons)
         for found, score, reasons in groups
     ]
-    return merges, apart
+    candidates = _find_candidates("relationship", held.scope, links, labels, merges, compare)
+    return MergeReport(tuple(merges), candidates, tuple(apart))
 
 
 def _find_pairs(names: Sequence[str], vectors: NDArray[np.float32]) -> set[tuple[int, int]]:

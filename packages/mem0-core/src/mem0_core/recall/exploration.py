@@ -201,7 +201,7 @@ def load_incident_relations(ports: Ports, names: Sequence[str], scope: Scope) ->
     adjacency = yield from load_adjacency(ports, scope)
     directions: dict[int, bool] = {}
     for name in names:
-        for vertex in (yield from _find_vertices(ports, adjacency, name, scope)):
+        for vertex in adjacency.find_vertices(name):
             incident = adjacency.incident_edges(vertex, ~adjacency.gone)
             directions |= zip(incident.edges.tolist(), incident.forward.tolist(), strict=True)
     relations = yield from _load_relations(ports, adjacency, directions, scope)
