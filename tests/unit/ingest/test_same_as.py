@@ -1,4 +1,4 @@
-"""Names that may mean the same: candidates of `merge`, joined and parted by hand, and answered under every name."""
+"""Names that may mean the same: candidates of `merge`, merged and reverted by hand, and answered under every name."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_what_contradicts_speaks_against_a_candidate(memory: Memory) -> None:
     assert "Rome" in reasons[frozenset({"Bob Smith", "Robert Smith"})]
 
 
-def test_a_candidate_is_joined_by_name_and_parted_again(memory: Memory) -> None:
+def test_a_candidate_is_merged_by_name_and_reverted(memory: Memory) -> None:
     add(memory, "Sofia Petrova lives in Rome.", "Sofia plays tennis.")
     before = memory.relations(user_id="u")
     (pair,) = memory.merge("entities", user_id="u")["same_as"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mem0_core.domain.records import DateRange, entity_key
+from mem0_core.domain.records import DateRange
 from mem0_core.errors import QueryError
 from mem0_core.graph._query_check import CheckedQuery
 from mem0_core.graph._query_plan import PathNames
@@ -124,7 +124,7 @@ class Evaluator:
             return None
         if side.name == "type" and self._query.kinds[side.owner] == "relation":
             return fold_label
-        return _FOLDS.get(side.name)
+        return self._adjacency.present_key if side.name in _NAMES else _FOLDS.get(side.name)
 
     def operand(self, operand: Operand, binding: Binding) -> Any:
         """Return the value of an operand."""
@@ -358,11 +358,8 @@ def canonical_property(operand: Operand) -> Operand:
 
 
 _TEXT_FUNCTIONS: Mapping[str, Callable[[str], str]] = {"toLower": str.lower, "toUpper": str.upper, "trim": str.strip}
-_FOLDS: Mapping[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("name", "source", "destination"), entity_key),
-    "type": str.casefold,
-    "relationship": fold_label,
-}
+_NAMES = frozenset({"name", "source", "destination"})  # compared as entities, under all their names
+_FOLDS: Mapping[str, Callable[[str], Any]] = {"type": str.casefold, "relationship": fold_label}
 """Properties that are compared without case and spacing, as in the graph itself."""
 
 

@@ -183,6 +183,12 @@ class Adjacency:
         named = (*self._vertices.named.get(key, ()), *self.aliases.get(key, ()))
         return [vertex for vertex in dict.fromkeys(named) if vertex < self.vertices]
 
+    def present_key(self, name: str) -> bytes:
+        """Return the `records.entity_key` of the present name of an entity."""
+        key = entity_key(name)
+        aliased = self.aliases.get(key)
+        return entity_key(self.names[aliased[0]]) if aliased else key
+
     def with_aliases(self, merged: Mapping[bytes, str], speaker: str) -> Adjacency:
         """Return the same state with aliases.
 

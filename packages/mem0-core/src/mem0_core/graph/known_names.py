@@ -52,7 +52,7 @@ def restore_names(adjacency: Adjacency, text: str) -> str:
 
 
 def _find_names(adjacency: Adjacency, text: str) -> Iterator[tuple[int, int, str]]:
-    """Yield the start and end of each known name whose spelling differs, and its known form."""
+    """Yield the start and end of each known name in another spelling, and its known form."""
     quoted = {match.start(): match for match in _QUOTED.finditer(text)}
     skipped_until = 0
     words = list(_WORD.finditer(text))

@@ -23,7 +23,7 @@ _MAX_CHECKED_RELATIONS = 200  # newest relations of a node that are compared wit
 
 @dataclass(frozen=True, slots=True)
 class Mentions:
-    """Names that a text mentions, and what it says of them.
+    """Names in a text, with its statements about them.
 
     Attributes:
         names: all names, those at the ends of `triplets` included.
@@ -104,7 +104,7 @@ def match_nodes(
 def _drop_contradicted(
     ports: Ports, scope: Scope, mentions: Mentions, chosen: dict[bytes, Node]
 ) -> Flow[dict[bytes, Node]]:
-    """Return the matches without those whose node holds another value of a single-valued relation."""
+    """Return the matches, except with nodes that have another value of a single-valued relation."""
     stated: dict[bytes, list[Triplet]] = {}
     for triplet in mentions.triplets:
         key, family = entity_key(triplet.source), single_family(triplet.relationship)

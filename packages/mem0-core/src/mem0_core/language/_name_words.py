@@ -468,7 +468,7 @@ def are_synonyms(word: str, other: str) -> bool:
 
 
 def _find_synonym(word: str) -> str:
-    """Return the word that stands for all synonyms of a word; empty if none is known."""
+    """Return the first of the synonyms of a word; empty if none is known."""
     return _SYNONYM_OF.get(word) or _SYNONYM_OF.get(singular(word), "")
 
 

@@ -1,6 +1,6 @@
 """Introductions: the name that speakers give themselves, as in "My name is Maya", "I'm Maya" and "call me Maya".
 
-High precision comes first: "I'm Danish", "I'm OK" and "I'm Maya's sister" introduce nobody, and neither do questions,
+High precision comes first: "I'm Danish", "I'm OK" and "I'm Maya's sister" introduce no one, and neither do questions,
 suppositions and quotations. Each sentence is matched by a few anchored patterns, so the time taken is linear.
 """
 

@@ -23,7 +23,7 @@ class Aliases:
 
     Attributes:
         speaker: the entity that "I" denotes.
-        own_names: names of the speaker that denote nobody else, by `records.entity_key`.
+        own_names: names of the speaker that denote no other entity, by `records.entity_key`.
     """
 
     entities: Mapping[bytes, str]
@@ -109,7 +109,7 @@ def load_aliases(ports: Ports, scope: Scope, introduced: Iterable[Triplet] = ())
 def load_own_names(ports: Ports, scope: Scope, stated: Iterable[str]) -> Flow[dict[bytes, str]]:
     """Return the names that denote the speaker: the stated ones and their first words.
 
-    A name that is also that of somebody whom the graph relates to the speaker is left out.
+    A name is left out if the graph relates the speaker to another entity of that name.
     """
     speaker = self_name(scope)
     names = {

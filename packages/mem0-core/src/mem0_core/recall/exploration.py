@@ -357,7 +357,7 @@ def build_drawing(
         relations=relations,
         types=types,
         memories=(yield from _load_evidence(ports, relations, scope)),
-        marked=list(entities or ()),
+        marked=[adjacency.names[vertex] for vertex in starts],
         omitted_count=omitted_count,
     )
 
