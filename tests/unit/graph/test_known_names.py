@@ -63,9 +63,8 @@ def test_a_search_in_lower_case_finds_the_relations_of_the_name(memory: Memory) 
 # --- names of the speaker ----------------------------------------------------------------------------------------
 
 
-def ends(memory: Memory, question: str, **options: str) -> list[tuple[str, str]]:
-    found = memory.traverse(question, user_id="u", **options)
-    return [(path["start"], path["end"]) for path in found]
+def ends(memory: Memory, question: str) -> list[tuple[str, str]]:
+    return [(path["start"], path["end"]) for path in memory.traverse(question, user_id="u")]
 
 
 def relations(memory: Memory) -> set[str]:

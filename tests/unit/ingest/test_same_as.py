@@ -70,6 +70,7 @@ def test_a_candidate_is_merged_by_name_and_reverted(memory: Memory) -> None:
     (merge,) = memory.merge(user_id="u", names=pair["names"], into="Sofia Petrova", dry_run=False)["merges"]
     assert {one["source"] for one in memory.relations(user_id="u")} == {"Sofia Petrova"}
     assert candidates(memory) == set()
+    assert merge["id"] is not None
     memory.unmerge(merge["id"])
     assert memory.relations(user_id="u") == before
     assert candidates(memory) == {frozenset(pair["names"])}

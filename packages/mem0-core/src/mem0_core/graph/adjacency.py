@@ -339,7 +339,7 @@ def _build(delta: GraphDelta) -> Adjacency:
     kinds.number("")
     none = np.empty(0, np.int64)
     unsorted = _EdgeOrder(none, np.zeros(1, np.int64))
-    columns = _columns(delta.edges, vertices, labels)
+    columns: dict[str, Any] = _columns(delta.edges, vertices, labels)
     heaviest, latest = _bounds(len(labels.texts), columns, none, none)
     adjacency = Adjacency(
         position=delta.position,

@@ -73,7 +73,7 @@ class Aliases:
         if not self.own_names:
             return frozenset()
         speaker = entity_key(self.speaker)
-        others = set()
+        others: set[bytes] = set()
         for one in triplets:
             ends = entity_key(one.source), entity_key(one.destination)
             if speaker in ends and not is_naming(one.relationship):
