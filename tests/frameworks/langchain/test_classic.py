@@ -27,7 +27,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the 
 
 
 def mem0(memory: Memory, **options: Any) -> Mem0Memory:
-    return Mem0Memory(memory=memory, **{"user_id": "ana", "background": False, **options})
+    return Mem0Memory(memory=memory, **{"user_id": "ana", "background": False, "keep": "all", **options})
 
 
 class Turns:
@@ -151,7 +151,8 @@ def test_in_a_chain_with_several_inputs(memory: Memory) -> None:
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_a_history_keeps_what_was_said_in_its_conversation(memory: Memory, mode: str) -> None:
     monday, tuesday = (
-        Mem0ChatMessageHistory(memory, user_id="ana", run_id=run, background=False) for run in ("monday", "tuesday")
+        Mem0ChatMessageHistory(memory, user_id="ana", run_id=run, background=False, keep="all")
+        for run in ("monday", "tuesday")
     )
     said = [HumanMessage("I drink tea.", name="Ana"), AIMessage("Noted."), HumanMessage("I drink tea.", name="Ana")]
     noise = [SystemMessage("Be brief."), ToolMessage("42", tool_call_id="1")]

@@ -54,8 +54,8 @@ def ana(**more: Any) -> RunnableConfig:
 
 
 def at_once(memory: Memory, **options: Any) -> MemoryMiddleware:
-    """A middleware that has remembered when the turn ends: most tests look at what it remembered, not at when."""
-    return MemoryMiddleware(memory, background=False, **options)
+    """A middleware that has remembered every message when the turn ends: most tests count what it remembered."""
+    return MemoryMiddleware(memory, **{"background": False, "keep": "all", **options})
 
 
 def turn(agent: Agent, text: Any, config: RunnableConfig, mode: Mode = "invoke", **options: Any) -> Any:
@@ -132,6 +132,23 @@ def test_with_a_checkpointer_each_turn_is_remembered_once(tmp_path: Path, mode: 
     said = second.partition("Input:")[2]
     assert "tea" not in said, "it is context, not said again"
     assert "Answer 1." not in said
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_questions_and_thanks_are_conversation_and_no_memories(memory: Memory, mode: Mode) -> None:
+    replies = iter(["Soak it in cold water with vinegar.", "You're welcome!", "Oslo is lovely in May."])
+    agent = create_agent(
+        Chatbot(answer=lambda _: next(replies)), middleware=[MemoryMiddleware(memory, background=False)]
+    )
+    turn(agent, "do you know a good way to remove coffee stains?", ana(), mode)
+    turn(agent, "thanks, that helped a lot!", ana(), mode)
+    turn(agent, "I moved to Oslo. Any tips?", ana(), mode)
+    assert kept(memory) == [
+        ("assistant", "Soak it in cold water with vinegar."),
+        ("user", "I moved to Oslo. Any tips?"),
+        ("assistant", "Oslo is lovely in May."),
+    ]
+    assert len(memory.context(None, user_id="ana", recent=10)["messages"]) == 6
 
 
 def test_facts_a_model_finds_reach_the_next_conversation(tmp_path: Path) -> None:
@@ -776,7 +793,7 @@ DRINKS = {"memory": [{"id": "new", "text": "Drinks green tea", "event": "ADD"}]}
 
 
 def test_in_the_background_is_the_default_and_flush_waits(memory: Memory) -> None:
-    middleware = MemoryMiddleware(memory)
+    middleware = MemoryMiddleware(memory, keep="all")
     agent = create_agent(Chatbot(), middleware=[middleware])
     turn(agent, "I drink green tea.", ana())
     assert middleware.flush(30)

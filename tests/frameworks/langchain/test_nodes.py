@@ -43,7 +43,7 @@ def workflow(memory: Memory, model: Chatbot, *, checkpointer: Any = None, **addr
     builder = StateGraph(State, context_schema=Context)
     builder.add_node("recall", RecallNode(memory, **address))
     builder.add_node("answer", answer)
-    builder.add_node("remember", RememberNode(memory, **address))
+    builder.add_node("remember", RememberNode(memory, keep="all", **address))
     builder.add_edge(START, "recall").add_edge("recall", "answer").add_edge("answer", "remember")
     return builder.add_edge("remember", END).compile(checkpointer=checkpointer)
 
@@ -185,7 +185,7 @@ def test_states_of_every_kind_and_keys_of_ones_own(memory: Memory, schema: Any) 
     memory.add("I live in Porto.", user_id="ana")
     builder = StateGraph(schema)
     builder.add_node(RecallNode(memory, messages_key="chat", output_key="known"))
-    builder.add_node(RememberNode(memory, messages_key="chat", output_key="learnt"))
+    builder.add_node(RememberNode(memory, keep="all", messages_key="chat", output_key="learnt"))
     builder.add_edge(START, "recall").add_edge("recall", "remember")
     chat = [
         {"role": "system", "content": "Be brief."},
@@ -225,7 +225,7 @@ def test_tool_messages_and_images_are_left_out(memory: Memory) -> None:
         ToolMessage("RAW", tool_call_id="1"),
         AIMessage("A cat."),
     ]
-    RememberNode(memory).invoke({"messages": messages}, ana())
+    RememberNode(memory, keep="all").invoke({"messages": messages}, ana())
     assert kept(memory) == ["What is this?", "A cat."]
 
 

@@ -70,7 +70,7 @@ async def test_one_recall_and_one_remember_per_turn(counted: Counted, streaming:
     counted.memory.add("Maya prefers oolong.", user_id="maya")
     counted.taken()
     made = Agent(streaming=streaming, system_prompt="You serve tea.")
-    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya")
+    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all")
 
     await made.agent.run("Make the tea I prefer.", memory=memory)
     assert counted.taken() == {"recalls": 1, "remembers": 1}
@@ -138,7 +138,7 @@ async def test_users_at_once_are_each_told_their_own(
         shown = ""
         for said in (f"{user} wants tea.", "Who wants tea?"):
             agent, last_prompt = make(streaming)
-            handler = agent.run(said, memory=Mem0Memory.from_defaults(counted.memory, user_id=user))
+            handler = agent.run(said, memory=Mem0Memory.from_defaults(counted.memory, user_id=user, keep="all"))
             tokens = [event.delta async for event in handler.stream_events() if isinstance(event, AgentStream)]
             assert bool(tokens) is streaming
             assert "Here it is." in str(await handler)
@@ -155,7 +155,7 @@ async def test_users_at_once_are_each_told_their_own(
 
 async def test_the_state_an_agent_writes_into_its_prompt_is_not_remembered(counted: Counted) -> None:
     made = Agent(initial_state={"mood": "calm"})
-    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya")
+    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all")
     await made.agent.run("Make tea.", memory=memory)
     assert "calm" in made.shown
     assert await counted.texts(user_id="maya") == ["Make tea.", "Here it is."]
@@ -171,7 +171,7 @@ async def test_a_tool_that_edits_the_state_does_not_fork_the_conversation(counte
 
     note.__annotations__["ctx"] = Context  # LlamaIndex reads no annotation that is a string
     made = Agent(tool="note", tools=[note])
-    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya")
+    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all")
     await made.agent.run("I want tea.", memory=memory)
     assert "noted" in made.shown
     assert [message.role.value for message in memory.get_all()] == ["user", "assistant", "tool", "assistant"]
@@ -190,7 +190,7 @@ async def test_a_handoff_does_not_end_the_turn(counted: Counted) -> None:
     team = AgentWorkflow(agents=[host.agent, cook.agent], root_agent="host")
     counted.memory.add("Maya prefers oolong.", user_id="maya")
     counted.taken()
-    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya")
+    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all")
     await team.run("Make the tea I prefer.", memory=memory)
     assert counted.taken() == {"recalls": 1, "remembers": 1}
     assert "Maya prefers oolong." in host.shown
@@ -208,7 +208,7 @@ async def test_a_react_agent_is_told_and_its_reasoning_is_not_remembered(
     llm = Thinker()
     prompt: dict[str, Any] = {"system_prompt": "You serve tea."} if insert is InsertMethod.SYSTEM else {}
     agent = ReActAgent(tools=[brew], llm=llm, streaming=False, **prompt)
-    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya", insert_method=insert)
+    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all", insert_method=insert)
     await agent.run("Make the tea I prefer.", memory=memory)
     assert counted.taken() == {"recalls": 1, "remembers": 1}
     assert ["Maya prefers oolong." in prompt for prompt in llm.prompts] == [True, True]
@@ -224,7 +224,7 @@ def config_in(folder: Path) -> dict[str, Any]:
 
 async def test_a_restored_context_goes_on_with_the_same_memory(tmp_path: Path) -> None:
     made = Agent()
-    memory = Mem0Memory.from_config(config_in(tmp_path), user_id="maya", k=3)
+    memory = Mem0Memory.from_config(config_in(tmp_path), user_id="maya", keep="all", k=3)
     ctx = Context(made.agent)
     await made.agent.run("I prefer oolong.", memory=memory, ctx=ctx)
     saved = json.dumps(ctx.to_dict())
@@ -246,7 +246,7 @@ async def test_a_context_restored_in_another_process_goes_on(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     made = Agent()
     config = {**config_in(Path("data")), "background": {"drain": 0}, "graph_store": {"threshold": 0.8}}
-    memory = Mem0Memory.from_config(config, user_id="maya")
+    memory = Mem0Memory.from_config(config, user_id="maya", keep="all")
     ctx = Context(made.agent)
     await made.agent.run("I prefer oolong.", memory=memory, ctx=ctx)
     await memory.long_term.aclose()
@@ -288,7 +288,7 @@ async def test_a_context_restored_in_another_process_goes_on(tmp_path: Path, mon
 
 
 def test_memories_restored_in_one_process_share_what_they_open(tmp_path: Path) -> None:
-    first = Mem0Memory.from_config(config_in(tmp_path), user_id="maya")
+    first = Mem0Memory.from_config(config_in(tmp_path), user_id="maya", keep="all")
     saved = json.loads(json.dumps(first.to_dict()))
     second, third = Mem0Memory.from_dict(saved), Mem0Memory.from_dict(saved)
     assert first.long_term is second.long_term is third.long_term
@@ -299,7 +299,7 @@ def test_memories_restored_in_one_process_share_what_they_open(tmp_path: Path) -
 
 
 async def test_a_turn_under_way_is_saved_and_remembered_when_it_ends(tmp_path: Path) -> None:
-    memory = Mem0Memory.from_config(config_in(tmp_path), user_id="maya")
+    memory = Mem0Memory.from_config(config_in(tmp_path), user_id="maya", keep="all")
     await memory.aput(ChatMessage(role="user", content="I prefer oolong."))
     await memory.long_term.aclose()
     restored = Mem0Memory.from_dict(json.loads(json.dumps(memory.to_dict())))
@@ -312,7 +312,9 @@ async def test_a_turn_under_way_is_saved_and_remembered_when_it_ends(tmp_path: P
 async def test_a_live_memory_is_missing_after_a_round_trip_and_can_be_bound(counted: Counted) -> None:
     made = Agent()
     ctx = Context(made.agent)
-    await made.agent.run("I prefer oolong.", ctx=ctx, memory=Mem0Memory.from_defaults(counted.memory, user_id="maya"))
+    await made.agent.run(
+        "I prefer oolong.", ctx=ctx, memory=Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all")
+    )
     again = Agent()
     restored = Context.from_dict(again.agent, json.loads(json.dumps(ctx.to_dict())))
     with pytest.raises(ConfigError, match=r"from_config.*bind"):

@@ -31,7 +31,7 @@ def assistant(text: str) -> ChatMessage:
 
 def with_block(counted: Counted, cls: type[LlamaIndexMemory] = LlamaIndexMemory, **options: Any) -> LlamaIndexMemory:
     more = {name: options.pop(name) for name in ("token_limit", "session_id", "token_flush_size") if name in options}
-    block = Mem0MemoryBlock(counted.memory, user_id="maya", **options)
+    block = Mem0MemoryBlock(counted.memory, user_id="maya", keep="all", **options)
     return cls.from_defaults(memory_blocks=[block], **more)
 
 
@@ -110,7 +110,7 @@ async def test_another_process_does_not_write_what_the_memory_knows(counted: Cou
     database = f"sqlite+aiosqlite:///{tmp_path / 'chat.db'}"
 
     def a_process() -> LlamaIndexMemory:
-        block = Mem0MemoryBlock(counted.memory, user_id="maya")
+        block = Mem0MemoryBlock(counted.memory, user_id="maya", keep="all")
         return LlamaIndexMemory.from_defaults("monday", memory_blocks=[block], async_database_uri=database)
 
     first = a_process()

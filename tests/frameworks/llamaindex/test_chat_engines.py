@@ -108,13 +108,13 @@ async def say(engine: BaseChatEngine, call: str, text: str) -> str:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("make", ENGINES)
 async def test_the_next_session_is_told_what_the_first_was(counted: Counted, make: Engine, call: str) -> None:
-    first = make(Listener(), Mem0Memory.from_defaults(counted.memory, user_id="maya"))
+    first = make(Listener(), Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all"))
     await say(first, call, "I drink oolong tea every morning.")
     assert await counted.texts(user_id="maya") == ["I drink oolong tea every morning.", "noted"]
     assert counted.taken() == {"recalls": 1, "remembers": 1}
 
     llm = Listener()
-    second = make(llm, Mem0Memory.from_defaults(counted.memory, user_id="maya"))
+    second = make(llm, Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all"))
     await say(second, call, "Which tea do I drink?")
     (remembered,) = [message for message in llm.shown if "<memories>" in str(message.content)]
     assert remembered.role == MessageRole.SYSTEM
@@ -127,7 +127,7 @@ async def test_the_next_session_is_told_what_the_first_was(counted: Counted, mak
 @pytest.mark.parametrize("call", CALLS)
 async def test_every_turn_is_remembered_once_and_shown_once(counted: Counted, call: str) -> None:
     llm = Listener()
-    engine = simple(llm, Mem0Memory.from_defaults(counted.memory, user_id="maya"))
+    engine = simple(llm, Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all"))
     for turn in ("I have a cat.", "Her name is Miso.", "What is her name?"):
         await say(engine, call, turn)
         assert counted.taken() == {"recalls": 1, "remembers": 1}
@@ -139,7 +139,7 @@ async def test_every_turn_is_remembered_once_and_shown_once(counted: Counted, ca
 async def test_a_question_asked_again_is_no_memory_of_itself(counted: Counted, make: Engine) -> None:
     for _ in range(3):
         llm = Listener()
-        engine = make(llm, Mem0Memory.from_defaults(counted.memory, user_id="maya"))
+        engine = make(llm, Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all"))
         await say(engine, "chat", "Which tea do I drink?")
         remembered = [message for message in llm.shown if "<memories>" in str(message.content)]
         assert not any("Which tea" in str(message.content) for message in remembered)
@@ -148,7 +148,7 @@ async def test_a_question_asked_again_is_no_memory_of_itself(counted: Counted, m
 
 def test_a_plain_mock_llm_echoes_the_memory(core: Memory) -> None:
     core.add("Maya is allergic to peanuts.", user_id="maya")
-    engine = simple(MockLLM(), Mem0Memory.from_defaults(core, user_id="maya"))
+    engine = simple(MockLLM(), Mem0Memory.from_defaults(core, user_id="maya", keep="all"))
     assert "Maya is allergic to peanuts." in str(engine.chat("May I eat this peanut bar?"))
 
 
@@ -158,9 +158,9 @@ async def test_users_at_once_do_not_hear_of_one_another(core: Memory, make: Engi
     users = {f"user{number}": f"The secret of user{number} is {number}." for number in range(4)}
 
     async def converse(user: str, secret: str) -> str:
-        await say(make(Listener(), Mem0Memory.from_defaults(core, user_id=user)), call, secret)
+        await say(make(Listener(), Mem0Memory.from_defaults(core, user_id=user, keep="all")), call, secret)
         llm = Listener()
-        await say(make(llm, Mem0Memory.from_defaults(core, user_id=user)), call, "What is the secret?")
+        await say(make(llm, Mem0Memory.from_defaults(core, user_id=user, keep="all")), call, "What is the secret?")
         return "\n".join(str(message.content) for message in llm.shown)
 
     turns = [converse(*user) for user in users.items()]
@@ -175,7 +175,7 @@ async def test_users_at_once_do_not_hear_of_one_another(core: Memory, make: Engi
 async def test_a_given_chat_history_is_shown_and_not_remembered(counted: Counted) -> None:
     history = [ChatMessage(role="user", content="I am Maya."), ChatMessage(role="assistant", content="Hello Maya.")]
     llm = Listener()
-    engine = simple(llm, Mem0Memory.from_defaults(counted.memory, user_id="maya"))
+    engine = simple(llm, Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all"))
     engine.chat("I like figs.", chat_history=history)
     assert [message.content for message in llm.shown] == ["I am Maya.", "Hello Maya.", "I like figs."]
     assert await counted.texts(user_id="maya") == ["I like figs.", "noted"]
@@ -183,7 +183,7 @@ async def test_a_given_chat_history_is_shown_and_not_remembered(counted: Counted
 
 async def test_resetting_the_engine_leaves_long_term_memory(counted: Counted) -> None:
     llm = Listener()
-    engine = simple(llm, Mem0Memory.from_defaults(counted.memory, user_id="maya"))
+    engine = simple(llm, Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all"))
     engine.chat("I like figs.")
     engine.reset()
     assert engine.chat_history == []
@@ -196,7 +196,7 @@ async def test_resetting_the_engine_leaves_long_term_memory(counted: Counted) ->
 async def test_a_failing_store_is_heard_of_and_the_turn_is_written_later(
     counted: Counted, monkeypatch: pytest.MonkeyPatch, background: bool, part: str, call: str
 ) -> None:
-    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya", background=background)
+    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all", background=background)
     engine = simple(Listener(), memory)
     store: Any = counted.memory._store
 

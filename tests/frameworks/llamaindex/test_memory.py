@@ -188,7 +188,7 @@ def test_what_the_window_shows_makes_room_for_older_memories(core: Memory) -> No
 
 
 async def test_half_an_emoji_breaks_nothing(core: Memory) -> None:
-    memory = Mem0Memory.from_defaults(core, user_id="maya")
+    memory = Mem0Memory.from_defaults(core, user_id="maya", keep="all")
     memory.put(user("I like figs \ud83d"))
     assert len(memory.get()) == 1
     memory.put(assistant("Noted."))
@@ -235,8 +235,18 @@ def test_memories_take_no_more_than_their_share(core: Memory) -> None:
 # --- remember ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(("keep", "count"), [("statements", 2), ("all", 4)])
+async def test_questions_and_thanks_are_kept_only_if_all_is_wanted(counted: Counted, keep: Any, count: int) -> None:
+    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya", keep=keep)
+    await memory.aput_messages([user("Which tea is mild?"), assistant("Try oolong, it has little caffeine.")])
+    await memory.aput_messages([user("I prefer oolong now."), assistant("Noted.")])
+    texts = await counted.texts(user_id="maya")
+    assert len(texts) == count
+    assert {"Try oolong, it has little caffeine.", "I prefer oolong now."} <= set(texts)
+
+
 async def test_a_turn_is_written_when_the_assistant_answers(counted: Counted) -> None:
-    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya")
+    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all")
     memory.put(user("I like figs."))
     memory.put(Message(role="system", content="Be kind."))
     memory.put(call())
@@ -252,7 +262,7 @@ async def test_a_turn_is_written_when_the_assistant_answers(counted: Counted) ->
 
 
 async def test_async_is_the_same(counted: Counted) -> None:
-    memory = Mem0Memory.from_defaults(counted.memory, agent_id="tea", run_id="7")
+    memory = Mem0Memory.from_defaults(counted.memory, agent_id="tea", run_id="7", keep="all")
     await memory.aset([user("Hello."), assistant("Hello.")])
     await memory.aput(user("I like figs."))
     assert contents(await memory.aget()) == ["Hello.", "Hello.", "I like figs."]
@@ -265,14 +275,14 @@ async def test_async_is_the_same(counted: Counted) -> None:
 
 
 async def test_a_history_that_ends_in_a_question_is_a_turn_under_way(counted: Counted) -> None:
-    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya")
+    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all")
     memory.set([user("I am Maya."), assistant("Hello."), user("I like figs.")])
     memory.put(assistant("Noted."))
     assert await counted.texts(user_id="maya") == ["I like figs.", "Noted."]
 
 
 async def test_reset_drops_a_turn_under_way(counted: Counted) -> None:
-    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya")
+    memory = Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all")
     memory.put(user("I like figs."))
     memory.reset()
     memory.put(assistant("Hello."))

@@ -377,7 +377,7 @@ def test_what_is_no_model_of_that_kind_is_refused(tmp_path: Path) -> None:
 def test_they_are_made_by_name_so_that_a_configuration_can_be_restored(tmp_path: Path) -> None:
     named = {"provider": "llamaindex", "config": {"model": "llama_index.core.embeddings.MockEmbedding", "embed_dim": 6}}
     config = {"path": str(tmp_path), "embedder": named}
-    memory = Mem0Memory.from_config(config, user_id="maya", background=False)
+    memory = Mem0Memory.from_config(config, user_id="maya", keep="all", background=False)
     memory.put_messages([ChatMessage(role="user", content="Hi."), ChatMessage(role="assistant", content="Hello.")])
     memory.long_term.close()
     again = Mem0Memory.from_dict(json.loads(json.dumps(memory.to_dict())))

@@ -160,8 +160,54 @@ def test_help_and_quit_need_no_sign(talk: MessageLog) -> None:
     assert not talk.session.run("Exit")
     assert not talk.session.run("@exit")
     assert talk.texts() == []
-    talk("help me with my taxes")
-    assert talk.texts() == ["help me with my taxes"]
+    talk("help with my taxes is on its way")
+    assert talk.texts() == ["help with my taxes is on its way"]
+
+
+def test_statements_are_stored_and_questions_are_searched_with_or_without_a_mark(talk: MessageLog) -> None:
+    talk("My sister Anna works at Galp.")
+    talk("I moved to Oslo. Any tips?")
+    for question in ("what does my sister do", "tell me about my sister", "thanks! and where does she work?"):
+        assert "Anna works at Galp" in talk(question)
+    for reply in ("ok", "thanks, that helped a lot!", "hi"):
+        assert talk(reply) == "nothing to store; @store TEXT stores it anyway"
+    assert talk.texts() == ["My sister Anna works at Galp.", "I moved to Oslo. Any tips?"]
+    talk("@store ok")
+    assert "ok" in talk.texts()
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("list", "I live in Rome."),
+        ("LIST", "I live in Rome."),
+        ("stats", "memories"),
+        ("history 1", "ADD"),
+        ("query MATCH (a)-[r]->(b) RETURN b.name", "Rome"),
+    ],
+)
+def test_a_command_without_a_sign_is_asked_about(talk: MessageLog, line: str, shown: str) -> None:
+    talk("I live in Rome.")
+    talk("@list")
+    talk.answers = ["y", "n"]
+    asked, *result = talk(line).splitlines()
+    assert asked == f"run @{line.replace('LIST', 'list')}? [y/N] "
+    assert shown in "\n".join(result)
+    assert "not stored; @store" in talk(line)
+    assert talk.texts() == ["I live in Rome."]
+
+
+def test_a_sentence_that_begins_like_a_command_is_stored(talk: MessageLog) -> None:
+    lines = ["list of my allergies: nuts and penicillin", "update my address, I moved to Porto", "run 10k every day"]
+    for line in lines:
+        talk(line)
+    assert talk.texts() == lines
+
+
+def test_a_command_without_a_sign_fails_if_nobody_can_be_asked(talk: MessageLog) -> None:
+    talk.session._ask = None
+    assert talk("list") == "! not stored: did you mean @list? Write @store list to store it"
+    assert talk.session.failure_count == 1
 
 
 def test_mistakes_are_told_and_the_session_goes_on(talk: MessageLog, capsys: pytest.CaptureFixture[str]) -> None:

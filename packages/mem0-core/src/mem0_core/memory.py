@@ -154,6 +154,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         run_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         infer: bool = True,
+        keep: Literal["all", "statements"] = "all",
         memory_type: str | None = None,
         prompt: str | None = None,
         timestamp: int | float | str | datetime | None = None,
@@ -172,6 +173,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             user_id, agent_id, run_id: Owner of the memories; at least one is required.
             metadata: JSON object stored with every memory that this call adds or updates.
             infer: False stores each user and assistant message verbatim.
+            keep: Without a chat model, the messages that become memories: ``"statements"`` leaves questions, greetings
+                and acknowledgements in the conversation, where `context` shows them as recent messages.
             memory_type: ``"procedural_memory"`` stores one step-by-step summary of an agent's actions.
             prompt: Extraction instructions for this call only.
             timestamp: Time of the conversation, as Unix seconds, ISO 8601 or datetime; prompts call that day today.
@@ -201,6 +204,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             ids=(user_id, agent_id, run_id),
             metadata=metadata,
             infer=infer,
+            keep=keep,
             memory_type=memory_type,
             prompt=prompt,
             timestamp=timestamp,
@@ -951,6 +955,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         run_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         infer: bool = True,
+        keep: Literal["all", "statements"] = "all",
         memory_type: str | None = None,
         prompt: str | None = None,
         timestamp: int | float | str | datetime | None = None,
@@ -966,6 +971,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             ids=(user_id, agent_id, run_id),
             metadata=metadata,
             infer=infer,
+            keep=keep,
             memory_type=memory_type,
             prompt=prompt,
             timestamp=timestamp,
@@ -1450,6 +1456,7 @@ class AsyncMemory:
         run_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         infer: bool = True,
+        keep: Literal["all", "statements"] = "all",
         memory_type: str | None = None,
         prompt: str | None = None,
         timestamp: int | float | str | datetime | None = None,
@@ -1465,6 +1472,7 @@ class AsyncMemory:
             ids=(user_id, agent_id, run_id),
             metadata=metadata,
             infer=infer,
+            keep=keep,
             memory_type=memory_type,
             prompt=prompt,
             timestamp=timestamp,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, get_buffer_string
 from pydantic import Field, field_validator
@@ -44,7 +44,7 @@ class Mem0Memory(BaseMemory):
         max_tokens: token budget for the whole text.
         introduction: text that introduces the memories to the model.
         human_prefix, ai_prefix: speaker labels when the result is one text.
-        infer, background: as for `mem0_langchain.Mem0ChatMessageHistory`.
+        infer, keep, background: as for `mem0_langchain.Mem0ChatMessageHistory`.
     """
 
     memory: Memory
@@ -64,6 +64,7 @@ class Mem0Memory(BaseMemory):
     human_prefix: str = "Human"
     ai_prefix: str = "AI"
     infer: bool = True
+    keep: Literal["all", "statements"] = "statements"
     background: bool = True
 
     @field_validator("memory", mode="before")
@@ -91,12 +92,14 @@ class Mem0Memory(BaseMemory):
     def save_context(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
         """Store a question and its answer, and learn from them."""
         if turn := self._turn_messages(inputs, outputs):
-            self.memory.add(turn, **self._scope_ids(), infer=self.infer, background=self.background)
+            self.memory.add(turn, **self._scope_ids(), infer=self.infer, keep=self.keep, background=self.background)
 
     async def asave_context(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
         """Async version of `save_context`."""
         if turn := self._turn_messages(inputs, outputs):
-            await self.memory.aadd(turn, **self._scope_ids(), infer=self.infer, background=self.background)
+            await self.memory.aadd(
+                turn, **self._scope_ids(), infer=self.infer, keep=self.keep, background=self.background
+            )
 
     def clear(self) -> None:
         """Delete all memories of these ids, including the conversation."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
@@ -32,6 +32,8 @@ class Mem0ChatMessageHistory(BaseChatMessageHistory):
             conversations of a user.
         limit: maximum number of messages returned, the latest ones.
         infer: False stores messages verbatim, without extracting facts.
+        keep: without a chat model, ``"statements"`` makes memories of statements only; questions, greetings and
+            acknowledgements stay in the conversation. ``"all"`` makes a memory of each message.
         background: store messages durably and return; a worker of the memory learns from them.
     """
 
@@ -44,11 +46,13 @@ class Mem0ChatMessageHistory(BaseChatMessageHistory):
         run_id: str | None = None,
         limit: int = 100,
         infer: bool = True,
+        keep: Literal["all", "statements"] = "statements",
         background: bool = True,
     ) -> None:
         self._memory = unwrap_memory(memory)
         self._ids: dict[str, Any] = to_ids(Scope(user_id, agent_id, run_id))
-        self._limit, self._infer, self._background = limit, infer, background
+        self._limit = limit
+        self._options: dict[str, Any] = {"infer": infer, "keep": keep, "background": background}
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]
@@ -64,12 +68,12 @@ class Mem0ChatMessageHistory(BaseChatMessageHistory):
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Store messages and learn from them."""
         if spoken := stamp_messages(messages):
-            self._memory.add(spoken, **self._ids, infer=self._infer, background=self._background)
+            self._memory.add(spoken, **self._ids, **self._options)
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Async version of `add_messages`."""
         if spoken := stamp_messages(messages):
-            await self._memory.aadd(spoken, **self._ids, infer=self._infer, background=self._background)
+            await self._memory.aadd(spoken, **self._ids, **self._options)
 
     def clear(self) -> None:
         """Delete the conversation and everything learned from it."""

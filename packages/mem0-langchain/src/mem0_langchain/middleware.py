@@ -83,6 +83,8 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         recipe: the memory's recipe for recall.
         remember: False only recalls.
         infer: False stores messages verbatim, without extracting facts.
+        keep: without a chat model, ``"statements"`` makes memories of statements only; questions, greetings and
+            acknowledgements stay in the conversation. ``"all"`` makes a memory of each message.
         background: False learns from a turn before it ends.
         max_pending: maximum number of queued turns of one scope. Beyond it the next turn is not remembered and fails
             with LimitError; see `on_error`.
@@ -113,6 +115,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         recipe: Any = None,
         remember: bool = True,
         infer: bool = True,
+        keep: Literal["all", "statements"] = "statements",
         background: bool = True,
         max_pending: int = 1000,
         user_id: str | None = None,
@@ -135,7 +138,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
             user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run
         )
         self._k, self._threshold, self._filters, self._recipe = k, threshold, filters, recipe
-        self._remember, self._infer, self._background = remember, infer, background
+        self._remember, self._infer, self._keep, self._background = remember, infer, keep, background
         self._max_pending = max_pending
         self._on_error = on_error
         self._max_tokens = max_tokens
@@ -245,7 +248,9 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
             return None
         # A turn that another middleware ended before this one saw it has no scope yet.
         scope = turn_scope(turn) or self._address.resolve(ensure_config(), runtime.context)
-        arguments = build_remember_request(messages, scope, infer=self._infer, background=self._background)
+        arguments = build_remember_request(
+            messages, scope, infer=self._infer, keep=self._keep, background=self._background
+        )
         return {**arguments, "max_pending": self._max_pending} if self._background else arguments
 
     def _handle_remember_failure(self, state: AgentState[Any], error: Exception) -> dict[str, Any] | None:

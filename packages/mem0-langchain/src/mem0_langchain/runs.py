@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from langchain_core.callbacks import BaseCallbackManager, CallbackManager
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, ensure_config
@@ -98,10 +98,15 @@ def build_recall_request(
 
 
 def build_remember_request(
-    messages: Sequence[Mapping[str, Any]], scope: Scope, *, infer: bool, background: bool
+    messages: Sequence[Mapping[str, Any]],
+    scope: Scope,
+    *,
+    infer: bool,
+    keep: Literal["all", "statements"],
+    background: bool,
 ) -> dict[str, Any]:
     """Return the arguments of `Memory.add`."""
-    return {"messages": list(messages), **to_ids(scope), "infer": infer, "background": background}
+    return {"messages": list(messages), **to_ids(scope), "infer": infer, "keep": keep, "background": background}
 
 
 def to_ids(scope: Scope) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from llama_index.core.memory import BaseMemoryBlock, Memory
 from mem0_core import AsyncMemory, ConfigError, Scope
 from mem0_core import Memory as LongTermMemory
 from mem0_llamaindex.convert import ends_turn, message_text, to_mem0_messages
-from mem0_llamaindex.long_term import ConfigSource, ScopedMemory
+from mem0_llamaindex.long_term import ConfigSource, Keep, ScopedMemory
 from mem0_llamaindex.window import default_tokenizer
 
 __all__ = ["Mem0MemoryBlock", "WriteThroughMemory"]
@@ -53,6 +53,11 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
     k: int = Field(default=5, ge=1, description="Maximum number of recalled memories.")
     threshold: float | None = Field(default=None, description="Memories with a lower score are not recalled.")
     max_tokens: int = Field(default=2000, ge=1, description="Token budget of the block.")
+    keep: Keep = Field(
+        default="statements",
+        description="Without a chat model, the messages that become memories: 'statements' leaves questions, greetings"
+        " and acknowledgements in the conversation; 'all' keeps each message.",
+    )
     background: bool = Field(
         default=True, description="Store a turn durably and let a worker learn from it; False learns at once."
     )
@@ -187,7 +192,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         said = to_mem0_messages(messages, images=core.config.enable_vision)
         if said:
             # In a thread: each sync method of `Memory` runs in an event loop of its own, and workers must outlive it.
-            await asyncio.to_thread(self._long_term.remember, said, background=self.background)
+            await asyncio.to_thread(self._long_term.remember, said, keep=self.keep, background=self.background)
 
 
 class WriteThroughMemory(Memory):

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 import llama_index.core.instrumentation as instrument
@@ -27,7 +27,7 @@ from mem0_llamaindex.events import (
     MemoryRememberStartEvent,
 )
 
-__all__ = ["ConfigSource", "ScopedMemory", "strip_secrets", "unwrap_memory"]
+__all__ = ["ConfigSource", "Keep", "ScopedMemory", "strip_secrets", "unwrap_memory"]
 
 _log = logging.getLogger(__name__)
 
@@ -38,6 +38,7 @@ _SECRET_KEY = re.compile(r"(api_?key|access_key|password|secret|(^|_)token|autho
 _PATH_KEYS = ("path", "history_db_path")
 
 ConfigSource = MemoryConfig | Mapping[str, Any] | str | Path
+Keep = Literal["all", "statements"]
 
 
 def unwrap_memory(memory: Memory | AsyncMemory) -> Memory:
@@ -131,21 +132,21 @@ class ScopedMemory:
     # --- remember --------------------------------------------------------------------------------------------------
 
     @_dispatcher.span
-    def remember(self, messages: Sequence[Mapping[str, Any]], *, background: bool) -> None:
+    def remember(self, messages: Sequence[Mapping[str, Any]], *, keep: Keep, background: bool) -> None:
         """Write messages; in the background they are stored durably, and a worker of the memory learns from them."""
-        run(self._remember(messages, background))
+        run(self._remember(messages, keep, background))
 
     @_dispatcher.span
-    async def aremember(self, messages: Sequence[Mapping[str, Any]], *, background: bool) -> None:
+    async def aremember(self, messages: Sequence[Mapping[str, Any]], *, keep: Keep, background: bool) -> None:
         """Async version of `remember`."""
-        await arun(self._remember(messages, background))
+        await arun(self._remember(messages, keep, background))
 
-    def _remember(self, messages: Sequence[Mapping[str, Any]], background: bool) -> Flow[None]:
+    def _remember(self, messages: Sequence[Mapping[str, Any]], keep: Keep, background: bool) -> Flow[None]:
         said = [dict(message) for message in messages]
         _dispatcher.event(MemoryRememberStartEvent(messages=said, scope=self.ids))
         core = yield from self.open_flow()
         ids: dict[str, Any] = self.ids
-        added: Any = yield from do(core.add, said, **ids, background=background)
+        added: Any = yield from do(core.add, said, **ids, keep=keep, background=background)
         whole = added if isinstance(added, dict) else {"results": added, "skipped": []}  # version "v1.0"
         for skipped in whole["skipped"]:
             _log.warning("not remembered: %s (%r)", skipped["reason"], skipped["item"])

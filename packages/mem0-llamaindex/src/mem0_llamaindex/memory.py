@@ -22,7 +22,7 @@ from mem0_llamaindex.convert import (
     replace_lone_surrogates,
     to_mem0_messages,
 )
-from mem0_llamaindex.long_term import ConfigSource, ScopedMemory, strip_secrets
+from mem0_llamaindex.long_term import ConfigSource, Keep, ScopedMemory, strip_secrets
 from mem0_llamaindex.window import default_tokenizer, fit_window
 
 __all__ = ["Mem0Memory"]
@@ -71,6 +71,11 @@ class Mem0Memory(BaseMemory):
     run_id: str | None = Field(default=None, frozen=True)
     k: int = Field(default=5, ge=1, description="Maximum number of recalled memories.")
     threshold: float | None = Field(default=None, description="Memories with a lower score are not recalled.")
+    keep: Keep = Field(
+        default="statements",
+        description="Without a chat model, the messages that become memories: 'statements' leaves questions, greetings"
+        " and acknowledgements in the conversation; 'all' keeps each message.",
+    )
     background: bool = Field(
         default=True, description="Store a turn durably and let a worker learn from it; False learns at once."
     )
@@ -354,7 +359,7 @@ class Mem0Memory(BaseMemory):
             core = yield from self._long_term.open_flow()
             said = to_mem0_messages(turn, images=core.config.enable_vision)
             if said:
-                yield from do(self._long_term.remember, said, background=self.background)
+                yield from do(self._long_term.remember, said, keep=self.keep, background=self.background)
         except BaseException as error:
             if not isinstance(error, InputError):  # a retry would fail the same way
                 with self._state_lock:

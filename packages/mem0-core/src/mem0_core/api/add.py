@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, Literal
 
 from mem0_core.api._arguments import (
     ScopeIds,
@@ -35,6 +35,7 @@ from mem0_core.ingest.bulk import MessageSource, import_messages
 from mem0_core.ingest.conversation import refresh_summary
 from mem0_core.ingest.remember import ingest
 from mem0_core.ingest.request import (
+    KEEP,
     PROCEDURAL_MEMORY,
     AddRequest,
     PromptOverrides,
@@ -60,6 +61,7 @@ class AddApi(MemoryRuntime):
         ids: ScopeIds,
         metadata: Mapping[str, Any] | None,
         infer: bool,
+        keep: Literal["all", "statements"],
         memory_type: str | None,
         prompt: str | None,
         timestamp: int | float | str | datetime | None,
@@ -74,6 +76,8 @@ class AddApi(MemoryRuntime):
         scope = Scope(*ids)
         if memory_type not in (None, PROCEDURAL_MEMORY):
             raise InputError(f"unknown memory_type {memory_type!r}; supported: {PROCEDURAL_MEMORY!r}")
+        if keep not in KEEP:
+            raise InputError(f"unknown keep {keep!r}; supported: {', '.join(map(repr, KEEP))}")
         parsed = parse_messages(messages)
         check_sizes(self._limits, parsed.messages)
         allowed, refused = filter_messages(self._policy, parsed.messages, scope)
@@ -85,6 +89,7 @@ class AddApi(MemoryRuntime):
             messages=allowed,
             metadata=check_metadata(metadata, "the add"),
             infer=infer,
+            keep=keep,
             memory_type=memory_type,
             expiration_date=resolve_expiration_date(expiration_date, ttl),
             dry_run=dry_run,

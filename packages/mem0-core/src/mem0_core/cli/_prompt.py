@@ -17,6 +17,7 @@ from typing import Any
 
 from mem0_core._files import make_file, make_folder
 from mem0_core.errors import InputError, Mem0Error
+from mem0_core.language.utterances import is_question, is_statement
 from mem0_core.memory import Memory
 
 __all__ = ["PromptState", "run_prompt"]
@@ -143,8 +144,9 @@ PROMPT_COMMANDS: dict[str, PromptCommand] = {
 }
 
 _HELP_TEXT = """\
-A line without @ is added to the memory; a line that ends with a question mark is a search.
-The words help, quit and exit alone on a line are commands even without @.
+A line without @ is added to the memory if it states something; a question is a search.
+@store adds any line. The words help, quit and exit alone on a line are commands even without @;
+other commands without @ are asked about.
 MEMORY is an id, or the number of one of the memories shown last; @user, @agent and @run reset the numbers."""
 
 _NONE = "-"
@@ -152,6 +154,19 @@ _NONE = "-"
 _BARE = {"help": "@help", "quit": "@quit", "exit": "@quit"}
 """Whole lines that are commands without an @."""
 
+_MEMORY_REFERENCE = re.compile(r"(?:\d+|[0-9a-f]{8}-[0-9a-f-]{27})(?:\s|$)")
+_FILE = re.compile(r"\S*[./]\S+(?:\s+--\S.*)?$")
+_NAME = re.compile(r"\S+$")
+_ARGUMENTS = {
+    **dict.fromkeys(("update", "delete", "history", "unmerge"), _MEMORY_REFERENCE),
+    **dict.fromkeys(("import", "export", "backup"), _FILE),
+    **dict.fromkeys(("user", "agent", "help"), _NAME),
+    "updateq": re.compile(r".*=>"),
+    "relations": re.compile(r"--\w+$"),
+    "merge": re.compile(r"(?:entities|relationships)$"),
+    "query": re.compile(r"(?:EXPLAIN|MATCH)\b", re.IGNORECASE),
+}
+"""Arguments of a command typed without an @ that show that it is no sentence."""
 _ENTITY_COMMANDS = ("path", "viz", "query", "remember")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
@@ -264,7 +279,10 @@ class PromptState:
             return
         line = _BARE.get(line.casefold(), line)
         if not line.startswith("@"):
-            line = f"@remember {line}" if line.endswith("?") else f"@store {line}"
+            command = self._interpret_text(line)
+            if command is None:
+                return
+            line = command
         name, _, rest = line[1:].partition(" ")
         if name not in PROMPT_COMMANDS:
             near = [known for known in PROMPT_COMMANDS if name and known.startswith(name)]
@@ -274,6 +292,26 @@ class PromptState:
         arguments = PROMPT_COMMANDS[name].arguments(self, rest.strip())
         if arguments is not None:
             self._execute(arguments)
+
+    def _interpret_text(self, line: str) -> str | None:
+        """Return the command for a line without @; None if there is nothing to do."""
+        if _looks_like_command(line):
+            name, _, rest = line.partition(" ")
+            return self._ask_about_command(f"{name.casefold()} {rest}".strip())
+        if is_statement(line):
+            return f"@store {line}"
+        if is_question(line):
+            return f"@remember {line}"
+        self.write_lines(["nothing to store; @store TEXT stores it anyway"])
+        return None
+
+    def _ask_about_command(self, line: str) -> str | None:
+        if self._ask is None:
+            raise InputError(f"not stored: did you mean @{line}? Write @store {line} to store it")
+        if self._ask(f"run @{line}? [y/N] ").strip().casefold() in ("y", "yes"):
+            return f"@{line}"
+        self.write_lines([f"not stored; @store {line} stores it"])
+        return None
 
     def _execute(self, arguments: list[str]) -> Any:
         try:
@@ -305,6 +343,16 @@ class PromptState:
             ends = {relation["source"] for relation in relations} | {relation["destination"] for relation in relations}
             self._cached_entity_names = sorted(ends)
         return self._cached_entity_names
+
+
+def _looks_like_command(line: str) -> bool:
+    """Return True if a line without @ is a command's name, alone or with arguments that no sentence has."""
+    name, _, rest = line.partition(" ")
+    name, rest = name.casefold(), rest.strip()
+    if name not in PROMPT_COMMANDS:
+        return False
+    pattern = _ARGUMENTS.get(name)
+    return not rest or (pattern is not None and pattern.match(rest) is not None)
 
 
 def _require_text(rest: str) -> str:

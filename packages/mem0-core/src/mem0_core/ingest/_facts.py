@@ -36,6 +36,7 @@ from mem0_core.ingest._settlement import ReplyLimits, settle_facts
 from mem0_core.ingest.request import PROCEDURAL_MEMORY, AddRequest, StoredMessages
 from mem0_core.interfaces import ChatModel, Ports
 from mem0_core.language.messages import KNOWN_ROLES, SPEAKER_ROLES, format_transcript
+from mem0_core.language.utterances import is_statement
 from mem0_core.llm._json_replies import WHOLE_REPLY, problem_with
 from mem0_core.llm.ask import ask_with_repair, check_usable, collect_skipped
 from mem0_core.llm.prompts import (
@@ -93,7 +94,10 @@ def extract_facts(
             raise ConfigError('llm: memory_type="procedural_memory" needs a chat model')
         return (yield from _extract_procedure(chat, request))
     if chat is None or not request.infer:
-        return build_verbatim_facts(request.messages), ()
+        facts = build_verbatim_facts(request.messages)
+        if request.infer and request.keep == "statements":
+            facts = tuple(fact for fact in facts if is_statement(fact.text))
+        return facts, ()
     return (yield from _extract_with_model(chat, request, context))
 
 

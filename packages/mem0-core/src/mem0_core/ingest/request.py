@@ -22,6 +22,7 @@ from mem0_core.language.messages import SPEAKER_ROLES, format_transcript
 from mem0_core.llm.prompts import NO_CONTEXT, Context
 
 __all__ = [
+    "KEEP",
     "PROCEDURAL_MEMORY",
     "AddRequest",
     "IngestResult",
@@ -34,6 +35,8 @@ __all__ = [
 ]
 
 PROCEDURAL_MEMORY = "procedural_memory"
+KEEP = ("all", "statements")
+"""Messages that become memories without a chat model."""
 
 StoredMessages = NewType("StoredMessages", tuple[Message, ...])
 """Messages to store with the memories, from `stored_messages`; facts, relations and jobs refer to them by index."""
@@ -87,6 +90,7 @@ class AddRequest:
 
     Attributes:
         messages: the messages to store; facts and relations refer to them by index.
+        keep: without a chat model, make memories of all messages or of statements only.
         at: ISO 8601 time of the conversation; used as today in prompts and as the time of the memories.
         today: ``YYYY-MM-DD`` of the call; decides which memories have expired.
         neighbours: memories nearest to each fact that the model compares it with (s in the Mem0 paper).
@@ -106,6 +110,7 @@ class AddRequest:
     today: str
     metadata: Mapping[str, Any] = field(default_factory=dict)
     infer: bool = True
+    keep: Literal["all", "statements"] = "all"
     memory_type: str | None = None
     expiration_date: str | None = None
     dry_run: bool = False
@@ -158,6 +163,7 @@ def to_job_options(request: AddRequest) -> dict[str, Any]:
     options = {
         "metadata": dict(request.metadata),
         "infer": request.infer,
+        "keep": None if request.keep == "all" else request.keep,
         "memory_type": request.memory_type,
         "expiration_date": request.expiration_date,
         "prompt": request.prompts.instructions,
@@ -174,6 +180,7 @@ def build_request(jobs: Sequence[Job], configured: AddRequest) -> AddRequest:
         messages=stored_messages([message for job in jobs for message in _restore_images(job)]),
         metadata=options.get("metadata", {}),
         infer=options.get("infer", True),
+        keep=options.get("keep", "all"),
         memory_type=options.get("memory_type"),
         expiration_date=options.get("expiration_date"),
         prompts=dataclasses.replace(configured.prompts, instructions=options.get("prompt")),

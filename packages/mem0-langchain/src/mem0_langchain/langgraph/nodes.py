@@ -6,7 +6,7 @@ They are runnables, not functions, so that LangGraph runs them in sync and in as
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
@@ -118,6 +118,8 @@ class RememberNode(_MemoryNode):
     Args:
         memory: a `mem0_core.Memory`.
         infer: False stores messages verbatim, without extracting facts.
+        keep: without a chat model, ``"statements"`` makes memories of statements only; questions, greetings and
+            acknowledgements stay in the conversation. ``"all"`` makes a memory of each message.
         background: store the messages durably and return; a worker of the memory learns from them.
         messages_key: state key of the messages; a text there is read as the user's message.
         output_key: state key for the result of `Memory.add`, for graphs that use it.
@@ -132,6 +134,7 @@ class RememberNode(_MemoryNode):
         memory: Memory | AsyncMemory,
         *,
         infer: bool = True,
+        keep: Literal["all", "statements"] = "statements",
         background: bool = False,
         messages_key: str = "messages",
         output_key: str | None = None,
@@ -146,7 +149,7 @@ class RememberNode(_MemoryNode):
             user_id=user_id, agent_id=agent_id, run_id=run_id, scope=scope, thread_as_run=thread_as_run
         )
         super().__init__(memory, name, messages_key, address)
-        self._infer, self._background = infer, background
+        self._infer, self._keep, self._background = infer, keep, background
         self._output_key = output_key
 
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
@@ -164,7 +167,9 @@ class RememberNode(_MemoryNode):
         turn_messages = to_mem0_messages(messages[find_last_turn(messages) :])
         if not turn_messages:
             return None
-        return build_remember_request(turn_messages, scope, infer=self._infer, background=self._background)
+        return build_remember_request(
+            turn_messages, scope, infer=self._infer, keep=self._keep, background=self._background
+        )
 
     def _state_update(self, result: AddResult | None) -> dict[str, Any]:
         return {} if self._output_key is None else {self._output_key: result}
