@@ -205,7 +205,8 @@ def test_messages_of_an_unusable_reply_wait_for_a_retry(opened: Open, task: str,
     assert stored(memory) == ["Likes tea"]
     assert result["results"] == []
     (note,) = result["skipped"]
-    assert f"the reply to '{task}' could not be used" in note["reason"]
+    assert note["reason"].startswith(f"{task}: ")
+    assert f"failed job {result['job_id']}" in note["reason"]
     (job,) = memory.pending(user_id="u")
     assert (job["id"], job["state"], job["attempts"]) == (result["job_id"], "failed", 1)
     assert "could not be used" in job["error"]

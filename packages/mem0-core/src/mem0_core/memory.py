@@ -272,7 +272,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
     ) -> list[JobDict]:
         """Return queued jobs, oldest first; without an id, those of all scopes.
 
-        A job that failed too often has the state ``failed`` and an ``error``, and waits for `retry`.
+        A job that failed too often, or whose reply was unusable, has the state ``failed`` and an ``error``, and waits
+        for `retry`.
         """
         return self._run(self._pending_flow(ids=(user_id, agent_id, run_id)))
 

@@ -74,9 +74,9 @@ def ingest(
 
 def _defer(ports: Ports, request: AddRequest, error: UnusableReplyError) -> Flow[IngestResult]:
     """Enqueue the messages of an unusable reply as a failed job; a dry run only reports it."""
-    raw = error.raw[:_MAX_SHOWN_CHARS]
+    reason, raw = f"{error.task}: {'; '.join(error.problems)}", error.raw[:_MAX_SHOWN_CHARS]
     if request.dry_run:
-        return IngestResult(skipped=(SkippedItem(reason=f"{error}; nothing is planned", item=raw),))
+        return IngestResult(skipped=(SkippedItem(reason=f"{reason}; nothing is planned", item=raw),))
     try:
         job = yield from do(
             ports.store.jobs.enqueue,
@@ -89,8 +89,8 @@ def _defer(ports: Ports, request: AddRequest, error: UnusableReplyError) -> Flow
         )
     except CapabilityError:  # a store without a queue: the caller keeps the messages
         raise error from None
-    reason = f"{error}; the messages wait as failed job {job} for a retry"
-    return IngestResult(skipped=(SkippedItem(reason=reason, item=raw),), failed_job=job)
+    note = SkippedItem(reason=f"{reason}; the messages wait as failed job {job} for a retry", item=raw)
+    return IngestResult(skipped=(note,), failed_job=job)
 
 
 def _ingest(

@@ -23,6 +23,10 @@ T = TypeVar("T")
 class UnusableReplyError(ReplyError):
     """The facts or operations of a reply stay unreadable as a whole: the messages have to be processed again."""
 
+    def __init__(self, task: Task, *, raw: str, problems: tuple[str, ...]) -> None:
+        super().__init__(f"the reply to {task!r} could not be used: {'; '.join(problems)}", raw=raw, problems=problems)
+        self.task = task
+
 
 def ask_with_repair(
     chat: ChatModel,
@@ -91,6 +95,4 @@ def check_usable(reading: Reading[Any], task: Task, *, whole: bool = False) -> N
     if reading.items or not losses or (whole and any(problem.about != WHOLE_REPLY for problem in losses)):
         return
     problems = tuple(dict.fromkeys(problem.reason for problem in losses))
-    raise UnusableReplyError(
-        f"the reply to {task!r} could not be used: {'; '.join(problems)}", raw=reading.raw, problems=problems
-    )
+    raise UnusableReplyError(task, raw=reading.raw, problems=problems)
