@@ -104,7 +104,7 @@ class SubjectReader:
             return index
         if self._owns_at(index + 1) and not families_of_noun(low):
             return index + 1
-        if not is_subject or is_known(low):
+        if not is_subject or is_known(low) or (len(low) > 4 and low.endswith(("ed", "ing", "ly"))):
             return index
         end = index + 1
         while (
@@ -349,6 +349,7 @@ def match_verb(
         return None
     longest = max(length for length, _ in found)
     verbs = [verb for length, verb in found if length == longest]
+    verbs = [verb for verb in verbs if verb.words[0] == "not"] or verbs
     return sorted(verbs, key=lambda verb: not verb.family.startswith(verb.words[0])), index + longest
 
 

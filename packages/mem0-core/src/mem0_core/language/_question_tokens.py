@@ -48,9 +48,15 @@ class PreparedText:
     anchor: Anchor | None = None
 
 
-def prepare(text: str) -> PreparedText:
-    """Return the tokens of the question in a text: its last sentence with a question mark, else its last one."""
-    tokens = _correct(_expand(_choose_sentence(text)))
+def prepare(text: str, *, correct_slips: bool = False) -> PreparedText:
+    """Return the tokens of the question in a text: its last sentence with a question mark, else its last one.
+
+    Args:
+        correct_slips: replace unknown words by words of the vocabulary that are spelled nearly so, but no names.
+    """
+    tokens = _expand(_choose_sentence(text))
+    if correct_slips:
+        tokens = _correct(tokens)
     prepared = PreparedText(tokens)
     prepared.tense = _read_tense(tokens)
     _take_lead(prepared)

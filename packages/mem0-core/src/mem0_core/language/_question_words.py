@@ -53,6 +53,7 @@ time_nouns: year years month months week weeks day days weekend summer autumn fa
  saturday sunday pandemic
 time_leads: last next this past previous early late mid the of in on during since until till around about by from that
  summer spring autumn fall winter year month week end beginning start middle back
+supposing: would could should might may must
 ages: eldest oldest youngest firstborn
 term_ends: and or but if while than then that not called named you they he she it him them his her their
 own_relatives: mum mom mommy mummy dad daddy grandma grandpa granny nana granddad grandad

@@ -86,6 +86,11 @@ def compile_question(
     head = text[:_MAX_TEXT_CHARS]
     prepared = prepare(head)
     reading = _ClauseReader(prepared).read()
+    if reading is None or not reading.is_known:
+        corrected = prepare(head, correct_slips=True)
+        other = _ClauseReader(corrected).read() if corrected.tokens != prepared.tokens else None
+        if other is not None and (reading is None or other.is_known):
+            reading, prepared = other, corrected
     about = spans() if prepared.has_time or prepared.anchor is not None or not prepared.tokens else ()
     if reading is None or (reading.subject is None and not reading.asks_assistant):
         chain = find_chain(head, entities)
@@ -140,6 +145,12 @@ class _Reading:
     is_negative: bool = False
     is_past: bool = False
     is_vague: bool = False
+
+    @property
+    def is_known(self) -> bool:
+        """True if each step is of a known family."""
+        steps = [] if self.subject is None else self.subject.steps
+        return all(step.families for step in steps)
 
 
 def _to_question(reading: _Reading, prepared: PreparedText, spans: tuple[TimeSpan, ...]) -> Question:
@@ -257,6 +268,7 @@ class _ClauseReader:
         self.subjects = SubjectReader(self.tokens)
         self.lows = self.subjects.lows
         self.is_change = False
+        self.has_anchor = prepared.anchor is not None
 
     def read(self) -> _Reading | None:
         """Return the question; None if it is not understood."""
@@ -328,7 +340,8 @@ class _ClauseReader:
     def _begins_subject(self, index: int) -> bool:
         """Return True if a lowercase name and a verb follow: "which team jordan plays for"."""
         low = self.lows[index]
-        return not families_of_noun(low) and bool(find_any_verb(self.lows[index + 1 : index + 2]))
+        follows = self.lows[index + 1 : index + 2]
+        return not families_of_noun(low) and follows[:1] != ["has"] and find_any_verb(follows)
 
     # --- the clause --------------------------------------------------------------------------------------------------
 
@@ -336,7 +349,7 @@ class _ClauseReader:
         index, lows = opening.index, self.lows
         if opening.word in ("which", "what") and lows[1:2] == ["of"]:
             return self._read_choice()
-        if index >= len(lows) or opening.word == "how":
+        if index >= len(lows) or opening.word == "how" or lows[index] in LISTS["supposing"]:
             return None
         is_having = opening.word == "who" and lows[index] in _HAVING and lows[index + 1 : index + 2] in (["the"], ["a"])
         if lows[index] in LISTS["aux"] and opening.word and not is_having:
@@ -416,7 +429,7 @@ class _ClauseReader:
         index, lows = subject.end, self.lows
         index = self._skip_leads(index)
         has_be = has_be or bool(BE.intersection(lows[subject.end : index]))
-        if has_be and lows[index:] in ([], ["called"], ["named"], ["for"]):
+        if has_be and (index >= len(lows) or lows[index] in ("called", "named") or lows[index:] == ["for"]):
             return self._read_copula(opening, subject)
         template = self._match_template(opening, subject, index)
         if template is not None:
@@ -453,13 +466,18 @@ class _ClauseReader:
             return None if opening.word != "whether" else _Reading(subject)
         if opening.word == "where" and is_relative(subject.steps[-1].noun):
             return _Reading(subject, Step("home", ("lives_in",), "home"))
-        is_list = is_plural(subject.steps[-1].noun)
+        last = subject.steps[-1]
+        is_list = is_plural(last.noun)
+        if last.families == ("favorite",):
+            return _Reading(subject, value=last.noun, is_list=is_list)
         return _Reading(subject, asks_identity=opening.word in ("who", "what"), is_list=is_list)
 
     def _match_template(self, opening: _Opening, subject: NounPhrase, index: int) -> Step | None:
         """Return the step of a question that has a form of its own: "what does * do for a living"."""
         after = tuple(_base_of_auxiliary(low) for low in self.lows[index:])
         before = tuple(_base_of_auxiliary(low) for low in self.lows[: opening.index])
+        if after == ("do",) and (self.has_anchor or "did" in self.lows):
+            return None  # "what did Tom do after lunch" asks for no job
         for one in templates():
             wanted = tuple(_base_of_auxiliary(low) for low in one.after)
             if wanted == after and tuple(map(_base_of_auxiliary, one.before[: len(before)])) == before:
@@ -509,8 +527,15 @@ class _ClauseReader:
         else:
             noun_families = families_of_noun(self.lows[-1]) if index < len(self.lows) else ()
             step = Step(term, tuple(dict.fromkeys((*noun_families, *families))) if noun_families else families)
+            if "works_at" in families and "job" in self.lows[index:]:
+                step = Step(term, ("works_at",))
+            if "studies_at" in families and index < len(self.lows) and "studies_at" not in noun_families:
+                step = Step(term, ())
         wanted = step if step.families else None
-        return _Reading(subject, wanted, event=event, value=self._value_from(index))
+        value = self._value_from(index)
+        is_vague = len(step.families) > 1 and not value[:1].isupper()
+        is_vague = is_vague or (step.families[:1] == ("hobby",) and len(value.split()) > _MAX_HOBBY_WORDS)
+        return _Reading(subject, wanted, event=event, value=value, is_vague=is_vague)
 
     def _read_light_verb(self, opening: _Opening, subject: NounPhrase, index: int) -> _Reading | None:
         """Read "which pets do I have" and "do I have a dog", where a noun says what is wanted."""
@@ -519,9 +544,11 @@ class _ClauseReader:
         lemma = next((one for low in rest[:1] for one in lemmas_of(low) if one in LISTS["light"]), "")
         if not lemma:
             return None
-        bare = rest[1:] in ([], ["to"], ["at"], ["in"], ["on"])
+        is_bare = rest[1:] in ([], ["to"], ["at"], ["in"], ["on"])
         families = families_of_noun(opening.head)
-        if opening.noun and families and (bare or not find_exact_verb(lows, index)):
+        if opening.noun and families and (is_bare or not find_exact_verb(lows, index)):
+            if not is_bare and not self._is_place(index + 1):
+                return None
             return _Reading(subject, Step(" ".join(opening.noun), families, opening.head), value=_modifiers(opening))
         if opening.word == "what" and lemma == "have" and rest[1:2] in ([], ["in"], ["at"]):
             return _Reading(subject, Step(lemma, ("owns",)), value=self._value_from(index + 1))
@@ -555,12 +582,32 @@ class _ClauseReader:
         if opening.noun and families:
             step = replace(step, families=_join_families(families, step.families))
             value = _modifiers(opening) if set(step.families) <= set(families) else " ".join(opening.noun)
-        is_vague = (
-            bool(opening.noun) and not families and verbs[0].has_be and verbs[0].words[0] in LISTS["prepositions"]
-        )
+        if not self._is_whole(opening, verbs, end, has_be=has_be):
+            return None
+        if self.lows[end:] == ["from"] and "lives_in" in step.families:
+            step = replace(step, is_over=True)  # "where did I move from"
+        is_vague = opening.word in ("when", "why") and bool(value)
         if opening.noun and not families:
             value = " ".join(low for low in opening.noun if low not in LISTS["generic"])
         return _Reading(subject, step, value=value, is_vague=is_vague)
+
+    def _is_whole(self, opening: _Opening, verbs: Sequence[VerbPhrase], end: int, *, has_be: bool) -> bool:
+        """Return True if a verb, with the noun in front and the words after it, asks for the value of its family."""
+        verb = verbs[0]
+        if has_be and not verb.has_be and self.lows[end - len(verb.words)] == verb.words[0]:
+            return False  # "be open" is no form of "open"
+        is_named = bool(opening.noun) and not families_of_noun(opening.head)
+        if is_named and (opening.word == "count" or any(one.family in _LOOSE_FAMILIES for one in verbs)):
+            return False
+        rest = self.lows[end:]
+        if opening.word in ("whether", "when", "why", "since") or not rest:
+            return True
+        return rest in (["from"], ["at"], ["in"], ["to"], ["for"], ["as"]) or self._is_place(end)
+
+    def _is_place(self, index: int) -> bool:
+        """Return True if a short phrase such as "in Whitby" ends the question."""
+        rest = self.lows[index:]
+        return 1 < len(rest) <= _MAX_PLACE_WORDS and rest[0] in {"in", "at", "for", "as", "near"}
 
     def _read_unknown_verb(
         self, opening: _Opening, subject: NounPhrase, index: int, *, has_be: bool
@@ -620,6 +667,10 @@ class _ClauseReader:
             reading.is_list = True
 
 
+_LOOSE_FAMILIES = {"runs", "takes", "hobby", "member_of", "visited", "studies_at", "owns", "has_condition"}
+"""Families with verbs that take any object, so that a noun which no family knows makes another meaning likely."""
+_MAX_PLACE_WORDS = 4
+_MAX_HOBBY_WORDS = 3
 _CLAUSE_OPENERS = LISTS["aux"] | LISTS["self"] | LISTS["owners"] | LISTS["clause_openers"]
 _LEADS = LISTS["aux"] | LISTS["adverbs"] | frozenset({"used", "use", "to", "all"})
 _HAVING = frozenset({"have", "has", "had", "do", "does", "did"})
