@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from mem0_core.domain.records import DateRange, MemoryItem
 from mem0_core.language.families import Family, load_families
@@ -185,6 +186,7 @@ def is_same_value(one: str, other: str) -> bool:
     return not left or not right or left <= right or right <= left
 
 
+@lru_cache(maxsize=16_384)
 def _value_words(value: str) -> frozenset[str]:
     words = (word for word in _WORD.findall(value.casefold()) if word not in _NEUTRAL_WORDS)
     return frozenset(
