@@ -42,6 +42,11 @@ def slot_key(subject: str, family: str) -> str:
     return hashlib.blake2b(slot.encode(), digest_size=8).hexdigest()
 
 
+def ending_key(subject: str, family: str) -> str:
+    """Return the key under which the statements are found that end a value of a slot."""
+    return slot_key(subject, f"{family}/ends")
+
+
 def slots_of(text: str, speaker: str | None = None) -> tuple[str, ...]:
     """Return the distinct keys of the slots that a text makes statements about, in both directions.
 
@@ -50,7 +55,12 @@ def slots_of(text: str, speaker: str | None = None) -> tuple[str, ...]:
     """
     families, keys = load_families(), dict[str, None]()
     for one in _read_statements(text[:_MAX_TEXT_CHARS], None):  # slots do not depend on the day
-        keys[slot_key(one.subject or speaker or SPEAKER, one.family)] = None
+        subject = one.subject or speaker or SPEAKER
+        keys[slot_key(subject, one.family)] = None
+        if one.effect == "ends":
+            keys[ending_key(subject, one.family)] = None
         if families[one.family].inverse and one.value:
             keys[slot_key(one.value, families[one.family].inverse)] = None
+            if one.effect == "ends":
+                keys[ending_key(one.value, families[one.family].inverse)] = None
     return tuple(keys)[:_MAX_SLOTS]

@@ -92,12 +92,10 @@ class SlotReader:
 
         scope = self._search.request.scope
         names = [self_name(scope) if name == SPEAKER else name for name in subjects if not name.startswith("my ")]
-        incident = yield from load_incident_relations(self._ports, names, scope)
-        found = [
-            (relation, family, is_forward)
-            for relation, is_forward in incident
-            if (family := _family_of(relation, is_forward=is_forward)) in families
-        ]
+        incident = yield from load_incident_relations(
+            self._ports, names, scope, lambda label, is_forward: _family_of(label, is_forward) in families
+        )
+        found = [(one, _family_of(one.triplet.relationship, is_forward), is_forward) for one, is_forward in incident]
         ids = list(dict.fromkeys(memory for relation, _, _ in found for memory in relation.memories))[
             :_MAX_SLOT_MEMORIES
         ]
@@ -142,9 +140,8 @@ class SlotReader:
         return self._past
 
 
-def _family_of(relation: Relation, *, is_forward: bool) -> str:
-    """Return the family of a relation as seen from one of its ends; empty for none."""
-    label = relation.triplet.relationship
+def _family_of(label: str, is_forward: bool) -> str:
+    """Return the family of a relation's label as seen from one of its ends; empty for none."""
     family = family_of_label(label)
     if family is None:
         return ""

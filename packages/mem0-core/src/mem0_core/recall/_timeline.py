@@ -7,12 +7,12 @@ only a statement that says so ends a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
 from mem0_core.domain.records import DateRange, MemoryItem
-from mem0_core.language.families import Family, load_families
+from mem0_core.language.families import load_families
 from mem0_core.language.statements import SPEAKER, Statement
 
 __all__ = ["Period", "SlotMemory", "Timeline", "add_period", "build_timeline", "is_same_value", "related_families"]
@@ -105,13 +105,67 @@ def build_timeline(memories: Iterable[SlotMemory], subjects: Iterable[str], fami
         families: names of the families to take into account.
     """
     wanted_subjects, wanted = frozenset(subjects), frozenset(families)
-    timeline = Timeline()
+    builder = _TimelineBuilder()
     for memory in sorted(memories, key=lambda one: (one.said_at, one.item.row or 0)):
         for statement in _with_inverses(memory):
             if statement.family in wanted and _fold(statement.subject) in wanted_subjects:
-                _add_statement(timeline, memory, statement)
-    timeline.endings.sort(key=lambda ending: ending.first)
-    return timeline
+                builder.add(memory, statement)
+    builder.timeline.endings.sort(key=lambda ending: ending.first)
+    return builder.timeline
+
+
+class _TimelineBuilder:
+    """Adds statements to a timeline, in the order in which they were said."""
+
+    def __init__(self) -> None:
+        self.timeline = Timeline()
+        self._open: dict[str, list[Period]] = {}  # by family
+
+    def add(self, memory: SlotMemory, statement: Statement) -> None:
+        days = statement.days or DateRange(None, None)
+        if statement.effect == "ends":
+            ending = Period(memory, statement, days.last or days.first or memory.said_at)
+            self._close_ended(ending)
+            self.timeline.endings.append(ending)
+        elif statement.effect == "past":
+            last = _day_after(days.last) or memory.said_at
+            self.timeline.periods.append(Period(memory, statement, days.first or "", last, memory))
+        else:
+            period = Period(memory, statement, days.first or memory.said_at)
+            self._close_replaced(period)
+            self.timeline.periods.append(period)
+            self._open.setdefault(statement.family, []).append(period)
+
+    def _close_ended(self, ending: Period) -> None:
+        """End the values that a statement ends: to leave an employer is to leave the job there."""
+        families = load_families()
+        family, value = families[ending.statement.family], ending.statement.value
+        self._close(family.name, ending, lambda old: is_same_value(value, old))
+        for name in family.closes:
+            if families[name].answer != family.answer:  # to divorce ends no other love
+                self._close(name, ending)
+
+    def _close_replaced(self, period: Period) -> None:
+        """End the values that a new one replaces or contradicts."""
+        family, value = load_families()[period.statement.family], period.statement.value
+        if family.is_single:
+            open_ = self._open.get(family.name)
+            if open_ and not (value and is_same_value(value, open_[-1].statement.value)):
+                self._close(family.name, period)
+        for name in family.closes:
+            self._close(name, period)
+        if family.opposite:
+            self._close(family.opposite, period, lambda old: is_same_value(value, old))
+
+    def _close(self, family: str, new: Period, is_meant: Callable[[str], bool] = lambda value: True) -> None:
+        remaining = []
+        for old in self._open.get(family, ()):
+            if old.memory is new.memory or not is_meant(old.statement.value):
+                remaining.append(old)
+                continue
+            old.last = new.first if new.first > old.first else new.memory.said_at
+            old.ended_by = new.memory
+        self._open[family] = remaining
 
 
 def add_period(timeline: Timeline, period: Period) -> None:
@@ -136,48 +190,8 @@ def _with_inverses(memory: SlotMemory) -> Iterator[Statement]:
             yield said._replace(subject=said.value, family=inverse, value=said.subject)
 
 
-def _add_statement(timeline: Timeline, memory: SlotMemory, statement: Statement) -> None:
-    days = statement.days or DateRange(None, None)
-    if statement.effect == "ends":
-        time = days.last or days.first or memory.said_at
-        ending = Period(memory, statement, time)
-        _close(timeline.periods, ending)
-        timeline.endings.append(ending)
-        return
-    if statement.effect == "past":
-        timeline.periods.append(
-            Period(memory, statement, days.first or "", _day_after(days.last) or memory.said_at, memory)
-        )
-        return
-    period = Period(memory, statement, days.first or memory.said_at)
-    _close(timeline.periods, period)
-    timeline.periods.append(period)
-
-
 def _day_after(day: str | None) -> str | None:
     return None if day is None else f"{day}T24"
-
-
-def _close(periods: Sequence[Period], new: Period) -> None:
-    """End the periods that a later statement ends."""
-    for old in periods:
-        if old.last is not None or old.memory is new.memory or not _ends(old, new):
-            continue
-        old.last = new.first if new.first > old.first else new.memory.said_at
-        old.ended_by = new.memory
-
-
-def _ends(old: Period, new: Period) -> bool:
-    said, before = new.statement, old.statement
-    family: Family = load_families()[said.family]
-    is_same = is_same_value(said.value, before.value)
-    if said.effect == "ends":
-        if before.family == said.family:
-            return is_same  # to leave an employer is to leave the job there; to divorce ends no other love
-        return before.family in family.closes and load_families()[before.family].answer != family.answer
-    if before.family == said.family:
-        return family.is_single and not (is_same and bool(said.value))
-    return before.family in family.closes or (before.family == family.opposite and is_same)
 
 
 def is_same_value(one: str, other: str) -> bool:

@@ -5,7 +5,7 @@ The flows here read from the store the input of the computations in `mem0_core.g
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -196,14 +196,24 @@ def _build_paths(ports: Ports, adjacency: Adjacency, tracks: Sequence[Track], sc
     ]
 
 
-def load_incident_relations(ports: Ports, names: Sequence[str], scope: Scope) -> Flow[list[tuple[Relation, bool]]]:
-    """Return the relations of some entities, ended ones too, each with True if it leads away from the entity."""
+def load_incident_relations(
+    ports: Ports, names: Sequence[str], scope: Scope, is_wanted: Callable[[str, bool], bool]
+) -> Flow[list[tuple[Relation, bool]]]:
+    """Return the relations of some entities, ended ones too, each with True if it leads away from the entity.
+
+    Args:
+        is_wanted: returns True for the wanted labels, by the label and that direction.
+    """
     adjacency = yield from load_adjacency(ports, scope)
     directions: dict[int, bool] = {}
     for name in names:
         for vertex in adjacency.find_vertices(name):
             incident = adjacency.incident_edges(vertex, ~adjacency.gone)
-            directions |= zip(incident.edges.tolist(), incident.forward.tolist(), strict=True)
+            labels = adjacency.label[incident.edges].tolist()
+            found = zip(incident.edges.tolist(), labels, incident.forward.tolist(), strict=True)
+            directions |= {
+                edge: forward for edge, label, forward in found if is_wanted(adjacency.labels[label], forward)
+            }
     relations = yield from _load_relations(ports, adjacency, directions, scope)
     return [(relations[edge], is_forward) for edge, is_forward in directions.items() if edge in relations]
 

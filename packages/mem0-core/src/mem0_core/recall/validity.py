@@ -18,7 +18,7 @@ from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
 from mem0_core.language.families import load_families
 from mem0_core.language.question import Question
-from mem0_core.language.statements import SPEAKER, slot_key
+from mem0_core.language.statements import SPEAKER, ending_key, slot_key
 from mem0_core.recall._slots import SlotReader, current_time, fold, to_slot_memory
 from mem0_core.recall._timeline import Period, SlotMemory, Timeline, build_timeline, is_same_value, related_families
 
@@ -234,9 +234,10 @@ def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hi
     for subject, family in slots:
         families_of.setdefault(subject, []).append(family)
     related = {subject: related_families(families) for subject, families in families_of.items()}
-    keys = [slot_key(subject, family) for subject, families in related.items() for family in families]
+    keys = [_closing_key(subject, family) for subject, families in related.items() for family in families]
     found = yield from SlotReader(ports, search).read_memories(keys)
-    timelines = {subject: build_timeline(found, (subject,), families) for subject, families in related.items()}
+    everything = {one.key: one for one in (*found, *memories)}.values()
+    timelines = {subject: build_timeline(everything, (subject,), families) for subject, families in related.items()}
     now = current_time(search)
     return [
         replace(hit, validity=_validity_of(memory, timelines, now)) for hit, memory in zip(hits, memories, strict=True)
@@ -255,6 +256,12 @@ def demote_superseded(hits: Sequence[Hit], search: Search) -> list[Hit]:
 
 def _is_over(hit: Hit) -> bool:
     return not hit.is_answer and hit.validity is not None and hit.validity.valid_to is not None
+
+
+def _closing_key(subject: str, family: str) -> str:
+    """Return the key of the statements that can end a value: any of a family with one value or an opposite."""
+    details = load_families()[family]
+    return slot_key(subject, family) if details.is_single or details.opposite else ending_key(subject, family)
 
 
 def _slots(memory: SlotMemory) -> list[tuple[str, str]]:
