@@ -25,6 +25,8 @@ def call_everything(memory: MemoryDriver, folder: Path) -> None:
     memory.add_many([{"role": "user", "content": "I like saffron."}], **ids)
     memory.search("Who is Zanzibar?", **ids, filters={"mysterious": "saffron"})
     memory.context("Who is Zanzibar?", **ids)
+    memory.answer("Where does Zanzibar live?", **ids)
+    memory.explain_missing("Who is Zanzibar?", first, **ids)
     memory.get(first)
     memory.get("zanzibar")
     memory.get_all(**ids)
@@ -64,15 +66,40 @@ def test_every_call_has_one_line_without_any_text(mode: Mode, tmp_path: Path, ca
     logged = caplog.text.casefold()
     assert [word for word in WORDS if word in logged] == []
     assert [line.split()[0] for line in lines] == [
-        *("add", "add_many", "search", "context", "get", "get", "get_all", "history", "pin", "relations", "traverse"),
-        *("query", "update", "update_by_query", "delete_by_query", "merge", "merges", "stats", "export", "pending"),
+        *(
+            "add",
+            "add_many",
+            "search",
+            "context",
+            "answer",
+            "explain_missing",
+            "get",
+            "get",
+            "get_all",
+            "history",
+            "pin",
+        ),
+        *(
+            "relations",
+            "traverse",
+            "query",
+            "update",
+            "update_by_query",
+            "delete_by_query",
+            "merge",
+            "merges",
+            "stats",
+            "export",
+            "pending",
+        ),
         *("flush", "doctor", "rebuild", "delete", "delete_all", "reset", "add", "query"),
     ]
     assert all(re.search(r" ms=\d+\.\d$", line) for line in lines)
     assert re.match(r"add scope=user\+agent results=1 ADD=1 ", lines[0])
     assert re.match(r"search scope=user\+agent results=\d ", lines[2])
-    assert re.match(r"get id=[0-9a-f-]{36} ms=", lines[4])
-    assert re.match(r"get ms=", lines[5])
+    assert all(line.split()[1] == "scope=user+agent" for line in lines[:6])
+    assert re.match(r"get id=[0-9a-f-]{36} ms=", lines[6])
+    assert re.match(r"get ms=", lines[7])
     assert "error=ScopeError" in lines[-2]
     assert "error=QueryError" in lines[-1]
 

@@ -52,7 +52,8 @@ def _method_of(flow: Flow[Any]) -> str:
 def _describe_arguments(arguments: Mapping[str, Any]) -> list[str]:
     """Return the kinds of ids that restrict a call, and the id of its memory; never the ids of users."""
     words = []
-    ids = arguments.get("ids")
+    more = arguments.get("arguments")  # the keyword arguments that a flow passes on as they are
+    ids = arguments.get("ids", more.get("ids") if isinstance(more, Mapping) else None)
     if isinstance(ids, tuple):
         given = [axis.removesuffix("_id") for axis, value in zip(Axis, ids, strict=False) if value is not None]
         words.append(f"scope={'+'.join(given) or 'all'}")

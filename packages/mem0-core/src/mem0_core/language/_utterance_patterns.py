@@ -108,6 +108,7 @@ ASSERTION = re.compile(
     r"|\w{2,}ed|just)\b"
     r"|(?:just|recently|finally|currently) (?!wondering|curious|asking|checking)\w+(?:ed|ing|t|ght)\b \w+"
     r"|(?:moved|bought|got|started|lost|planning|looking for|travelling|traveling|visiting|going to) \w+"
+    r"|(?:considering|given|now that) (?:that )?(?:i|i'm|i've|we|we're|we've|my|our)\b"
     r"|(?:there is|there are|this is|today is|tomorrow is)\b"
 )
 NAMED_ASSERTION = re.compile(

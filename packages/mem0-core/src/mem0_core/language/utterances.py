@@ -28,12 +28,17 @@ from mem0_core.language._utterance_patterns import (
 __all__ = ["is_question", "is_statement"]
 
 _MAX_CHARS = 1_000  # a longer text has something to say
+_MAX_QUESTION_WORDS = 40  # a longer question tells its circumstances too, and one with figures does sooner
+_MAX_WORDS_WITH_FIGURES = 24
 _MAX_PHRASE_WORDS = 6
 _MAX_NAME_WORDS = 2
 _APOSTROPHES = str.maketrans("’‘`´ʼ？！。؟", "'''''?!.?")
 _QUOTED_QUESTION = re.compile(r"[\"“«][^\"“”«»]{0,300}\?[^\"“”«»]{0,300}[\"”»]")
-_SENTENCE_END = re.compile(r"(?<=[.!?…])[\"')\]]*\s+|\n+")
-_CLAUSE_END = re.compile(r"[,;:()]\s+|\s[-–—]+\s|[–—]|(?<=[a-z])\s+(?=because\s)")
+_SENTENCE_END = re.compile(r"(?<!\b[A-Z]\.)(?<!\b[DMS][rst]\.)(?<!\bMrs\.)(?<=[.!?…])[\"')\]]*\s+|\n+")
+_CLAUSE_END = re.compile(
+    r"[,;:()]\s+|\s[-–—]+\s|[–—]"
+    r"|(?<=[\w'])\s+(?=(?:because|considering|given|now that|since (?:i'm|i am|i have|we're|my))\b)"
+)
 _EDGES = re.compile(r"^[^\w'¿]+|[^\w']+$")
 _WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
 
@@ -63,6 +68,10 @@ def _states(sentence: str) -> bool:
     clauses = [clause for clause in clauses if not _is_phrase(clause)]
     if not clauses:
         return False
+    words = _words(sentence)
+    has_figures = any(word[0].isdigit() for word in words)
+    if len(words) > (_MAX_WORDS_WITH_FIGURES if has_figures else _MAX_QUESTION_WORDS):
+        return True
     if "?" in sentence[-4:]:
         is_confirmation = len(clauses) > 1 and clauses[-1].casefold() in _phrases()["tags"]
         return not is_confirmation and any(map(_asserts, clauses))
