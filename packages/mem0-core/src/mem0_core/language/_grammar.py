@@ -14,7 +14,9 @@ from mem0_core.language.families import load_families
 
 __all__ = ["Element", "Grammar", "Kin", "Meaning", "Pattern", "load_grammar"]
 
-_MEANING = re.compile(r"(?P<mark>[?!])?(?P<sign>[+~-]?)(?P<family>\w+)(?:/(?P<label>\w+))?(?: (?P<slot>[0-9_&S]))?$")
+_MEANING = re.compile(
+    r"(?P<mark>[?!])?(?P<sign>[+~-]?)(?P<family>\w+)(?:/(?P<label>\w+))?(?: (?P<slot>[0-9_&S]|=[\w-]+))?$"
+)
 _SLOT = re.compile(r"[A-Z]+$")
 _COPULA = "be"
 
@@ -58,6 +60,15 @@ class Pattern(NamedTuple):
     rest: tuple[Element, ...]
 
 
+class Adjunct(NamedTuple):
+    """A value that may follow another one: the words after its first, a slot, and the family and sign of its value."""
+
+    slot: str
+    family: str
+    sign: str
+    words: tuple[str, ...]
+
+
 class Kin(NamedTuple):
     """A noun for a relative, another person of a known role, or a pet."""
 
@@ -79,7 +90,7 @@ class Grammar:
         copular_slots: patterns of "to be" that begin with a slot.
         nouns: first word of a noun pattern -> the patterns.
         kin: noun -> the relation that it names.
-        adjuncts: family -> preposition -> slot, family and sign of the value that it adds.
+        adjuncts: family -> first word -> the values that may follow.
         no_names: words that are no names even if capitalized.
         breaks: words that end a noun phrase.
         casual: words that only a text in lower case has.
@@ -93,7 +104,7 @@ class Grammar:
     copular_slots: tuple[Pattern, ...]
     nouns: Mapping[str, tuple[Pattern, ...]]
     kin: Mapping[str, Kin]
-    adjuncts: Mapping[str, Mapping[str, tuple[tuple[str, str, str], ...]]]
+    adjuncts: Mapping[str, Mapping[str, tuple[Adjunct, ...]]]
     no_names: frozenset[str]
     breaks: frozenset[str]
     casual: frozenset[str]
@@ -274,10 +285,10 @@ def _read_kin(words: Mapping[str, frozenset[str]]) -> dict[str, Kin]:
     return kin
 
 
-def _read_adjuncts(text: str) -> dict[str, tuple[tuple[str, str, str], ...]]:
-    found: dict[str, list[tuple[str, str, str]]] = {}
+def _read_adjuncts(text: str) -> dict[str, tuple[Adjunct, ...]]:
+    found: dict[str, list[Adjunct]] = {}
     for part in text.split(";"):
-        preposition, slot, family = part.split()
+        preposition, *fixed, slot, family = part.split()
         sign = family[0] if family[0] in "-?" else ""
-        found.setdefault(preposition, []).append((slot, family.removeprefix(sign), sign))
+        found.setdefault(preposition, []).append(Adjunct(slot, family.removeprefix(sign), sign, tuple(fixed)))
     return {preposition: tuple(each) for preposition, each in found.items()}

@@ -33,7 +33,7 @@ MAX_ADJUNCT_WORDS = 9  # words after a value among which a place, an employer or
 _MAX_NOUN_PHRASE = 5
 _NO_PROGRESS = frozenset({"likes", "dislikes", "prefers", "owns", "has_pet", "kin", "speaks", "name", "age", "diet"})
 _OPEN = frozenset({"love", "hate", "adore", "prefer", "can", "loathe", "detest", "dislike"})
-_SILENT = frozenset({"REST", "TIME", "DEPARTMENT"})  # slots that are passed over
+_SILENT = frozenset({"REST", "TIME", "DEPARTMENT", "FREQUENTLY"})  # slots that are passed over
 _PLAIN_ROLES = frozenset({"not", "now", "adverb", "partly"})
 # Form of a verb -> the auxiliaries before it -> the tense of both.
 _TENSES: dict[str, dict[str, str]] = {
@@ -112,6 +112,7 @@ class _Subject(NamedTuple):
         person: ``first``, ``third``, ``plural`` or ``left out``.
         kin: family of the noun that named it ("my dog Rex"); empty for a name or a pronoun.
         owner: the person that the relative belongs to.
+        is_left_out: True if the clause before has it.
     """
 
     names: tuple[str, ...]
@@ -120,10 +121,18 @@ class _Subject(NamedTuple):
     person: str
     kin: str = ""
     owner: str = SPEAKER
+    is_left_out: bool = False
 
 
 class _Mention(NamedTuple):
-    """A relative or a pet in the text, with or without a name."""
+    """A relative or a pet in the text, with or without a name.
+
+    Attributes:
+        names: its names.
+        subject: its name as a subject without those, such as ``my sister``.
+        noun: index of the noun.
+        is_clause: True if a clause gives the names ("my sister is called Anna").
+    """
 
     names: tuple[str, ...]
     subject: str
@@ -132,6 +141,7 @@ class _Mention(NamedTuple):
     owner: str
     family: str
     label: str
+    is_clause: bool = False
 
 
 class _Clause(NamedTuple):
@@ -162,6 +172,7 @@ class StatementReader:
         self._group: tuple[str, ...] = ()
         self._subject: _Subject | None = None
         self._last_subject: _Subject | None = None
+        self._last_tense = ""
         self._unnamed: tuple[int, ...] = ()  # indexes of statements with a value that has no name yet
         self._unnamed_gender = ""
         self._starts = frozenset(text.starts)
@@ -196,7 +207,7 @@ class StatementReader:
             return  # "Anna: I live in Paris" is Anna's
         said = self._lows[max(0, start - MAX_CLAUSE_WORDS) : start]
         has_child = not {"had", "having", "expecting", "twins"}.isdisjoint(said)
-        self._last_subject = self._subject if has_child else None
+        self._last_subject, self._last_tense = self._subject if has_child else None, ""
         self._subject, self._has_opener = None, False
         index, can_begin, is_first = start, True, True
         while index < end:
@@ -241,12 +252,16 @@ class StatementReader:
             stop = self._predicate(left_out, at, at, end)
             if stop > at:
                 return stop
+        mention = self._mention(at, end)
+        if mention is not None and mention.is_clause:
+            self._subject = _Subject(mention.names, (), mention.stop, "third")
+            return mention.stop
         subject = self._read_subject(at, end)
         if subject is None:
             if low in self._words["determiners"] or self._text.is_name(at) or low in self._words["pronouns"]:
                 self._subject = None
             return at
-        self._subject = subject
+        self._subject, self._last_tense = subject, ""
         inner = self._apposition(subject, end)
         stop = self._predicate(subject, at, inner, end)
         if stop > inner:
@@ -269,7 +284,8 @@ class StatementReader:
     def _fragment(self, at: int, end: int) -> int:
         """Read a sentence without a verb: ``Pescatarian.``, ``Slipped disc.``, ``Two girls, Ira and Isha.``."""
         low = self._lows[at]
-        if low in self._words["diets"] and self._slots.is_break(at + 1, end):
+        after = self._text.low(at + 1) if at + 1 < end else ""
+        if low in self._words["diets"] and (not after[:1].isalnum() or after in self._words["goes_on"]):
             self._say(SPEAKER, "diet", self._text.words[at], "holds")
             return at + 1
         if low in self._words["numbers"] or low.isdecimal():
@@ -297,7 +313,7 @@ class StatementReader:
     def _left_out(self, at: int, is_first: bool) -> _Subject | None:
         if is_first:
             return _Subject((SPEAKER,), (), at, "left out")
-        return self._subject._replace(stop=at) if self._subject is not None else None
+        return self._subject._replace(stop=at, is_left_out=True) if self._subject is not None else None
 
     def _relative_clause(self, at: int, end: int) -> int:
         """Read ``Anna, who works at Galp``: its subject is the name before."""
@@ -586,6 +602,10 @@ class StatementReader:
         names = [value.text for value in found.values]
         if not names and is_called and (one := self._slots.read("NAME", index, end, False)) is not None:
             names, found = [one.values[0].text], one
+        if not names and self._text.low(index) in self._words["articles"]:
+            one = self._slots.read("PERSON", index, end, False)
+            if one is not None and one.values[0].text:
+                names, found, is_called = [one.values[0].text], one, True
         is_whole = is_called or self._slots.is_break(found.stop, end)
         if not names or not is_whole or self._text.low(index) in self._words["peoples"]:
             return None
@@ -593,7 +613,7 @@ class StatementReader:
         for name in names:
             self._say(mention.owner, mention.family, name, "holds", label=mention.label)
             self._add_person(name, gender)
-        return mention._replace(names=tuple(names), stop=found.stop)
+        return mention._replace(names=tuple(names), stop=found.stop, is_clause=True)
 
     # A person or thing with a name that follows
 
@@ -718,12 +738,14 @@ class StatementReader:
             return "plan" if form in {"base", "ing"} else ""
         tense = _TENSES[form].get(core, "")
         person = subject.person
+        if form == "base" and not core and subject.is_left_out and self._last_tense != "present":
+            return ""
         if form == "base" and not core:
             is_fine = person in {"first", "plural"} or (person == "left out" and low in _OPEN) or low == "can"
             return tense if is_fine else ""
         if form == "s":
             return tense if person in {"third", "left out"} else ""
-        if person == "left out" and not core:
+        if (person == "left out" or subject.is_left_out) and not core:
             tense = {"ing": "progress", "done": "past", "bare": "present"}.get(form, tense)
         elif form == "bare":
             return ""
@@ -738,16 +760,35 @@ class StatementReader:
         if found is None:
             return -1
         values, stop = found
-        if (
-            not pattern.rest
-            and self._text.low(stop) in {"up", "off", "down", "out", "from", "with", "at"}
-            and stop < end
-        ):
+        if not self._is_complete(subject, pattern, stop, end):
+            return -1
+        if self._is_gerund_subject(subject, start, stop, end):
             return -1
         clause = _Clause(start, stop, pattern, tense, is_negative, "now" in roles, values)
         if is_negative and "partly" in roles:
             return stop
         return self._state(subject, clause, end)
+
+    def _is_gerund_subject(self, subject: _Subject, start: int, stop: int, end: int) -> bool:
+        """Return True for "Losing my job was hard", which is about the loss."""
+        if not (subject.person == "left out" and self._lows[start].endswith("ing")):
+            return False
+        close = min(end, stop + 5)
+        close = next((i for i in range(stop, close) if self._lows[i] in {",", ";", "-", "–"}), close)
+        after = self._lows[stop:close]
+        return not {"is", "was", "'s", "were", "helps", "makes", "has", "gives", "can"}.isdisjoint(after)
+
+    def _is_complete(self, subject: _Subject, pattern: Pattern, stop: int, end: int) -> bool:
+        """Return True if the words after a pattern do not give it another meaning ("I'm over the moon")."""
+        after = self._text.low(stop) if stop < end else ""
+        if pattern.rest and pattern.rest[-1].slot:
+            return True
+        if after in {"up", "off", "down", "out", "from", "with", "at", "the", "on"} and not pattern.rest:
+            return False
+        is_pair = pattern.is_copular and any(meaning.slot == "&" for meaning in pattern.meanings)
+        is_end = self._slots.is_break(stop, end) or bool(pattern.rest)
+        is_end |= after.isdecimal() or after in self._words["numbers"]
+        return is_end and not (is_pair and not subject.others)
 
     def _match(
         self, elements: tuple[Element, ...], at: int, end: int, strict: bool
@@ -802,7 +843,10 @@ class StatementReader:
         mention = self._mention(at, end)
         if mention is None or mention.names or not self._slots.is_break(mention.stop, end):
             return at
+        if self._people and self._people[-1][0] == mention.subject:
+            self._people.pop()
         for name in names:
+            self._add_person(name)
             self._say(
                 mention.owner, mention.family, name, "holds" if tense == "present" else "past", label=mention.label
             )
@@ -983,8 +1027,23 @@ class StatementReader:
             if effect != "ends" and is_certain and meaning.slot == "1":
                 stop = max(stop, self._adjuncts(meaning.family, effect, subjects, clause.stop, end, days))
         if said:
-            self._subject = subject
+            self._subject, self._last_tense = subject, clause.tense
+            stop = max(stop, self._contrast(subject, clause, end))
         return stop if said or clause.is_negative or clause.tense in {"past", "plan", "future"} else -1
+
+    def _contrast(self, subject: _Subject, clause: _Clause, end: int) -> int:
+        """Read ``, not Leicester`` after ``I live in Leeds``; return the index after it."""
+        at, last = clause.stop, clause.pattern.rest[-1:]
+        if not last or not last[0].slot or self._lows[at : at + 2] != [",", "not"] or at + 2 >= end:
+            return at
+        found = self._slots.read(last[0].slot, at + 2, end, False)
+        if found is None or clause.is_negative or clause.pattern.group not in ("state", "change"):
+            return at
+        family = clause.pattern.meanings[0].family
+        for name in subject.names:
+            for value in found.values:
+                self._say(name, family, value.text, "ends")
+        return found.stop
 
     def _clause_end(self, at: int, end: int) -> int:
         """Return the end of the words that say when a clause held."""
@@ -1040,7 +1099,8 @@ class StatementReader:
             )
             return sign, meaning.is_certain and is_sure
         if clause.tense in {"future", "plan"}:
-            return sign, False
+            is_near = not self._words["future"].isdisjoint(tail)
+            return sign, clause.tense == "future" and meaning.is_firm and is_near
         if clause.tense == "start" and sign == "begins":
             return sign, meaning.is_certain
         return None, False
@@ -1065,7 +1125,10 @@ class StatementReader:
         }:
             is_new = True
         if clause.is_negative and clause.pattern.head != "can":
-            return ("ends", meaning.is_certain) if tense in {"present", "perfect", "progress"} else (None, False)
+            return ("ends", meaning.is_certain) if tense in {"present", "progress"} else (None, False)
+        is_stay = family == "lives_in" and clause.pattern.is_copular
+        if is_stay and not self._words["transient"].isdisjoint(tail):
+            return None, False
         if tense == "progress" and family in _NO_PROGRESS:
             return None, False
         if tense in {"present", "perfect", "progress"}:
@@ -1075,7 +1138,9 @@ class StatementReader:
         if tense == "past":
             if family in {"is_from", "birthday"}:
                 return "holds", meaning.is_certain
-            if family in {"likes", "dislikes", "prefers", "kin", "age", "name"}:
+            if family == "kin":
+                return "holds", meaning.is_certain
+            if family in {"likes", "dislikes", "prefers", "age", "name"}:
                 return None, False
             return "past", bool({"until", "till"} & set(tail))
         if tense == "used":
@@ -1108,7 +1173,9 @@ class StatementReader:
 
     def _values(self, meaning: Meaning, subject: _Subject, clause: _Clause) -> Iterable[Value]:
         if meaning.slot == "&":
-            return [Value(name) for name in subject.others] or [Value("")]
+            return [Value("" if name.startswith("my ") else name) for name in subject.others] or [Value("")]
+        if meaning.slot.startswith("="):
+            return [Value(meaning.slot[1:])]
         if meaning.slot == "_":
             return [Value("")]
         if meaning.slot == "0" and clause.pattern.group != "noun":
@@ -1117,22 +1184,23 @@ class StatementReader:
         number = int(meaning.slot) - (clause.pattern.group != "noun")
         return clause.values[number] if number < len(clause.values) else [Value("")]
 
-    def _name_relative(self, name: str, value: str) -> bool:
-        """Give a relative her name: ``my granny ... her name is Ernestine``."""
-        kin = self._grammar.kin.get(name.removeprefix("my ")) if name.startswith("my ") else None
-        if kin is None:
+    def _names_another(self, name: str, family: str, value: str) -> bool:
+        """Return True for the name of another; a relative gets it: ``my granny ... her name is Ernestine``."""
+        if family != "name" or not name:
             return False
-        self._say(SPEAKER, kin.family, value, "holds", label=kin.label)
-        self._add_person(value, kin.gender)
+        kin = self._grammar.kin.get(name.removeprefix("my ")) if name.startswith("my ") else None
+        if kin is not None:
+            self._say(SPEAKER, kin.family, value, "holds", label=kin.label)
+            self._add_person(value, kin.gender)
         return True
 
     def _say_value(
         self, name: str, meaning: Meaning, value: Value, effect: Effect, is_certain: bool, days: DateRange | None
     ) -> None:
         family, label = (value.family, value.label) if meaning.family == "kin" else (meaning.family, meaning.label)
-        if not family or (family == "name" and self._name_relative(name, value.text)):
+        if not family or self._names_another(name, family, value.text):
             return
-        if family == "partner" and value.gender:
+        if family == "partner" and value.gender and effect != "ends":
             label = "boyfriend" if value.gender == "m" else "girlfriend"
         index = self._say(
             name, family, value.text, effect, days, is_certain and (bool(value.text) or effect == "ends"), label
@@ -1177,10 +1245,13 @@ class StatementReader:
             ):
                 break
             step = index + 1
-            for slot, other, sign in table.get(low, ()):
-                if is_placed and other == "lives_in":
+            for slot, other, sign, fixed in table.get(low, ()):
+                first = index + 1 + len(fixed)
+                if low == "," and index > at:
                     continue
-                found = self._slots.read(slot, index + 1, end, False) if index + 1 < end else None
+                if (is_placed and other == "lives_in") or tuple(self._lows[index + 1 : first]) != fixed:
+                    continue
+                found = self._slots.read(slot, first, end, False) if first < end else None
                 if found is None:
                     continue
                 is_placed |= other == "works_at"

@@ -197,8 +197,8 @@ class SlotReader:
         text = self._text
         stop = text.name_end(at, end)
         if stop > at:
-            is_owner = text.low(stop) == "'s" and stop < end
-            return None if is_owner or self._is_person_noun(at) else self._single(at, stop)
+            names = self.list_of_names(at, end)
+            return None if not names.values or self._is_person_noun(at) else names
         stranger = self._stranger(at, end)
         if stranger is not None:
             return stranger
@@ -217,6 +217,8 @@ class SlotReader:
         for index in range(noun + 1, min(end, noun + 7)):
             if text.lows[index] in {"called", "named"} or text.lows[index - 1 : index + 1] == ["name", "of"]:
                 name = self._name(index + 1, end, strict=False)
+                if name is None and index + 1 < end and text.words[index + 1][:1].isupper():
+                    name = self._single(index + 1, index + 2)
                 if name is not None:
                     return Found((name.values[0]._replace(gender=gender),), name.stop)
         return Found((Value("", is_unnamed=True, gender=gender),), noun + 1)
@@ -345,7 +347,7 @@ class SlotReader:
         if first == at and any(low in self._grammar.heads for low in text.lows[first:head]):
             return None
         after = text.low(head + 1) if head + 1 < end else ""
-        if not (self.is_break(head + 1, end) or after == "of"):
+        if not (self.is_break(head + 1, end) or after in {"of", "living", "working", "based", "trying"}):
             return None
         if first == at and not (head > first or text.words[at].isupper() or text.low(at - 1) in {"to", "of"}):
             return None
@@ -360,7 +362,7 @@ class SlotReader:
 
     def _subject_matter(self, at: int, end: int, strict: bool) -> Found | None:
         stop = self.phrase_end(at, end)
-        dull = {"hard", "abroad", "alone", "together", "well", "full-time", "part-time", "my", "your", "the", "there"}
+        dull = self._words["not_studied"]
         fits = self._is_plain(at, stop, 3) and dull.isdisjoint(self._text.lows[at:stop])
         return self._single(at, stop) if fits and self._text.lows[at] not in self._words["articles"] else None
 
@@ -382,6 +384,10 @@ class SlotReader:
         is_doing = kind == "things" and len(items) == 1 and _is_gerund(items[0].text)
         if (strict or is_doing) and after[:1].isalnum() and after not in self._words["goes_on"]:
             return None
+        if kind == "things" and after in {"that", "which", "who", "how", "when", "where"}:
+            return None
+        if kind == "things" and len(items) > 1 and after[:1].isalnum() and after not in self._words["goes_on"]:
+            items = items[:-1] if _is_gerund(items[-1].text) and " " not in items[-1].text else items
         items = self._keep_whole(items, kind)
         if not items or (len(items) > 1 and {"and", "or", "&", "n", "plus"}.isdisjoint(text.lows[at:first])):
             return None
@@ -410,7 +416,13 @@ class SlotReader:
             return self._language(at, end)
         said = text.lows[first:end]
         fits = self._is_plain(first, end, 3 if strict else 4)
-        if not fits and end - first <= MAX_VALUE_WORDS and said and _is_gerund(said[0]):
+        if (
+            not fits
+            and end - first <= MAX_VALUE_WORDS
+            and said
+            and _is_gerund(said[0])
+            and said[0] not in self._words["vague"]
+        ):
             first, said = self._gerund_phrase(first, end)
             fits = bool(said)
         if kind == "games":
@@ -449,10 +461,7 @@ class SlotReader:
         at += self._text.low(at) == "the"
         found = self._list(at, end, "things", strict=False)
         if found is None:
-            stop = self.phrase_end(at, end)
-            found = self._single(at, stop) if 0 < stop - at <= MAX_VALUE_WORDS else None
-        if found is None:
-            return None
+            found = self._single(at, at + 1)
         kept = tuple(value for value in found.values if self._is_pastime(value.text))
         return Found(kept, found.stop) if kept else None
 
@@ -463,6 +472,8 @@ class SlotReader:
         return words[0] in self._words["pastimes"] or words[-1] in self._words["pastimes"] or _is_gerund(words[0])
 
     def _known_pastimes(self, at: int, end: int, strict: bool) -> Found | None:
+        if self._text.lows[at] in {"a", "an", "this", "that", "another"}:
+            return None
         first = self.skip(at, end, "determiners")
         found = self._pastimes(first, end, strict)
         if found is None:
@@ -552,11 +563,20 @@ class SlotReader:
             if closer is not None and stop < end:
                 return closer
         said = text.lows[first:stop]
-        if not 0 < len(said) <= MAX_VALUE_WORDS or self._words["vehicles"].isdisjoint(said):
+        if not self._is_plain(first, stop) or not any(self._is_vehicle(i) for i in range(first, stop)):
             return None
         if said[-1] in {"cab", "bus", "lesson", "lessons", "keyboard", "guitar", "piano"} or "'s" in said:
             return None
         return self._single(first, stop)
+
+    def _is_vehicle(self, index: int) -> bool:
+        """Return True for a word for a vehicle; one that means other things as well needs a capital."""
+        low = self._text.lows[index]
+        if low not in self._words["vehicles"]:
+            return False
+        if low in self._words["plain_vehicles"] or self._text.words[index][:1].isupper():
+            return True
+        return self._text.is_casual and low not in self._words["doubtful_vehicles"]
 
     def _any_vehicle(self, at: int, end: int, strict: bool) -> Found | None:
         first = self.skip(at, end, "articles")
@@ -665,6 +685,7 @@ class SlotReader:
             part in self._words["numbers"] for part in low.split("-")
         )
         after = text.low(at + 1) if at + 1 < end else ""
+        fits &= after not in {"'", "of", "%", "/", "$", "€", "£", ":", "-", "–", "°", "+"}
         fits &= not after[:1].isalnum() or after in {
             "years",
             "yrs",
@@ -711,6 +732,13 @@ class SlotReader:
 
     def _time(self, at: int, end: int, strict: bool) -> Found | None:
         return Found((), end) if end - at < MAX_VALUE_WORDS else None
+
+    def _frequency(self, at: int, end: int, strict: bool) -> Found | None:
+        return Found((), at + 1) if self._text.lows[at] in self._words["frequently"] else None
+
+    def _ailing(self, at: int, end: int, strict: bool) -> Found | None:
+        fits = self._text.lows[at] in self._words["ailing"] and self.is_break(at + 1, end)
+        return self._single(at, at + 1) if fits else None
 
     def _rest(self, at: int, end: int, strict: bool) -> Found | None:
         return Found((), self.phrase_end(at, end))
@@ -774,6 +802,8 @@ def _readers() -> Iterator[tuple[str, Callable[[SlotReader, int, int, bool], Fou
         ("DATE", SlotReader._date),
         ("TIME", SlotReader._time),
         ("REST", SlotReader._rest),
+        ("FREQUENTLY", SlotReader._frequency),
+        ("AILING", SlotReader._ailing),
         ("TOOLS", SlotReader._tools),
     ):
         for name in names.split():
