@@ -9,6 +9,7 @@ import pytest
 
 from mem0_core import AsyncMemory, Memory
 from mem0_core.providers.onnx import OnnxEmbedder
+from tests.graph_model import GraphModel, relation_replies
 
 SAID = (
     "Karen works at Zeta.",
@@ -128,3 +129,52 @@ async def test_the_names_of_the_speaker_work_without_blocking(tmp_path: Path, em
         for text in ("My name is Maya.", "My sister is Anna."):
             await memory.add(text, user_id="u")
         assert [path["end"] for path in await memory.traverse("maya's sister", user_id="u")] == ["Anna"]
+
+
+# --- with a model ------------------------------------------------------------------------------------------------
+
+FORMS = ("staged", "triplets", "fused")
+
+
+def open_with_model(tmp_path: Path, embedder: OnnxEmbedder, form: str, *stated: tuple[str, str, str]) -> Memory:
+    lines = "\n".join(" - ".join(one).replace("_", " ").upper() for one in stated) or "NONE"
+    links = [dict(zip(("source", "relationship", "destination"), one, strict=True)) for one in stated]
+    fused = {"facts": [], "memory": [], "entities": [], "relations": links, "outdated": [], "refined": []}
+    model = GraphModel({**relation_replies(*stated), "triplets": lines, "fused": fused})
+    config = {"path": str(tmp_path), "graph_store": {"provider": "sqlite"}, "extraction": form}
+    return Memory(config, embedder=embedder, llm=model)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_model_that_takes_the_name_for_another_person_does_no_harm(
+    tmp_path: Path, embedder: OnnxEmbedder, form: str
+) -> None:
+    with open_with_model(tmp_path, embedder, form, ("Maya", "lives_in", "Lisbon")) as memory:
+        memory.add("I'm Maya and I live in Lisbon.", user_id="u")
+        assert relations(memory) == {"u name Maya", "u lives_in Lisbon"}
+        assert ends(memory, "Maya's home") == [("u", "Lisbon")]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_model_that_says_nothing_leaves_the_name_and_its_correction(
+    tmp_path: Path, embedder: OnnxEmbedder, form: str
+) -> None:
+    with open_with_model(tmp_path, embedder, form) as memory:
+        memory.add("My name is Maya.", user_id="u")
+        assert relations(memory) == {"u name Maya"}
+        memory.add("Actually my name is Maja.", user_id="u")
+        assert relations(memory) == {"u name Maja"}
+
+
+def test_a_name_that_a_model_gives_is_not_given_twice(tmp_path: Path, embedder: OnnxEmbedder) -> None:
+    with open_with_model(tmp_path, embedder, "staged", ("u", "is_named", "Maya")) as memory:
+        memory.add("My name is Maya.", user_id="u")
+        assert relations(memory) == {"u is_named Maya"}
+        assert ends(memory, "Maya's name") != []
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_user_called_as_their_id_says_gets_no_name(tmp_path: Path, embedder: OnnxEmbedder, form: str) -> None:
+    with open_with_model(tmp_path, embedder, form) as memory:
+        memory.add("Hi, I'm U, just moved here.", user_id="u")
+        assert relations(memory) == set()

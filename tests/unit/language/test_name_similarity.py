@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from mem0_core.language.name_similarity import (
     DEFAULT_MERGE_THRESHOLD,
@@ -97,3 +99,59 @@ def test_comparing_is_the_same_both_ways(kind: str) -> None:
 
 def test_what_is_of_two_types_is_two() -> None:
     assert compare_names(EntityName("Jordan", "person"), EntityName("jordan", "place"), 1.0).is_distinct
+
+
+WORDS = (
+    *(
+        "York",
+        "New",
+        "Porto",
+        "Stanford",
+        "Hospital",
+        "University",
+        "London",
+        "West",
+        "Maria",
+        "Lopez",
+        "Smith",
+        "Lake",
+    ),
+    *("coffee", "machine", "football", "american", "pizza", "pineapple", "green", "tea", "garden", "brother", "school"),
+)
+JOINTS = (" ", " of ", "'s ", "-", " and ")
+
+
+@given(
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=3, unique=True),
+    st.lists(st.sampled_from(WORDS), min_size=1, max_size=2, unique=True),
+    st.sampled_from(JOINTS),
+    st.booleans(),
+    st.sampled_from(("", "person", "place", "organization")),
+    st.floats(0.7, 1.0),
+)
+def test_a_name_is_never_one_with_a_name_that_contains_it(
+    part: list[str], rest: list[str], joint: str, is_first: bool, type_: str, cosine: float
+) -> None:
+    assume(not {word.casefold() for word in part} & {word.casefold() for word in rest})
+    name, other = " ".join(part), " ".join(rest)
+    whole = f"{name}{joint}{other}" if is_first else f"{other}{joint}{name}"
+    for pair in ((name, whole), (whole, name)):
+        one, two = (EntityName(text, type_) for text in pair)
+        assert not compare_names(one, two, cosine).is_same
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("cooking for kids", "cooking with kids"),
+        ("Vitamin C", "Vitamin D"),
+        ("Plan A", "Plan B"),
+        ("hepatitis A", "hepatitis B"),
+        ("Sandra Voss", "Alexandra Voss"),
+        ("Bank of England", "Bank in England"),
+        ("desk", "desk lamp"),
+        ("Delft", "Delft University of Technology"),
+    ],
+)
+def test_near_names_that_no_rule_joins_keep_their_nodes(one: str, other: str) -> None:
+    assert not compare_names(EntityName(one), EntityName(other), 0.95).is_same

@@ -88,7 +88,7 @@ elizabeth: liz lizzie beth betty eliza lisbeth libby elsie
 richard: rick ricky dick richie rich
 james: jim jimmy jamie
 john: johnny jack
-jonathan: jon jonny nathan
+jonathan: jon jonny
 michael: mike mikey mick
 thomas: tom tommy
 katherine: kate katie kathy kat catherine kathryn kay
@@ -109,19 +109,19 @@ antonio: tony toni
 andrew: andy drew
 andrea: andie
 christopher: chris kit topher
-christine: chris chrissy tina
-christina: chris tina chrissy
+christine: chris chrissy
+christina: chris chrissy
 samuel: sam sammy
 samantha: sam sammy
 benjamin: ben benny benji
 alexander: alex sasha xander
-alexandra: alex sandra sasha
+alexandra: alex sasha
 nicholas: nick nicky nico
 nicole: nicky nikki
 jennifer: jen jenny jenn
 jessica: jess jessie
 patricia: pat patty trish tricia
-patrick: pat paddy rick
+patrick: pat paddy
 rebecca: becky becca beck
 susan: sue susie suzie
 susanna: sue susie
@@ -136,9 +136,9 @@ vincent: vince vinnie
 deborah: debbie deb debra
 abigail: abby abbie gail
 gabriel: gabe
-gabriella: gabby ella
+gabriella: gabby
 gabrielle: gabby
-nathaniel: nate nathan nat
+nathaniel: nate nat
 nathan: nate
 natalie: nat
 nathalie: nat
@@ -150,7 +150,7 @@ philippa: pippa pip
 leonard: leo lenny len
 leonardo: leo
 leopold: leo poldi
-isabella: bella izzy isa bell
+isabella: bella izzy isa
 isabel: bella izzy isa
 penelope: penny
 lawrence: larry laurie
@@ -167,7 +167,7 @@ raymond: ray
 douglas: doug
 peter: pete
 stephanie: steph steffi
-veronica: ronnie vera
+veronica: ronnie
 francis: frank fran
 francesca: fran francie chesca
 francisco: paco pancho fran
@@ -193,10 +193,10 @@ amanda: mandy
 melissa: mel missy lissa
 melanie: mel
 dorothy: dot dottie
-judith: judy jude
+judith: judy
 barbara: barb babs barbie
 cynthia: cindy
-lucinda: cindy lucy
+lucinda: cindy
 theresa: terry tess tessa
 terence: terry
 virginia: ginny
@@ -214,9 +214,9 @@ simon: si
 stanley: stan
 martin: marty
 martha: marty
-marcus: mark marc
+marcus: marc
 nikolaus: klaus niko
-johannes: hannes hans johann
+johannes: hannes hans
 friedrich: fritz
 guadalupe: lupe
 jose: pepe
@@ -227,8 +227,8 @@ mercedes: meche
 guillermo: memo
 giuseppe: beppe
 alessandro: ale sandro
-alessandra: ale sandra
-anastasia: nastya stacy
+alessandra: ale
+anastasia: nastya
 dmitri: dima mitya
 mikhail: misha
 vladimir: vlad vova
@@ -236,7 +236,7 @@ yekaterina: katya
 aleksandr: sasha sanya
 duncan: dunc
 sharon: shaz
-rosemary: rosie rose
+rosemary: rosie
 abraham: abe
 solomon: sol
 augustus: gus

@@ -228,15 +228,23 @@ def _compare_spelling(one: _Name, other: _Name) -> NameSimilarity | None:
     """Compare two names by their letters alone."""
     if fold_name(one.text) == fold_name(other.text):
         return NameSimilarity(1.0, "the same letters")
-    if one.bare == other.bare or "".join(one.content) == "".join(other.content):
+    if one.bare == other.bare or ("".join(one.content) == "".join(other.content) and _are_linked_alike(one, other)):
         return NameSimilarity(0.95, "the same but for spelling, articles, titles and legal forms")
     if sorted(one.content) == sorted(other.content) and _may_be_reordered(one, other):
         return NameSimilarity(0.9, "the same words in another order")
     return None
 
 
+def _are_linked_alike(one: _Name, other: _Name) -> bool:
+    """Return True unless the names have different prepositions: cooking for kids, cooking with kids."""
+    links, links_other = ({*name.bare} & SMALL_WORDS - {"and", "the"} for name in (one, other))
+    return links <= links_other or links_other <= links
+
+
 def _may_be_reordered(one: _Name, other: _Name) -> bool:
     """Return True if the order of words means nothing: Porto University and University of Porto, Smith, Anna."""
+    if one.content == other.content:
+        return False
     linked = "," in one.text + other.text or "of" in {*one.words, *other.words}
     return linked or not INSTITUTIONS.isdisjoint(one.content)
 
@@ -276,6 +284,8 @@ def _are_clipped(ours: tuple[str, ...], theirs: tuple[str, ...]) -> bool:
 def _compare_words(one: _Name, other: _Name, cosine: float, *, is_person: bool) -> NameSimilarity:
     """Compare two names word by word."""
     ours, theirs = one.content, other.content
+    if ours == theirs:
+        return _unsure(cosine, "the same words with other prepositions")
     if len(ours) == len(theirs):
         pairs = [pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1]]
         found = [_compare_word(pair, one, other, cosine, is_person=is_person) for pair in pairs]
