@@ -458,13 +458,15 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         """Assemble an agent's context within a token budget: summary, memories, relations and recent messages.
 
         Args:
-            query: A text, or the conversation so far; its last user message is the query. None recalls only pinned
-                memories.
+            query: A text, or the conversation so far; its last user message is the query, and memories that repeat its
+                messages are omitted. None recalls only pinned memories.
             max_tokens: Budget, counted by `count_tokens`, else by the chat model if it can count, else estimated high.
             limit: Maximum number of memories.
             recent: Maximum number of messages. Default: the configured `window`; 0 if the caller has the conversation.
-            filters, threshold: As in `search`, for memories.
-            exclude: Texts that the agent has already; memories with exactly these texts are omitted.
+            filters: As in `search`, for memories.
+            threshold: Minimum score, from 0 to 1. Default: a floor calibrated for the kind of texts, relative to the
+                best score, which omits memories that do not bear on the query. 0 omits none.
+            exclude: Texts that the agent has already; memories that only repeat their sentences are omitted.
             introduction: Instructions to the agent's model about the block.
             citations: Number memories and relations, and ask the model to cite them as in [1];
                 `read_citations` returns the memories that an answer cites.

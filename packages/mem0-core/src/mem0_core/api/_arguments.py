@@ -17,6 +17,7 @@ from mem0_core.language.messages import parse_messages
 
 __all__ = [
     "ScopeIds",
+    "extract_message_texts",
     "extract_query_text",
     "filename_timestamp",
     "parse_scope_and_filter",
@@ -101,6 +102,11 @@ def extract_query_text(query: Messages | None) -> str | None:
         return query
     messages = parse_messages(query).messages
     return next((message.content for message in reversed(messages) if message.role == "user"), None)
+
+
+def extract_message_texts(query: Messages | None) -> list[str]:
+    """Return the texts of the messages of a conversation; none for a query that is a text."""
+    return [] if query is None or isinstance(query, str) else [each.content for each in parse_messages(query).messages]
 
 
 def raise_policy_refusal(text: str) -> str:

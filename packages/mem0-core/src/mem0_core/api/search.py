@@ -8,6 +8,7 @@ from typing import Any, TypedDict, Unpack
 
 from mem0_core.api._arguments import (
     ScopeIds,
+    extract_message_texts,
     extract_query_text,
     parse_scope_and_filter,
     utc_today,
@@ -157,7 +158,7 @@ class SearchApi(MemoryRuntime):
             prompt_format,
             today=utc_today() if time is None else time[:10],
             recent=self.config.window if recent is None else recent,
-            exclude=exclude,
+            exclude=[*exclude, *extract_message_texts(query)],
             as_of=time,
         )
         return _context_dict(context, citations)

@@ -7,15 +7,16 @@ runs it with `refresh_summary`. An add never waits for it; it uses the last summ
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import replace
 
-from mem0_core.domain.records import Hit, Scope, is_expired, same_fact_key
+from mem0_core.domain.records import Hit, Scope, is_expired
 from mem0_core.errors import StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.ingest.request import AddRequest
 from mem0_core.interfaces import ChatModel, Job, Lease, Ports, Summary
 from mem0_core.language.messages import format_transcript
+from mem0_core.language.shown_texts import ShownTexts
 from mem0_core.llm.prompts import NO_CONTEXT, Context, summary_messages
 from mem0_core.llm.replies import read_summary
 from mem0_core.recall.context import (
@@ -25,7 +26,8 @@ from mem0_core.recall.context import (
     find_newer_restatements,
     pack_context,
 )
-from mem0_core.recall.search import SearchRequest, recall
+from mem0_core.recall.relevance import order_for_prompt, recall_relevant, select_relations
+from mem0_core.recall.search import SearchRequest
 
 __all__ = ["assemble_context", "load_context", "refresh_summary", "schedule_summary"]
 
@@ -112,7 +114,7 @@ def assemble_context(
         query: None to recall nothing.
         today: ``YYYY-MM-DD``; pinned memories that expired before it are left out.
         recent: maximum number of messages.
-        exclude: texts that the prompt already holds; memories with the same text are left out.
+        exclude: texts that the prompt already holds; memories that only repeat them are left out.
         as_of: ISO 8601 time for the summary and the memories. Messages are always current, so there are none then.
     """
     log = ports.store.message_log
@@ -122,8 +124,7 @@ def assemble_context(
     pinned = yield from _load_pinned(ports, scope, today, as_of)
     candidates = ContextCandidates(summary=last.text if last else "", pinned=pinned, messages=messages)
     if query is not None:
-        excluded = {same_fact_key(text) for text in exclude}
-        candidates = yield from _add_recalled(ports, query, candidates, excluded)
+        candidates = yield from _add_recalled(ports, query, candidates, ShownTexts(exclude))
     return pack_context(candidates, prompt_format)
 
 
@@ -141,21 +142,20 @@ def _load_pinned(ports: Ports, scope: Scope, today: str, as_of: str | None) -> F
 
 
 def _add_recalled(
-    ports: Ports, query: SearchRequest, candidates: ContextCandidates, excluded: Set[bytes]
+    ports: Ports, query: SearchRequest, candidates: ContextCandidates, shown: ShownTexts
 ) -> Flow[ContextCandidates]:
-    """Return the candidates with the search hits that are neither pinned nor excluded."""
-    extra = len(candidates.pinned) + min(len(excluded), _MAX_EXCLUDED_HITS) + _EXTRA_DUPLICATE_HITS
-    recalled = yield from recall(ports, replace(query, limit=query.limit + extra))
+    """Return the candidates with the relevant search hits that are neither pinned nor shown already."""
+    extra = len(candidates.pinned) + min(len(shown), _MAX_EXCLUDED_HITS) + _EXTRA_DUPLICATE_HITS
+    search, left_out = yield from recall_relevant(ports, replace(query, limit=query.limit + extra))
     pinned = {hit.item.id for hit in candidates.pinned}
-    others = [hit for hit in recalled.hits if hit.item.id not in pinned]
-    hits = [hit for hit in others if same_fact_key(hit.item.text) not in excluded]
+    others = [hit for hit in search.hits if hit.item.id not in pinned]
+    hits = [hit for hit in others if hit.item.text not in shown]
     newer = yield from find_newer_restatements(ports, [*candidates.pinned, *hits], query.scope, as_of=query.as_of)
-    floor = 0.0 if query.threshold is None else query.threshold
     return replace(
         candidates,
-        hits=hits,
+        hits=order_for_prompt(hits, query.query.question),
         limit=query.limit,
         newer=newer,
-        relations=[pair for pair in recalled.relations if pair[1] >= floor],
-        known_ids={hit.item.id for hit in others} - {hit.item.id for hit in hits},
+        relations=search.relations if query.threshold == 0 else select_relations(search.relations, query.threshold),
+        known_ids={hit.item.id for hit in (*others, *left_out)} - {hit.item.id for hit in hits},
     )

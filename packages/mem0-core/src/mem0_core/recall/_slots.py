@@ -108,10 +108,14 @@ class SlotReader:
                 add_period(timeline, Period(memory, statement, relation.valid_from, relation.valid_to))
 
     def _read_items(self, ids: Sequence[str]) -> Flow[dict[str, MemoryItem]]:
+        """Return memories by id, without those that the search may not find."""
         items: dict[str, MemoryItem] = {}
+        search = self._search
         for memory_id in ids:
             item = yield from do(self._ports.store.get, memory_id)
-            if item is not None:
+            if item is None or is_expired(item, search.request.today):
+                continue
+            if item.row is None or search.filter_rows([item.row]):
                 items[memory_id] = item
         return items
 

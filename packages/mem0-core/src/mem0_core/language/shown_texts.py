@@ -1,0 +1,39 @@
+"""Texts that a prompt already shows, so that memories do not repeat them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from mem0_core.domain.records import same_fact_key
+
+__all__ = ["ShownTexts"]
+
+_SENTENCE_BREAK = re.compile(r"(?<=[.!?…。！？])\s+|(?<=[。！？])|\n+")
+
+
+class ShownTexts:
+    """The texts of a prompt, compared as `same_fact_key` does: case, spacing and punctuation do not count."""
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        given = [text for text in texts if text.strip()]
+        self._keys = {same_fact_key(text) for text in given}
+        self._keys |= {same_fact_key(sentence) for text in given for sentence in _split_sentences(text)}
+
+    def __bool__(self) -> bool:
+        return bool(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __contains__(self, text: object) -> bool:
+        """Return True if the prompt shows a text: as it is, or each sentence of it."""
+        if not self._keys or not isinstance(text, str):
+            return False
+        return same_fact_key(text) in self._keys or all(
+            same_fact_key(sentence) in self._keys for sentence in _split_sentences(text)
+        )
+
+
+def _split_sentences(text: str) -> list[str]:
+    return [sentence for sentence in _SENTENCE_BREAK.split(text) if sentence.strip()] or [text]
