@@ -223,7 +223,8 @@ def test_k_threshold_and_introduction(memory: Memory) -> None:
         turn(create_agent(model, middleware=[middleware]), "I drink which tea?", ana())
         return shown(model.systems[-1])
 
-    assert len(recalled()) == 4
+    assert set(recalled()) == {"I drink green tea.", "I drink black tea.", "I drink white tea."}
+    assert len(recalled(threshold=0)) == 4
     assert len(recalled(k=2)) == 2
     assert set(recalled(threshold=0.3)) == {"I drink green tea.", "I drink black tea.", "I drink white tea."}
     assert recalled(introduction="Notas:")

@@ -149,7 +149,7 @@ async def test_a_turn_that_could_not_be_written_is_written_later(
 async def test_it_is_cut_line_by_line_from_the_end(counted: Counted) -> None:
     for fruit in ("figs", "plums", "pears"):
         counted.memory.add(f"I like {fruit}.", user_id="maya")
-    block = Mem0MemoryBlock(counted.memory, user_id="maya", tokenizer_fn=str.split)
+    block = Mem0MemoryBlock(counted.memory, user_id="maya", tokenizer_fn=str.split, threshold=0)
     whole = await block.aget([user("Do I like figs?")])
     lines = whole.splitlines()
     assert [line.startswith("{") for line in lines] == [False, False, True, True, True, False]

@@ -171,5 +171,7 @@ def test_the_messages_of_the_conversation_are_not_shown_again_as_memories(start_
 def test_a_sentence_about_another_person_hides_no_memory(start_memory: Open) -> None:
     memory = start_memory(graph=False)
     memory.add("Lives in Porto.", user_id="u", infer=False)
-    seen = memory.context("Where do I live?", user_id="u", recent=0, exclude=["My brother lives in Porto."], threshold=0)
+    seen = memory.context(
+        "Where do I live?", user_id="u", recent=0, exclude=["My brother lives in Porto."], threshold=0
+    )
     assert texts(seen) == ["Lives in Porto."]

@@ -148,7 +148,8 @@ def _add_recalled(
     extra = len(candidates.pinned) + min(len(shown), _MAX_EXCLUDED_HITS) + _EXTRA_DUPLICATE_HITS
     search, left_out = yield from recall_relevant(ports, replace(query, limit=query.limit + extra))
     pinned = {hit.item.id for hit in candidates.pinned}
-    others = [hit for hit in search.hits if hit.item.id not in pinned]
+    best_by_id = {hit.item.id: hit for hit in reversed(search.hits)}  # a search may find two texts of one memory
+    others = [hit for hit in search.hits if hit.item.id not in pinned and hit is best_by_id[hit.item.id]]
     hits = [hit for hit in others if hit.item.text not in shown]
     newer = yield from find_newer_restatements(ports, [*candidates.pinned, *hits], query.scope, as_of=query.as_of)
     return replace(

@@ -10,7 +10,7 @@ hits as good as it stay. docs/explanation/recall.md tells how the floor was cali
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING, NamedTuple
@@ -74,17 +74,22 @@ def recall_relevant(ports: Ports, request: SearchRequest) -> Flow[RelevantHits]:
         return RelevantHits((yield from recall(ports, request)), [])
     search = yield from recall(ports, replace(request, limit=max(request.limit, _BACKGROUND_HITS)))
     found = search.hits
-    search.hits = select_relevant(found, request.query.question, gate=request.recipe.gate)[: request.limit]
+    over = frozenset() if search.slot_answer is None else search.slot_answer.over
+    selected = select_relevant(found, request.query.question, gate=request.recipe.gate, over=over)
+    search.hits = selected[: request.limit]
     kept = {(hit.item.id, hit.item.text) for hit in search.hits}
     return RelevantHits(search, [hit for hit in found if (hit.item.id, hit.item.text) not in kept])
 
 
-def select_relevant(hits: Sequence[Hit], question: Question, *, gate: float) -> list[Hit]:
+def select_relevant(
+    hits: Sequence[Hit], question: Question, *, gate: float, over: Set[tuple[str, str]] = frozenset()
+) -> list[Hit]:
     """Return the hits that bear on a question, in order.
 
     Args:
         hits: results of one search, best first, with those that do not bear on it.
         gate: the score that the recipe demands of an answer.
+        over: ids and texts of memories that do not hold at the time of the question.
     """
     if not hits or hits[0].score < gate * _NOTHING_SHARE:
         return []
@@ -92,11 +97,15 @@ def select_relevant(hits: Sequence[Hit], question: Question, *, gate: float) -> 
     has_answer = any(hit.is_answer for hit in hits)
     if has_answer:
         floor = max(floor, _NEAR_ANSWER_FLOOR)
-    leaves_out_past = has_answer and _is_about_now(question)
+    is_about_now = _is_about_now(question)
     return [
         hit
         for hit, value in zip(hits, values, strict=True)
-        if hit.is_answer or (value >= floor and not (leaves_out_past and _is_over(hit)))
+        if hit.is_answer
+        or (
+            value >= floor
+            and not (has_answer and ((hit.item.id, hit.item.text) in over or (is_about_now and _is_over(hit))))
+        )
     ]
 
 
