@@ -28,6 +28,10 @@ EVERYTHING = ("mem0-core[onnx,openai,postgres,yaml,neo4j,ladybug,viz,cli]", *ADA
 TYPED = [*(f"packages/{name}/src" for name in PACKAGES), "tests", "benchmarks", "examples", "tools", "noxfile.py"]
 MIN_COVERAGE = 93  # percent of lines and branches, a point below what the plain tests reach
 CHECK_COVERAGE = ("--cov", "--cov-report=term:skip-covered", f"--cov-fail-under={MIN_COVERAGE}")
+# Files run in order, and a process that has finished takes half of the rest of another.
+PARALLEL = ("-n", "auto", "--dist", "worksteal")
+# Waiting threads of numerical libraries make a busy machine many times slower; the tests' models are tiny.
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 # Its sitecustomize.py removes API keys from the environment and refuses connections to other machines.
 OFFLINE = {"PYTHONPATH": str(ROOT / "tests/docs/offline")}
 
@@ -52,11 +56,13 @@ def quickstart(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run all tests except those for torch, llama.cpp, slow tests and docs; `-m` after `--` overrides the selection.
 
-    If CI is set and no tests are selected, coverage is measured and must reach `MIN_COVERAGE`.
+    One process per processor; `-n 0` after `--` runs them in one. If CI is set and no tests are selected, coverage is
+    measured and must reach `MIN_COVERAGE`.
     """
     install(session, EVERYTHING, "tests")
     gate = CHECK_COVERAGE if os.environ.get("CI") and not session.posargs else ()
-    session.run("pytest", *gate, "-m", "not torch and not gguf and not slow and not docs", *session.posargs)
+    selection = ("-m", "not torch and not gguf and not slow and not docs")
+    session.run("pytest", *PARALLEL, *gate, *selection, *session.posargs, env=ONE_THREAD)
 
 
 @nox.session
@@ -81,8 +87,7 @@ def tests_torch(session: nox.Session) -> None:
     session.install("-c", pins, "torch")  # first, so that our packages cannot pull in another build
     extras = "onnx,openai,yaml,sentence-transformers,transformers,openvino"
     install(session, (f"mem0-core[{extras}]", *ADAPTERS), "tests", pins=(pins,))
-    # The tests' models are tiny: waiting threads make a busy machine twenty times slower.
-    session.run("pytest", "-m", "torch", *session.posargs, env={"OMP_NUM_THREADS": "1"})
+    session.run("pytest", "-m", "torch", *session.posargs, env=ONE_THREAD)
 
 
 @nox.session

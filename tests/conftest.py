@@ -15,6 +15,17 @@ from tests.services.postgres_fixture import (  # noqa: F401 - fixtures for all
     truth,
 )
 
+MAX_WORKERS = 8
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return the number of processes for ``pytest -n auto``: each starts servers of its own, and uses half a GB."""
+    if os.environ.keys() & {"POSTGRES_URL", "NEO4J_URL"}:
+        return 0  # one server for all tests, which empty it
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(processors, MAX_WORKERS)
+
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(

@@ -141,7 +141,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
         ({"embedder": "hsh"}, "did you mean 'hash'"),
         ({"embedder": {"config": {}}}, r"embedder\.provider"),
         ({"embedder": 42}, "42"),
-        ({"embedder": "hash", "llm": object()}, "complete"),
+        ({"embedder": "hash", "llm": ...}, "complete"),
         ([("version", "v1.1")], "mapping"),
         ({3: 4}, "string keys"),
     ],
