@@ -208,23 +208,7 @@ CREATE TABLE nodes (
 ){ddl.by_row};
 CREATE UNIQUE INDEX nodes_key ON nodes ({ddl.exact}, key);
 CREATE INDEX nodes_changed ON nodes (changed);
-{ddl.row_index("nodes")}{ddl.id_indexes("nodes", "seq")}
-CREATE TABLE node_vectors (
-    {ddl.partition_column}
-    row    INTEGER NOT NULL,
-    vector VECTOR NOT NULL,
-    PRIMARY KEY ({ddl.partition}row),
-    FOREIGN KEY ({ddl.partition}row) REFERENCES nodes ({ddl.partition}row) ON DELETE CASCADE
-){ddl.by_row};
-{ddl.row_index("node_vectors")}
-CREATE TABLE node_tombstones (
-    {ddl.partition_column}
-    seq INTEGER NOT NULL,
-    row INTEGER NOT NULL,
-    {_IDS},
-    PRIMARY KEY ({ddl.partition}seq)
-){ddl.by_row};
-{ddl.id_indexes("node_tombstones", "seq")}"""
+{ddl.row_index("nodes")}{ddl.id_indexes("nodes", "seq")}{_projected_tables(ddl, "node")}"""
 
 
 def _edge_tables(ddl: Ddl) -> str:
@@ -250,24 +234,32 @@ CREATE UNIQUE INDEX edges_open ON edges ({ddl.partition}source, destination, {dd
 CREATE INDEX edges_source ON edges (source, row);
 CREATE INDEX edges_destination ON edges (destination, row);
 CREATE INDEX edges_changed ON edges (changed);
-{ddl.row_index("edges")}{ddl.id_indexes("edges", "seq")}
-CREATE TABLE edge_vectors (
+{ddl.row_index("edges")}{ddl.id_indexes("edges", "seq")}{_projected_tables(ddl, "edge", _EDGE_TOMBSTONE)}"""
+
+
+_EDGE_TOMBSTONE = """
+    erased BOOLEAN NOT NULL,                            -- false for a relation that ended: it left a projection only"""
+
+
+def _projected_tables(ddl: Ddl, kind: str, tombstone_column: str = "") -> str:
+    """Return the tables that projections of nodes or edges follow: vectors, and tombstones of deleted rows."""
+    return f"""
+CREATE TABLE {kind}_vectors (
     {ddl.partition_column}
     row    INTEGER NOT NULL,
     vector VECTOR NOT NULL,
     PRIMARY KEY ({ddl.partition}row),
-    FOREIGN KEY ({ddl.partition}row) REFERENCES edges ({ddl.partition}row) ON DELETE CASCADE
+    FOREIGN KEY ({ddl.partition}row) REFERENCES {kind}s ({ddl.partition}row) ON DELETE CASCADE
 ){ddl.by_row};
-{ddl.row_index("edge_vectors")}
-CREATE TABLE edge_tombstones (
+{ddl.row_index(f"{kind}_vectors")}
+CREATE TABLE {kind}_tombstones (
     {ddl.partition_column}
     seq INTEGER NOT NULL,
     row INTEGER NOT NULL,
-    {_IDS},
-    erased BOOLEAN NOT NULL,                            -- false for a relation that ended: it left a projection only
+    {_IDS},{tombstone_column}
     PRIMARY KEY ({ddl.partition}seq)
 ){ddl.by_row};
-{ddl.id_indexes("edge_tombstones", "seq")}"""
+{ddl.id_indexes(f"{kind}_tombstones", "seq")}"""
 
 
 def _evidence_tables(ddl: Ddl) -> str:
