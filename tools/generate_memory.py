@@ -13,7 +13,7 @@ from __future__ import annotations
 import argparse
 import ast
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 __all__ = ["MEMORY", "generate", "main"]
@@ -43,10 +43,10 @@ def main(arguments: Iterable[str] | None = None) -> int:
 
 def generate(source: str) -> str:
     """Return the text of memory.py with its generated methods made from its sync ones."""
-    methods = list(_sync_methods(source))
+    methods, lines = list(_sync_methods(source)), source.encode().splitlines()
     before, memory, between, client, after = _split_at_markers(source)
-    memory = "\n".join(_async_method(source, method, f"a{method.name}", "self") for method in methods)
-    client = "\n".join(_async_method(source, method, method.name, "self.memory") for method in methods)
+    memory = "\n".join(_async_method(lines, method, f"a{method.name}", "self") for method in methods)
+    client = "\n".join(_async_method(lines, method, method.name, "self.memory") for method in methods)
     return f"{before}\n{memory}\n{between}\n{client}\n{after}"
 
 
@@ -73,7 +73,7 @@ def _split_at_markers(source: str) -> tuple[str, str, str, str, str]:
     return before, memory, between, client, after
 
 
-def _async_method(source: str, method: ast.FunctionDef, name: str, memory: str) -> str:
+def _async_method(source: Sequence[bytes], method: ast.FunctionDef, name: str, memory: str) -> str:
     """Return the text of the coroutine method `name` that runs the flow of `method` on the expression `memory`."""
     assert method.returns is not None
     lines = [
@@ -108,12 +108,16 @@ def _arguments(call: ast.Call) -> list[str]:
     return [ast.unparse(argument) for argument in call.args] + keywords
 
 
-def _parameters(source: str, given: ast.arguments) -> list[str]:
-    """Return the parameters of a signature, each as it is written in `source`."""
+def _parameters(source: Sequence[bytes], given: ast.arguments) -> list[str]:
+    """Return the parameters of a signature, each as it is written in the lines of `source`."""
+
+    def written(node: ast.arg | ast.expr) -> str:
+        # `ast.get_source_segment` splits the whole file again for each node.
+        assert node.lineno == node.end_lineno, "a parameter stands on one line"
+        return source[node.lineno - 1][node.col_offset : node.end_col_offset].decode()
 
     def text(one: ast.arg, default: ast.expr | None) -> str:
-        nodes = [one] if default is None else [one, default]
-        return " = ".join(ast.get_source_segment(source, node) or "" for node in nodes)
+        return " = ".join(written(node) for node in (one, default) if node is not None)
 
     padding = [None] * (len(given.args) - len(given.defaults))
     positional = [text(*pair) for pair in zip(given.args, [*padding, *given.defaults], strict=True)]

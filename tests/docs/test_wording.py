@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -46,30 +47,30 @@ def words(text: str) -> list[str]:
     return re.findall(r"[a-z']+", text.lower())
 
 
-def nodes() -> Iterator[tuple[Path, ast.AST]]:
-    for path in SOURCES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            yield path.relative_to(ROOT), node
+class SourceTexts:
+    """Docstrings, error texts and functions of all sources, each with its place; read in one pass."""
 
+    def __init__(self) -> None:
+        self.docstrings: list[tuple[str, str]] = []
+        self.errors: list[tuple[str, str]] = []
+        self.functions: list[tuple[str, str, int]] = []  # place, name and number of lines
+        for path in SOURCES:
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                self._read(str(path.relative_to(ROOT)), node)
 
-def docstrings() -> Iterator[tuple[str, str]]:
-    for path, node in nodes():
+    def _read(self, path: str, node: ast.AST) -> None:
         if isinstance(node, Function | ast.ClassDef | ast.Module) and (text := ast.get_docstring(node)):
-            yield f"{path}:{getattr(node, 'lineno', 1)}", text
-
-
-def functions() -> Iterator[tuple[str, Function]]:
-    for path, node in nodes():
+            self.docstrings.append((f"{path}:{getattr(node, 'lineno', 1)}", text))
         if isinstance(node, Function):
-            yield f"{path}:{node.lineno} {node.name}", node
-
-
-def error_texts() -> Iterator[tuple[str, str]]:
-    for path, node in nodes():
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            self.functions.append((f"{path}:{node.lineno} {node.name}", node.name, lines))
         if isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             for part in ast.walk(node.exc):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                    yield f"{path}:{node.lineno}", part.value
+                    self.errors.append((f"{path}:{node.lineno}", part.value))
+
+
+sources = functools.cache(SourceTexts)
 
 
 def help_texts(parser: argparse.ArgumentParser) -> Iterator[tuple[str, str]]:
@@ -95,14 +96,14 @@ def per_thousand(texts: list[str]) -> float:
 def test_no_docstring_opens_with_a_question_word() -> None:
     openings = [
         (where, text.splitlines()[0])
-        for where, text in docstrings()
+        for where, text in sources().docstrings
         if words(text)[:1] and words(text)[0] in QUESTION_OPENINGS
     ]
     assert openings == []
 
 
 def test_docstrings_name_things_in_place_of_what_and_who() -> None:
-    assert per_thousand([text for _, text in docstrings()]) <= 2
+    assert per_thousand([text for _, text in sources().docstrings]) <= 2
 
 
 def test_pages_name_things_in_place_of_what_and_who() -> None:
@@ -111,9 +112,9 @@ def test_pages_name_things_in_place_of_what_and_who() -> None:
 
 @pytest.mark.parametrize("kind", ["docstrings", "errors", "help", "pages"])
 def test_no_word_of_the_old_dialect_comes_back(kind: str) -> None:
-    texts: dict[str, Iterator[tuple[str, str]]] = {
-        "docstrings": docstrings(),
-        "errors": error_texts(),
+    texts: dict[str, Iterable[tuple[str, str]]] = {
+        "docstrings": sources().docstrings,
+        "errors": sources().errors,
         "help": help_texts(build_parser()),
         "pages": ((str(page.relative_to(ROOT)), prose(page)) for page in PAGES),
     }
@@ -128,13 +129,11 @@ def test_no_command_help_opens_with_a_question_word() -> None:
 
 
 def test_functions_are_named_by_verbs_not_by_bare_participles() -> None:
-    everything = list(functions())
-    named = [where for where, function in everything if function.name.strip("_") in PARTICIPLES]
-    assert len(named) <= len(everything) / 100, named
+    functions = sources().functions
+    named = [where for where, name, _ in functions if name.strip("_") in PARTICIPLES]
+    assert len(named) <= len(functions) / 100, named
 
 
 def test_functions_fit_on_a_screen() -> None:
-    long = [
-        where for where, node in functions() if (node.end_lineno or node.lineno) - node.lineno + 1 > MAX_FUNCTION_LINES
-    ]
+    long = [where for where, _, lines in sources().functions if lines > MAX_FUNCTION_LINES]
     assert len(long) <= 5, long

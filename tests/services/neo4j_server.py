@@ -35,7 +35,8 @@ MIN_JAVA_VERSION = 17
 START_TIMEOUT_SECONDS = 120.0
 STOP_TIMEOUT_SECONDS = 60.0
 FETCH_TIMEOUT_SECONDS = 600.0
-HEAP_OPTION = "-Xmx512m"
+# Servers live for seconds: compiling much-used code well, and collecting garbage on several threads, costs more CPU.
+JVM_OPTIONS = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 OPENED_PACKAGES = ("java.nio", "java.io", "sun.nio.ch", "java.util.concurrent")  # packages Neo4j reaches into
 # The last one lets a stop take 1 s and not 10: it waits twice to see whether more requests come.
 SETTINGS = """\
@@ -100,7 +101,7 @@ class Neo4jServer:
         settings.parent.mkdir(parents=True, exist_ok=True)
         settings.write_text(SETTINGS.format(port=self.port), encoding="utf-8")
         opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in OPENED_PACKAGES]
-        command = [java, HEAP_OPTION, *opened, "-cp", str(jars / "*"), str(HERE / "Server.java")]
+        command = [java, *JVM_OPTIONS, *opened, "-cp", str(jars / "*"), str(HERE / "Server.java")]
         command += [f"--home-dir={self.folder}", f"--config-dir={settings.parent}", "--console-mode"]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT)
