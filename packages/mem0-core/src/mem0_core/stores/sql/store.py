@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mem0_core.domain.filters import Filter
 from mem0_core.domain.records import (
@@ -64,6 +64,10 @@ _VECTOR_TABLES: dict[str, tuple[str, str]] = {
     "relation": ("edge_vectors", "edges"),
 }
 """For each kind of `EmbeddedItem` the table of its vector and the table of its `seq`."""
+
+
+_Replaced: TypeAlias = "tuple[MemoryChange, StoredMemory]"
+"""An UPDATE or DELETE, and the memory before it."""
 
 
 class SqlStore(SqlVectors):
@@ -138,23 +142,15 @@ class SqlStore(SqlVectors):
             if row is not None and applied[index].event is not Event.DELETE:
                 rows[index] = row
                 yield from insert_sources(dialect, scope, row, [stored[i] for i in change.message_indexes])
-        graph = GraphWriter(dialect, scope, at, dims, on_conflict)
         replaced = [
             (change, target)
             for change, target in zip(applied, targets, strict=True)
             if target is not None and change.event is not Event.NONE
         ]
-        retracted: dict[int, list[int]] = {}
-        for change, (row, _) in replaced:
-            if replace_relations and change.event is Event.UPDATE:
-                retracted[row] = yield from graph.withdraw_relations(row)
+        graph = GraphWriter(dialect, scope, at, dims, on_conflict)
+        retracted = yield from _withdraw_relations(graph, replaced if replace_relations else ())
         related = yield from graph.apply(relations, rows, stored)
-        for change, (row, before) in replaced:
-            if row in retracted:
-                related += yield from graph.close_unsupported(retracted[row])
-            else:
-                text = change.after.text if change.event is Event.UPDATE else None
-                related += yield from graph.withdraw(row, before.text, text)
+        related += yield from _withdraw_support(graph, replaced, retracted)
         return CommitResult(applied=tuple(applied), relations=tuple(related))
 
     @write_method
@@ -363,3 +359,26 @@ class SqlStore(SqlVectors):
             condition, more = self._dialect.matches(filter)
             where, values = f"{where} AND {condition}", values + more
         return where, values
+
+
+def _withdraw_relations(graph: GraphWriter, replaced: Sequence[_Replaced]) -> Steps[dict[int, list[int]]]:
+    """Withdraw all relations of updated memories; return the rows of the relations by those of the memories."""
+    retracted: dict[int, list[int]] = {}
+    for change, (row, _) in replaced:
+        if change.event is Event.UPDATE:
+            retracted[row] = yield from graph.withdraw_relations(row)
+    return retracted
+
+
+def _withdraw_support(
+    graph: GraphWriter, replaced: Sequence[_Replaced], retracted: Mapping[int, Sequence[int]]
+) -> Steps[list[RelationChange]]:
+    """End the relations that memories no longer support, because they were updated or deleted."""
+    ended: list[RelationChange] = []
+    for change, (row, before) in replaced:
+        if row in retracted:
+            ended += yield from graph.close_unsupported(retracted[row])
+        else:
+            text = change.after.text if change.event is Event.UPDATE else None
+            ended += yield from graph.withdraw(row, before.text, text)
+    return ended

@@ -6,6 +6,7 @@ A change is planned in Python from a few statements, then written by batches. So
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -221,28 +222,42 @@ class GraphWriter:
             return []
         ends = yield from self._resolve_nodes(changes)
         edges, is_new = yield from self._resolve_edges(changes, ends)
-        part_values = self.dialect.part_values(self.scope)
-        copy, insert, insert_message = _evidence_statements(self.dialect)
-        statements: list[Statement] = []
-        for change, edge in zip(changes, edges, strict=True):
-            if change.relation_row is not None:
-                statements.append(Statement(copy, (*part_values, edge.row, change.relation_row)))
-            dates = change.event_dates or (None,) * len(change.change_indexes)
-            evidence = [
-                (*part_values, edge.row, memories[index], False, days and days.first, days and days.last)
-                for index, days in zip(change.change_indexes, dates, strict=True)
-                if index in memories
-            ]
-            sources = [(*part_values, edge.row, messages[index]) for index in change.message_indexes]
-            statements += [
-                Statement(sql, rows, many=True) for sql, rows in ((insert, evidence), (insert_message, sources)) if rows
-            ]
-        if statements:
+        if statements := self._evidence_statements(changes, edges, memories, messages):
             yield from execute_batch(*statements)
         return [
             dataclasses.replace(change, event=Event.ADD if new else Event.NONE, vectors=(None, None, None))
             for change, new in zip(changes, is_new, strict=True)
         ]
+
+    def _evidence_statements(
+        self,
+        changes: Sequence[RelationChange],
+        edges: Sequence[_EdgeWrite],
+        memories: Mapping[int, int],
+        messages: Sequence[int],
+    ) -> list[Statement]:
+        """Return the statements that write the evidence and source messages of added relations."""
+        part_values = self.dialect.part_values(self.scope)
+        copy, insert, insert_message = _evidence_sql(self.dialect.part)
+        statements: list[Statement] = []
+        evidence: list[Sequence[Any]] = []
+        sources: list[Sequence[Any]] = []
+        for change, edge in zip(changes, edges, strict=True):
+            if change.relation_row is not None:  # copies evidence that changes before it may add
+                statements += [
+                    Statement(insert, evidence, many=True),
+                    Statement(copy, (*part_values, edge.row, change.relation_row)),
+                ]
+                evidence = []
+            dates = change.event_dates or (None,) * len(change.change_indexes)
+            evidence += [
+                (*part_values, edge.row, memories[index], False, days and days.first, days and days.last)
+                for index, days in zip(change.change_indexes, dates, strict=True)
+                if index in memories
+            ]
+            sources += [(*part_values, edge.row, messages[index]) for index in change.message_indexes]
+        statements += [Statement(insert, evidence, many=True), Statement(insert_message, sources, many=True)]
+        return [statement for statement in statements if statement.values]
 
     def _resolve_nodes(self, changes: Sequence[RelationChange]) -> Steps[list[tuple[int, int]]]:
         """Return the rows of both ends of each change.
@@ -464,17 +479,18 @@ _EDGE_COLUMNS = (
 )
 
 
-def _evidence_statements(dialect: Dialect) -> tuple[str, str, str]:
+@functools.cache
+def _evidence_sql(part: str) -> tuple[str, str, str]:
     """Return the SQL that copies evidence from one edge to another, inserts evidence, and inserts a source message."""
-    columns = f"{dialect.part}edge, memory, withdrawn, day_first, day_last"
-    marks = "?, " * len(dialect.part.split(",")[:-1])
+    columns = f"{part}edge, memory, withdrawn, day_first, day_last"
+    marks = "?, " * len(part.split(",")[:-1])
     copy = (
         f"INSERT INTO evidence ({columns}) SELECT {marks}?, memory, withdrawn, day_first, day_last FROM evidence"
         " WHERE edge = ? ON CONFLICT DO NOTHING"
     )
     upsert = (
-        f"ON CONFLICT ({dialect.part}edge, memory) DO UPDATE SET withdrawn = false, day_first = excluded.day_first,"
+        f"ON CONFLICT ({part}edge, memory) DO UPDATE SET withdrawn = false, day_first = excluded.day_first,"
         " day_last = excluded.day_last"
     )
-    messages = insert_sql("edge_messages", f"{dialect.part}edge, message", "ON CONFLICT DO NOTHING")
+    messages = insert_sql("edge_messages", f"{part}edge, message", "ON CONFLICT DO NOTHING")
     return copy, insert_sql("evidence", columns, upsert), messages
