@@ -59,6 +59,13 @@ class Pattern(NamedTuple):
     is_copular: bool
     rest: tuple[Element, ...]
 
+    def can_follow(self, after: str) -> bool:
+        """Return True if the word after the head can be the first of the rest."""
+        if not self.rest:
+            return True
+        first = self.rest[0]
+        return bool(first.slot) or first.is_optional or after in first.words
+
 
 class Adjunct(NamedTuple):
     """A value that may follow another one: the words after its first, a slot, and the family and sign of its value."""
@@ -88,6 +95,7 @@ class Grammar:
         slips: words that stand for several, with those.
         heads: form of a word -> the patterns that it can begin, longest first, each with the form of the verb.
         copular_slots: patterns of "to be" that begin with a slot.
+        speaker_heads: heads of patterns about the speaker.
         nouns: first word of a noun pattern -> the patterns.
         kin: noun -> the relation that it names.
         adjuncts: family -> first word -> the values that may follow.
@@ -102,6 +110,7 @@ class Grammar:
     slips: Mapping[str, tuple[str, ...]]
     heads: Mapping[str, tuple[tuple[Pattern, str], ...]]
     copular_slots: tuple[Pattern, ...]
+    speaker_heads: frozenset[str]
     nouns: Mapping[str, tuple[Pattern, ...]]
     kin: Mapping[str, Kin]
     adjuncts: Mapping[str, Mapping[str, tuple[Adjunct, ...]]]
@@ -130,11 +139,13 @@ def load_grammar(language: str) -> Grammar:
     ]
     verbs = [pattern for pattern in patterns if pattern.group != "noun"]
     breaks = words["breaks"] | words["goes_on"]
+    heads = _index_heads(verbs, forms)
     return Grammar(
         words=words,
         roles=roles,
         slips={word: tuple(text.split()) for word, text in table["slips"].items()},
-        heads=_index_heads(verbs, forms),
+        heads=heads,
+        speaker_heads=frozenset(head for head, each in heads.items() if any(one.group == "me" for one, _ in each)),
         copular_slots=tuple(p for p in verbs if not p.head),
         nouns=_index_nouns(patterns),
         kin=_read_kin(words),

@@ -219,9 +219,13 @@ class StatementReader:
                 stop = self._relative_clause(index, end)
             elif can_begin or (self._has_opener and low in self._words["first"]):
                 stop = self._clause(index, end, is_first)
-            if stop == index:
+            if stop == index and low in self._grammar.speaker_heads:
                 stop = self._about_speaker(index, end)
-            if stop == index and (mention := self._mention(index, end)) is not None:
+            if (
+                stop == index
+                and self._can_be_mention(index, low)
+                and (mention := self._mention(index, end)) is not None
+            ):
                 stop = mention.stop
             if stop > index:
                 index, can_begin, is_first = stop, False, False
@@ -503,10 +507,16 @@ class StatementReader:
 
     def _mention(self, at: int, end: int) -> _Mention | None:
         """Read a relative or a pet at `at`, once: ``my sister Anna``, ``Bob's dog``, ``her husband's boss``."""
+        if not self._can_be_mention(at, self._lows[at]):
+            return None
         if at not in self._mentioned:
             self._mentioned[at] = self._read_mention(at, end)
         mention = self._mentioned[at]
         return mention if mention is None or mention.stop <= end else None
+
+    def _can_be_mention(self, at: int, low: str) -> bool:
+        words = self._words
+        return low in words["own"] or low in words["owns_third"] or low in self._grammar.kin or self._text.is_name(at)
 
     def _read_mention(self, at: int, end: int) -> _Mention | None:
         low, text = self._lows[at], self._text
@@ -711,14 +721,16 @@ class StatementReader:
         return chain
 
     def _try_patterns(self, subject: _Subject, start: int, at: int, end: int, roles: tuple[str, ...]) -> int:
-        low = self._lows[at]
+        low, after = self._lows[at], self._text.low(at + 1)
         core = " ".join(role for role in roles if role not in _PLAIN_ROLES)
+        tenses: dict[str, str] = {}
         for pattern, form in self._grammar.heads.get(low, ()):
-            if pattern.group == "me":
+            if pattern.group == "me" or not pattern.can_follow(after):
                 continue
-            tense = self._tense(core, form, subject, low)
-            if tense:
-                stop = self._try(subject, start, at + 1, end, pattern, tense, roles)
+            if form not in tenses:
+                tenses[form] = self._tense(core, form, subject, low)
+            if tenses[form]:
+                stop = self._try(subject, start, at + 1, end, pattern, tenses[form], roles)
                 if stop > at:
                     return stop
         tense = _TENSES["be"].get(core, "plan" if core.endswith("plan be") else "")
@@ -993,7 +1005,7 @@ class StatementReader:
     def _about_speaker(self, at: int, end: int) -> int:
         """Read a clause about the speaker: ``(Doc) put me on lisinopril``."""
         for pattern, form in self._grammar.heads.get(self._lows[at], ()):
-            if pattern.group != "me" or form in {"ing", "base", "be"}:
+            if pattern.group != "me" or not pattern.can_follow(self._text.low(at + 1)) or form in {"ing", "base", "be"}:
                 continue
             if not any("me" in element.words or "my" in element.words for element in pattern.rest):
                 before = self._lows[max(0, at - 3) : at]

@@ -38,6 +38,7 @@ class TokenizedText:
         self.words: list[str] = []
         self.lows: list[str] = []
         self.starts = [0]
+        self._is_name: list[bool] = []
         self.is_casual = False
         quoted = False
         for word in _TOKEN.findall(_TITLE.sub(' "" ', text)):
@@ -56,25 +57,27 @@ class TokenizedText:
         if parts is None:
             self.words.append(word)
             self.lows.append("" if is_quoted else low)
+            self._is_name.append(word[0].isupper() and self._can_be_name(word))
         else:
             self.words += parts
             self.lows += [""] * len(parts) if is_quoted else parts
+            self._is_name += [False] * len(parts)
 
     def low(self, index: int) -> str:
         """Return the compared form of a token; empty outside the text."""
         return self.lows[index] if 0 <= index < len(self.lows) else ""
 
+    def _can_be_name(self, word: str) -> bool:
+        return len(word) <= _MAX_NAME_CHARS and _CONTRACTION_END.split(word.lower())[0] not in self._grammar.no_names
+
     def is_name(self, index: int) -> bool:
         """Return True if a token is a capitalized word that can be part of a name."""
-        if index >= len(self.words):
-            return False
-        word = self.words[index]
-        if not word[0].isupper() or len(word) > _MAX_NAME_CHARS:
-            return False
-        return _CONTRACTION_END.split(word.lower())[0] not in self._grammar.no_names
+        return index < len(self._is_name) and self._is_name[index]
 
     def name_end(self, index: int, end: int) -> int:
         """Return the end of the name that begins at `index` (``University of Oxford``); `index` if none begins."""
+        if not self.is_name(index):
+            return index
         connectors = self._grammar.words["connectors"]
         stop = after = index
         while after < min(end, index + MAX_NAME_WORDS) and self.is_name(after):
