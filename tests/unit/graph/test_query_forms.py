@@ -82,6 +82,9 @@ FORMS: dict[str, list[tuple[Any, ...]]] = {
     "MATCH (a)-[:works_at]->(b) WHERE b SIMILAR 'an oil company' RETURN a.name": COLLEAGUES,
     "MATCH (a)-[:works_at]->(b) WHERE b.name SIMILAR TO $text RETURN a.name": COLLEAGUES,
     "MATCH (a)-[:works_at]->(b) WHERE b similar ('an oil company', 0.3) RETURN a.name": COLLEAGUES,
+    "MATCH (a)-[:works_at]->(b) WHERE SIMILAR($text, b) > 0.2 RETURN a.name ORDER BY a.name DESCENDING": COLLEAGUES[
+        ::-1
+    ],
     "MATCH (a)-[r]->(b) WHERE NOT r SIMILAR 'home' AND a.name = 'Tom' RETURN b.name": [("Galp",)],
     "MATCH (a)-[:works_at]->(b) WHERE SIMILAR(b, 'x') AND a:person": [
         ("Anna-works_at-Galp", "Anna", "Galp"),
@@ -132,6 +135,10 @@ FORMS: dict[str, list[tuple[Any, ...]]] = {
     "MATCH (a) WHERE 'Dog' IN labels(a) RETURN labels(a), trim(a.name)": [(["dog"], "Rex")],
     "MATCH ()-[r:has_pet]->() RETURN startNode(r), endNode(r)": [("Anna", "Rex")],
     "MATCH (a)-[r]->(b) WHERE tolower(coalesce(b.type, 'x')) CONTAINS 'do' RETURN a.name": [("Anna",)],
+    "MATCH (a)-[r:has_pet]->(b) WHERE r.valid_from < datetime('2999-01-01') AND r.valid_to IS NULL RETURN b": [
+        ("Rex",)
+    ],
+    "MATCH (a)-[r:has_pet]->(b) WHERE r.valid_from < date('1960-01-01') RETURN b": [],
     # groups
     "MATCH (a)-[:lives_in]->(b) RETURN b.name, collect(a.name) AS who ORDER BY b.name": [
         ("Lisbon", ["maya"]),
@@ -211,6 +218,7 @@ ERRORS: dict[str, tuple[int, str]] = {
     "MATCH p = (a) WHERE SIMILAR(p, 'x') RETURN p": (28, "one node or one relation"),
     "MATCH (a) WHERE SIMILAR(a) RETURN a": (25, "SIMILAR(b, 'an oil company', 0.5)"),
     "MATCH (a) WHERE SIMILAR(a.type, 'x') RETURN a": (24, "SIMILAR(a, 'text')"),
+    "MATCH (a), (b) WHERE SIMILAR(a, b) RETURN a": (32, "a text to compare"),
     "MATCH (a) WHERE SIMILAR(a, 3) RETURN a": (27, "a text to compare"),
     "MATCH (a) WHERE SIMILAR(a, 'x') < 0.5 RETURN a": (32, "SIMILAR(a, 'text') >= 0.5"),
     "MATCH (a) WHERE a SIMILAR 'x' 0.5 RETURN a": (30, "SIMILAR(b, 'an oil company', 0.5)"),

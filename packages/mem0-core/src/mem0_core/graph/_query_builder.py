@@ -117,6 +117,8 @@ class TreeBuilder:
         if sign is not None and (sign not in {">", ">="} or threshold is not None):
             message = "a similarity has one threshold: SIMILAR(a, 'text', 0.5) or SIMILAR(a, 'text') >= 0.5"
             raise QueryError(message, position=sign.start_pos)
+        if isinstance(subject, Constant):  # in the other order
+            subject, text = text, subject
         return _build_similar(subject, text, minimum if threshold is None else threshold)
 
     def similar_infix(self, children: _Children) -> Similar:
@@ -262,13 +264,13 @@ class TreeBuilder:
         )
 
 
-def _build_similar(subject: Operand, text: Constant, threshold: Constant | None) -> Similar:
+def _build_similar(subject: Operand, text: Operand, threshold: Constant | None) -> Similar:
     """Return a similarity of a node (or its name) or a relation (or its relationship)."""
     owner = subject.name if isinstance(subject, Variable) else subject.owner if isinstance(subject, Property) else None
     if owner is None or (isinstance(subject, Property) and subject.name not in ("name", "relationship")):
         message = f"SIMILAR compares a node or a relation, such as SIMILAR(a, 'text'), not {subject}"
         raise QueryError(message, position=subject.position)
-    if not isinstance(text.value, str) or not text.value.strip():
+    if not isinstance(text, Constant) or not isinstance(text.value, str) or not text.value.strip():
         raise QueryError("SIMILAR needs a text to compare with", position=text.position)
     if threshold is None:
         return Similar(owner, text.value, None, subject.position)

@@ -48,6 +48,8 @@ _ALL = (
     Function("toLower", "toLower(a.name)", _VALUE),
     Function("toUpper", "toUpper(a.name)", _VALUE),
     Function("trim", "trim(a.name)", _VALUE),
+    Function("date", "date('2025-03-01')", _VALUE),
+    Function("datetime", "datetime('2025-03-01T12:00:00+00:00')", _VALUE),
     Function("coalesce", "coalesce(a.type, 'unknown')", _VALUE, arguments=(1, _MAX_ARGUMENTS)),
 )
 FUNCTIONS: Mapping[str, Function] = {function.name.casefold(): function for function in _ALL} | {

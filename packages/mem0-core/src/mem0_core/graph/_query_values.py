@@ -357,7 +357,13 @@ def canonical_property(operand: Operand) -> Operand:
     return operand
 
 
-_TEXT_FUNCTIONS: Mapping[str, Callable[[str], str]] = {"toLower": str.lower, "toUpper": str.upper, "trim": str.strip}
+_TEXT_FUNCTIONS: Mapping[str, Callable[[str], str]] = {
+    "toLower": str.lower,
+    "toUpper": str.upper,
+    "trim": str.strip,
+    "date": str,  # times are ISO 8601, and compare as texts
+    "datetime": str,
+}
 _NAMES = frozenset({"name", "source", "destination"})  # compared as entities, under all their names
 _FOLDS: Mapping[str, Callable[[str], Any]] = {"type": str.casefold, "relationship": fold_label}
 """Properties that are compared without case and spacing, as in the graph itself."""

@@ -61,7 +61,7 @@ compare: operand SIGN operand | operand IN (constants | operand) | operand CONTA
     | operand STARTS WITH operand | operand ENDS WITH operand
 isnull: operand IS NOT? NULL
 labeled: name ":" name
-similar: SIMILAR "(" operand "," literal ["," literal] ")" [SIGN literal]
+similar: SIMILAR "(" operand "," operand ["," literal] ")" [SIGN literal]
     | operand SIMILAR TO? literal -> similar_infix
     | operand SIMILAR TO? "(" literal ["," literal] ")" -> similar_infix
 operand: call | owned | variable | literal
@@ -221,7 +221,8 @@ def _add_excerpt(error: QueryError, text: str) -> QueryError:
 def _parser() -> Lark:
     from lark import Lark
 
-    keywords = "\n".join(f"{name}.2: /{name.lower()}\\b/i" for name in sorted(KEYWORDS))
+    endings = dict.fromkeys(("ASC", "DESC"), "(?:ending)?")
+    keywords = "\n".join(f"{name}.2: /{name.lower()}{endings.get(name, '')}\\b/i" for name in sorted(KEYWORDS))
     return Lark(_GRAMMAR + keywords + "\n", parser="lalr", lexer="contextual")
 
 
