@@ -563,13 +563,14 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         limit: int = 5,
         depth: int | None = None,
     ) -> list[PathDict]:
-        """Follow a question such as "my sister's dog" through the graph; return the paths, best first.
+        """Follow a question such as "Where does my sister work?" through the graph; return the paths, best first.
 
-        A path starts at a quoted or capitalized name, or at the user, and follows the terms in their logical order. For
-        a question without such a chain ("who is Anna"), return the relations of the named entity.
+        A path starts at a name or at the user, and follows the terms in their logical order. For a question without
+        such a chain ("who is Anna"), return the relations of the named entity.
 
         Args:
-            as_of: Use the relations that were valid at that time (Unix seconds, ISO 8601 or datetime).
+            as_of: Use the relations that were valid at that time (Unix seconds, ISO 8601 or datetime). Default: now,
+                and for the last step the time that the question names ("in 2021", "before Oslo").
             limit: Maximum number of paths.
             depth: Maximum number of relations in a path. Default: the number of terms. A larger value allows relations
                 between them that match no term, at a lower score.
