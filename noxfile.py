@@ -56,13 +56,12 @@ def quickstart(session: nox.Session) -> None:
 def tests(session: nox.Session) -> None:
     """Run all tests except those for torch, llama.cpp, slow tests and docs; `-m` after `--` overrides the selection.
 
-    One process per processor; `-n 0` after `--` runs them in one. If CI is set and no tests are selected, coverage is
-    measured and must reach `MIN_COVERAGE`.
+    If no tests are selected, they run in one process per processor, and with CI set coverage must reach `MIN_COVERAGE`.
     """
     install(session, EVERYTHING, "tests")
-    gate = CHECK_COVERAGE if os.environ.get("CI") and not session.posargs else ()
+    options = () if session.posargs else (*PARALLEL, *(CHECK_COVERAGE if os.environ.get("CI") else ()))
     selection = ("-m", "not torch and not gguf and not slow and not docs")
-    session.run("pytest", *PARALLEL, *gate, *selection, *session.posargs, env=ONE_THREAD)
+    session.run("pytest", *options, *selection, *session.posargs, env=ONE_THREAD)
 
 
 @nox.session

@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from tests.services.neo4j_fixture import neo4j_server_url  # noqa: F401 - a fixture for all
+from tests.services.neo4j_fixture import neo4j_server_url, patient_neo4j  # noqa: F401 - fixtures for all
 from tests.services.postgres_fixture import (  # noqa: F401 - fixtures for all
     postgres_reset_store,
     postgres_server_url,

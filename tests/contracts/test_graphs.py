@@ -121,6 +121,7 @@ class TestLadybug(GraphIndexContract):
 
 
 @pytest.mark.needs_server
+@pytest.mark.usefixtures("patient_neo4j")
 class TestNeo4j(GraphIndexContract):
     @pytest.fixture
     def make_index(self, neo4j_server_url: str) -> MakeIndex:
@@ -129,6 +130,7 @@ class TestNeo4j(GraphIndexContract):
 
 
 @pytest.mark.needs_server
+@pytest.mark.usefixtures("patient_neo4j")
 class TestNeo4jAwaited(GraphIndexContract):
     @pytest.fixture
     def make_index(self, neo4j_server_url: str) -> Any:

@@ -17,3 +17,9 @@ def neo4j_server_url() -> Iterator[str]:
             yield url
     except Neo4jUnavailable as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture
+def patient_neo4j(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a transaction take a minute: the first one of a server that has just started can be slow."""
+    monkeypatch.setattr("mem0_core.stores.graph.neo4j.TRANSACTION_TIMEOUT_SECONDS", 60.0)

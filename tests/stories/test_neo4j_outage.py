@@ -12,7 +12,7 @@ from tests.graph_model import GraphModel, fact_replies, relation_replies, relati
 from tests.services.neo4j_server import Neo4jServer, Neo4jUnavailable
 from tests.support import MODES, MemoryDriver, Mode, open_memory
 
-pytestmark = [pytest.mark.needs_server, pytest.mark.slow]
+pytestmark = [pytest.mark.needs_server, pytest.mark.slow, pytest.mark.usefixtures("patient_neo4j")]
 
 USERS = 5
 

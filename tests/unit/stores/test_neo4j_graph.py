@@ -30,6 +30,7 @@ from mem0_core.stores.sqlite.store import SQLiteStore
 from tests.services.neo4j_server import Neo4jServer, Neo4jUnavailable
 from tests.support import hang_guard
 
+pytestmark = pytest.mark.usefixtures("patient_neo4j")
 needs_server = pytest.mark.needs_server
 MakeGraph = Callable[..., Neo4jGraph]
 Ask = Callable[..., list[list[Any]]]
