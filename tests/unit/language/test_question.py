@@ -99,6 +99,40 @@ def test_a_text_that_is_not_understood_keeps_its_chain() -> None:
     assert compile_question("").path == ()
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "What did Jon take a trip to Barcelona for?",
+        "What did Nate do while Joanna was away?",
+        "What does Nate love most about having turtles?",
+        "Would John be open to moving to another country?",
+        "What major achievement did Joanna accomplish?",
+        "What helps Joanna stay focused?",
+        "What music events has John attended?",
+        "How do I bake bread?",
+        "I moved to Porto last week.",
+    ],
+)
+def test_a_question_that_is_understood_in_part_has_no_path(text: str) -> None:
+    assert compile_text(text).path == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ("What is the name of the company my husband works for?", ["married_to", "works_at"]),
+        ("who did I work with at Galp", ["colleague"]),
+        ("What can't my brother stand?", ["brother", "dislikes"]),
+        ("What instrument did my ex play?", ["partner", "plays"]),
+        ("Where's the girlfriend of my wife's eldest from?", ["married_to", "child", "partner", "is_from"]),
+        ("What am I scared of?", ["fears"]),
+        ("tell me about Anna's job", ["works_as"]),
+    ],
+)
+def test_each_step_has_its_family(text: str, path: list[str]) -> None:
+    assert [families[0] for families in compile_text(text).path] == path
+
+
 @given(st.text(max_size=200))
 def test_any_text_compiles(text: str) -> None:
     found = compile_question(text)

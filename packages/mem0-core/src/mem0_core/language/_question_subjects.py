@@ -231,12 +231,25 @@ class SubjectReader:
             if described is not None:
                 return described
         if self.lows[end : end + 1] != ["of"]:
-            return None
+            return self._read_thing_of_clause(first, end, depth) if first > index else None
         inner = self.read(end + 1, depth=depth + 1)
         if inner is None:
             return None
         step = _step_of(self.lows[first:end])
         return NounPhrase(inner.start, inner.end, [*inner.steps, *([step] if step is not None else [])])
+
+    def _read_thing_of_clause(self, first: int, end: int, depth: int) -> NounPhrase | None:
+        """Return the thing of "the company my husband works for"."""
+        families = families_of_noun(self.lows[end - 1])
+        inner = self.read(end, is_subject=True, depth=depth + 1) if families else None
+        matched = None if inner is None else match_verb(self.lows, inner.end, is_where=True)
+        if inner is None or matched is None:
+            return None
+        verbs, after = matched
+        shared = tuple(dict.fromkeys(verb.family for verb in verbs if verb.family in families))
+        if not shared:
+            return None
+        return NounPhrase(inner.start, after, [*inner.steps, Step(" ".join(self.lows[first:end]), shared)])
 
     def _read_relative_clause(self, index: int, depth: int) -> NounPhrase | None:
         """Return the person of "I dated in Lisbon", "I am married to", "my sister married"."""
@@ -319,6 +332,7 @@ def match_verb(
     is_where: bool = False,
     is_turned: bool = False,
     is_negative: bool = False,
+    max_words: int = 9,
 ) -> tuple[list[VerbPhrase], int] | None:
     """Return the longest phrases of families that a verb at a position begins, and the position after them.
 
@@ -328,6 +342,7 @@ def match_verb(
         is_where: the question asks for a place, so that "at" and "in" may be missing.
         is_turned: only verbs with the value as their subject.
         is_negative: the clause is denied, so that "not stand" may be meant.
+        max_words: number of words that the phrase takes at most.
     """
     while index < len(lows) and lows[index] in _VERB_LEADS:
         has_be = has_be or lows[index] in LISTS["be"]
@@ -340,7 +355,7 @@ def match_verb(
         if verb.is_turned != is_turned or (verb.has_be and not has_be):
             continue
         length = _match_words(verb, lows, index, is_where=is_where)
-        if length:
+        if 0 < length <= max_words:
             found.append((length, verb))
     if answers is not None:
         fitting = [one for one in found if load_families()[one[1].family].answer in answers]

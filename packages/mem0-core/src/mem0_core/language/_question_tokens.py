@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from mem0_core.language._question_words import BE, LISTS, correct_word, expand, is_known, nearest_auxiliary
 
-__all__ = ["Anchor", "PreparedText", "Tense", "Token", "is_name", "prepare"]
+__all__ = ["Anchor", "PreparedText", "Tense", "Token", "correct_slips", "is_name", "prepare", "read_tokens"]
 
 Tense = Literal["now", "past", "future", "any"]
 Anchor = tuple[Literal["before", "after", "during"], str]
@@ -48,17 +48,15 @@ class PreparedText:
     anchor: Anchor | None = None
 
 
-def prepare(text: str, *, correct_slips: bool = False) -> PreparedText:
-    """Return the tokens of the question in a text: its last sentence with a question mark, else its last one.
+def read_tokens(text: str) -> list[Token]:
+    """Return the tokens of the question in a text: its last sentence with a question mark, else its last one."""
+    return _expand(_choose_sentence(text))
 
-    Args:
-        correct_slips: replace unknown words by words of the vocabulary that are spelled nearly so, but no names.
-    """
-    tokens = _expand(_choose_sentence(text))
-    if correct_slips:
-        tokens = _correct(tokens)
-    prepared = PreparedText(tokens)
-    prepared.tense = _read_tense(tokens)
+
+def prepare(tokens: Sequence[Token], text: str) -> PreparedText:
+    """Take off the words of a question that say when, or only open it."""
+    prepared = PreparedText(list(tokens))
+    prepared.tense = _read_tense(prepared.tokens)
     _take_lead(prepared)
     _take_anchor(prepared, text)
     _take_times(prepared)
@@ -121,8 +119,9 @@ def _expand(tokens: Sequence[Token]) -> list[Token]:
     return found
 
 
-def _correct(tokens: list[Token]) -> list[Token]:
-    """Correct slips of question words and of words of the families, but never a name."""
+def correct_slips(tokens: Sequence[Token]) -> list[Token]:
+    """Replace unknown words by words of the vocabulary that are spelled nearly so, but never a name."""
+    tokens = list(tokens)
     if tokens and tokens[0].low in ("were", "wer") and len(tokens) > 2 and nearest_auxiliary(tokens[1].low):
         tokens[0] = Token("word", "where", "where", tokens[0].at)
     found: list[Token] = []
@@ -173,10 +172,12 @@ def _read_tense(tokens: Sequence[Token]) -> Tense:
 
 
 _LEAD = re.compile(
-    r"(?:(?:(?:can|could|would|will) you (?:please )?)?(?:tell|remind|show|give|list)(?: (?:me|us))?(?: again)?(?: of)?"
+    r"(?:(?:(?:can|could|would|will) you (?:please )?)?(?:tell|remind|show|give|list)(?: (?:me|us))?"
+    r"(?: again)?(?: of| about)?"
     r"|(?:do|can|did) you (?:happen to )?(?:still )?(?:know|remember|recall)|i (?:want|would like|need) to know"
     r"|i (?:wonder|forgot|forget|do not remember|can not remember)|let me know|please|so|hey|hi|hello|ok|okay|and|but"
-    r"|well|remember|any idea|by the way|btw|quick question|what can you tell me about|just|again"
+    r"|well|remember|any idea|by the way|btw|quick question|what can you tell me about|what do you know about|just"
+    r"|again"
     r"|(?:at|in|for|to|from|on|with|by)(?= (?:which|what|whom)\b))(?: ,)?(?: |$)"
 )
 _SAID = re.compile(

@@ -13,6 +13,7 @@ __all__ = [
     "BE",
     "LISTS",
     "Template",
+    "base_of_auxiliary",
     "correct_word",
     "expand",
     "is_known",
@@ -73,11 +74,18 @@ BE = LISTS["be"]
 
 
 class Template(NamedTuple):
-    """A question with a place for its subject: the words before and after it."""
+    """A question with a place for its subject: the words before and after it, with the base forms of auxiliaries."""
 
     before: tuple[str, ...]
     after: tuple[str, ...]
     family: str
+
+
+def base_of_auxiliary(low: str) -> str:
+    """Return "be" or "do" for their forms, any other word as it is."""
+    if low in BE:
+        return "be"
+    return "do" if low in {"do", "does", "did", "doing"} else low
 
 
 @lru_cache(maxsize=1)
@@ -89,7 +97,8 @@ def templates() -> tuple[Template, ...]:
             before, place, after = phrase.partition("*")
             if not place:
                 continue
-            found.append(Template(tuple(before.split()), tuple(after.split()), name))
+            words = [tuple(map(base_of_auxiliary, part.split())) for part in (before, after)]
+            found.append(Template(words[0], words[1], name))
     return tuple(sorted(found, key=lambda one: -len(one.after)))
 
 

@@ -15,8 +15,8 @@ from typing import Literal
 from mem0_core.domain.records import Entity
 from mem0_core.language._question_chains import find_chain
 from mem0_core.language._question_subjects import NounPhrase, Step, SubjectReader, is_relative, match_verb
-from mem0_core.language._question_tokens import Anchor, PreparedText, Tense, Token, prepare
-from mem0_core.language._question_words import BE, LISTS, templates
+from mem0_core.language._question_tokens import Anchor, PreparedText, Tense, Token, correct_slips, prepare, read_tokens
+from mem0_core.language._question_words import BE, LISTS, base_of_auxiliary, templates
 from mem0_core.language._word_forms import is_plural
 from mem0_core.language.families import VerbPhrase, families_of_noun, find_verbs, lemmas_of, load_families
 from mem0_core.language.temporal import TimeSpan
@@ -84,13 +84,15 @@ def compile_question(
             and has no quoted or capitalized name.
     """
     head = text[:_MAX_TEXT_CHARS]
-    prepared = prepare(head)
+    tokens = read_tokens(head)
+    prepared = prepare(tokens, head)
     reading = _ClauseReader(prepared).read()
     if reading is None or not reading.is_known:
-        corrected = prepare(head, correct_slips=True)
-        other = _ClauseReader(corrected).read() if corrected.tokens != prepared.tokens else None
-        if other is not None and (reading is None or other.is_known):
-            reading, prepared = other, corrected
+        corrected = correct_slips(tokens)
+        again = prepare(corrected, head) if corrected != tokens else None
+        other = None if again is None else _ClauseReader(again).read()
+        if again is not None and other is not None and (reading is None or other.is_known):
+            reading, prepared = other, again
     about = spans() if prepared.has_time or prepared.anchor is not None or not prepared.tokens else ()
     if reading is None or (reading.subject is None and not reading.asks_assistant):
         chain = find_chain(head, entities)
@@ -99,7 +101,7 @@ def compile_question(
             chain.steps,
             asks_identity=_asks_identity(prepared.tokens),
             tense=prepared.tense,
-            spans=about or spans(),
+            spans=about,
             anchor=prepared.anchor,
         )
     return _to_question(reading, prepared, about)
@@ -458,7 +460,7 @@ class _ClauseReader:
         """Read "who is my boss", "what is Anna's cat called", "which city is my home"."""
         if opening.word == "age":
             return _Reading(subject, Step("age", ("age",), "age"))
-        if subject.is_plain and self.lows[-1] in ("name", "surname", "nickname"):
+        if subject.is_plain and self.lows[-1] in ("name", "surname", "nickname", "called") and opening.word == "what":
             return _Reading(subject, Step("name", ("name",), "name"))
         if subject.is_plain:
             return _Reading(subject, asks_identity=True) if opening.word == "who" and subject.start else None
@@ -474,13 +476,12 @@ class _ClauseReader:
 
     def _match_template(self, opening: _Opening, subject: NounPhrase, index: int) -> Step | None:
         """Return the step of a question that has a form of its own: "what does * do for a living"."""
-        after = tuple(_base_of_auxiliary(low) for low in self.lows[index:])
-        before = tuple(_base_of_auxiliary(low) for low in self.lows[: opening.index])
-        if after == ("do",) and (self.has_anchor or "did" in self.lows):
+        after = tuple(base_of_auxiliary(low) for low in self.lows[index:])
+        before = tuple(base_of_auxiliary(low) for low in self.lows[: opening.index])
+        if after == ("do",) and (self.has_anchor or self.lows[opening.index] not in ("do", "does")):
             return None  # "what did Tom do after lunch" asks for no job
         for one in templates():
-            wanted = tuple(_base_of_auxiliary(low) for low in one.after)
-            if wanted == after and tuple(map(_base_of_auxiliary, one.before[: len(before)])) == before:
+            if one.after == after and one.before[: len(before)] == before:
                 return Step(" ".join(one.after) or " ".join(one.before[1:]), (one.family,))
         return None
 
@@ -560,7 +561,9 @@ class _ClauseReader:
             return _Reading(subject, Step(lemma, (*nouns, "owns") if "owns" not in nouns else nouns), value=value)
         return None
 
-    def _read_verb(self, opening: _Opening, subject: NounPhrase, index: int, *, has_be: bool) -> _Reading | None:
+    def _read_verb(
+        self, opening: _Opening, subject: NounPhrase, index: int, *, has_be: bool, max_words: int = 9
+    ) -> _Reading | None:
         matched = match_verb(
             self.lows,
             index,
@@ -568,7 +571,10 @@ class _ClauseReader:
             answers=_ANSWERS.get(opening.word),
             is_where=opening.word in ("where", "which"),
             is_negative=self.is_negative,
+            max_words=max_words,
         )
+        if matched is None and max_words == 1:
+            return None
         if matched is None:
             return self._read_unknown_verb(opening, subject, index, has_be=has_be)
         verbs, end = matched
@@ -583,7 +589,7 @@ class _ClauseReader:
             step = replace(step, families=_join_families(families, step.families))
             value = _modifiers(opening) if set(step.families) <= set(families) else " ".join(opening.noun)
         if not self._is_whole(opening, verbs, end, has_be=has_be):
-            return None
+            return None if max_words == 1 else self._read_verb(opening, subject, index, has_be=has_be, max_words=1)
         if self.lows[end:] == ["from"] and "lives_in" in step.families:
             step = replace(step, is_over=True)  # "where did I move from"
         is_vague = opening.word in ("when", "why") and bool(value)
@@ -602,6 +608,8 @@ class _ClauseReader:
         rest = self.lows[end:]
         if opening.word in ("whether", "when", "why", "since") or not rest:
             return True
+        if len(rest) == 1 and rest[0].endswith("ing") and verb.family in ("likes", "dislikes", "hobby"):
+            return True  # "what do I hate eating"
         return rest in (["from"], ["at"], ["in"], ["to"], ["for"], ["as"]) or self._is_place(end)
 
     def _is_place(self, index: int) -> bool:
@@ -677,12 +685,6 @@ _HAVING = frozenset({"have", "has", "had", "do", "does", "did"})
 _VALUE_LEADS = LISTS["articles"] | LISTS["prepositions"] | LISTS["owners"]
 _ANSWERS = {"where": {"place", "organization"}, "who": {"person", "organization"}, "when": {"date"}}
 _SYMMETRIC = frozenset(name for name, family in load_families().items() if family.inverse == name)
-
-
-def _base_of_auxiliary(low: str) -> str:
-    if low in BE:
-        return "be"
-    return "do" if low in {"do", "does", "did", "doing"} else low
 
 
 def _to_step(verbs: Sequence[VerbPhrase]) -> Step:
