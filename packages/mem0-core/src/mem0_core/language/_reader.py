@@ -7,14 +7,14 @@ of a bounded number of attempts of bounded length, so the time taken is linear i
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Literal, NamedTuple
 
 from mem0_core.domain.records import DateRange
 from mem0_core.language._grammar import Element, Grammar, Kin, Meaning, Pattern
 from mem0_core.language._slots import Found, SlotReader, Value
-from mem0_core.language._tokens import TokenizedText
+from mem0_core.language._tokens import MAX_NAME_WORDS, TokenizedText
 from mem0_core.language.families import load_families
 from mem0_core.language.temporal import find_event_days
 
@@ -34,6 +34,8 @@ _MAX_NOUN_PHRASE = 5
 _NO_PROGRESS = frozenset({"likes", "dislikes", "prefers", "owns", "has_pet", "kin", "speaks", "name", "age", "diet"})
 _OPEN = frozenset({"love", "hate", "adore", "prefer", "can", "loathe", "detest", "dislike"})
 _SILENT = frozenset({"REST", "TIME", "DEPARTMENT", "FREQUENTLY"})  # slots that are passed over
+_CONTRASTS = ([",", "not"], ["instead", "of"], ["and", "not"], [",", "no", "longer"], ["rather", "than"])
+_INVERSE_EFFECTS: dict[str, Effect] = {"present": "holds", "over": "ends"}
 _PLAIN_ROLES = frozenset({"not", "now", "adverb", "partly"})
 # Form of a verb -> the auxiliaries before it -> the tense of both.
 _TENSES: dict[str, dict[str, str]] = {
@@ -212,8 +214,10 @@ class StatementReader:
         index, can_begin, is_first = start, True, True
         while index < end:
             low = self._lows[index]
-            if low in self._words["unreal"]:
+            if low in self._words["unreal"] and self._text.low(index + 1) not in {"of", "about"}:
                 return
+            if low == "," and self._text.low(index + 1) in {"a", "an"}:
+                self._job_aside(index, end)
             stop = index
             if low == "who":
                 stop = self._relative_clause(index, end)
@@ -322,7 +326,9 @@ class StatementReader:
     def _relative_clause(self, at: int, end: int) -> int:
         """Read ``Anna, who works at Galp``: its subject is the name before."""
         last = at - 1 if self._text.low(at - 1) != "," else at - 2
-        is_known = last >= 0 and self._people and self._text.words[last] == self._people[-1][0].split()[-1]
+        is_place = self._text.low(last - 1) in {"from", "in", "at", "of", "near"}
+        person = self._people[-1][0] if self._people else ""
+        is_known = bool(person) and last >= 0 and (is_place or self._text.words[last] == person.split()[-1])
         if not is_known:
             name = self._text.words[last] if last >= 0 and self._text.is_name(last) else ""
             if not name:
@@ -359,6 +365,20 @@ class StatementReader:
             self._say(mention.owner, mention.family, subject.names[0], "holds", label=mention.label)
             return close + 1
         return close + 1 if self._is_verb(close + 1) and self._lows[first] in {"my", "our", "the", "a"} else at
+
+    def _job_aside(self, at: int, end: int) -> None:
+        """Read ``, a marine biologist from Bergen`` after a name."""
+        first = at
+        while first > 0 and at - first < MAX_NAME_WORDS and self._text.is_name(first - 1):
+            first -= 1
+        name = self._text.join(first, at)
+        is_place = self._text.low(first - 1) in {"in", "at", "to", "from", "near", "of"}
+        if first == at or (is_place and all(name != person for person, _ in self._people)):
+            return
+        found = self._slots.read("JOB", at + 1, end, False)
+        if found is not None:
+            subject = _Subject((name,), (), at, "third")
+            self._say_job(subject, found, at, min(end, found.stop + MAX_ADJUNCT_WORDS))
 
     def _say_job(self, subject: _Subject, found: Found, start: int, end: int) -> None:
         for name in subject.names:
@@ -736,7 +756,7 @@ class StatementReader:
         tense = _TENSES["be"].get(core, "plan" if core.endswith("plan be") else "")
         if not tense:
             return at
-        stop = self._inverse(subject, at, end, tense)
+        stop = self._inverse(subject, at, end, "over" if "not" in roles else tense)
         if stop > at:
             return stop
         for pattern in self._grammar.copular_slots:
@@ -795,7 +815,7 @@ class StatementReader:
         after = self._text.low(stop) if stop < end else ""
         if pattern.rest and pattern.rest[-1].slot:
             return True
-        if after in {"up", "off", "down", "out", "from", "with", "at", "the", "on"} and not pattern.rest:
+        if after in {"up", "off", "down", "out", "from", "with", "the"} and not pattern.rest:
             return False
         is_pair = pattern.is_copular and any(meaning.slot == "&" for meaning in pattern.meanings)
         is_end = self._slots.is_break(stop, end) or bool(pattern.rest)
@@ -852,16 +872,17 @@ class StatementReader:
         if favorite is not None and names and tense == "present":
             self._say(favorite[0], "favorite", names[0], "holds", label=favorite[2])
             return favorite[1]
+        people = self._people
+        self._people = [each for each in people if each[0] not in names]
         mention = self._mention(at, end)
+        self._people = people
         if mention is None or mention.names or not self._slots.is_break(mention.stop, end):
             return at
         if self._people and self._people[-1][0] == mention.subject:
             self._people.pop()
         for name in names:
             self._add_person(name)
-            self._say(
-                mention.owner, mention.family, name, "holds" if tense == "present" else "past", label=mention.label
-            )
+            self._say(mention.owner, mention.family, name, _INVERSE_EFFECTS.get(tense, "past"), label=mention.label)
         return mention.stop
 
     # Clauses about nouns
@@ -1046,15 +1067,18 @@ class StatementReader:
     def _contrast(self, subject: _Subject, clause: _Clause, end: int) -> int:
         """Read ``, not Leicester`` after ``I live in Leeds``; return the index after it."""
         at, last = clause.stop, clause.pattern.rest[-1:]
-        if not last or not last[0].slot or self._lows[at : at + 2] != [",", "not"] or at + 2 >= end:
+        first = next((at + len(words) for words in _CONTRASTS if self._lows[at : at + len(words)] == words), -1)
+        if first < 0 or first >= end or not last or not last[0].slot:
             return at
-        found = self._slots.read(last[0].slot, at + 2, end, False)
+        found = self._slots.read(last[0].slot, first, end, False)
         if found is None or clause.is_negative or clause.pattern.group not in ("state", "change"):
             return at
         family = clause.pattern.meanings[0].family
+        known = clause.values[-1][0].text[:1].isupper() if clause.values and clause.values[-1] else False
         for name in subject.names:
             for value in found.values:
-                self._say(name, family, value.text, "ends")
+                if value.text[:1].isupper() == known:
+                    self._say(name, family, value.text, "ends")
         return found.stop
 
     def _clause_end(self, at: int, end: int) -> int:
@@ -1252,9 +1276,9 @@ class StatementReader:
         is_placed = False
         while index < stop:
             low = self._lows[index]
-            if low in {"and", "but", ";", "because", "who", "so"} or (
-                low == "," and "," not in table and self._text.low(index + 1) not in table
-            ):
+            if low in {"and", "but", ";", "because", "who", "so"}:
+                break
+            if low == "," and self._ends_adjuncts(family, index, table):
                 break
             step = index + 1
             for slot, other, sign, fixed in table.get(low, ()):
@@ -1275,6 +1299,10 @@ class StatementReader:
                 break
             index = step
         return last
+
+    def _ends_adjuncts(self, family: str, comma: int, table: Mapping[str, object]) -> bool:
+        """Return True if no further value of a clause follows a comma."""
+        return "," not in table and (family == "works_as" or self._text.low(comma + 1) not in table)
 
     def _say(
         self,

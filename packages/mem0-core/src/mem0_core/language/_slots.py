@@ -155,7 +155,7 @@ class SlotReader:
             if stop == index or text.low(stop) == "'s":
                 break
             names.append(Value(text.join(index, stop)))
-            index = stop + (is_plural and stop < end and text.lows[stop].isdecimal())
+            index = self._skip_age(stop, end) if is_plural else stop
             joint = index
             while joint < min(end, index + 2) and text.lows[joint] in self._words["joins"]:
                 joint += 1
@@ -166,6 +166,15 @@ class SlotReader:
                 break
             index = joint
         return Found(tuple(names), index)
+
+    def _skip_age(self, at: int, end: int) -> int:
+        """Return the index after the age of a child (``Isla, fourteen, and Dev``)."""
+        text = self._text
+        index = at + (text.low(at) in {",", "("} and at < end)
+        is_age = text.low(index).isdecimal() or text.low(index) in self._words["numbers"]
+        if index >= end or not is_age or (text.low(index + 1)[:1].isalpha() and text.low(index + 1) != "and"):
+            return at
+        return index + 1 + (text.low(index + 1) == ")")
 
     def _continues_list(self, at: int, end: int) -> bool:
         """Return True if the name at `at` is an item of a list, not the subject of a clause."""
@@ -277,8 +286,8 @@ class SlotReader:
         if named >= 0:
             return self._named(named + 1, end, strict)
         name = next((i for i in range(first, stop) if text.is_name(i)), -1)
-        if name > first and text.name_end(name, end) == stop and first > at:
-            return self._single(name, stop)
+        if name > first and text.name_end(name, end) >= stop and first > at:
+            return self._single(name, text.name_end(name, end))
         if first == at:
             stop = self._casual_end(at, end)
             return self._single(at, stop) if stop > at else None
@@ -325,7 +334,10 @@ class SlotReader:
         named = next((i for i in range(first, stop) if text.lows[i] in {"called", "named"}), -1)
         if named >= 0:
             return self._named(named + 1, end, strict)
-        return self._ownable(at, end, strict)
+        found = self._ownable(at, end, strict)
+        if found is not None and text.low(found.stop) in {"called", "named"} and found.stop < end:
+            return self._named(found.stop + 1, end, strict)
+        return found
 
     # Work
 
@@ -349,7 +361,8 @@ class SlotReader:
         after = text.low(head + 1) if head + 1 < end else ""
         if not (self.is_break(head + 1, end) or after in {"of", "living", "working", "based", "trying"}):
             return None
-        if first == at and not (head > first or text.words[at].isupper() or text.low(at - 1) in {"to", "of"}):
+        is_title = head > first or after == "of" or text.words[at].isupper() or text.low(at - 1) in {"to", "of"}
+        if first == at and not is_title:
             return None
         return self._single(first, head + 1)
 
@@ -431,6 +444,9 @@ class SlotReader:
             stop = text.name_end(first, end)
             fits &= stop > first or text.lows[at : at + 1] != ["the"]
             fits &= not strict or _is_gerund(said[0] if said else "") or self._grammar.heads.keys().isdisjoint(said[1:])
+            fits &= not (
+                strict and said and any(form in ("s", "past") for _, form in self._grammar.heads.get(said[0], ()))
+            )
         return text.join(first, end) if fits else ""
 
     def _gerund_phrase(self, first: int, end: int) -> tuple[int, list[str]]:
@@ -459,6 +475,8 @@ class SlotReader:
 
     def _pastimes(self, at: int, end: int, strict: bool) -> Found | None:
         at += self._text.low(at) == "the"
+        if at >= end:
+            return None
         found = self._list(at, end, "things", strict=False)
         if found is None:
             found = self._single(at, at + 1)
@@ -467,7 +485,7 @@ class SlotReader:
 
     def _is_pastime(self, value: str) -> bool:
         words = value.lower().split()
-        if words[0] in self._words["no_pastimes"]:
+        if not words or words[0] in self._words["no_pastimes"]:
             return False
         return words[0] in self._words["pastimes"] or words[-1] in self._words["pastimes"] or _is_gerund(words[0])
 
@@ -670,6 +688,10 @@ class SlotReader:
     def _names_after(self, at: int, end: int) -> tuple[list[str], int]:
         text = self._text
         index = at + (text.low(at) in {",", ":", "-", "–", "—", "("} and at < end)
+        if text.low(index) in {"from", "of", "by"} and index < end:
+            near = range(index, min(end, index + 5))
+            index = next((i for i in near if text.lows[i] in {"called", "named"} or text.lows[i] == "of"), index)
+            index += text.lows[index : index + 1] == ["of"]
         index += text.low(index) in {"called", "named"} and index < end
         found = self.list_of_names(index, end, is_plural=True)
         if not found.values and text.is_casual and text.low(index - 1) in {"called", "named"}:
@@ -734,7 +756,11 @@ class SlotReader:
         return Found((), end) if end - at < MAX_VALUE_WORDS else None
 
     def _frequency(self, at: int, end: int, strict: bool) -> Found | None:
-        return Found((), at + 1) if self._text.lows[at] in self._words["frequently"] else None
+        low, after = self._text.lows[at], self._text.low(at + 1)
+        fits = low in self._words["frequently"] or low.isdecimal()
+        fits |= low == "on" and (after in self._words["timely"] or after.endswith(("days", "weekends")))
+        fits |= self._text.lows[at : at + 3] == ["as", "a", "hobby"] or self._text.lows[at : at + 2] == ["at", "the"]
+        return Found((), at + 1) if fits else None
 
     def _ailing(self, at: int, end: int, strict: bool) -> Found | None:
         fits = self._text.lows[at] in self._words["ailing"] and self.is_break(at + 1, end)
