@@ -129,7 +129,7 @@ def _asks(clause: str) -> bool:
 
 
 def _asserts(clause: str) -> bool:
-    """Return True if a clause in or beside a question states something by itself: "I'm vegan, what can I eat?"."""
+    """Return True if a clause in or next to a question states something by itself: "I'm vegan, what can I eat?"."""
     text = " ".join(_without_openers(_words(clause)))
     if QUESTION.match(text):
         return False
