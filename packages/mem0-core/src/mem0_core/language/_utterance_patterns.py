@@ -20,7 +20,7 @@ JUDGEMENT = re.compile(
     r"|really|quite|what)"
     r"(?: (?:a|an|so|very|really|just|all|quite|pretty|too|extremely|super|indeed|to|hear|know|for|me|now|then"
     r"|such|much|lot"
-    r"|great|good|perfect|perfectly|nice|kind|helpful|wonderful|amazing|awesome|interesting|lovely|fantastic"
+    r"|new|great|good|perfect|perfectly|nice|kind|helpful|wonderful|amazing|awesome|interesting|lovely|fantastic"
     r"|excellent|cool"
     r"|fine|ok|okay|right|correct|true|wrong|fun|funny|better|best|exciting|useful|enough|clear|sad|bad"
     r"|terrible|awful|sense"
