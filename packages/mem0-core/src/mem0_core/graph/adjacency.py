@@ -421,6 +421,7 @@ class AdjacencyIndex:
         self._primary = primary
         self._lock = Lock()
         self._cache: OrderedDict[Scope, Adjacency] = OrderedDict()  # the least recently used first
+        self._aliased: dict[Scope, tuple[Adjacency, Adjacency]] = {}  # a state without and with aliases
 
     def of(self, scope: Scope) -> Adjacency:
         """Return the present relations of a scope."""
@@ -433,6 +434,17 @@ class AdjacencyIndex:
             self._evict()
             return adjacency
 
+    def get_aliased(self, scope: Scope, adjacency: Adjacency) -> Adjacency | None:
+        """Return a state with its aliases, if `keep_aliased` has got it; a merge changes the state."""
+        bare, aliased = self._aliased.get(scope, (None, None))
+        return aliased if bare is adjacency else None
+
+    def keep_aliased(self, scope: Scope, adjacency: Adjacency, aliased: Adjacency) -> None:
+        """Keep a state with its aliases until the scope has another state."""
+        with self._lock:
+            if self._cache.get(scope) is adjacency:
+                self._aliased[scope] = adjacency, aliased
+
     def _update(self, scope: Scope, known: Adjacency | None, position: ChangePosition) -> Adjacency:
         """Return the state of a scope at a position, from the changes since a known state if they are few."""
         if known is not None and known.position.epoch == position.epoch and _has_few_changes(known, position):
@@ -444,7 +456,9 @@ class AdjacencyIndex:
     def _evict(self) -> None:
         size = sum(len(adjacency.rows) for adjacency in self._cache.values())
         while size > _MAX_CACHED_EDGES and len(self._cache) > 1:
-            size -= len(self._cache.popitem(last=False)[1].rows)
+            scope, adjacency = self._cache.popitem(last=False)
+            self._aliased.pop(scope, None)
+            size -= len(adjacency.rows)
 
 
 def _has_few_changes(known: Adjacency, position: ChangePosition) -> bool:

@@ -412,10 +412,12 @@ def load_adjacency(ports: Ports, scope: Scope) -> Flow[Adjacency]:
     """Return the present graph of a scope, with the former names of its entities and the names of the speaker."""
     index = ports.adjacency or AdjacencyIndex(ports.store.graph)
     adjacency: Adjacency = yield from do(index.of, scope)
-    if not adjacency.vertices:
-        return adjacency
-    merged = yield from do(ports.store.merges.aliases, scope, "entity")
-    return adjacency.with_aliases(merged, self_name(scope))
+    aliased: Adjacency | None = index.get_aliased(scope, adjacency) if adjacency.vertices else adjacency
+    if aliased is None:
+        merged = yield from do(ports.store.merges.aliases, scope, "entity")
+        aliased = adjacency.with_aliases(merged, self_name(scope))
+        index.keep_aliased(scope, adjacency, aliased)
+    return aliased
 
 
 def restore_query(ports: Ports, query: ParsedQuery, scope: Scope) -> Flow[ParsedQuery]:
