@@ -131,6 +131,16 @@ async def test_the_names_of_the_speaker_work_without_blocking(tmp_path: Path, em
         assert [path["end"] for path in await memory.traverse("maya's sister", user_id="u")] == ["Anna"]
 
 
+def test_a_named_speaker_introduces_only_themselves(fresh: Memory) -> None:
+    said = [
+        {"role": "user", "name": "Tom", "content": "I'm Tommy. I live in Rome."},
+        {"role": "user", "content": "I live in Oslo."},
+    ]
+    fresh.add(said, user_id="u")
+    assert relations(fresh) == {"Tom name Tommy", "Tom lives_in Rome", "u lives_in Oslo"}
+    assert ends(fresh, "Tommy's home") != [("u", "Oslo")]
+
+
 # --- with a model ------------------------------------------------------------------------------------------------
 
 FORMS = ("staged", "triplets", "fused")

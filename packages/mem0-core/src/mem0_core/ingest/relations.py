@@ -547,7 +547,8 @@ def extract_introductions(text: str, speaker: str) -> rules.RuleExtraction:
 def introduce_speaker(messages: Sequence[Message], scope: Scope) -> rules.RuleExtraction:
     """Return the names that the speaker of a scope gives in some messages, the later ones in place of the earlier."""
     speaker = self_name(scope)
-    found = [extract_introductions(message.content, speaker) for message in messages if message.role == "user"]
+    own = [message for message in messages if message.role == "user" and message.name in (None, "", speaker)]
+    found = [extract_introductions(message.content, speaker) for message in own]
     found = [one for one in found if one.relations]
     last = max((index for index, one in enumerate(found) if one.ended), default=0)
     nicknames = [triplet for one in found[:last] for triplet in one.relations if triplet.relationship != NAME]

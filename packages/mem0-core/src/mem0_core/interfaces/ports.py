@@ -26,6 +26,14 @@ class AdjacencyCache(Protocol):
         """Return the `graph.adjacency.Adjacency` of a scope as it is now."""
         ...
 
+    def get_aliased(self, scope: Scope, adjacency: Any) -> Any:
+        """Return a state of a scope with its aliases, if `keep_aliased` has got it; else None."""
+        ...
+
+    def keep_aliased(self, scope: Scope, adjacency: Any, aliased: Any) -> None:
+        """Keep a state with its aliases until the scope has another state."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Ports:
