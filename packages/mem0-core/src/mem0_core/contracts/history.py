@@ -73,7 +73,7 @@ class HistoryContract(StoreContract):
         assert [[past.text for past in items] for items, _ in then.values()] == [[], ["Lives in Rome"], []]
         items, vectors = then[AT]
         assert items[0].id == item.id
-        assert [(past.text, end) for past, end in store.replaced_texts(ALICE, limit=9)] == [
+        assert [(past.text, end) for past, end in store.replaced_texts(ALICE, limit=9)[0]] == [
             ("Lives in Rome", LATER),
             ("Lives in Oslo", LATER),
         ]

@@ -206,7 +206,7 @@ HYBRID = Recipe(
     ),
     Weights(dense=0.75, bm25=0.25, speaker=0.15, role=0.1, date=0.2, graph=0.1, path=0.1, pagerank=0.3),
     sources=("dense", "lexical", "graph"),
-    gate=0.4,
+    gate=0.3,
 )
 """The default: everything that was measured to help (docs/explanation/recall.md)."""
 

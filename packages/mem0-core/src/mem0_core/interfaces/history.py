@@ -31,11 +31,13 @@ class MemoryHistory(Protocol):
         """
         ...
 
-    def replaced_texts(self, scope: Scope, *, filter: Filter | None = None, limit: int) -> list[tuple[MemoryItem, str]]:
+    def replaced_texts(
+        self, scope: Scope, *, filter: Filter | None = None, limit: int
+    ) -> tuple[list[tuple[MemoryItem, str]], NDArray[np.float32]]:
         """Return the last `limit` texts of a scope that were changed or deleted by a plan, oldest first.
 
         Returns:
-            Each memory with its former text, and the ISO 8601 time at which the text was replaced. A store without
-            history returns none.
+            Each memory with its former text and the ISO 8601 time at which it was replaced, and the vectors of these
+            texts, (n, dims). A store without history returns none.
         """
         ...

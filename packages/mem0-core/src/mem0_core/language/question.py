@@ -70,6 +70,12 @@ class Question:
     confidence: float = 0.0
 
 
+def reaches_back(question: Question) -> bool:
+    """Return True if a question is about the past, or about a change."""
+    is_dated = bool(question.spans or question.anchor or question.event)
+    return is_dated or question.asks == "when" or question.tense == "past"
+
+
 def compile_question(
     text: str,
     *,

@@ -16,6 +16,7 @@ from mem0_core.flow import Flow, call_all, defer, do
 from mem0_core.interfaces import Job, Ports, check_embedding_space
 from mem0_core.language.messages import SPEAKER_ROLES
 from mem0_core.language.parsed_query import ParsedQuery
+from mem0_core.language.question import reaches_back
 from mem0_core.language.temporal import TimeSpan
 from mem0_core.language.terms import extract_terms
 from mem0_core.recall._ranking import COMMON_TERM_COUNT, compute_word_weights
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from mem0_core.recall.validity import SlotAnswer
 
 
-_MAX_REPLACED_TEXTS = 200  # earlier texts that one search ranks
+_MAX_REPLACED_TEXTS = 500  # earlier texts that one search ranks
 _MAX_UNPROCESSED = 8  # queued messages that one search takes into account
 
 
@@ -245,7 +246,7 @@ def _load_transient(
     if request.as_of is not None:
         return (yield from _load_past(ports, request, request.as_of, vectors))
     unprocessed_candidates = yield from _embed_unprocessed(ports, unprocessed, vectors)
-    if not request.include_superseded:
+    if not (request.include_superseded or reaches_back(request.query.question)):
         return unprocessed_candidates
     return [*unprocessed_candidates, *(yield from _load_replaced(ports, request, vectors))]
 
@@ -284,12 +285,11 @@ def _load_replaced(
     ports: Ports, request: SearchRequest, vectors: NDArray[np.float32]
 ) -> Flow[list[TransientCandidate]]:
     """Return the last earlier texts of memories as candidates."""
-    replaced = yield from do(
+    replaced, embedded = yield from do(
         ports.store.replaced_texts, request.scope, filter=request.filter, limit=_MAX_REPLACED_TEXTS
     )
     if not replaced:
         return []
-    embedded = yield from embed_texts(ports, [item.text for item, _ in replaced])
     return [
         TransientCandidate(item, cosine, replaced_at=end)
         for (item, end), cosine in zip(replaced, (embedded @ vectors[0]).tolist(), strict=True)

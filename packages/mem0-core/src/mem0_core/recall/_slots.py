@@ -46,14 +46,13 @@ class SlotReader:
 
     def __init__(self, ports: Ports, search: Search) -> None:
         self._ports, self._search = ports, search
-        self._past: list[SlotMemory] | None = None
 
     def find_start(self, question: Question) -> Flow[tuple[str, ...]]:
         """Return the folded names of the subject at which a question starts."""
         if question.start is None:
             return (SPEAKER,)
         name = fold(question.start)
-        own = yield from self.read_timeline((SPEAKER,), ("name",), with_past=False)
+        own = yield from self.read_timeline((SPEAKER,), ("name",))
         is_speaker = name in {fold(value) for value in self._search.request.scope.ids.values()} or any(
             is_same_value(period.statement.value, name) for period in own.periods if period.statement.value
         )
@@ -61,7 +60,7 @@ class SlotReader:
 
     def follow(self, subjects: Sequence[str], families: Sequence[str], step: Sequence[str]) -> Flow[tuple[str, ...]]:
         """Return the folded names of the values of some slots: those that hold, else those that held."""
-        timeline = yield from self.read_timeline(subjects, families, with_past=False)
+        timeline = yield from self.read_timeline(subjects, families)
         now = current_time(self._search)
         found = [one for one in timeline.periods if one.statement.family in families]
         is_former = bool(step) and step[0].split("-")[0].split()[0] in {"ex", "former", "late"}
@@ -73,11 +72,15 @@ class SlotReader:
         own = [name for name in names if not name.startswith("my ")][:_MAX_SUBJECTS]
         return tuple(dict.fromkeys([*own, *first_names[:_MAX_SUBJECTS], *(n for n in names if n.startswith("my "))]))
 
-    def read_timeline(self, subjects: Sequence[str], families: Sequence[str], *, with_past: bool) -> Flow[Timeline]:
+    def read_timeline(self, subjects: Sequence[str], families: Sequence[str]) -> Flow[Timeline]:
         """Return the timeline of some slots."""
         wanted = related_families(families)
         memories = yield from self.read_memories([slot_key(name, family) for name in subjects for family in wanted])
-        past = (yield from self._read_past()) if with_past else []
+        past = [
+            to_slot_memory(one.item, replaced_at=one.replaced_at)
+            for one in self._search.transient
+            if one.replaced_at is not None
+        ]
         timeline = build_timeline([*memories, *past], subjects, wanted)
         yield from self._add_relations(timeline, subjects, wanted, past)
         return timeline
@@ -128,20 +131,8 @@ class SlotReader:
         rows = search.filter_rows(newest)
         items = (yield from do(store.memories_by_rows, rows, scope=scope)) if rows else {}
         found = [to_slot_memory(item) for item in items.values() if not is_expired(item, search.request.today)]
-        transient = (one for one in search.transient if one.item.role != "assistant")
-        return found + [to_slot_memory(one.item, is_unprocessed=one.is_unprocessed) for one in transient]
-
-    def _read_past(self) -> Flow[list[SlotMemory]]:
-        """Return the earlier texts of memories."""
-        if self._past is None:
-            request = self._search.request
-            if request.as_of is not None:
-                return []  # the texts of that time are among the candidates
-            replaced = yield from do(
-                self._ports.store.replaced_texts, request.scope, filter=request.filter, limit=_MAX_PAST_TEXTS
-            )
-            self._past = [to_slot_memory(item, replaced_at=end) for item, end in replaced]
-        return self._past
+        queued = (one.item for one in search.transient if one.is_unprocessed)
+        return found + [to_slot_memory(item, is_unprocessed=True) for item in queued]
 
 
 def _family_of(label: str, is_forward: bool) -> str:

@@ -21,10 +21,11 @@ from mem0_core.recall._candidates import rank_candidates
 from mem0_core.recall._plan import Search, SearchRequest, TransientCandidate, plan_search
 from mem0_core.recall._ranking import RankedMemory, clamp_cosine, rank_rows_by_words
 from mem0_core.recall.rerank import rerank
-from mem0_core.recall.validity import date_hits, demote_superseded, find_slot_answer, prefer_answers
+from mem0_core.recall.validity import date_hits, demote_superseded, find_slot_answer, prefer_answers, prefer_latest
 
 __all__ = ["Search", "SearchRequest", "plan_search", "rank_hits", "recall", "retrieve_ranked"]
 
+_CERTAIN_SCORE = 0.6  # from which a memory may answer even where no statement of its slot was read
 _OVERFETCH_FACTOR = 4  # more hits are fetched where their age reorders them, or expired memories take places
 
 
@@ -46,6 +47,7 @@ def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
     Those that answer the query at the time it asks about come first, whatever their signals.
     """
     hits = yield from _rerank(ports, search, (yield from _retrieve(ports, search)))
+    hits = prefer_latest(hits, search)
     search.slot_answer = yield from find_slot_answer(ports, search, hits)
     if search.slot_answer is not None:
         hits = prefer_answers(hits, search.slot_answer)
@@ -144,7 +146,7 @@ def _explain_no_answer(search: Search, best: float) -> str:
     """
     answer = search.slot_answer
     if answer is not None:
-        is_known = answer.is_known or bool(search.graph.paths)
+        is_known = answer.is_known or bool(search.graph.paths) or best >= _CERTAIN_SCORE
         return "" if is_known else f"no memory is about {' or '.join(answer.families)} of that subject"
     gate = search.request.recipe.gate
     return f"the best hit scores {best:.2f}, below the gate of {gate:g}" if best < gate else ""

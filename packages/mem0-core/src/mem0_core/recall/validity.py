@@ -17,7 +17,7 @@ from mem0_core.domain.records import Hit, Validity
 from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
 from mem0_core.language.families import load_families
-from mem0_core.language.question import Question
+from mem0_core.language.question import Question, reaches_back
 from mem0_core.language.statements import SPEAKER, ending_key, slot_key
 from mem0_core.recall._slots import SlotReader, current_time, fold, to_slot_memory
 from mem0_core.recall._timeline import Period, SlotMemory, Timeline, build_timeline, is_same_value, related_families
@@ -25,10 +25,11 @@ from mem0_core.recall._timeline import Period, SlotMemory, Timeline, build_timel
 if TYPE_CHECKING:
     from mem0_core.recall._plan import Search
 
-__all__ = ["SlotAnswer", "date_hits", "demote_superseded", "find_slot_answer", "prefer_answers"]
+__all__ = ["SlotAnswer", "date_hits", "demote_superseded", "find_slot_answer", "prefer_answers", "prefer_latest"]
 
 _MIN_CONFIDENCE = 0.4
 _OTHER_SHARE, _OVER_SHARE = 0.7, 0.5  # of the score that other results keep next to an answer
+_SIMILAR_SHARE, _LATEST_GAIN = 0.6, 0.3  # scores near the best, and the gain of the latest among them
 _SUPERSEDED_SHARE = 0.6  # of the score that a superseded memory keeps for a query about the present
 
 
@@ -70,15 +71,9 @@ def find_slot_answer(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[
         if not subjects:
             return SlotAnswer((), question.path[-1], Timeline())
     wanted = question.path[-1]
-    timeline = yield from reader.read_timeline(subjects, wanted, with_past=_reaches_back(question))
+    timeline = yield from reader.read_timeline(subjects, wanted)
     answer = SlotAnswer(tuple(subjects), wanted, timeline)
     return _choose(answer, question, current_time(search), dict(_scores(hits)))
-
-
-def _reaches_back(question: Question) -> bool:
-    return bool(question.spans or question.anchor or question.event or question.asks == "when") or (
-        question.tense == "past"
-    )
 
 
 def _scores(hits: Iterable[Hit]) -> Iterable[tuple[tuple[str, str], float]]:
@@ -223,6 +218,51 @@ def prefer_answers(hits: Sequence[Hit], answer: SlotAnswer) -> list[Hit]:
     return chosen + sorted(rest, key=lambda hit: -hit.score)
 
 
+def prefer_latest(hits: Sequence[Hit], search: Search) -> list[Hit]:
+    """Return hits with the later of similar ones higher, for a question about a state of the speaker.
+
+    Of several messages on one subject the last one holds, even where no statement could be read from them. A question
+    about a past time takes the last message up to its end.
+    """
+    query = search.request.query
+    is_stateful = query.mentions_speaker and any(
+        load_families()[name].is_single for families in query.question.path[-1:] for name in families
+    )
+    end = _end_of_interest(search)
+    if not is_stateful or end is None or not hits:
+        return list(hits)
+    nearest = max(hit.score for hit in hits) * _SIMILAR_SHARE
+    times = sorted({_said_at(hit) for hit in hits if _is_similar(hit, nearest, end)})
+    if len(times) < 2:
+        return list(hits)
+    gain = {time: _LATEST_GAIN * rank / (len(times) - 1) for rank, time in enumerate(times)}
+    raised = [
+        replace(hit, score=min(1.0, hit.score * (1 + gain[_said_at(hit)]))) if _is_similar(hit, nearest, end) else hit
+        for hit in hits
+    ]
+    return sorted(raised, key=lambda hit: -hit.score)
+
+
+def _end_of_interest(search: Search) -> str | None:
+    """Return the end of the time that a question is about, ISO 8601; None if it is about a change or unclear."""
+    question = search.request.query.question
+    if question.anchor is not None or question.event or question.asks == "when":
+        return None
+    ends = [span.last for span in question.spans if not span.is_yearly]
+    if ends:
+        last = [day for day in ends if day is not None]
+        return f"{max(last).isoformat()}T24" if len(last) == len(ends) else None
+    return None if question.tense == "past" else current_time(search)
+
+
+def _said_at(hit: Hit) -> str:
+    return hit.item.updated_at or hit.item.created_at
+
+
+def _is_similar(hit: Hit, nearest: float, end: str) -> bool:
+    return hit.score >= nearest and hit.item.role != "assistant" and _said_at(hit) <= end
+
+
 def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hit]]:
     """Return hits with their validity, where their memories make statements that can end."""
     replaced = {(one.item.id, one.item.text): one.replaced_at for one in search.transient if one.replaced_at}
@@ -247,7 +287,7 @@ def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hi
 def demote_superseded(hits: Sequence[Hit], search: Search) -> list[Hit]:
     """Return hits with those lower that are over, for a query about the present; without a change for others."""
     question = search.request.query.question
-    is_about_now = question.tense == "now" or (question.tense == "any" and not _reaches_back(question))
+    is_about_now = question.tense == "now" or (question.tense == "any" and not reaches_back(question))
     if not is_about_now or search.request.as_of is not None:
         return list(hits)
     lowered = [replace(hit, score=hit.score * _SUPERSEDED_SHARE) if _is_over(hit) else hit for hit in hits]

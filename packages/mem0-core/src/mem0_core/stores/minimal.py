@@ -297,8 +297,12 @@ class MinimalMemoryStore:
     ) -> tuple[list[MemoryItem], NDArray[np.float32]]:
         _refuse(self.name, "history")
 
-    def replaced_texts(self, scope: Scope, *, filter: Filter | None = None, limit: int) -> list[tuple[MemoryItem, str]]:
-        return []
+    def replaced_texts(
+        self, scope: Scope, *, filter: Filter | None = None, limit: int
+    ) -> tuple[list[tuple[MemoryItem, str]], NDArray[np.float32]]:
+        import numpy as np
+
+        return [], np.zeros((0, 0), dtype=np.float32)
 
     def import_checkpoint(self, scope: Scope, key: str) -> int:
         _refuse(self.name, "import checkpoints")

@@ -325,14 +325,16 @@ class SqlStore(SqlVectors):
     @read_method
     def replaced_texts(
         self, scope: Scope, *, filter: Filter | None = None, limit: int
-    ) -> Steps[list[tuple[MemoryItem, str]]]:
+    ) -> Steps[tuple[list[tuple[MemoryItem, str]], NDArray[np.float32]]]:
         yield from self._dialect.set_scope(scope)
         where, values = self._condition(scope, filter)
         rows = yield from fetch_rows(
-            f"SELECT row, {CONTENT_COLUMNS}, false, valid_to FROM past WHERE {where} ORDER BY row DESC LIMIT ?",
+            f"SELECT row, {CONTENT_COLUMNS}, false, valid_to, vector FROM past WHERE {where} ORDER BY row DESC LIMIT ?",
             (*values, limit),
         )
-        return [(memory_from_row(row, self._dialect.from_json), row[-1]) for row in reversed(rows)]
+        rows = rows[::-1]
+        texts = [(memory_from_row(row, self._dialect.from_json), row[-2]) for row in rows]
+        return texts, self._dialect.stack_vectors([row[-1] for row in rows])
 
     @read_method
     def memories_by_rows(self, rows: Sequence[int], *, scope: Scope) -> Steps[dict[int, MemoryItem]]:
