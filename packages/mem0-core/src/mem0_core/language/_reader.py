@@ -35,6 +35,7 @@ _NO_PROGRESS = frozenset({"likes", "dislikes", "prefers", "owns", "has_pet", "ki
 _OPEN = frozenset({"love", "hate", "adore", "prefer", "can", "loathe", "detest", "dislike"})
 _SILENT = frozenset({"REST", "TIME", "DEPARTMENT", "FREQUENTLY"})  # slots that are passed over
 _CONTRASTS = ([",", "not"], ["instead", "of"], ["and", "not"], [",", "no", "longer"], ["rather", "than"])
+_MORTAL = frozenset({"has_pet", "married_to", "partner", "engaged_to"})  # families that a death ends
 _INVERSE_EFFECTS: dict[str, Effect] = {"present": "holds", "over": "ends"}
 _PLAIN_ROLES = frozenset({"not", "now", "adverb", "partly"})
 # Form of a verb -> the auxiliaries before it -> the tense of both.
@@ -1089,8 +1090,11 @@ class StatementReader:
         return min(end, at + MAX_CLAUSE_WORDS)
 
     def _is_trip(self, clause: _Clause, tail: list[str]) -> bool:
-        if clause.is_negative or clause.tense not in {"plan", "future", "progress", "present"}:
+        if clause.tense not in {"plan", "future", "progress", "present"}:
             return False
+        if clause.is_negative:
+            return clause.tense != "present"
+        tail = [*tail, *self._lows[max(0, clause.start - _MAX_NOUN_PHRASE) : clause.start]]
         is_timely = not self._words["timely"].isdisjoint(tail) or not self._words["months"].isdisjoint(tail)
         is_timely |= any(
             low[:1].isdigit() or low in {"holiday", "vacation", "honeymoon", "instead", "trip"} for low in tail
@@ -1119,7 +1123,9 @@ class StatementReader:
         """Return the effect of a meaning in a clause, and if it is certain; None if it says nothing."""
         if clause.pattern.group == "state":
             return self._state_effect(meaning, subject, clause, tail)
-        if clause.is_negative and not {"can"} & {clause.pattern.head}:
+        if clause.pattern.group == "trip" and clause.is_negative:
+            return "ends", meaning.is_certain
+        if clause.is_negative and clause.pattern.head != "can":
             return None, False
         sign: Effect = "ends" if meaning.sign == "-" else "begins"
         if meaning.sign == "~":
@@ -1234,7 +1240,8 @@ class StatementReader:
         self, name: str, meaning: Meaning, value: Value, effect: Effect, is_certain: bool, days: DateRange | None
     ) -> None:
         family, label = (value.family, value.label) if meaning.family == "kin" else (meaning.family, meaning.label)
-        if not family or self._names_another(name, family, value.text):
+        is_loss = meaning.family == "kin" and effect == "ends"
+        if not family or self._names_another(name, family, value.text) or (is_loss and family not in _MORTAL):
             return
         if family == "partner" and value.gender and effect != "ends":
             label = "boyfriend" if value.gender == "m" else "girlfriend"
@@ -1261,7 +1268,7 @@ class StatementReader:
                 continue
             families = [subject.kin] if subject.kin else ["has_pet", "married_to"]
             for family in families:
-                if family in {"has_pet", "married_to", "partner", "engaged_to"}:
+                if family in _MORTAL:
                     value = "" if name.startswith("my ") else name
                     self._say(subject.owner, family, value, "ends", days, bool(value) or family != "has_pet")
 
