@@ -115,6 +115,15 @@ def test_a_slot_that_was_never_filled_is_not_answered_by_a_neighbor(memory: Memo
         assert find_ends(memory, question) == [], question
 
 
+def test_a_question_that_names_a_value_is_answered_by_it_or_by_the_one_there_is(memory: MemoryDriver) -> None:
+    tell(memory, [("maya", "likes", "green tea"), ("maya", "likes", "jazz"), ("maya", "lives_in", "Oslo")])
+    assert find_ends(memory, "Do I like tea?") == ["green tea"]
+    assert find_ends(memory, "Do I like coffee?") == []
+    assert find_ends(memory, "Do I live in Rome?") == ["Oslo"]
+    assert find_ends(memory, "Which tea do I like?")[0] == "green tea"
+    assert find_ends(memory, "where do i live rn") == ["Oslo"]
+
+
 @pytest.mark.parametrize(
     "label",
     [

@@ -246,7 +246,7 @@ def _take_anchor(prepared: PreparedText, text: str) -> None:
         if len(inside) == 1 and inside[0].low in LISTS["self"] | LISTS["no_names"]:
             continue
         if inside and all(
-            _is_time(tokens, place) or one.low in LISTS["time_leads"] for place, one in _within(index, inside)
+            _is_time(tokens, place) or one.low in LISTS["time_leads"] for place, one in _number_from(index, inside)
         ):
             continue
         said = text[inside[0].at : inside[-1].at + len(inside[-1].text)] if inside else ""
@@ -257,7 +257,7 @@ def _take_anchor(prepared: PreparedText, text: str) -> None:
         return
 
 
-def _within(index: int, inside: Sequence[Token]) -> list[tuple[int, Token]]:
+def _number_from(index: int, inside: Sequence[Token]) -> list[tuple[int, Token]]:
     return list(enumerate(inside, start=index + 1))
 
 

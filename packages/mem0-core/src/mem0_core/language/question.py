@@ -453,7 +453,7 @@ class _ClauseReader:
     def _skip_leads(self, index: int) -> int:
         lows = self.lows
         while index < len(lows) and lows[index] in _LEADS and not (lows[index] in _HAVING and index + 1 >= len(lows)):
-            if lows[index] in _HAVING and not lemmas_of(lows[index + 1]):
+            if lows[index] in _HAVING and lows[index + 1] not in ("to", "been") and not lemmas_of(lows[index + 1]):
                 break
             if lows[index] in {"used", "use"}:
                 if lows[index + 1 : index + 2] != ["to"]:

@@ -26,6 +26,7 @@ from mem0_core.graph.question_time import edge_masks
 from mem0_core.graph.traversal import Path, Step, Track, Walk, Weights, k_hop
 from mem0_core.graph.view import Drawing
 from mem0_core.interfaces import GraphMemory, Ports
+from mem0_core.language.families import load_families
 from mem0_core.language.name_similarity import EntityName, compare_names, is_part_of
 from mem0_core.language.parsed_query import ParsedQuery
 from mem0_core.language.question import Question, expand_kinship
@@ -88,7 +89,7 @@ def traverse(
         if tracks or not (yield from _learn_labels(ports, walk)):
             break
         tracks = yield from do(walk.search, starts, limit=count, depth=depth)
-    tracks = _put_named_value_first(adjacency, tracks, question.value)[:limit]
+    tracks = _choose_named_value(adjacency, tracks, question)[:limit]
     return (yield from _build_paths(ports, adjacency, tracks, scope))
 
 
@@ -124,12 +125,20 @@ class _Walks:
         return first, []
 
 
-def _put_named_value_first(adjacency: Adjacency, tracks: Sequence[Track], value: str) -> list[Track]:
-    """Return tracks with those first that end at the value that a question names."""
-    wanted = value.casefold()
+def _choose_named_value(adjacency: Adjacency, tracks: Sequence[Track], question: Question) -> list[Track]:
+    """Return tracks with those first that end at the value that a question names.
+
+    "Do I like tea?" is not answered by coffee; "do I live in Rome?" is answered by Oslo, as there is one home.
+    """
+    wanted = question.value.casefold()
     if not wanted:
         return list(tracks)
-    return sorted(tracks, key=lambda track: wanted not in adjacency.names[track.vertices[-1]].casefold())
+    named = [track for track in tracks if wanted in adjacency.names[track.vertices[-1]].casefold()]
+    families = load_families()
+    is_single = not question.path or any(families[name].is_single for name in question.path[-1])
+    if question.asks == "whether" and not is_single:
+        return named
+    return [*named, *(track for track in tracks if track not in named)]
 
 
 def _find_starts(
