@@ -60,8 +60,8 @@ def test_each_sentence_of_an_add_costs_the_same(tmp_path: Path, sentence: str) -
             text = " ".join(sentence.format(number) for number in range(count))
             return calls_of(lambda: memory.add(text, user_id="u"))
 
-    adding(20)  # imports
-    assert adding(240) < 5 * adding(60)
+    adding(5)  # imports
+    assert adding(100) < 5 * adding(25)
 
 
 def test_the_text_of_an_add_is_split_into_words_a_bounded_number_of_times(

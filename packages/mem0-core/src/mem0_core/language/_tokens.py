@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from mem0_core.domain.records import Entity
-from mem0_core.language._grammar import Grammar
+from mem0_core.language._grammar import Grammar, load_grammar
 
-__all__ = ["MAX_NAME_WORDS", "TokenizedText"]
+__all__ = ["MAX_NAME_WORDS", "TokenizedText", "tokenize"]
 
 MAX_NAME_WORDS = 6
 _MAX_NAME_CHARS = 40
+_MAX_CACHED_CHARS = 4_000
 _TOKEN = re.compile(
     r"(?:[A-Z]\.){2,}|(?:[MD]rs?|[MS]t|[A-HJ-Z])\.(?= ?\w)|['’]s\b|\w+(?:(?!['’]s\b)['’&+/-]\w+|\.[a-z]\w*)*[+#]*|\n|\S"
 )
@@ -94,3 +96,15 @@ class TokenizedText:
         """Return the start and end of each sentence, its final mark left out."""
         ends = [*(start - 1 for start in self.starts[1:]), len(self.words)]
         return list(zip(self.starts, ends, strict=True))
+
+
+def tokenize(text: str, language: str) -> TokenizedText:
+    """Return the tokens of a text, to read only: an add needs those of one text for names, statements and relations."""
+    if len(text) > _MAX_CACHED_CHARS:
+        return TokenizedText(text, load_grammar(language))
+    return _tokenize_short(text, language)
+
+
+@lru_cache(maxsize=64)
+def _tokenize_short(text: str, language: str) -> TokenizedText:
+    return TokenizedText(text, load_grammar(language))

@@ -10,10 +10,10 @@ import re
 from dataclasses import dataclass
 
 from mem0_core.domain.records import Entity, Triplet
-from mem0_core.language._grammar import Grammar, load_grammar
-from mem0_core.language._reader import SPEAKER, Statement, StatementReader
-from mem0_core.language._tokens import TokenizedText
+from mem0_core.language._reader import SPEAKER, Statement
+from mem0_core.language._tokens import tokenize
 from mem0_core.language.families import load_families
+from mem0_core.language.statements import read_all_statements
 
 __all__ = ["EndedRelation", "RuleExtraction", "entities", "extract_by_rules"]
 
@@ -72,8 +72,8 @@ class _Extraction:
     """Relations and endings of a text: the last word on each counts."""
 
     def __init__(self, text: str, speaker: str) -> None:
-        self._grammar: Grammar = load_grammar("english")
-        self._text = TokenizedText(text, self._grammar)
+        self._source = text
+        self._text = tokenize(text, "english")
         self._speaker = speaker
         self.types = {speaker.casefold(): "person"}
         self.said: dict[tuple[str, str], dict[str, Triplet | EndedRelation]] = {}
@@ -85,7 +85,7 @@ class _Extraction:
         if self._has_read:
             return
         self._has_read = True
-        for statement in StatementReader(self._text, self._grammar).read():
+        for statement in read_all_statements(self._source):
             subject = statement.subject or self._speaker
             self._subjects.add(statement.subject.casefold())
             if subject and statement.is_certain and not self._is_unnamed(statement.subject):
@@ -131,7 +131,7 @@ class _Extraction:
 
     def names(self) -> dict[str, Entity]:
         """Folded name -> entity, quoted ones first."""
-        text, found = self._text, self._text.titles
+        text, found = self._text, dict(self._text.titles)
         starts, index, end = set(text.starts), 0, len(text.words)
         while index < end:
             stop = text.name_end(index, end) if text.words[index][0].isupper() else index

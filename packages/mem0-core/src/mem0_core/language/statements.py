@@ -12,10 +12,10 @@ from functools import lru_cache
 
 from mem0_core.language._grammar import load_grammar
 from mem0_core.language._reader import SPEAKER, Effect, Statement, StatementReader
-from mem0_core.language._tokens import TokenizedText
+from mem0_core.language._tokens import tokenize
 from mem0_core.language.families import load_families
 
-__all__ = ["SPEAKER", "Effect", "Statement", "read_statements", "slot_key", "slots_of"]
+__all__ = ["SPEAKER", "Effect", "Statement", "read_all_statements", "read_statements", "slot_key", "slots_of"]
 
 _MAX_SLOTS = 32
 _MAX_TEXT_CHARS = 4_000  # characters of a text that are read
@@ -27,13 +27,19 @@ def read_statements(text: str, *, said_on: date) -> tuple[Statement, ...]:
     Args:
         said_on: the day from which relative times count.
     """
-    return _read_statements(text[:_MAX_TEXT_CHARS], said_on)
+    return read_all_statements(text[:_MAX_TEXT_CHARS], said_on)
 
 
-@lru_cache(maxsize=4096)
-def _read_statements(text: str, said_on: date | None) -> tuple[Statement, ...]:
-    grammar = load_grammar("english")
-    return tuple(StatementReader(TokenizedText(text, grammar), grammar, said_on).read())
+def read_all_statements(text: str, said_on: date | None = None) -> tuple[Statement, ...]:
+    """Return the statements of a text of any length; without `said_on`, relative times say nothing."""
+    return (_read_short if len(text) <= _MAX_TEXT_CHARS else _read)(text, said_on)
+
+
+def _read(text: str, said_on: date | None) -> tuple[Statement, ...]:
+    return tuple(StatementReader(tokenize(text, "english"), load_grammar("english"), said_on).read())
+
+
+_read_short = lru_cache(maxsize=4096)(_read)
 
 
 def slot_key(subject: str, family: str) -> str:
@@ -54,7 +60,7 @@ def slots_of(text: str, speaker: str | None = None) -> tuple[str, ...]:
         speaker: name of the speaker where several people speak; None for the user.
     """
     families, keys = load_families(), dict[str, None]()
-    for one in _read_statements(text[:_MAX_TEXT_CHARS], None):  # slots do not depend on the day
+    for one in read_all_statements(text[:_MAX_TEXT_CHARS], None):  # slots do not depend on the day
         subject = one.subject or speaker or SPEAKER
         keys[slot_key(subject, one.family)] = None
         if one.effect == "ends":
