@@ -60,6 +60,14 @@ operation = st.fixed_dictionaries(
         "facts": st.lists(numbers, max_size=4) | numbers,
     },
 )
+decision = st.fixed_dictionaries(
+    {
+        "id": st.sampled_from(["0", "1", "2", "3"]),
+        "text": st.sampled_from([*KNOWN, *FACTS, "Likes tea and milk"]),
+        "event": st.sampled_from(list(map(str, Event))),
+    },
+    optional={"facts": st.lists(st.integers(0, 4), max_size=3)},
+)
 junk = st.recursive(
     st.none() | st.booleans() | st.integers() | st.sampled_from(TEXTS),
     lambda inner: (
@@ -71,17 +79,28 @@ junk = st.recursive(
 stated = st.sampled_from(FACTS) | st.fixed_dictionaries(
     {"fact": st.sampled_from(FACTS)}, optional={"messages": st.lists(numbers, max_size=3) | numbers}
 )
-facts_answer = st.fixed_dictionaries({"facts": st.lists(stated | junk, max_size=4) | st.sampled_from(TEXTS) | junk})
-operations_answer = st.fixed_dictionaries({"memory": st.lists(operation | junk, max_size=6) | junk})
+
+
+def mostly(usual: st.SearchStrategy[Any], *others: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    """Draw from the usual values three times as often as from the others."""
+    return st.one_of(usual, usual, usual, *others)
+
+
+facts_answer = st.fixed_dictionaries(
+    {"facts": mostly(st.lists(mostly(stated, junk), min_size=1, max_size=5), st.sampled_from(TEXTS), junk)}
+)
+operations_answer = st.fixed_dictionaries(
+    {"memory": mostly(st.lists(mostly(decision, operation, junk), min_size=1, max_size=6), junk)}
+)
 tool_name = st.sampled_from(["add_memory", "update_memory", "delete_memory", "noop", "ADD", "memory", "forget"])
-calls = st.lists(st.tuples(tool_name, operation | junk.map(str)), max_size=4)
+calls = st.lists(st.tuples(tool_name, mostly(decision, operation, junk.map(str))), max_size=4)
 PROSE = ["", "Sorry, no.", "<think>Hm", "{", "[1]", '{"facts": [', "```json\n[]\n```", "null"]
 
 
 @st.composite
 def replies(draw: st.DrawFn, answer: st.SearchStrategy[Any]) -> Reply:
     """A reply in JSON, in Python's notation, cut off, in prose, or as tool calls."""
-    kind = draw(st.sampled_from(["json", "json", "json", "repr", "cut", "prose", "calls", "twice"]))
+    kind = draw(st.sampled_from([*["json"] * 8, "repr", "cut", "prose", "calls", "calls", "twice"]))
     if kind == "calls":
         return Reply("", tuple(ToolCall(name, arguments) for name, arguments in draw(calls)))
     value = draw(answer)
@@ -113,12 +132,15 @@ class FuzzedModel:
     def __init__(self) -> None:
         self.chat = ScriptedChat(self._answer)
         self.script: dict[str, Reply] = {}
+        self.shown: dict[str, str] = {}  # memories of the last request that has any, by their short ids
         self._asked = ""
 
     def _answer(self, task: str, messages: Any) -> Reply:
         if task == "repair":
             return self.script[f"repair of {self._asked}"]
         self._asked = task
+        if task in ("operations", "fused"):
+            self.shown = {memory["id"]: memory["text"] for memory in json.loads(messages[1]["content"])["memories"]}
         return self.script[task]
 
     def read(self, task: str, read: Callable[[Reply], Reading[T]], key: Callable[[T], Hashable]) -> tuple[T, ...]:
@@ -141,7 +163,7 @@ class Bench:
         if known:
             self.memory.add_many(known, user_id=user)
         memories = {entry["id"]: entry["memory"] for entry in self.memory.get_all(user_id=user)["results"]}
-        self.model.script = script
+        self.model.script, self.model.shown = script, {}
         said = [{"role": "user", "content": "; ".join(FACTS)}, {"role": "assistant", "content": "I see."}]
         return self.memory.add(said, user_id=user), user, memories
 
@@ -172,10 +194,10 @@ def find_lost(
     return [fact for index, fact in enumerate(facts) if not is_settled(index, fact)]
 
 
-def read_answers(bench: Bench, task: str, shown: dict[str, str]) -> tuple[list[str], list[Operation]]:
+def read_answers(bench: Bench, task: str) -> tuple[list[str], list[Operation]]:
     """Return the facts and operations that can be read of the answers."""
-    ids = {str(number): id for number, id in enumerate(shown)}
-    texts = {str(number): text for number, text in enumerate(shown.values())}
+    texts = bench.model.shown
+    ids = {short: short for short in texts}
     if task == "fused":
         numbered: dict[Hashable, int] = {}
 
@@ -192,7 +214,7 @@ def read_answers(bench: Bench, task: str, shown: dict[str, str]) -> tuple[list[s
 
 def check(bench: Bench, task: str, script: dict[str, Reply], known: Sequence[str]) -> None:
     result, user, memories = bench.add(script, known)
-    facts, operations = read_answers(bench, task, memories)
+    facts, operations = read_answers(bench, task)
     stored = [entry["memory"] for entry in bench.memory.get_all(user_id=user)["results"]]
     jobs = bench.memory.pending(user_id=user)
     if "job_id" in result:
