@@ -56,7 +56,7 @@ _MAX_NAMES_PER_WORD = 200  # a word that more names share does not select pairs
 
 @dataclass(frozen=True, slots=True)
 class SameAs:
-    """Two names of one scope that may mean the same, and are not merged unless somebody says so.
+    """Two names of one scope that may mean the same, and are not merged unless a caller asks for it.
 
     Attributes:
         score: in [0, 1], below the threshold of merges.

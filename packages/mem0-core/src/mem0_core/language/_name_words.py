@@ -41,7 +41,10 @@ def _split_set(words: str) -> frozenset[str]:
 
 ARTICLES = _split_set("the a an")
 SMALL_WORDS = _split_set("of the and for in de la le du des di with")
-LEGAL_FORMS = _split_set("inc incorporated ltd limited llc llp gmbh ag sa plc corp corporation co kg bv oy spa srl")
+LEGAL_FORMS = _split_set(
+    "inc incorporated ltd limited llc llp gmbh ag sa plc corp corporation co kg bv nv oy oyj ab"
+    " aps spa srl sarl pty pte lda ltda"
+)
 KINDS = _split_set(
     "university company group holding holdings bank technologies systems software labs airlines museum cafe hotel"
     " restaurant motor motors cars club institute foundation records studios industries city dc"
