@@ -11,6 +11,7 @@ from datetime import date
 from functools import lru_cache
 
 from mem0_core.language._grammar import load_grammar
+from mem0_core.language._phrases import detect_language, read_phrases
 from mem0_core.language._reader import SPEAKER, Effect, Statement, StatementReader
 from mem0_core.language._tokens import tokenize
 from mem0_core.language.families import load_families
@@ -36,6 +37,9 @@ def read_all_statements(text: str, said_on: date | None = None) -> tuple[Stateme
 
 
 def _read(text: str, said_on: date | None) -> tuple[Statement, ...]:
+    language = detect_language(text)
+    if language != "english":
+        return tuple(read_phrases(text, language))
     return tuple(StatementReader(tokenize(text, "english"), load_grammar("english"), said_on).read())
 
 
