@@ -488,8 +488,8 @@ def test_a_servers_run_id_is_not_taken_for_ours(memory: Memory) -> None:
     """LangGraph's servers give each execution a run_id: under it, nothing would be found in the next turn."""
     model = Chatbot()
     agent = create_agent(model, middleware=[at_once(memory)])
-    for execution in ("8f1c", "9a2d"):
-        turn(agent, "I drink green tea.", ana(run_id=execution, graph_id="g", assistant_id="a"))
+    for execution, text in (("8f1c", "I drink green tea."), ("9a2d", "Which tea do I drink?")):
+        turn(agent, text, ana(run_id=execution, graph_id="g", assistant_id="a"))
     assert "I drink green tea." in shown(model.systems[-1])
     turn(agent, "I drink wine.", ana(run_id="mine"))
     assert ("user", "I drink wine.") in kept(memory, run_id="mine")
@@ -983,3 +983,26 @@ def test_its_name_is_none_that_another_package_gives_its_own(memory: Memory) -> 
     assert MemoryMiddleware(memory).name == "Mem0Middleware"
     assert Mine(memory).name == "Mine"
     assert MemoryMiddleware(memory, name="second").name == "second"
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_on_the_third_turn_no_memory_repeats_a_message_of_the_thread(memory: Memory, mode: Mode) -> None:
+    memory.add("I drink green tea.", user_id="ana")
+    model = Chatbot()
+    agent = create_agent(model, middleware=[at_once(memory)], checkpointer=InMemorySaver())
+    said = ["I drink black tea.", "I drink white tea in winter.", "Which tea do I drink?"]
+    for text in said:
+        turn(agent, text, ana(thread_id="t"), mode)
+    assert shown(model.systems[-1]) == ["I drink green tea."]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_question_about_a_home_injects_no_peanuts(memory: Memory, mode: Mode) -> None:
+    for text in ("I live in Porto.", "I am allergic to peanuts.", "My sister Anna works at Galp."):
+        memory.add(text, user_id="ana")
+    model = Chatbot()
+    turn(create_agent(model, middleware=[at_once(memory, remember=False)]), "Where do I live?", ana(), mode)
+    assert shown(model.systems[-1]) == ["I live in Porto."]
+    everything = at_once(memory, remember=False, threshold=0)
+    turn(create_agent(model, middleware=[everything]), "Where do I live?", ana(), mode)
+    assert len(shown(model.systems[-1])) == 3

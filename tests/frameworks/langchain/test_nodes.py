@@ -263,3 +263,13 @@ def test_k_threshold_and_filters(memory: Memory) -> None:
         return len(update["memories"])
 
     assert (recalled(), recalled(k=2), recalled(threshold=0.99), recalled(filters={"tea": "white"})) == (3, 2, 0, 1)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_neither_strangers_nor_messages_of_the_thread_are_recalled(memory: Memory, mode: Mode) -> None:
+    for text in ("I drink green tea.", "I am allergic to peanuts.", "My sister Anna works at Galp."):
+        memory.add(text, user_id="ana")
+    graph = workflow(memory, Chatbot(), checkpointer=InMemorySaver())
+    for text in ("I drink black tea.", "I drink white tea.", "Which tea do I drink?"):
+        state = turn(graph, text, ana(thread_id="1"), mode)
+    assert [known["memory"] for known in state["memories"]] == ["I drink green tea."]

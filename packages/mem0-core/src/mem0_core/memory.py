@@ -448,6 +448,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         recent: int | None = None,
         filters: Mapping[str, Any] | None = None,
         threshold: float | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
         exclude: Sequence[str] = (),
         introduction: str = MEMORIES_INTRODUCTION,
         count_tokens: Callable[[str], int] | None = None,
@@ -463,7 +464,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             max_tokens: Budget, counted by `count_tokens`, else by the chat model if it can count, else estimated high.
             limit: Maximum number of memories.
             recent: Maximum number of messages. Default: the configured `window`; 0 if the caller has the conversation.
-            filters: As in `search`, for memories.
+            filters, recipe: As in `search`, for memories.
             threshold: Minimum score, from 0 to 1. Default: a floor calibrated for the kind of texts, relative to the
                 best score, which omits memories that do not bear on the query. 0 omits none.
             exclude: Texts that the agent has already; memories that only repeat their sentences are omitted.
@@ -488,6 +489,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             recent=recent,
             filters=filters,
             threshold=threshold,
+            recipe=recipe,
             exclude=exclude,
             introduction=introduction,
             count_tokens=count_tokens,
@@ -1127,6 +1129,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         recent: int | None = None,
         filters: Mapping[str, Any] | None = None,
         threshold: float | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
         exclude: Sequence[str] = (),
         introduction: str = MEMORIES_INTRODUCTION,
         count_tokens: Callable[[str], int] | None = None,
@@ -1143,6 +1146,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             recent=recent,
             filters=filters,
             threshold=threshold,
+            recipe=recipe,
             exclude=exclude,
             introduction=introduction,
             count_tokens=count_tokens,
@@ -1628,6 +1632,7 @@ class AsyncMemory:
         recent: int | None = None,
         filters: Mapping[str, Any] | None = None,
         threshold: float | None = None,
+        recipe: Recipe | Mapping[str, Any] | str | None = None,
         exclude: Sequence[str] = (),
         introduction: str = MEMORIES_INTRODUCTION,
         count_tokens: Callable[[str], int] | None = None,
@@ -1644,6 +1649,7 @@ class AsyncMemory:
             recent=recent,
             filters=filters,
             threshold=threshold,
+            recipe=recipe,
             exclude=exclude,
             introduction=introduction,
             count_tokens=count_tokens,

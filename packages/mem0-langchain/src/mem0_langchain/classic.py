@@ -40,7 +40,7 @@ class Mem0Memory(BaseMemory):
         return_messages: return messages in place of one text.
         recent: maximum number of recent messages; 0 for memories only.
         k: maximum number of memories.
-        threshold, filters: as in `Memory.search`.
+        threshold, filters: as in `Memory.context`.
         max_tokens: token budget for the whole text.
         introduction: text that introduces the memories to the model.
         human_prefix, ai_prefix: speaker labels when the result is one text.
@@ -83,11 +83,15 @@ class Mem0Memory(BaseMemory):
 
     def load_memory_variables(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Return the memory context for the chain's inputs."""
-        return {self.memory_key: self._render_context(self.memory.context(**self._build_request(inputs)))}
+        recent = self.memory.context(None, **self._recent_request())
+        return {self.memory_key: self._render_context(self.memory.context(**self._build_request(inputs, recent)))}
 
     async def aload_memory_variables(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Async version of `load_memory_variables`."""
-        return {self.memory_key: self._render_context(await self.memory.acontext(**self._build_request(inputs)))}
+        recent = await self.memory.acontext(None, **self._recent_request())
+        return {
+            self.memory_key: self._render_context(await self.memory.acontext(**self._build_request(inputs, recent)))
+        }
 
     def save_context(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
         """Store a question and its answer, and learn from them."""
@@ -112,14 +116,17 @@ class Mem0Memory(BaseMemory):
     def _scope_ids(self) -> dict[str, Any]:
         return to_ids(Scope(self.user_id, self.agent_id, self.run_id))
 
-    def _build_request(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def _recent_request(self) -> dict[str, Any]:
+        return {**self._scope_ids(), "recent": self.recent, "max_tokens": self.max_tokens}
+
+    def _build_request(self, inputs: Mapping[str, Any], recent: ContextDict) -> dict[str, Any]:
+        """Return the arguments of `Memory.context`; memories do not repeat the recent messages."""
         query = "\n".join(str(message.text) for message in self._input_messages(inputs))
         return {
             "query": query if query.strip() else None,
-            **self._scope_ids(),
+            **self._recent_request(),
             "limit": self.k,
-            "recent": self.recent,
-            "max_tokens": self.max_tokens,
+            "exclude": [message["content"] for message in recent["messages"]],
             "threshold": self.threshold,
             "filters": self.filters,
             "introduction": self.introduction,

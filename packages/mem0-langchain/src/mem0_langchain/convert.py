@@ -6,7 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.messages import AIMessage, BaseMessage, ChatMessage, HumanMessage, convert_to_messages
+from langchain_core.messages import (
+    AIMessage,
+    BaseMessage,
+    ChatMessage,
+    HumanMessage,
+    ToolMessage,
+    convert_to_messages,
+)
 
 from mem0_core import AsyncMemory, Memory, MemoryDict, RelationDict, SearchResult
 from mem0_core.domain.records import Triplet
@@ -15,6 +22,7 @@ from mem0_core.llm.prompts import MEMORIES_INTRODUCTION, memories_block, memory_
 __all__ = [
     "extract_memories",
     "extract_question",
+    "extract_shown_texts",
     "find_last_turn",
     "format_memory_prompt",
     "memory_to_document",
@@ -83,6 +91,19 @@ def extract_question(messages: Sequence[BaseMessage]) -> str:
     """Return the user's text in the last turn of `messages`, the query for recall; may be empty."""
     texts = [message.text for message in messages[find_last_turn(messages) :] if _mem0_role(message) == "user"]
     return "\n".join(text for text in texts if text.strip())
+
+
+def extract_shown_texts(messages: Iterable[BaseMessage]) -> list[str]:
+    """Return the texts that the model sees in messages, with the memories that tools returned."""
+    texts: list[str] = []
+    for message in messages:
+        memories = message.artifact if isinstance(message, ToolMessage) else None
+        if isinstance(memories, list):
+            found = (memory.get("memory") for memory in memories if isinstance(memory, Mapping))
+            texts += [text for text in found if isinstance(text, str)]
+        if text := message.text.strip():
+            texts.append(text)
+    return texts
 
 
 def _mem0_role(message: BaseMessage) -> str | None:

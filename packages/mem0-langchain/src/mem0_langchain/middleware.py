@@ -28,7 +28,7 @@ from mem0_core import (
     StoreError,
 )
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
-from mem0_langchain.convert import extract_question, to_mem0_messages, unwrap_memory
+from mem0_langchain.convert import extract_question, extract_shown_texts, to_mem0_messages, unwrap_memory
 from mem0_langchain.runs import MemoryRuns, build_recall_request, build_remember_request
 from mem0_langchain.scope import ScopeAddress
 from mem0_langchain.turn import (
@@ -64,7 +64,8 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
     """Recall memories when a turn of an agent begins, and remember the turn when it ends.
 
     - **Recall**: once per turn, with the user's message as the query. The memories are added to the system message of
-      every model call of the turn, delimited and marked as data. They never enter the agent's messages.
+      every model call of the turn, delimited and marked as data. They never enter the agent's messages. Memories that
+      do not bear on the message, and those that only repeat messages of the thread, are left out.
     - **Remember**: the user's and the assistant's messages of the turn, once. Tool calls, tool results, system messages
       and recalled memories are left out. When the turn ends it is stored durably, and a worker of the memory learns
       from it while the agent goes on (`flush` waits for that). A crash in between loses nothing.
@@ -78,7 +79,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
     Args:
         memory: a `mem0_core.Memory`.
         k: maximum number of memories to recall.
-        threshold: minimum score (0 to 1).
+        threshold: minimum score (0 to 1). Default: the calibrated floor of `Memory.context`; 0 switches it off.
         filters: mem0's filters on metadata, for recall.
         recipe: the memory's recipe for recall.
         remember: False only recalls.
@@ -189,7 +190,9 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
             return turn, None
         options: dict[str, Any] = {"threshold": self._threshold, "filters": self._filters, "recipe": self._recipe}
         arguments = build_recall_request(query, scope, k=self._k, **options)
-        return turn, {**arguments, "recent": 0, "max_tokens": self._max_tokens, "introduction": self._introduction}
+        shown = extract_shown_texts(messages)
+        prompt = {"recent": 0, "max_tokens": self._max_tokens, "introduction": self._introduction, "exclude": shown}
+        return turn, {**arguments, **prompt}
 
     # --- model calls -----------------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from langchain_core.callbacks import BaseCallbackManager, CallbackManager
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, ensure_config
 from langgraph.constants import TAG_NOSTREAM
 
-from mem0_core import AddResult, AsyncMemory, ContextDict, Memory, MemoryDict, Scope
-from mem0_langchain.convert import extract_memories, unwrap_memory
+from mem0_core import AddResult, AsyncMemory, ContextDict, Memory, Scope
+from mem0_langchain.convert import unwrap_memory
 
 __all__ = ["MemoryRuns", "build_recall_request", "build_remember_request", "to_ids"]
 
@@ -24,22 +24,14 @@ class MemoryRuns:
     """The memory calls of one turn of a conversation.
 
     Attributes:
-        recall: takes the arguments of `Memory.search` and returns its memories.
         context: takes the arguments of `Memory.context` and returns the packed context.
         remember: takes the arguments of `Memory.add` and returns its result; skipped items are logged.
     """
 
     def __init__(self, memory: Memory | AsyncMemory) -> None:
         self._memory = unwrap_memory(memory)
-        self.recall = _TracedCall("mem0.recall", self._recall, self._arecall)
         self.context = _TracedCall("mem0.recall", self._context, self._acontext)
         self.remember = _TracedCall("mem0.remember", self._remember, self._aremember)
-
-    def _recall(self, request: dict[str, Any]) -> list[MemoryDict]:
-        return extract_memories(self._memory.search(**request))
-
-    async def _arecall(self, request: dict[str, Any]) -> list[MemoryDict]:
-        return extract_memories(await self._memory.asearch(**request))
 
     def _context(self, request: dict[str, Any]) -> ContextDict:
         return self._memory.context(**request)

@@ -51,7 +51,10 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
     agent_id: str | None = Field(default=None, frozen=True)
     run_id: str | None = Field(default=None, frozen=True)
     k: int = Field(default=5, ge=1, description="Maximum number of recalled memories.")
-    threshold: float | None = Field(default=None, description="Memories with a lower score are not recalled.")
+    threshold: float | None = Field(
+        default=None,
+        description="Memories with a lower score are not recalled. Default: a calibrated floor; 0 switches it off.",
+    )
     max_tokens: int = Field(default=2000, ge=1, description="Token budget of the block.")
     keep: Keep = Field(
         default="statements",

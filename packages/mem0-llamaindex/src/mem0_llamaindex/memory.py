@@ -70,7 +70,10 @@ class Mem0Memory(BaseMemory):
     agent_id: str | None = Field(default=None, frozen=True)
     run_id: str | None = Field(default=None, frozen=True)
     k: int = Field(default=5, ge=1, description="Maximum number of recalled memories.")
-    threshold: float | None = Field(default=None, description="Memories with a lower score are not recalled.")
+    threshold: float | None = Field(
+        default=None,
+        description="Memories with a lower score are not recalled. Default: a calibrated floor; 0 switches it off.",
+    )
     keep: Keep = Field(
         default="statements",
         description="Without a chat model, the messages that become memories: 'statements' leaves questions, greetings"

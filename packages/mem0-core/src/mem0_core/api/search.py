@@ -126,6 +126,7 @@ class SearchApi(MemoryRuntime):
         recent: int | None,
         filters: Mapping[str, Any] | None,
         threshold: float | None,
+        recipe: Recipe | Mapping[str, Any] | str | None,
         exclude: Sequence[str],
         introduction: str,
         count_tokens: Callable[[str], int] | None,
@@ -142,7 +143,14 @@ class SearchApi(MemoryRuntime):
         if text is not None:
             limit = validate_limit(limit, None, default=20)
             search = self._build_request(
-                text, scope, filter, limit=limit, threshold=threshold, as_of=time, reference_date=reference_date
+                text,
+                scope,
+                filter,
+                limit=limit,
+                threshold=threshold,
+                as_of=time,
+                recipe=recipe,
+                reference_date=reference_date,
             )
         prompt_format = PromptFormat(
             max_tokens=max_tokens,

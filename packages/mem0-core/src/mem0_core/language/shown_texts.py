@@ -17,14 +17,12 @@ class ShownTexts:
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         given = [text for text in texts if text.strip()]
+        self._count = len(given)
         self._keys = {same_fact_key(text) for text in given}
         self._keys |= {same_fact_key(sentence) for text in given for sentence in _split_sentences(text)}
 
-    def __bool__(self) -> bool:
-        return bool(self._keys)
-
     def __len__(self) -> int:
-        return len(self._keys)
+        return self._count
 
     def __contains__(self, text: object) -> bool:
         """Return True if the prompt shows a text: as it is, or each sentence of it."""

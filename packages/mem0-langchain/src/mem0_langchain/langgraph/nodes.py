@@ -12,11 +12,20 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 
 from mem0_core import AddResult, AsyncMemory, InputError, Memory, Scope
-from mem0_langchain.convert import extract_question, find_last_turn, read_messages, to_mem0_messages
+from mem0_langchain.convert import (
+    extract_question,
+    extract_shown_texts,
+    find_last_turn,
+    read_messages,
+    to_mem0_messages,
+)
 from mem0_langchain.runs import MemoryRuns, build_recall_request, build_remember_request
 from mem0_langchain.scope import ScopeAddress, get_run_context
 
 __all__ = ["RecallNode", "RememberNode"]
+
+
+_UNLIMITED_TOKENS = 10**9  # `k` alone limits the memories
 
 
 class _MemoryNode(Runnable[Any, dict[str, Any]]):
@@ -46,12 +55,13 @@ class RecallNode(_MemoryNode):
     ...     memories: list[MemoryDict]
     >>> builder.add_node("recall", RecallNode(memory))
 
+    Memories that do not bear on the message, and those that only repeat messages of the state, are left out.
     `format_memory_prompt` formats them as a block for a system prompt.
 
     Args:
         memory: a `mem0_core.Memory`.
         k: maximum number of memories.
-        threshold: minimum score (0 to 1).
+        threshold: minimum score (0 to 1). Default: the calibrated floor of `Memory.context`; 0 switches it off.
         filters: mem0's filters on metadata.
         recipe: the memory's recipe for these searches.
         messages_key: state key of the messages; a text there is read as the user's message.
@@ -94,19 +104,24 @@ class RecallNode(_MemoryNode):
     def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """Return the state update with the recalled memories."""
         request = self._build_request(input, config)
-        return {self._output_key: [] if request is None else self._runs.recall.invoke(request, config)}
+        return {self._output_key: [] if request is None else self._runs.context.invoke(request, config)["memories"]}
 
     async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """Return the state update with the recalled memories."""
         request = self._build_request(input, config)
-        return {self._output_key: [] if request is None else await self._runs.recall.ainvoke(request, config)}
+        if request is None:
+            return {self._output_key: []}
+        return {self._output_key: (await self._runs.context.ainvoke(request, config))["memories"]}
 
     def _build_request(self, state: Any, config: RunnableConfig | None) -> dict[str, Any] | None:
-        scope, query = self._resolve_scope(config), extract_question(self._read_messages(state))
+        scope, messages = self._resolve_scope(config), self._read_messages(state)
+        query = extract_question(messages)
         if not query:
             return None
         options: dict[str, Any] = {"threshold": self._threshold, "filters": self._filters, "recipe": self._recipe}
-        return build_recall_request(query, scope, k=self._k, **options)
+        arguments = build_recall_request(query, scope, k=self._k, **options)
+        prompt = {"recent": 0, "max_tokens": _UNLIMITED_TOKENS, "exclude": extract_shown_texts(messages)}
+        return {**arguments, **prompt}
 
 
 class RememberNode(_MemoryNode):
