@@ -8,12 +8,26 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from benchmarks import chart, converse, cost, crash, graph, langgraph_store, loop, paths, recall, scale, together
+from benchmarks import (
+    chart,
+    context,
+    converse,
+    cost,
+    crash,
+    graph,
+    langgraph_store,
+    loop,
+    paths,
+    recall,
+    scale,
+    together,
+)
 from benchmarks.plan import FULL, QUICK, ROOT, Plan
 from benchmarks.report import Report
 
 BENCHMARKS: dict[str, Callable[[Plan], Report]] = {
     "recall": recall.measure,
+    "context": context.measure,
     "crash": crash.measure,
     "graph": graph.measure,
     "paths": paths.measure,

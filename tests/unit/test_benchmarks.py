@@ -18,6 +18,7 @@ from benchmarks import (
     ablation,
     beam,
     chart,
+    context,
     converse,
     cost,
     crash,
@@ -292,6 +293,34 @@ def test_recall_ranks_by_memory_and_baselines_and_changes_one_thing_at_a_time(
     written = report.write(tmp_path).read_text(encoding="utf-8")
     assert not [unit.text for unit in dataset.collections[0].units if unit.text in written], "no text of the dataset"
     assert chart.draw(report.details, tmp_path / "recall.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_context_counts_the_memories_that_bear_on_a_query(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(context, "real_embedder", HashEmbedder)
+    for module in (locomo, beam):
+        monkeypatch.setattr(module, "PATH", tmp_path / "nothing.json.gz")
+    report = context.measure(QUICK)
+    assert {row.section for row in report.rows} == {
+        f"cases, {name}, {floor}" for name in ("dev", "held") for floor in ("calibrated floor", "no floor")
+    }
+    for name in ("dev", "held"):
+        with_floor, without = (
+            {row.name: row.value for row in report.rows if row.section == f"cases, {name}, {floor}"}
+            for floor in ("calibrated floor", "no floor")
+        )
+        assert without["recall"] == 100 or without["memories shown"] == 20
+        assert with_floor["precision"] > 2 * without["precision"]
+        assert with_floor["memories shown"] < without["memories shown"]
+
+
+def test_each_case_names_memories_of_its_person() -> None:
+    for path in context.CASES.values():
+        cases = context.load_cases(path)
+        for person in cases.collections:
+            known = {unit.id for unit in person.units}
+            assert len(known) == len(person.units) > 20
+            assert all(known >= set(question.gold) for question in person.questions)
+            assert any(not question.gold for question in person.questions), "nothing is wanted of some"
 
 
 def test_recall_says_that_the_data_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Relevance of search results: which of them are worth a place in a prompt.
 
-A search ranks everything it has, and most of it does not bear on the query. The scores of one query say by themselves
-where the memories that do end: each hit is placed between the background (the hits of the lower half) and the best hit,
+A search ranks everything it has, and most of it does not bear on the query. The scores of one query show which
+memories do: each hit is placed between the background (the hits of the lower half) and the best hit,
 by its score and by its cosine. Both are relative, so that one floor serves small stores and large ones, and other
 embedders. The absolute score counts too: hits of a high score stay, and where even the best one has a low score, only
 hits as good as it stay. docs/explanation/recall.md tells how the floor was calibrated.
@@ -47,10 +47,10 @@ class _Calibration(NamedTuple):
     weak_score: float
 
 
-_FACTS = _Calibration(0.4, 0.1, 0.28)
-_TURNS = _Calibration(0.33, 0.1, 0.28)
-_LONG = _Calibration(0.3, 0.1, 0.28)
-_NEAR_ANSWER_FLOOR = 0.6  # for hits beside those that answer the query
+_FACTS = _Calibration(0.36, 0.1, 0.26)
+_TURNS = _Calibration(0.33, 0.1, 0.26)
+_LONG = _Calibration(0.3, 0.1, 0.26)
+_NEAR_ANSWER_FLOOR = 0.6  # for other hits of a query that is answered
 _NOTHING_SHARE = 0.4  # of the gate of a recipe: below it not even the best hit is relevant
 _RELATION_SHARE = 0.7  # of the score of the best relation
 
@@ -121,8 +121,8 @@ def select_relations(
 def order_for_prompt(hits: Sequence[Hit], question: Question) -> list[Hit]:
     """Return hits in the order in which a short prompt takes them.
 
-    For a question about now, what is over comes last. For a list, each day of a conversation gives its best hit before
-    one gives a second.
+    For a question about now, hits that are over come last. For a list, each day of a conversation gives its best hit
+    before one gives a second.
     """
     ordered = sorted(hits, key=_is_over) if _is_about_now(question) else list(hits)
     if not question.is_list:
