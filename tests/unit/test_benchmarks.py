@@ -305,10 +305,10 @@ def test_context_counts_the_memories_that_bear_on_a_query(monkeypatch: pytest.Mo
     }
     for name in ("dev", "held"):
         with_floor, without = (
-            {row.name: row.value for row in report.rows if row.section == f"cases, {name}, {floor}"}
+            {row.name: row.value or 0.0 for row in report.rows if row.section == f"cases, {name}, {floor}"}
             for floor in ("calibrated floor", "no floor")
         )
-        assert without["recall"] == 100 or without["memories shown"] == 20
+        assert without["memories shown"] == 20
         assert with_floor["precision"] > 2 * without["precision"]
         assert with_floor["memories shown"] < without["memories shown"]
 
