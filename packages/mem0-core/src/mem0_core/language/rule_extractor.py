@@ -85,7 +85,7 @@ class _Extraction:
         if self._has_read:
             return
         self._has_read = True
-        for statement in read_all_statements(self._source):
+        for statement in read_all_statements(self._source, tokens=self._text):
             subject = statement.subject or self._speaker
             self._subjects.add(statement.subject.casefold())
             if subject and statement.is_certain and not self._is_unnamed(statement.subject):

@@ -13,7 +13,7 @@ from functools import lru_cache
 from mem0_core.language._grammar import load_grammar
 from mem0_core.language._phrases import detect_language, read_phrases
 from mem0_core.language._reader import SPEAKER, Effect, Statement, StatementReader
-from mem0_core.language._tokens import tokenize
+from mem0_core.language._tokens import TokenizedText, tokenize
 from mem0_core.language.families import load_families
 
 __all__ = ["SPEAKER", "Effect", "Statement", "read_all_statements", "read_statements", "slot_key", "slots_of"]
@@ -31,19 +31,27 @@ def read_statements(text: str, *, said_on: date) -> tuple[Statement, ...]:
     return read_all_statements(text[:_MAX_TEXT_CHARS], said_on)
 
 
-def read_all_statements(text: str, said_on: date | None = None) -> tuple[Statement, ...]:
-    """Return the statements of a text of any length; without `said_on`, relative times say nothing."""
-    return (_read_short if len(text) <= _MAX_TEXT_CHARS else _read)(text, said_on)
+def read_all_statements(
+    text: str, said_on: date | None = None, *, tokens: TokenizedText | None = None
+) -> tuple[Statement, ...]:
+    """Return the statements of a text of any length; without `said_on`, relative times say nothing.
+
+    Args:
+        tokens: the tokens of the text, if they are known.
+    """
+    return _read_short(text, said_on) if len(text) <= _MAX_TEXT_CHARS else _read(text, said_on, tokens)
 
 
-def _read(text: str, said_on: date | None) -> tuple[Statement, ...]:
+@lru_cache(maxsize=4096)
+def _read_short(text: str, said_on: date | None) -> tuple[Statement, ...]:
+    return _read(text, said_on)
+
+
+def _read(text: str, said_on: date | None, tokens: TokenizedText | None = None) -> tuple[Statement, ...]:
     language = detect_language(text)
     if language != "english":
         return tuple(read_phrases(text, language))
-    return tuple(StatementReader(tokenize(text, "english"), load_grammar("english"), said_on).read())
-
-
-_read_short = lru_cache(maxsize=4096)(_read)
+    return tuple(StatementReader(tokens or tokenize(text, "english"), load_grammar("english"), said_on).read())
 
 
 def slot_key(subject: str, family: str) -> str:
