@@ -461,6 +461,7 @@ class Hit:
     """A search result with its score in [0, 1]: a memory, or an unprocessed message.
 
     Attributes:
+        has_statements: False if its text is known to make no statements that can end.
         is_answer: True if it states the value that the query asks for, at the time it asks about.
         validity: the time in which it holds, for a memory that states something that can end.
         is_unprocessed: True for a message.
@@ -474,6 +475,7 @@ class Hit:
     signals: Mapping[str, float] = field(default_factory=dict)
     weights: Mapping[str, float] = field(default_factory=dict)
     before_rerank: float | None = None
+    has_statements: bool = True
     is_answer: bool = False
     validity: Validity | None = None
 

@@ -191,6 +191,7 @@ class RankedMemory(NamedTuple):
 
     Attributes:
         row: row of the memory in the store; None if it is only in `item`.
+        has_statements: False if its text is known to make no statements about slots.
     """
 
     row: int | None
@@ -199,6 +200,7 @@ class RankedMemory(NamedTuple):
     score: float
     signals: Mapping[str, float]
     weights: Mapping[str, float]
+    has_statements: bool = True
 
 
 class _Batch(NamedTuple):
@@ -302,6 +304,7 @@ class Ranker:
                 score=max(0.0, scale(sums[index])),
                 signals=dict(zip(self._signals, signals[index], strict=True)),
                 weights=self._weights,
+                has_statements=bool(candidate.features.slots),
             )
 
     def _add_deferred(self, name: str, signal: Sequence[float]) -> None:

@@ -109,7 +109,8 @@ def _fetch_hits(ports: Ports, request: SearchRequest, ranked: Iterator[RankedMem
         for memory in chunk:
             item = memory.item if memory.row is None else items.get(memory.row)
             if item is not None and not is_expired(item, request.today):
-                hits.append(Hit(item, memory.score, memory.is_unprocessed, memory.signals, memory.weights))
+                hit = Hit(item, memory.score, memory.is_unprocessed, memory.signals, memory.weights)
+                hits.append(hit if memory.has_statements else replace(hit, has_statements=False))
     return hits[:limit]
 
 

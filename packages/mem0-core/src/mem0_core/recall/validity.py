@@ -29,6 +29,7 @@ __all__ = ["SlotAnswer", "date_hits", "demote_superseded", "find_slot_answer", "
 
 _MIN_CONFIDENCE = 0.4
 _OTHER_SHARE, _OVER_SHARE = 0.7, 0.5  # of the score that other results keep next to an answer
+_MONTH_DAYS = 30  # periods that overlap a time by as many months are equal
 _SIMILAR_SHARE, _LATEST_GAIN = 0.6, 0.3  # scores near the best, and the gain of the latest among them
 _SUPERSEDED_SHARE = 0.6  # of the score that a superseded memory keeps for a query about the present
 
@@ -73,23 +74,25 @@ def find_slot_answer(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[
     wanted = question.path[-1]
     timeline = yield from reader.read_timeline(subjects, wanted)
     answer = SlotAnswer(tuple(subjects), wanted, timeline)
-    return _choose(answer, question, current_time(search), dict(_scores(hits)))
-
-
-def _scores(hits: Iterable[Hit]) -> Iterable[tuple[tuple[str, str], float]]:
-    return (((hit.item.id, hit.item.text), hit.score) for hit in hits)
+    return _choose(answer, question, current_time(search), hits)
 
 
 # --- choosing the answer -----------------------------------------------------------------------------------------
 
 
-def _choose(answer: SlotAnswer, question: Question, now: str, scores: Mapping[tuple[str, str], float]) -> SlotAnswer:
+def _choose(answer: SlotAnswer, question: Question, now: str, hits: Sequence[Hit]) -> SlotAnswer:
     """Return an answer with the values that hold at the time of the question, best first."""
     timeline = _limit_to_value(answer.timeline, question)
-    asked = [one for one in timeline.periods if one.statement.family in answer.families]
-    periods, endings = _select_periods(question, timeline, asked, now)
+    scores = {(hit.item.id, hit.item.text): hit.score for hit in hits}
     order = {name: place for place, name in enumerate(answer.families)}
-    periods = sorted(periods, key=lambda one: _rank(one, order, scores, is_list=question.is_list))
+    asked = sorted(
+        (one for one in timeline.periods if one.statement.family in order),
+        key=lambda one: _rank(one, order, scores, is_list=question.is_list),
+    )
+    if question.anchor is not None:
+        periods, endings = _select_by_anchor(question.anchor, asked, hits), list[Period]()
+    else:
+        periods, endings = _select_periods(question, timeline, asked, now)
     memories = list({one.memory.key: one.memory for one in (*endings, *periods)}.values())
     if not memories:
         return replace(answer, timeline=timeline)
@@ -136,8 +139,6 @@ def _select_periods(
         return [], list(reversed(timeline.endings))
     if question.event == "begins":
         return [one for one in asked if one.holds_at(now)] or list(asked), []
-    if question.anchor is not None:
-        return _select_by_anchor(question.anchor, timeline, asked), []
     if question.spans:
         return _select_by_spans(question, asked), []
     holding = [one for one in asked if one.holds_at(now)]
@@ -154,13 +155,16 @@ def _is_followed(ending: Period, holding: Iterable[Period]) -> bool:
     return any(one.memory is ending.memory or one.memory.said_at > ending.memory.said_at for one in holding)
 
 
-def _select_by_anchor(anchor: tuple[str, str], timeline: Timeline, asked: Sequence[Period]) -> list[Period]:
-    """Return the values before, after or during an event that the timeline names."""
+def _select_by_anchor(anchor: tuple[str, str], asked: Sequence[Period], hits: Sequence[Hit]) -> list[Period]:
+    """Return the values before, after or during an event that one of the values or of the results names."""
     relation, words = anchor
     named = [one for one in asked if _mentions(one, words)]
-    if not named:
+    times = [(one.first, one.last or "9999") for one in named] or [
+        (_said_at(hit), _said_at(hit)) for hit in hits if is_same_value(words, hit.item.text)
+    ]
+    if not times:
         return []
-    first, last = min(one.first for one in named), max(one.last or "9999" for one in named)
+    first, last = min(begin for begin, _ in times), max(end for _, end in times)
     others = [one for one in asked if one not in named]
     if relation == "before":
         earlier = [one for one in others if one.first < first]
@@ -187,7 +191,7 @@ def _select_by_spans(question: Question, asked: Sequence[Period]) -> list[Period
     ]
     found = [one for one in asked if any(one.overlaps(first, last) for first, last in spans)]
     if found or not spans or not asked:
-        return sorted(found, key=lambda one: -_overlap_days(one, spans[0])) if spans else list(asked)
+        return sorted(found, key=lambda one: -_overlap_days(one, spans[0]) // _MONTH_DAYS) if spans else list(asked)
     return [min(asked, key=lambda one: one.first)]
 
 
@@ -266,7 +270,12 @@ def _is_similar(hit: Hit, nearest: float, end: str) -> bool:
 def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hit]]:
     """Return hits with their validity, where their memories make statements that can end."""
     replaced = {(one.item.id, one.item.text): one.replaced_at for one in search.transient if one.replaced_at}
-    memories = [to_slot_memory(hit.item, replaced_at=replaced.get((hit.item.id, hit.item.text))) for hit in hits]
+    memories = [
+        to_slot_memory(hit.item, replaced_at=replaced.get((hit.item.id, hit.item.text)))
+        if hit.has_statements
+        else SlotMemory(hit.item, _said_at(hit), ())
+        for hit in hits
+    ]
     slots = dict.fromkeys(slot for memory in memories for slot in _slots(memory))
     if not slots and not replaced:
         return list(hits)
