@@ -51,7 +51,7 @@ _FACTS = _Calibration(0.36, 0.1, 0.26)
 _TURNS = _Calibration(0.33, 0.1, 0.26)
 _LONG = _Calibration(0.3, 0.1, 0.26)
 _NEAR_ANSWER_FLOOR = 0.6  # for other hits of a query that is answered
-_NOTHING_SHARE = 0.4  # of the gate of a recipe: below it not even the best hit is relevant
+_NOTHING_SHARE = 0.55  # of the gate of a recipe: below it not even the best hit is relevant
 _RELATION_SHARE = 0.7  # of the score of the best relation
 
 
