@@ -975,7 +975,7 @@ class StatementReader:
                 return people[0] if people else SPEAKER, at + 1
             return SPEAKER, -1
         stop = text.name_end(at, end)
-        if stop > at and text.low(stop) == "'s":
+        if stop > at and text.low(stop) == "'s" and low not in self._grammar.nouns:
             return text.join(at, stop), stop + 1
         return SPEAKER, at
 
@@ -1284,6 +1284,8 @@ class StatementReader:
         while index < stop:
             low = self._lows[index]
             if low in {"and", "but", ";", "because", "who", "so"}:
+                break
+            if family == "name" and low not in table and index > at:
                 break
             if low == "," and self._ends_adjuncts(family, index, table):
                 break

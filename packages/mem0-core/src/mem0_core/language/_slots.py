@@ -356,7 +356,9 @@ class SlotReader:
             head += 1
         if head < 0 or "'s" in text.lows[first:head]:
             return None
-        if first == at and any(low in self._grammar.heads for low in text.lows[first:head]):
+        if first == at and any(
+            low in self._grammar.heads for low in set(text.lows[first:head]) - self._words["job_adjectives"]
+        ):
             return None
         after = text.low(head + 1) if head + 1 < end else ""
         if not (self.is_break(head + 1, end) or after in {"of", "living", "working", "based", "trying"}):

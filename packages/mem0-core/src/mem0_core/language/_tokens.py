@@ -101,8 +101,13 @@ class TokenizedText:
 def tokenize(text: str, language: str) -> TokenizedText:
     """Return the tokens of a text, to read only: an add needs those of one text for names, statements and relations."""
     if len(text) > _MAX_CACHED_CHARS:
-        return TokenizedText(text, load_grammar(language))
+        return _tokenize_long(text, language)
     return _tokenize_short(text, language)
+
+
+@lru_cache(maxsize=2)  # a long text may take megabytes
+def _tokenize_long(text: str, language: str) -> TokenizedText:
+    return TokenizedText(text, load_grammar(language))
 
 
 @lru_cache(maxsize=64)
