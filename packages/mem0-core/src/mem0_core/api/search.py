@@ -24,6 +24,7 @@ from mem0_core.domain.records import (
     AnswerDict,
     ContextDict,
     HistoryDict,
+    Hit,
     MemoryDict,
     Messages,
     MissingDict,
@@ -152,13 +153,8 @@ class SearchApi(MemoryRuntime):
                 recipe=recipe,
                 reference_date=reference_date,
             )
-        prompt_format = PromptFormat(
-            max_tokens=max_tokens,
-            count=count_tokens or (yield from self._token_counter()),
-            line=lambda hit, number: memory_line(hit_dict(hit, False), number),
-            introduction=introduction,
-            citations=citations,
-        )
+        count = count_tokens or (yield from self._token_counter())
+        prompt_format = PromptFormat(max_tokens, count, _context_line, introduction, citations)
         context = yield from assemble_context(
             (yield from self._ports()),
             search,
@@ -269,6 +265,10 @@ class SearchApi(MemoryRuntime):
             allow_no_answer=allow_no_answer,
             include_superseded=include_superseded,
         )
+
+
+def _context_line(hit: Hit, number: int | None) -> str:
+    return memory_line(hit_dict(hit, False), number)
 
 
 def _context_dict(context: PackedContext, citations: bool) -> ContextDict:

@@ -38,7 +38,7 @@ class _Calibration(NamedTuple):
 
     Attributes:
         floor: lowest relevance of a hit.
-        score_weight: weight of the absolute score beside the relative place.
+        score_weight: weight of the absolute score; the rest is that of the relative place.
         weak_score: score of the best hit below which the floor rises, up to 1 for a score of 0.
     """
 
