@@ -31,7 +31,7 @@ __all__ = ["SlotReader", "current_time", "fold", "to_slot_memory"]
 _MAX_SLOT_ROWS = 1024  # memories of one slot that the index returns
 _MAX_SLOT_MEMORIES = 96  # of these the newest that are read
 _MAX_SUBJECTS = 8
-_MAX_PAST_TEXTS = 2_000  # earlier texts that are read for a question about the past
+_MAX_REPLACED_TEXTS = 500  # earlier texts that are searched for a name that no present text has
 
 
 def current_time(search: Search) -> str:
@@ -61,8 +61,10 @@ class SlotReader:
     def follow(self, subjects: Sequence[str], families: Sequence[str], step: Sequence[str]) -> Flow[tuple[str, ...]]:
         """Return the folded names of the values of some slots: those that hold, else those that held."""
         timeline = yield from self.read_timeline(subjects, families)
-        now = current_time(self._search)
         found = [one for one in timeline.periods if one.statement.family in families]
+        if not any(one.statement.value for one in found):
+            found = yield from self._read_replaced_periods(subjects, families)
+        now = current_time(self._search)
         is_former = bool(step) and step[0].split("-")[0].split()[0] in {"ex", "former", "late"}
         chosen = [one for one in found if one.holds_at(now) is not is_former] or found
         names = dict.fromkeys(fold(one.statement.value) for one in reversed(chosen) if one.statement.value)
@@ -71,6 +73,17 @@ class SlotReader:
         first_names = [name.split()[0] for name in names if " " in name and not name.startswith("my ")]
         own = [name for name in names if not name.startswith("my ")][:_MAX_SUBJECTS]
         return tuple(dict.fromkeys([*own, *first_names[:_MAX_SUBJECTS], *(n for n in names if n.startswith("my "))]))
+
+    def _read_replaced_periods(self, subjects: Sequence[str], families: Sequence[str]) -> Flow[list[Period]]:
+        """Return the values in earlier texts: an update of "Her sister Ingrid lives in Malmö" may drop the sister."""
+        request = self._search.request
+        if request.as_of is not None:
+            return []
+        replaced, _ = yield from do(
+            self._ports.store.replaced_texts, request.scope, filter=request.filter, limit=_MAX_REPLACED_TEXTS
+        )
+        texts = [to_slot_memory(item, replaced_at=end) for item, end in replaced]
+        return build_timeline(texts, subjects, families).periods
 
     def read_timeline(self, subjects: Sequence[str], families: Sequence[str]) -> Flow[Timeline]:
         """Return the timeline of some slots."""
