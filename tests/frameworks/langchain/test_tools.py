@@ -31,7 +31,7 @@ from tests.frameworks.langchain.fakes import Chatbot, calls
 from tests.support import open_memory
 
 ANA, BEN = {"configurable": {"user_id": "ana"}}, {"configurable": {"user_id": "ben"}}
-NAMES = ["search_memory", "save_memory", "update_memory", "delete_memory", "memory_history"]
+NAMES = ["search_memory", "answer_question", "save_memory", "update_memory", "delete_memory", "memory_history"]
 
 
 class _Standard:
@@ -147,6 +147,20 @@ def test_a_memory_is_saved_found_changed_looked_back_at_and_deleted(
     assert call(tools["search_memory"], ANA, mode, query="home") == "Nothing is known about this."
 
 
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_question_is_answered_with_the_value_that_holds(
+    memory: Memory, tools: dict[str, BaseTool], mode: str
+) -> None:
+    for day, text in (("2022-01-01", "I live in Lisbon."), ("2024-05-01", "I moved to Oslo.")):
+        memory.add(text, user_id="ana", timestamp=day)
+    now = json.loads(call(tools["answer_question"], ANA, mode, question="Where do I live?"))
+    assert (now["answer"], now["since"], now["memories"]) == ("Oslo", "2024-05-01", ["I moved to Oslo."])
+    then = json.loads(call(tools["answer_question"], ANA, mode, question="Where did I live in 2023?"))
+    assert (then["answer"], then["until"]) == ("Lisbon", "2024-05-01")
+    assert json.loads(call(tools["answer_question"], BEN, mode, question="Where do I live?"))["answer"] is None
+    assert "empty" in call(tools["answer_question"], ANA, mode, question=" ")
+
+
 def test_an_id_of_somebody_else_is_an_id_that_does_not_exist(memory: Memory, tools: dict[str, BaseTool]) -> None:
     memory.add("Ben's PIN is 1234.", user_id="ben")
     memory.add("Ana sings.", user_id="ana", agent_id="butler")
@@ -173,14 +187,14 @@ def test_an_id_of_somebody_else_is_an_id_that_does_not_exist(memory: Memory, too
 
 def test_no_argument_names_a_user_and_one_that_the_model_makes_up_does_nothing(tools: dict[str, BaseTool]) -> None:
     for tool in tools.values():
-        assert set(tool.args) <= {"query", "text", "memory_id"}
+        assert set(tool.args) <= {"query", "question", "text", "memory_id"}
     call(tools["save_memory"], ANA, text="Ana sings.", user_id="ben")
     assert "sings" in call(tools["search_memory"], ANA, query="sings", user_id="ben", scope="*")
     assert "sings" not in call(tools["search_memory"], BEN, query="sings")
 
 
 def test_without_a_scope_nothing_is_done(memory: Memory, tools: dict[str, BaseTool]) -> None:
-    for tool, arguments in zip(tools.values(), [{"query": "x"}, {"text": "x"}], strict=False):
+    for tool, arguments in zip(tools.values(), [{"query": "x"}, {"question": "x"}, {"text": "x"}], strict=False):
         with pytest.raises(ScopeError, match="no user_id, agent_id or run_id is given"):
             tool.invoke(arguments)
     assert memory.store.list_memories(None) == []
@@ -198,7 +212,7 @@ def test_what_cannot_be_done_is_told_to_the_model(memory: Memory, tools: dict[st
 
 
 def test_ids_of_the_constructor_are_fixed(memory: Memory) -> None:
-    (search, save, *_) = memory_tools(AsyncMemory(memory=memory), scope=Scope(agent_id="butler"))
+    (search, _, save, *_) = memory_tools(AsyncMemory(memory=memory), scope=Scope(agent_id="butler"))
     call(save, ANA, text="All guests get tea.")
     assert "guests" in call(search, BEN, query="guests")
     with pytest.raises(ValidationError, match="wildcard"):

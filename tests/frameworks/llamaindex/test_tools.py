@@ -48,6 +48,22 @@ def test_a_memory_is_saved_found_corrected_told_of_and_forgotten(core: Memory, u
         use("memory_history", memory_id=saved["id"])
 
 
+def test_a_question_is_answered_with_the_value_that_holds(core: Memory, use: Use) -> None:
+    for day, text in (("2022-01-01", "I live in Lisbon."), ("2024-05-01", "I moved to Oslo.")):
+        core.add(text, user_id="maya", timestamp=day, infer=False)
+    now = use("answer_question", question="Where do I live?")
+    assert (now["answer"], now["since"][:10], [one["memory"] for one in now["memories"]]) == (
+        "Oslo",
+        "2024-05-01",
+        ["I moved to Oslo."],
+    )
+    assert use("answer_question", user_id="ben", question="Where do I live?")["answer"] is None
+    assert [one.get("until") for one in use("search_memory", query="Where do I live?")["memories"]] == [
+        None,
+        "2024-05-01",
+    ]
+
+
 @pytest.mark.parametrize("tool", ["update_memory", "delete_memory", "memory_history"])
 def test_another_users_memory_is_as_if_it_did_not_exist(core: Memory, use: Use, tool: str) -> None:
     theirs = core.add("Ben's PIN is 7421.", user_id="ben")["results"][0]["id"]
@@ -73,11 +89,11 @@ def test_a_run_of_the_same_user_is_a_scope_of_its_own(core: Memory) -> None:
 
 def test_no_argument_of_a_tool_names_a_scope(core: Memory) -> None:
     tools = memory_tools(core, user_id="maya")
-    names = ["search_memory", "save_memory", "update_memory", "delete_memory", "memory_history"]
+    names = ["search_memory", "answer_question", "save_memory", "update_memory", "delete_memory", "memory_history"]
     assert [tool.metadata.name for tool in tools] == names
     for tool in tools:
         schema = tool.metadata.to_openai_tool()["function"]["parameters"]
-        assert set(schema["properties"]) <= {"query", "text", "memory_id"}
+        assert set(schema["properties"]) <= {"query", "question", "text", "memory_id"}
         assert all(argument["description"] for argument in schema["properties"].values())
         assert not tool.requires_context
     with pytest.raises(TypeError):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mem0_langchain.models import LangChainChat, LangChainEmbedder, LangChainReranker
     from mem0_langchain.retriever import Mem0Retriever
     from mem0_langchain.tools import (
+        AnswerQuestionTool,
         DeleteMemoryTool,
         MemoryHistoryTool,
         SaveMemoryTool,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from mem0_langchain.vectors import MemoryVectors, VectorStoreIndex
 
 __all__ = [
+    "AnswerQuestionTool",
     "DeleteMemoryTool",
     "LangChainChat",
     "LangChainEmbedder",
@@ -54,6 +56,7 @@ _MODULES_BY_NAME = {
     "UpdateMemoryTool": "mem0_langchain.tools",
     "SearchMemoryTool": "mem0_langchain.tools",
     "SaveMemoryTool": "mem0_langchain.tools",
+    "AnswerQuestionTool": "mem0_langchain.tools",
     "MemoryHistoryTool": "mem0_langchain.tools",
     "DeleteMemoryTool": "mem0_langchain.tools",
     "Mem0ChatMessageHistory": "mem0_langchain.history",

@@ -1,4 +1,4 @@
-"""Tools that let an agent manage its own memory: search, save, update, delete, and history.
+"""Tools that let an agent manage its own memory: search, answer, save, update, delete, and history.
 
 The owner of the memories comes from the run or from the constructor, never from the model. No argument of a tool names
 a user, and an id of another owner's memory is treated as unknown.
@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field, field_validator
 
-from mem0_core import AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope
+from mem0_core import AnswerDict, AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.llm.prompts import memory_line
 from mem0_langchain.convert import extract_memories, unwrap_memory
@@ -22,6 +22,7 @@ from mem0_langchain.runs import build_recall_request, to_ids
 from mem0_langchain.scope import ScopeAddress, get_run_context
 
 __all__ = [
+    "AnswerQuestionTool",
     "DeleteMemoryTool",
     "MemoryHistoryTool",
     "SaveMemoryTool",
@@ -38,6 +39,10 @@ ToolResult = tuple[str, Any]
 
 class _QueryArguments(BaseModel):
     query: str = Field(description="What to look for, in plain words.")
+
+
+class _QuestionArguments(BaseModel):
+    question: str = Field(description="A question for one fact, with names or 'my', as the user would ask it.")
 
 
 class _TextArguments(BaseModel):
@@ -132,6 +137,32 @@ class SearchMemoryTool(_MemoryTool):
         )
         memories = extract_memories((yield from do(self.memory.search, **asked)))
         return "\n".join(_format_memory(memory) for memory in memories) or "Nothing is known about this.", memories
+
+
+class AnswerQuestionTool(_MemoryTool):
+    """`answer_question`: return the value that a question asks for, with its dates and the memories that prove it."""
+
+    name: str = "answer_question"
+    description: str = (
+        "Look up one fact in long-term memory, by a question such as 'Where does my sister work?' or 'Where did I live"
+        " in 2021?'. Returns the answer that held at that time as JSON data, or that it is unknown."
+    )
+    args_schema: Any = _QuestionArguments
+
+    def _execute(self, scope: Scope, *, question: str) -> Flow[ToolResult]:  # type: ignore[override]
+        if not question.strip():
+            return "The question is empty: ask for one fact.", None
+        found: AnswerDict = yield from do(self.memory.answer, question, **to_ids(scope))
+        shown: dict[str, Any] = {
+            "answer": found["answer"],
+            "since": found.get("since", "")[:10],
+            "until": found.get("until", "")[:10],
+            "confidence": round(found["confidence"], 2),
+            "note": found.get("note", ""),
+            "memories": [memory["memory"] for memory in found["memories"]],
+        }
+        known = {key: value for key, value in shown.items() if value or key == "answer"}
+        return json.dumps(known, ensure_ascii=False), found
 
 
 class SaveMemoryTool(_MemoryTool):
@@ -232,7 +263,7 @@ def memory_tools(
     scope: Scope | None = None,
     thread_as_run: bool = False,
 ) -> list[BaseTool]:
-    """Return all five tools, for ``create_agent(model, tools=memory_tools(memory))``.
+    """Return all six tools, for ``create_agent(model, tools=memory_tools(memory))``.
 
     Args:
         user_id, agent_id, run_id, scope, thread_as_run: owner of the memories, if the same in every run; the
@@ -245,7 +276,14 @@ def memory_tools(
         "scope": scope,
         "thread_as_run": thread_as_run,
     }
-    kinds = (SearchMemoryTool, SaveMemoryTool, UpdateMemoryTool, DeleteMemoryTool, MemoryHistoryTool)
+    kinds = (
+        SearchMemoryTool,
+        AnswerQuestionTool,
+        SaveMemoryTool,
+        UpdateMemoryTool,
+        DeleteMemoryTool,
+        MemoryHistoryTool,
+    )
     return [kind(memory=unwrap_memory(memory), **ids) for kind in kinds]
 
 

@@ -24,6 +24,10 @@ class _SearchArguments(BaseModel):
     query: str = Field(description="What to look for, as a question or a statement.")
 
 
+class _QuestionArguments(BaseModel):
+    question: str = Field(description="A question for one fact, with names or 'my', as the user would ask it.")
+
+
 class _SaveArguments(BaseModel):
     text: str = Field(description="One fact, as a whole sentence that names who it is about.")
 
@@ -48,7 +52,7 @@ def memory_tools(
     recipe: Any = None,
     only: Sequence[str] | None = None,
 ) -> list[FunctionTool]:
-    """Return the tools ``search_memory``, ``save_memory``, ``update_memory``, ``delete_memory``, ``memory_history``.
+    """Return tools to search, answer, save, update and delete, and for the history of a memory.
 
     >>> agent = FunctionAgent(tools=memory_tools(memory, user_id="maya"), llm=llm)
 
@@ -78,6 +82,12 @@ def memory_tools(
             f"Search what is remembered from earlier conversations. {_DATA_NOTICE}",
             _SearchArguments,
             scoped.search,
+        ),
+        _build_tool(
+            "answer_question",
+            f"Look up one fact, such as where somebody lives or lived at a time. {_DATA_NOTICE}",
+            _QuestionArguments,
+            scoped.answer,
         ),
         _build_tool("save_memory", "Remember a fact for later conversations.", _SaveArguments, scoped.save),
         _build_tool("update_memory", "Correct a memory that is wrong or out of date.", _UpdateArguments, scoped.update),
@@ -135,6 +145,12 @@ class _ScopedTools:
         ]
         return {"memories": [_memory_fields(memory) for memory in found["results"]], "relations": relations}
 
+    def answer(self, question: str) -> Flow[dict[str, Any]]:
+        found: Any = yield from do(self._memory.answer, replace_lone_surrogates(question), **self._ids)
+        keys = ("answer", "values", "since", "until", "confidence", "note")
+        memories = [_memory_fields(memory) for memory in found["memories"]]
+        return {key: found[key] for key in keys if key in found} | {"memories": memories}
+
     def save(self, text: str) -> Flow[dict[str, Any]]:
         said = [{"role": "assistant", "content": replace_lone_surrogates(text)}]
         added: Any = yield from do(self._memory.add, said, **self._ids, infer=self._infer)
@@ -173,6 +189,7 @@ def _memory_fields(memory: Mapping[str, Any]) -> dict[str, Any]:
         "memory": memory["memory"],
         "from": memory.get("actor_id") or memory.get("role"),
         "date": (memory.get("updated_at") or memory["created_at"])[:10],
+        "until": memory.get("valid_to", "")[:10] or None,
         "score": round(memory["score"], 3),
     }
     return {key: value for key, value in shown.items() if value is not None}
