@@ -16,8 +16,20 @@ from mem0_core.language._reader import SPEAKER, Effect, Statement, StatementRead
 from mem0_core.language._tokens import TokenizedText, tokenize
 from mem0_core.language.families import load_families
 
-__all__ = ["SPEAKER", "Effect", "Statement", "read_all_statements", "read_statements", "slot_key", "slots_of"]
+__all__ = [
+    "MAX_SLOT_TEXT_CHARS",
+    "SPEAKER",
+    "Effect",
+    "Statement",
+    "ending_key",
+    "read_all_statements",
+    "read_statements",
+    "slot_key",
+    "slots_of",
+]
 
+MAX_SLOT_TEXT_CHARS = 600
+"""Number of characters from which a text is too long to be ranked by its statements."""
 _MAX_SLOTS = 32
 _MAX_TEXT_CHARS = 4_000  # characters of a text that are read
 
@@ -68,9 +80,13 @@ def ending_key(subject: str, family: str) -> str:
 def slots_of(text: str, speaker: str | None = None) -> tuple[str, ...]:
     """Return the distinct keys of the slots that a text makes statements about, in both directions.
 
+    A text of more than `MAX_SLOT_TEXT_CHARS` has none: it says many things, and none of them decides its rank.
+
     Args:
         speaker: name of the speaker where several people speak; None for the user.
     """
+    if len(text) > MAX_SLOT_TEXT_CHARS:
+        return ()
     families, keys = load_families(), dict[str, None]()
     for one in read_all_statements(text[:_MAX_TEXT_CHARS], None):  # slots do not depend on the day
         subject = one.subject or speaker or SPEAKER

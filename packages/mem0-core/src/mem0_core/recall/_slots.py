@@ -12,7 +12,7 @@ from mem0_core.graph.lookup import self_name
 from mem0_core.interfaces import Ports
 from mem0_core.language.families import family_of_label, load_families
 from mem0_core.language.question import Question
-from mem0_core.language.statements import SPEAKER, Statement, read_statements, slot_key
+from mem0_core.language.statements import MAX_SLOT_TEXT_CHARS, SPEAKER, Statement, read_statements, slot_key
 from mem0_core.recall._timeline import (
     Period,
     SlotMemory,
@@ -169,7 +169,9 @@ def _find_proof(
 
 def to_slot_memory(item: MemoryItem, *, replaced_at: str | None = None, is_unprocessed: bool = False) -> SlotMemory:
     said_at = item.updated_at or item.created_at
-    said = () if item.role == "assistant" else read_statements(item.text, said_on=date.fromisoformat(said_at[:10]))
+    said: tuple[Statement, ...] = ()
+    if item.role != "assistant" and len(item.text) <= MAX_SLOT_TEXT_CHARS:
+        said = read_statements(item.text, said_on=date.fromisoformat(said_at[:10]))
     return SlotMemory(item, said_at, said, replaced_at, is_unprocessed)
 
 

@@ -25,7 +25,7 @@ from mem0_core.recall.validity import date_hits, demote_superseded, find_slot_an
 
 __all__ = ["Search", "SearchRequest", "plan_search", "rank_hits", "recall", "retrieve_ranked"]
 
-_CERTAIN_SCORE = 0.6  # from which a memory may answer even where no statement of its slot was read
+_CERTAIN_SCORE = 0.65  # from which a memory may answer even where no statement of its slot was read
 _OVERFETCH_FACTOR = 4  # more hits are fetched where their age reorders them, or expired memories take places
 
 

@@ -295,8 +295,9 @@ def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hi
 
 def demote_superseded(hits: Sequence[Hit], search: Search) -> list[Hit]:
     """Return hits with those lower that are over, for a query about the present; without a change for others."""
-    question = search.request.query.question
-    is_about_now = question.tense == "now" or (question.tense == "any" and not reaches_back(question))
+    query = search.request.query
+    is_personal = query.mentions_speaker and query.question.tense == "any" and not reaches_back(query.question)
+    is_about_now = query.question.tense == "now" or is_personal
     if not is_about_now or search.request.as_of is not None:
         return list(hits)
     lowered = [replace(hit, score=hit.score * _SUPERSEDED_SHARE) if _is_over(hit) else hit for hit in hits]
