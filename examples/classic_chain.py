@@ -31,15 +31,17 @@ PROMPT = PromptTemplate.from_template("{history}\n\nHuman: {input}\nAI:")
 
 
 class Clerk(SimpleChatModel):
-    """Chat model that repeats the first memory in its prompt."""
+    """Chat model that repeats the first memory in its prompt, else the first message of an earlier conversation."""
 
     @property
     def _llm_type(self) -> str:
         return "clerk"
 
     def _call(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> str:
-        lines = [line for line in str(messages[0].text).splitlines() if line.startswith('{"memory"')]
-        return "You said: {memory}".format(**json.loads(lines[0])) if lines else "That is new to me."
+        lines = str(messages[0].text).splitlines()
+        said = [json.loads(line)["memory"] for line in lines if line.startswith('{"memory"')]
+        said += [line.removeprefix("Human: ") for line in lines if line.startswith("Human: ")][:-1]
+        return f"You said: {said[0]}" if said else "That is new to me."
 
 
 def session(memory: Memory, user: str, *messages: str) -> None:

@@ -98,6 +98,18 @@ def test_an_answer_is_a_value_with_its_proof(memory: MemoryDriver) -> None:
     assert (then["answer"], then["until"][:10]) == ("Lisbon", "2022-03-01")
 
 
+def test_a_question_for_yes_or_no_is_answered_from_what_was_said_last(memory: MemoryDriver) -> None:
+    tell(
+        memory,
+        ("2020-01-01", "I hate sardines."),
+        ("2024-01-01", "I love sardines now."),
+        ("2024-01-02", "I am allergic to peanuts."),
+    )
+    assert memory.answer("Do I like sardines?", **MAYA)["answer"] == "yes"
+    assert memory.answer("Am I allergic to peanuts?", **MAYA)["answer"] == "yes"
+    assert memory.answer("Am I allergic to any food?", **MAYA)["answer"] == "peanuts", "nobody denied it"
+
+
 def test_an_answer_that_nobody_gave_is_unknown(memory: MemoryDriver) -> None:
     tell(memory, *HOMES)
     unknown = memory.answer("What is my brother's name?", **MAYA)

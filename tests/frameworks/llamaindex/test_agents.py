@@ -271,7 +271,7 @@ async def test_a_context_restored_in_another_process_goes_on(tmp_path: Path, mon
             await memory.long_term.aflush()
             print(json.dumps([m["memory"] for m in (await memory.long_term.aget_all(user_id="maya"))["results"]]))
             memory.reset()
-            print(json.dumps([memory.get("Which tea?")[0].content]))
+            print(json.dumps([memory.get("What do I prefer?")[0].content]))
             await memory.long_term.aclose()
 
         asyncio.run(main())

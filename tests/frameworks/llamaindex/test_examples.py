@@ -25,9 +25,9 @@ def test_a_chat_engine_knows_on_friday_what_it_was_told_on_monday(tmp_path: Path
 
 def test_an_agent_goes_on_from_its_saved_context_and_another_user_is_told_nothing(tmp_path: Path) -> None:
     mayas, bens = run("llamaindex_agent.py", tmp_path).split("Friday\n")[1].split("ben: ")
-    for answer in [line for line in mayas.splitlines() if "agent:" in line]:
-        assert "I am allergic to peanuts." in answer  # said to the agent
-        assert "Maya's sister Ines visits in May." in answer  # saved by its tool
+    food, visit = [line for line in mayas.splitlines() if "agent:" in line]
+    assert "I am allergic to peanuts." in food  # said to the agent
+    assert "Maya's sister Ines visits in May." in visit  # saved by its tool
     assert "That is new to me." in bens.splitlines()[1]
 
 

@@ -59,13 +59,13 @@ def test_relations_stand_with_the_memory_that_says_them_and_else_by_themselves(c
     core.add("Maya lives in Porto.", user_id="maya")
     (found,) = retrieve(Mem0Retriever(core, user_id="maya"), "Where does Maya live?", mode)
     assert found.node.metadata["relations"] == ["Maya lives in Porto"]
-    core.add("Where does Maya live, by the way?", user_id="maya")  # nearer to the question, and says nothing
-    nodes = retrieve(Mem0Retriever(core, user_id="maya", k=1), "Where does Maya live?", mode)
+    core.add("Maya said hello from the house by the sea.", user_id="maya")  # says nothing that a rule reads
+    nodes = retrieve(Mem0Retriever(core, user_id="maya", k=1), "Maya, hello from the house by the sea", mode)
     texts = [node.node.get_content() for node in nodes]
-    assert texts == ["Where does Maya live, by the way?", "Maya lives in Porto"]
+    assert texts == ["Maya said hello from the house by the sea.", "Maya lives in Porto"]
     assert nodes[1].node.metadata["valid_from"]
     assert 0 <= (nodes[1].score or 0) <= 1
-    assert len(Mem0Retriever(core, user_id="maya", k=1, relations=False).retrieve("Where does Maya live?")) == 1
+    assert len(Mem0Retriever(core, user_id="maya", k=1, relations=False).retrieve("Maya by the sea")) == 1
 
 
 def test_options_reach_the_search(core: Memory, mode: str) -> None:

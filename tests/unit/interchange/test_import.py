@@ -449,7 +449,7 @@ def test_an_installation_of_mem0_is_taken_over(tmp_path: Path, run: Run, left: C
     assert (work["agent_id"], work["actor_id"], work["role"]) == ("helper", "Ann", "user")
     assert [row["event"] for row in run("history", home["id"])] == ["ADD", "UPDATE"]
     assert run("search", "tea", "--run", "r1")["results"][0]["memory"] == "Likes tea"
-    assert run("relations", "--user", "ann")[0]["destination"] == "Acme"
+    assert "Acme" in [relation["destination"] for relation in run("relations", "--user", "ann")]
     again = run("import", old)
     assert (again["added"], again["known"], again["history"]) == (0, 3, 0)
     run("delete", home["id"])

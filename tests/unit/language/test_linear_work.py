@@ -111,7 +111,7 @@ def test_messages_at_odds_are_found_without_comparing_all_pairs() -> None:
 
         return calls_of(check)
 
-    assert checking(400) < 5 * checking(100)
+    assert checking(800) < 6 * checking(200)
 
 
 @pytest.mark.parametrize("form", ["NFC", "NFD", "NFKC", "NFKD"])

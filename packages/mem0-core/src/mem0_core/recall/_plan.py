@@ -150,10 +150,10 @@ def plan_search(ports: Ports, request: SearchRequest) -> Flow[Search]:
     """
     if request.rerank and ports.reranker is None:
         raise ConfigError("rerank=True needs a reranker, and none is configured; configure one or leave rerank out")
-    if ports.graph is not None:
+    known = yield from _look_up(ports, request)
+    if known.get("relations") and not request.recipe.is_dense_only:
         request = replace(request, query=(yield from _restore_names(ports, request)))
     query, signals = request.query, request.recipe.signals
-    known = yield from _look_up(ports, request)
     check_embedding_space(known["space"], (ports.embedder.name, ports.embedder.dims))
     speaker_words, postings = frozenset(known.get("speakers", ())), known.get("postings", {})
     vectors = yield from embed_texts(ports, [_remove_names(query.text, speaker_words)], kind="query")
@@ -246,7 +246,8 @@ def _load_transient(
     if request.as_of is not None:
         return (yield from _load_past(ports, request, request.as_of, vectors))
     unprocessed_candidates = yield from _embed_unprocessed(ports, unprocessed, vectors)
-    if not (request.include_superseded or reaches_back(request.query.question)):
+    is_wanted = not request.recipe.is_dense_only and reaches_back(request.query.question)
+    if not (request.include_superseded or is_wanted):
         return unprocessed_candidates
     return [*unprocessed_candidates, *(yield from _load_replaced(ports, request, vectors))]
 

@@ -105,12 +105,22 @@ def _read_values(question: Question, slot: SlotAnswer) -> tuple[str, ...]:
         times = [one.first for one in (*slot.periods, *reversed(slot.timeline.endings)) if one.first]
         return (times[0][:10],) if times else ()
     if question.asks == "whether":
-        return ("yes" if _holds(question, slot) else "no",)
+        return _read_truth(question, slot)
     values = tuple(dict.fromkeys(one.statement.value for one in slot.periods if one.statement.value))
     if question.asks == "count":
         return (str(len(values)),)
     family = load_families()[slot.families[0]]
     return values if question.is_list or not family.is_single else values[:1]
+
+
+def _read_truth(question: Question, slot: SlotAnswer) -> tuple[str, ...]:
+    """Return yes or no where the named value holds, ended or is contradicted; else the values that are known."""
+    if _holds(question, slot):
+        return ("yes",)
+    said = [*slot.timeline.periods, *slot.timeline.endings]
+    if any(is_same_value(one.statement.value, question.value) for one in said):
+        return ("no",)
+    return tuple(dict.fromkeys(one.statement.value for one in slot.periods if one.statement.value)) or ("no",)
 
 
 def _holds(question: Question, slot: SlotAnswer) -> bool:

@@ -106,7 +106,8 @@ class _Walks:
     ) -> Flow[tuple[Walk, list[Track]]]:
         """Return the first walk, and the tracks of the first one that finds any."""
         first: Walk | None = None
-        now = round(datetime.now(UTC).timestamp() * 1e6)
+        midnight = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)  # equal scores all day
+        now = round(midnight.timestamp() * 1e6)
         for masks in edge_masks(self.adjacency, question, self.as_of):
             walk = Walk(
                 self.adjacency,

@@ -44,9 +44,12 @@ def recall(ports: Ports, request: SearchRequest) -> Flow[Search]:
 def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
     """Return the best hits before threshold, gate and limit: as many as are wanted, or as the reranker reads.
 
-    Those that answer the query at the time it asks about come first, whatever their signals.
+    Those that answer the query at the time it asks about come first, whatever their signals; a recipe of cosines alone
+    leaves their order.
     """
     hits = yield from _rerank(ports, search, (yield from _retrieve(ports, search)))
+    if search.request.recipe.is_dense_only:
+        return hits  # the cosines alone decide, and no other reads are made
     hits = prefer_latest(hits, search)
     search.slot_answer = yield from find_slot_answer(ports, search, hits)
     if search.slot_answer is not None:
