@@ -60,7 +60,9 @@ def test_relations_stand_with_the_memory_that_says_them_and_else_by_themselves(c
     (found,) = retrieve(Mem0Retriever(core, user_id="maya"), "Where does Maya live?", mode)
     assert found.node.metadata["relations"] == ["Maya lives in Porto"]
     core.add("Maya said hello from the house by the sea.", user_id="maya")  # says nothing that a rule reads
-    nodes = retrieve(Mem0Retriever(core, user_id="maya", k=1), "Maya lives in Porto: hello from the house by the sea", mode)
+    nodes = retrieve(
+        Mem0Retriever(core, user_id="maya", k=1), "Maya lives in Porto: hello from the house by the sea", mode
+    )
     texts = [node.node.get_content() for node in nodes]
     assert texts == ["Maya said hello from the house by the sea.", "Maya lives in Porto"]
     assert nodes[1].node.metadata["valid_from"]

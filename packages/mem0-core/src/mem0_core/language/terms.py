@@ -88,13 +88,13 @@ def analyze_text(text: str, speaker: str | None = None, role: str | None = None)
     """Return the features of a memory; the words of its speaker's name are terms of it too.
 
     Args:
-        role: role of the message it comes from; an assistant makes no statements about the user.
+        role: role of the message it comes from; an assistant without a name makes no statements about the user.
     """
     words = split_words(text)
     speaker_terms = [term for word in split_words(speaker or "") for term in _word_terms(word)]
     terms = (*speaker_terms, *(term for word in words for term in _word_terms(word)))
     is_question = _QUESTION_END.search(text[-16:]) is not None
-    slots = () if role == "assistant" else slots_of(text, speaker)
+    slots = () if role == "assistant" and speaker is None else slots_of(text, speaker)
     return TextTerms(terms, extract_names(text), len(words), is_question, slots)
 
 

@@ -170,7 +170,8 @@ def _find_proof(
 def to_slot_memory(item: MemoryItem, *, replaced_at: str | None = None, is_unprocessed: bool = False) -> SlotMemory:
     said_at = item.updated_at or item.created_at
     said: tuple[Statement, ...] = ()
-    if item.role != "assistant" and len(item.text) <= MAX_SLOT_TEXT_CHARS:
+    is_person = item.role != "assistant" or item.actor_id is not None
+    if is_person and len(item.text) <= MAX_SLOT_TEXT_CHARS:
         said = read_statements(item.text, said_on=date.fromisoformat(said_at[:10]))
     return SlotMemory(item, said_at, said, replaced_at, is_unprocessed)
 

@@ -264,7 +264,11 @@ def _said_at(hit: Hit) -> str:
 
 
 def _is_similar(hit: Hit, nearest: float, end: str) -> bool:
-    return hit.score >= nearest and hit.item.role != "assistant" and _said_at(hit) <= end
+    return (
+        hit.score >= nearest
+        and (hit.item.role != "assistant" or hit.item.actor_id is not None)
+        and _said_at(hit) <= end
+    )
 
 
 def date_hits(ports: Ports, search: Search, hits: Sequence[Hit]) -> Flow[list[Hit]]:
