@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from mem0_core.domain.records import Hit, Relation, same_fact_key
 from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
+from mem0_core.language.utterances import is_question
 from mem0_core.recall._plan import Search, SearchRequest
 from mem0_core.recall.search import recall
 
@@ -73,8 +74,10 @@ def recall_relevant(ports: Ports, request: SearchRequest) -> Flow[RelevantHits]:
     if request.threshold is not None:
         return RelevantHits((yield from recall(ports, request)), [])
     search = yield from recall(ports, replace(request, limit=max(request.limit, _BACKGROUND_HITS)))
-    own_key = same_fact_key(request.query.text)  # a memory of the question itself answers nothing
-    found = [hit for hit in search.hits if same_fact_key(hit.item.text) != own_key]
+    found = search.hits
+    if is_question(request.query.text):  # a memory of the question itself answers nothing
+        own_key = same_fact_key(request.query.text)
+        found = [hit for hit in found if same_fact_key(hit.item.text) != own_key]
     over = frozenset() if search.slot_answer is None else search.slot_answer.over
     selected = select_relevant(found, request.query.question, gate=request.recipe.gate, over=over)
     search.hits = selected[: request.limit]
