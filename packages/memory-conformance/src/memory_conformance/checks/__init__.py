@@ -1,0 +1,1 @@
+"""Suites of checks; importing a module registers its checks."""
