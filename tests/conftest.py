@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Generator
 
@@ -16,6 +17,13 @@ from tests.services.postgres_fixture import (  # noqa: F401 - fixtures for all
 )
 
 MAX_WORKERS = 8
+
+if importlib.util.find_spec("hypothesis"):  # absent where only models are tested
+    from hypothesis import HealthCheck, settings
+
+    # A busy machine is slow, which is no failure.
+    settings.register_profile("patient", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("patient")
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -8,13 +8,14 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, Literal
 
 from mem0_core import Memory
+from mem0_core.domain.records import list_added
 from mem0_core.testing import HashEmbedder, ScriptedChat
 
 Mode = Literal["sync", "async"]
@@ -49,6 +50,13 @@ def open_memory(
     return Memory({"path": str(folder), "durability": "process", **(config or {})}, **parts)
 
 
+def check_four_parts(message: str, parts: Sequence[str]) -> None:
+    """Check that an error names the argument as written, the value, what is accepted, and the next step."""
+    labels = ("the argument", "the value", "an accepted value", "the next step")
+    missing = [f"{label}: {part}" for label, part in zip(labels, parts, strict=True) if part not in message]
+    assert not missing, f"{missing} not in: {message}"
+
+
 def run_sql(memory: Memory, *statements: str) -> list[tuple[Any, ...]]:
     """Run statements as the database's own shell would, without foreign keys. Returns the rows of the last statement.
 
@@ -75,7 +83,8 @@ def result_texts(result: Mapping[str, Any]) -> list[str]:
 
 
 def result_events(result: Mapping[str, Any]) -> list[tuple[str, str]]:
-    return [(entry["event"], entry["memory"]) for entry in result["results"]]
+    """Return the changes of an add, then the memories that it left unchanged."""
+    return [(entry["event"], entry["memory"]) for entry in list_added(result)]
 
 
 @contextmanager
@@ -111,3 +120,36 @@ def run_python(code: str, *args: object, env: dict[str, str] | None = None) -> s
     result = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
     assert result.returncode == 0, result.stderr
     return result.stdout
+
+
+class Canceller:
+    """Cancels a task after its memory's n-th call to a store or a model; pass it as `on_step`."""
+
+    def __init__(self) -> None:
+        self._left = 0
+        self._cancel: Callable[[], object] = lambda: None
+
+    def __call__(self, step: object) -> None:
+        self._left -= 1
+        if self._left == 0:
+            self._cancel()
+
+    async def run(self, call: Coroutine[Any, Any, object], calls: int) -> bool:
+        """Run a coroutine, cancelled after so many calls; return True if that ended it."""
+        loop, task = asyncio.get_running_loop(), asyncio.ensure_future(call)
+        self._cancel, self._left = lambda: loop.call_soon_threadsafe(task.cancel), calls
+        try:
+            await task
+        except asyncio.CancelledError:
+            return True
+        finally:
+            self._left = 0
+        return False
+
+
+async def cancel_everywhere(attempt: Callable[[int], Awaitable[bool]]) -> int:
+    """Run an attempt with 1, 2, 3, ... calls before its cancellation until one ends by itself; return its number."""
+    calls = 1
+    while await attempt(calls):
+        calls += 1
+    return calls

@@ -14,13 +14,15 @@ import pytest
 from mem0_core.contracts import ALICE
 from mem0_core.contracts.graph_index import IN_OSLO, IN_ROME, LIKES_TEA, GraphIndexContract
 from mem0_core.domain.records import new_id
-from mem0_core.errors import MissingExtraError, StoreError
+from mem0_core.errors import ConfigError, MissingExtraError, StoreError
 from mem0_core.interfaces import GraphIndex, MemoryStore
 from mem0_core.stores.graph.embedded import EmbeddedGraph
 from mem0_core.stores.graph.ladybug import LadybugGraph
 from mem0_core.stores.graph.neo4j import Neo4jGraph
+from mem0_core.stores.graph.shared_cypher import MemgraphGraph, NeptuneGraph, SharedCypherGraph
 from mem0_core.stores.sqlite.store import SQLiteStore
 from mem0_core.stores.vector.faiss import FaissIndex
+from tests.services.bolt_proxy import MEMGRAPH, NEPTUNE, BoltProxy, Profile, find_fault, pack, unpack
 
 MakeIndex = Callable[[MemoryStore], GraphIndex]
 FOLLOW = """\
@@ -136,3 +138,86 @@ class TestNeo4jAwaited(GraphIndexContract):
     def make_index(self, neo4j_server_url: str) -> Any:
         ids = StoreIds()
         return lambda store: Awaited(Neo4jGraph(store.graph, store_id=ids[store], url=neo4j_server_url))
+
+
+@pytest.fixture(scope="module")
+def memgraph(neo4j_server_url: str) -> Iterator[BoltProxy]:
+    with BoltProxy(neo4j_server_url, MEMGRAPH) as proxy:
+        yield proxy
+
+
+@pytest.fixture(scope="module")
+def neptune(neo4j_server_url: str) -> Iterator[BoltProxy]:
+    with BoltProxy(neo4j_server_url, NEPTUNE) as proxy:
+        yield proxy
+
+
+@pytest.mark.needs_server
+@pytest.mark.usefixtures("patient_neo4j")
+class TestMemgraph(GraphIndexContract):
+    @pytest.fixture
+    def make_index(self, memgraph: BoltProxy) -> Iterator[MakeIndex]:
+        ids = StoreIds()
+        yield lambda store: MemgraphGraph(store.graph, store_id=ids[store], url=memgraph.url)
+        assert memgraph.refused == []
+
+
+@pytest.mark.needs_server
+@pytest.mark.usefixtures("patient_neo4j")
+class TestNeptuneAwaited(GraphIndexContract):
+    @pytest.fixture
+    def make_index(self, neptune: BoltProxy) -> Iterator[Any]:
+        ids = StoreIds()
+        yield lambda store: Awaited(NeptuneGraph(store.graph, store_id=ids[store], endpoint=neptune.url))
+        assert neptune.refused == []
+
+
+@pytest.mark.needs_server
+@pytest.mark.usefixtures("patient_neo4j")
+@pytest.mark.parametrize("profile", [MEMGRAPH, NEPTUNE], ids=["memgraph", "neptune"])
+def test_the_dialect_of_neo4j_is_refused(store: MemoryStore, neo4j_server_url: str, profile: Profile) -> None:
+    with BoltProxy(neo4j_server_url, profile) as proxy:
+        graph = SharedCypherGraph(store.graph, store_id=new_id(), url=proxy.url)
+        graph._dialect = Neo4jGraph(store.graph, store_id="s", url=neo4j_server_url)._dialect
+        with pytest.raises(StoreError, match="mismatched input"):
+            graph.catch_up()
+        graph.close()
+        assert len(proxy.refused) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("CALL db.labels()", "1:0 mismatched input 'CALL'"),
+        ("MATCH (n) CALL { WITH n RETURN 1 } RETURN n", "'CALL'"),
+        ("CREATE CONSTRAINT c FOR (n:Entity) REQUIRE n.key IS UNIQUE", "'CONSTRAINT'"),
+        ("CREATE VECTOR INDEX v FOR (n:Entity) ON n.embedding", "'VECTOR'"),
+        ("MATCH (n) RETURN vector.similarity.cosine(n.a, $v)", "unknown function 'cosine'"),
+        ("MATCH (n) RETURN apoc.convert.toJson(n)", "unknown function 'toJson'"),
+        ("MATCH (n) RETURN toFloatList(n.a)", "function 'toFloatList' does not exist"),
+        ("MATCH (n) WHERE EXISTS { (n)--() } RETURN n", "'{' after 'EXISTS'"),
+        ("MATCH (n) RETURN collect(n.row)[..$limit]", "mismatched input '..'"),
+        ("MATCH (n) RETURN $unset", "$unset not provided"),
+        ("UNWIND $given AS new MERGE (n {key: new.key}) SET n.memories = new.memories", "'memories' is a list"),
+    ],
+)
+def test_statements_of_neo4j_alone_have_a_fault(text: str, reason: str) -> None:
+    values = {"v": [0.5], "limit": 1, "given": [{"key": "a", "memories": ["m"]}]}
+    assert reason in str(find_fault(text, values))
+
+
+def test_values_survive_packing() -> None:
+    value = {"text": "ü" * 300, "list": [None, True, False, -1, 0, 127, -128, 2**40], "map": {"": []}}
+    assert unpack(pack(value)) == value
+    with pytest.raises(ValueError, match="cut off"):
+        unpack(pack(value)[:-1])
+
+
+def test_endpoints_of_neptune_become_bolt_urls(store: MemoryStore) -> None:
+    graph = NeptuneGraph(store.graph, store_id="s", endpoint="neptune-db://db.example.org")
+    assert graph._settings["uri"] == "bolt+s://db.example.org:8182"
+    graph.close()
+    with pytest.raises(ConfigError, match=r"endpoint.*Analytics.*pass a Neptune database"):
+        NeptuneGraph(store.graph, store_id="s", endpoint="neptune-graph://g-1")
+    with pytest.raises(ConfigError, match="'endpoint' is missing; add it"):
+        NeptuneGraph(store.graph, store_id="s")

@@ -9,7 +9,9 @@ import pytest
 
 from mem0_core.contracts import MemoryStoreContract, VectorIndexContract
 from mem0_core.interfaces import MemoryStore, VectorIndex
+from mem0_core.providers.keyring import Keyring, new_key
 from mem0_core.stores.sqlite.store import SQLiteStore
+from mem0_core.stores.vector.embedded import NumpyIndex
 from mem0_core.stores.vector.faiss import FaissIndex
 
 
@@ -24,6 +26,16 @@ class TestSQLiteFile(MemoryStoreContract):
     @pytest.fixture
     def store(self, file_store: SQLiteStore) -> MemoryStore:
         return file_store
+
+
+class TestEncryptedSQLite(MemoryStoreContract):
+    @pytest.fixture
+    def store(self, tmp_path: Path) -> Iterator[MemoryStore]:
+        pytest.importorskip("cryptography")
+        keyring = Keyring(tmp_path / "keys", master_key=new_key())
+        store = SQLiteStore(tmp_path / "store.db", durability="process", keys=keyring)
+        yield store
+        store.close()
 
 
 class TestSQLiteInMemory(MemoryStoreContract):
@@ -50,6 +62,12 @@ class TestFaissTinyCache(TestFaissExact):
     @pytest.fixture
     def make_index(self, tmp_path: Path) -> Callable[[MemoryStore], VectorIndex]:
         return lambda store: FaissIndex(store, folder=tmp_path / "faiss", cache_bytes=1)
+
+
+class TestNumpyExact(TestFaissExact):
+    @pytest.fixture
+    def make_index(self, tmp_path: Path) -> Callable[[MemoryStore], VectorIndex]:
+        return lambda store: NumpyIndex(store, folder=tmp_path / "faiss")
 
 
 class TestFaissGraph(TestFaissExact):

@@ -38,9 +38,13 @@ def postgres_reset_store(postgres_server_url: str) -> Iterator[PostgresStore]:
 @pytest.fixture
 def postgres_store(postgres_server_url: str, postgres_reset_store: PostgresStore) -> Iterator[PostgresStore]:
     """An empty store in the schema ``mem0_tests``, which tests share one after the other."""
+    import psycopg
+
     from mem0_core.stores.postgres.store import PostgresStore
 
     postgres_reset_store.reset()
+    with psycopg.connect(postgres_server_url) as db:  # `reset` keeps the entries of copies, which contain the data
+        db.execute(f"DELETE FROM {SCHEMA}.meta WHERE key LIKE 'registry:%'")
     store = PostgresStore(postgres_server_url, schema=SCHEMA)
     yield store
     store.close()

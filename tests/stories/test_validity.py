@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mem0_core.testing import ScriptedChat
+from tests.graph_model import GraphModel, fact_replies, relation_replies, set_replies
 from tests.support import MODES, MemoryDriver, Mode, open_memory
 
 MAYA: dict[str, Any] = {"user_id": "maya"}
@@ -131,6 +132,40 @@ def test_a_chain_is_followed_to_its_last_hop(memory: MemoryDriver) -> None:
     )
     assert found(memory, "Where does my sister's husband work?")[0] == "Marco works at Galp."
     assert memory.answer("Where does my sister's husband work?", **MAYA)["values"] == ["Galp"]
+
+
+def test_a_memory_of_a_later_time_ranks_below_for_a_question_about_an_earlier_one(memory: MemoryDriver) -> None:
+    tell(
+        memory,
+        ("2019-03-01", "The van is an office: all week on the road for Brightside, work without end."),
+        ("2023-10-02", "Since October 2023 the back room of the bakery is where the work is."),
+    )
+    assert found(memory, "Where did I work in 2019?")[0].startswith("The van")
+    assert found(memory, "Where did I work in 2024?")[0].startswith("Since October 2023")
+
+
+def test_the_name_of_a_thing_matches_an_event_without_its_article(memory: MemoryDriver) -> None:
+    tell(
+        memory,
+        ("2020-02-11", "I live in Halifax."),
+        ("2021-09-22", "I live in a condominium in Dartmouth since September 2021."),
+    )
+    assert found(memory, "Where did we live before the condominium?")[0] == "I live in Halifax."
+
+
+def test_a_short_name_finds_the_entity_of_the_graph_that_it_begins(mode: Mode, tmp_path: Path) -> None:
+    model = GraphModel(
+        {
+            **fact_replies("Raj Malhotra trains pupils at Riverview High."),
+            **relation_replies(("Raj Malhotra", "works_as", "teacher")),
+        }
+    )
+    with open_memory(tmp_path, llm=model, config={"graph_store": {"provider": "sqlite"}}) as opened:
+        memory = MemoryDriver(opened, mode)
+        memory.add("Raj trains pupils.", timestamp="2023-07-15", **MAYA)
+        set_replies(memory, fact_replies("Raj gave Maya a lamp for work."))
+        memory.add("Raj gave me a lamp for work.", timestamp="2023-08-15", **MAYA)
+        assert found(memory, "What does Raj do for work?")[0] == "Raj Malhotra trains pupils at Riverview High."
 
 
 def test_an_update_by_a_model_leaves_the_earlier_text_to_be_found(mode: Mode, tmp_path: Path) -> None:

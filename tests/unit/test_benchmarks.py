@@ -8,6 +8,7 @@ import math
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,15 @@ import pytest
 from benchmarks import __main__ as command
 from benchmarks import (
     ablation,
+    adversarial,
     beam,
     chart,
     context,
     converse,
     cost,
     crash,
+    erasure,
+    fuzz,
     gate,
     graph,
     langgraph_store,
@@ -32,6 +36,7 @@ from benchmarks import (
     paths,
     recall,
     replay,
+    retraction,
     scale,
     scores,
     together,
@@ -43,7 +48,7 @@ from benchmarks.pace import Pace, Part, quiet
 from benchmarks.plan import QUICK, Plan
 from benchmarks.relations import HUB, batches
 from benchmarks.report import Bar, Report, mean
-from mem0_core import Memory
+from mem0_core import AsyncMemory, Memory
 from mem0_core.domain.recipes import HYBRID, Recipe, Weights
 from mem0_core.testing import HashEmbedder
 
@@ -61,6 +66,7 @@ TINY = Plan(
     exact_limit=100,
     processes=1,
     crash_runs=3,
+    kill_runs=5,
     relations=(60, 120, 240),
     own=120,
     paths=(300,),
@@ -74,6 +80,11 @@ TINY = Plan(
     imports=1,
     items=100,
     agent_memories=20,
+    fuzz_calls=14,
+    erased_facts=10,
+    sources=6,
+    crash_share=1_000,
+    longest_text=1_000,
     turns_of_agent=2,
     resamples=50,
     patience=0.0,
@@ -150,6 +161,48 @@ HOPS: list[dict[str, Any]] = [
         ],
     },
 ]
+
+
+@pytest.mark.slow
+def test_fuzz_counts_calls_and_foreign_exceptions() -> None:
+    pytest.importorskip("langchain_core")
+    pytest.importorskip("llama_index.core")
+    report = fuzz.measure(TINY)
+    values = {(row.section, row.name): row.value for row in report.rows}
+    assert values["all", "calls"] == TINY.fuzz_calls
+    assert values["all", "foreign exceptions"] == 0, report.details["foreign"]
+    assert {section for section, _ in values} == {*fuzz.GROUPS, "all"}
+
+
+@pytest.mark.slow
+def test_adversarial_calls_every_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adversarial, "KINDS", {"scrambled": adversarial.KINDS["scrambled"]})
+    for opened in (Memory, AsyncMemory):
+        monkeypatch.setattr(adversarial, opened.__name__, partial(opened, embedder=HashEmbedder()))
+    report = adversarial.measure(TINY)
+    assert {row.section for row in report.rows} >= {"pure functions"}
+    assert not [row for row in report.rows if row.value is None]
+
+
+@pytest.mark.slow
+def test_erasure_counts_what_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(erasure, "_PARTS", {name: erasure._PARTS[name] for name in list(erasure._PARTS)[:1]})
+    monkeypatch.setattr(erasure, "_measure_kills", lambda *_: None)
+    report = erasure.measure(TINY)
+    values = {row.name: row.value for row in report.rows}
+    assert values["facts found before"] == values["facts stored"] == TINY.erased_facts
+    assert [row.name for row in report.rows if row.verdict == "MISS"] == []
+
+
+@pytest.mark.slow
+def test_retraction_compares_two_stores(tmp_path: Path) -> None:
+    report = Report("retract")
+    retraction._measure_store(report, "SQLite", tmp_path, {}, {}, TINY.sources)
+    assert [row.name for row in report.rows if row.verdict == "MISS"] == []
+    source, statements = retraction.tell_sources(TINY.sources)
+    others = {text for said_by, text, _ in statements if said_by != source}
+    own = {text for said_by, text, _ in statements if said_by == source} - others
+    assert report.value("SQLite", "memories that left") == len(own) > 3
 
 
 @pytest.mark.slow

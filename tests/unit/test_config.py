@@ -12,7 +12,8 @@ import platformdirs
 import pytest
 
 from mem0_core import ConfigError, Memory, MemoryConfig, StoreError
-from mem0_core.config import build_component, load_config
+from mem0_core.components import build_component
+from mem0_core.config import load_config
 from mem0_core.errors import MissingExtraError
 from mem0_core.stores.sqlite.schema import SCHEMA_VERSIONS
 from mem0_core.testing import HashEmbedder
@@ -80,7 +81,7 @@ def test_mem0s_file_is_no_store_and_stays_as_it_is(
     folder.mkdir()
     file = folder / "history.db"
     before = foreign(file, *tables, version=version, wal=wal)
-    with pytest.raises(StoreError, match=r"belongs to another program.*history.*mem0-core import '.*of mem0'`") as told:
+    with pytest.raises(StoreError, match=r"belongs to another program.*history.*mem0-core adopt '.*of mem0'`") as told:
         Memory({"history_db_path": str(file)}, embedder=HashEmbedder())
     assert str(file) in str(told.value)
     assert lying_in(folder) == before
@@ -91,7 +92,7 @@ def test_mem0s_file_is_no_store_and_stays_as_it_is(
 
 def test_the_command_for_a_history_of_another_name_names_it(tmp_path: Path) -> None:
     foreign(tmp_path / "old.db", MEM0_HISTORY)
-    with pytest.raises(StoreError, match=r"import .* --format mem0-v1 --history .*old\.db`"):
+    with pytest.raises(StoreError, match=r"adopt .* --history .*old\.db`"):
         Memory({"history_db_path": str(tmp_path / "old.db")}, embedder=HashEmbedder())
 
 
@@ -132,7 +133,7 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     [
         ({"embeder": "hash"}, "did you mean 'embedder'"),
         ({"vector_store": {"provider": "faiss", "confg": {}}}, r"vector_store\.confg"),
-        ({"vector_store": {"provider": "qdrant"}}, "qdrant"),
+        ({"vector_store": {"provider": "qdrnt"}}, "vector_store: unknown provider 'qdrnt'; did you mean 'qdrant'"),
         ({"graph_store": {"providr": "neo4j"}}, "unknown key 'graph_store.providr'; did you mean 'provider'?"),
         ({"version": "v2"}, "version"),
         ({"neighbours": 0}, "neighbours"),
@@ -189,9 +190,9 @@ def test_two_addresses_for_one_server_are_refused() -> None:
         build_component("llm", {"provider": "openai", "config": keys})
 
 
-def test_a_vector_store_nobody_provides_is_refused_at_once(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="qdrant"):
-        Memory({"path": str(tmp_path), "vector_store": {"provider": "qdrant"}}, embedder=HashEmbedder())
+def test_a_vector_store_whose_packages_are_missing_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(MissingExtraError, match=r"'chroma' needs langchain-chroma.*pip install langchain-chroma"):
+        Memory({"path": str(tmp_path), "vector_store": {"provider": "chroma"}}, embedder=HashEmbedder())
 
 
 def test_the_default_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -38,15 +38,15 @@ def test_a_backup_is_one_file_that_opens_as_a_store(tmp_path: Path, mode: Mode, 
         copy = tmp_path / "copy" / "memory.db"
         copy.parent.mkdir()
         told = driven.backup(copy)
-        assert told == {"path": str(copy), "bytes": copy.stat().st_size, "memories": 3}
+        assert told == {"path": str(copy), "bytes": copy.stat().st_size, "memories": 3, "identity": told["identity"]}
         assert [path.name for path in copy.parent.iterdir()] == ["memory.db"]
         with pytest.raises(InputError, match="already exists"):
             driven.backup(copy)
         assert driven.backup(copy, overwrite=True)["memories"] == 3
-        mine = {one["memory"] for one in driven.get_all(user_id="ann")["results"]}
+        mine = {one["memory"] for one in driven.get_all(user_id="ann", limit=None)["results"]}
         theirs = driven.relations(user_id="ann", ended=True)
     with open_memory(tmp_path / "copy") as memory:
-        assert {one["memory"] for one in memory.get_all(user_id="ann")["results"]} == mine
+        assert {one["memory"] for one in memory.get_all(user_id="ann", limit=None)["results"]} == mine
         assert memory.relations(user_id="ann", ended=True) == theirs
         assert memory.doctor()["findings"] == []
 
@@ -107,9 +107,9 @@ def test_a_backup_restores_a_store_in_a_server_from_whatever_store_it_is_of(
     tmp_path: Path, postgres_store: PostgresStore
 ) -> None:
     with filled(tmp_path / "data") as memory:
-        memory.pin(memory.get_all(user_id="ann")["results"][0]["id"])
+        memory.pin(memory.get_all(user_id="ann", limit=None)["results"][0]["id"])
         memory.backup(tmp_path / "file.db")
-        before = memory.relations(user_id="ann", ended=True), memory.get_all(user_id="ann")
+        before = memory.relations(user_id="ann", ended=True), memory.get_all(user_id="ann", limit=None)
     with open_memory(tmp_path / "of the server", store=postgres_store) as memory:
         memory.add("I like tea.", user_id="bob")
         memory.backup(tmp_path / "server.db")
@@ -118,15 +118,15 @@ def test_a_backup_restores_a_store_in_a_server_from_whatever_store_it_is_of(
         (tmp_path / "text").write_text("no database")
         with pytest.raises(StoreError, match="is no store"):
             restore_into(tmp_path / "text", postgres_store, overwrite=True)
-        assert len(memory.get_all(user_id="bob")["results"]) == 1, "nothing has changed"
+        assert len(memory.get_all(user_id="bob", limit=None)["results"]) == 1, "nothing has changed"
         assert restore_into(tmp_path / "file.db", postgres_store, overwrite=True)["restored"] == 3
-        assert (memory.relations(user_id="ann", ended=True), memory.get_all(user_id="ann")) == before
-        assert memory.get_all(user_id="bob")["results"] == []
+        assert (memory.relations(user_id="ann", ended=True), memory.get_all(user_id="ann", limit=None)) == before
+        assert memory.get_all(user_id="bob", limit=None)["results"] == []
         assert memory.search("Where do I live?", user_id="ann")["relations"][0]["destination"] == "Oslo"
         memory.add("I like milk.", user_id="ann")
         assert memory.doctor()["findings"] == []
         assert restore_into(tmp_path / "server.db", postgres_store, overwrite=True)["restored"] == 1
-        assert [one["memory"] for one in memory.get_all(user_id="bob")["results"]] == ["I like tea."]
+        assert [one["memory"] for one in memory.get_all(user_id="bob", limit=None)["results"]] == ["I like tea."]
 
 
 @pytest.mark.needs_server
@@ -146,7 +146,7 @@ def test_a_restore_that_was_cut_short_is_not_taken_for_a_store_and_is_done_again
         open_memory(tmp_path / "of the server", config=truth)
     assert restore_into(tmp_path / "file.db", postgres_store, overwrite=True)["restored"] == 3
     with open_memory(tmp_path / "of the server", config=truth) as memory:
-        assert len(memory.get_all(user_id="ann")["results"]) == 3
+        assert len(memory.get_all(user_id="ann", limit=None)["results"]) == 3
 
 
 def test_a_copy_is_checked_before_anything_is_touched(tmp_path: Path) -> None:
@@ -193,9 +193,9 @@ def records(file: Path) -> list[dict[str, Any]]:
 def test_an_export_has_all_that_belongs_to_memories(tmp_path: Path, mode: Mode, truth: dict[str, Any]) -> None:
     with filled(tmp_path / "data", truth) as memory:
         memory.add("I like milk.", user_id="bob")
-        (rome, *_) = [one for one in memory.get_all(user_id="ann")["results"] if "Rome" in one["memory"]]
+        (rome, *_) = [one for one in memory.get_all(user_id="ann", limit=None)["results"] if "Rome" in one["memory"]]
         memory.update(rome["id"], "I lived in Rome.")
-        (acme, *_) = [one for one in memory.get_all(user_id="ann")["results"] if "Acme" in one["memory"]]
+        (acme, *_) = [one for one in memory.get_all(user_id="ann", limit=None)["results"] if "Acme" in one["memory"]]
         memory.delete(acme["id"])
         driven: Any = MemoryDriver(memory, mode)
         told = driven.export(tmp_path / "all.jsonl")
@@ -239,16 +239,16 @@ def test_the_graph_as_two_tables(tmp_path: Path, truth: dict[str, Any]) -> None:
 
 def test_an_export_is_taken_over_with_ids_history_messages_and_pins(tmp_path: Path, truth: dict[str, Any]) -> None:
     with filled(tmp_path / "one", truth) as memory:
-        (rome, *_) = [one for one in memory.get_all(user_id="ann")["results"] if "Rome" in one["memory"]]
+        (rome, *_) = [one for one in memory.get_all(user_id="ann", limit=None)["results"] if "Rome" in one["memory"]]
         memory.pin(rome["id"])
         memory.export(tmp_path / "all.jsonl")
-        before, told = memory.get_all(user_id="ann")["results"], memory.history(rome["id"])
+        before, told = memory.get_all(user_id="ann", limit=None)["results"], memory.history(rome["id"])
         related = {(one["source"], one["relationship"], one["destination"]) for one in memory.relations(user_id="ann")}
         memory.reset()
         memory.add("What was here first.", user_id="zoe")
         result = import_export(memory, tmp_path / "all.jsonl")
         assert (result["added"], result["history"], result["adopted_messages"]) == (3, 3, 3)
-        after = memory.get_all(user_id="ann")["results"]
+        after = memory.get_all(user_id="ann", limit=None)["results"]
         assert [(one["id"], one["memory"], one["created_at"]) for one in after] == [
             (one["id"], one["memory"], one["created_at"]) for one in before
         ]
@@ -278,7 +278,7 @@ def test_messages_that_came_over_go_with_their_memory_and_stay_gone(tmp_path: Pa
         memory.export(tmp_path / "all.jsonl")
         memory.reset()
         import_export(memory, tmp_path / "all.jsonl")
-        (acme, *_) = [one for one in memory.get_all(user_id="ann")["results"] if "Acme" in one["memory"]]
+        (acme, *_) = [one for one in memory.get_all(user_id="ann", limit=None)["results"] if "Acme" in one["memory"]]
         memory.delete(acme["id"])
         assert said(memory) == [SAID[0], SAID[2]]
         assert import_export(memory, tmp_path / "all.jsonl")["deleted"] == 1

@@ -114,7 +114,7 @@ def test_what_is_left_of_a_relation_that_nobody_can_name_is_removed(memory: Any)
 
 def test_relations_that_ended_lawfully_stay_ended(memory: Any) -> None:
     fill(memory)
-    (entry,) = [one for one in memory.get_all(user_id="ann")["results"] if "Acme" in one["memory"]]
+    (entry,) = [one for one in memory.get_all(user_id="ann", limit=None)["results"] if "Acme" in one["memory"]]
     memory.delete(entry["id"])
     before = triplets(memory)
     run_sql(memory.memory, "DELETE FROM edges WHERE relationship = 'likes'")
@@ -321,7 +321,9 @@ def test_a_truncated_log_is_found_named_and_mended(
     assert find_log_damage(database) is None
     assert doctor(database.parent, "--check") == 0
     with open_memory(database.parent) as memory:
-        assert [one["memory"] for one in memory.get_all(user_id="ann")["results"]][:1] == ["I live in Rome."]
+        assert [one["memory"] for one in memory.get_all(user_id="ann", limit=None)["results"]][:1] == [
+            "I live in Rome."
+        ]
         assert memory.add("Anna likes tea.", user_id="ann")["skipped"] == []
 
 
@@ -381,7 +383,7 @@ def test_the_first_memory_may_come_while_the_doctor_looks(
         monkeypatch.setattr(table_care, "_read_embedding_space", written_meanwhile)
         assert memory.doctor(repair=False)["findings"] == []
         monkeypatch.undo()
-        assert len(memory.get_all(user_id="ann")["results"]) == 1
+        assert len(memory.get_all(user_id="ann", limit=None)["results"]) == 1
 
 
 def test_a_flipped_byte_in_the_log_is_found(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from mem0_core import Memory, Scope, StoreError
+from mem0_core import Memory, Principal, Scope, StoreError
 from mem0_core.admin.transfer import compute_digests, describe_differences, migrate, open_archive
 from mem0_core.domain.records import Message
 from mem0_core.interfaces import Lease, MemoryStore, Summary
@@ -54,6 +54,16 @@ def live(folder: Path, **parts: Any) -> None:
         failed = store.jobs.lease("w", seconds=60)
         store.jobs.release_failed(Lease("w", (failed[0].row,)), error="down", retry_in=None)
         store.jobs.enqueue(Scope("cleo"), "remember", at=LATER, messages=[Message("user", "Me too.", name="Cleo")])
+        if hasattr(store, "spaces"):
+            share(memory)
+
+
+def share(memory: Memory) -> None:
+    """Let two users share a space, in which a write waits."""
+    ana, ben = Principal(memory, "ana"), Principal(memory, "ben")
+    ana.create_space("bees", requires_approval=True)
+    ana.set_member("bees", "ben", "writer")
+    ben.add("The hive needs honey.", space="bees")
 
 
 def put_off(store: Any) -> Any:
@@ -76,6 +86,7 @@ def seen(memory: Memory, *, exactly: bool = False) -> Any:
             "context": memory.context("bees", **ids),
             "history": [memory.history(entry["id"]) for entry in memory.get_all(**ids)["results"]],
             "pending": memory.pending(**ids),
+            "spaces": [Principal(memory, user).spaces(), *map(Principal(memory, user).pending_writes, ["bees"])],
         }
     found["agent"] = memory.search("notes", agent_id="helper")
     return found if exactly else _without_scores(found)
@@ -314,8 +325,8 @@ def start(source: Path, target: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, **pipes, env={**os.environ, "PYTHONPATH": root})
 
 
-class Stopped(Exception):
-    pass
+class Stopped(BaseException):
+    """As KeyboardInterrupt."""
 
 
 def stop_at(name: str) -> Callable[[str, int], None]:

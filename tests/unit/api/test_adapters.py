@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from mem0_core import ConfigError, Memory
-from mem0_core.config import _adapters
+from mem0_core.components import _adapters
 from mem0_core.testing import HashEmbedder
 
 FRAMEWORK = '''
@@ -117,7 +117,7 @@ def test_ours_are_taken_as_they_are_and_no_adapter_is_asked(tmp_path: Path, monk
     def refuse() -> None:
         raise AssertionError("looked for adapters")
 
-    monkeypatch.setattr("mem0_core.config._adapters", refuse)
+    monkeypatch.setattr("mem0_core.components._adapters", refuse)
     embedder = HashEmbedder()
     with open_with(tmp_path, embedder=embedder) as memory:
         assert memory._embedder is embedder

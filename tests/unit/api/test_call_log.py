@@ -98,8 +98,8 @@ def test_every_call_has_one_line_without_any_text(mode: Mode, tmp_path: Path, ca
     assert re.match(r"add scope=user\+agent results=1 ADD=1 ", lines[0])
     assert re.match(r"search scope=user\+agent results=\d ", lines[2])
     assert all(line.split()[1] == "scope=user+agent" for line in lines[:6])
-    assert re.match(r"get id=[0-9a-f-]{36} ms=", lines[6])
-    assert re.match(r"get ms=", lines[7])
+    assert re.match(r"get scope=all id=[0-9a-f-]{36} ms=", lines[6])
+    assert re.match(r"get scope=all ms=", lines[7])
     assert "error=ScopeError" in lines[-2]
     assert "error=QueryError" in lines[-1]
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from mem0_core.domain.records import list_added
 from mem0_core.testing import HashEmbedder
 from tests.support import open_memory, result_texts
 
@@ -37,7 +38,7 @@ def test_threads(tmp_path: Path, users: int) -> None:
             made = [memory_id for ids in pool.map(work, range(THREADS)) for memory_id in ids]
         assert len(set(made)) == THREADS * ADDS
         for user in range(users):
-            found = Counter(entry["memory"] for entry in memory.get_all(user_id=f"user {user}")["results"])
+            found = Counter(entry["memory"] for entry in memory.get_all(user_id=f"user {user}", limit=None)["results"])
             assert max(found.values()) == 1
             assert len(found) == ADDS + ADDS * THREADS // users
         assert all(memory.history(memory_id) for memory_id in made[::50])
@@ -61,7 +62,8 @@ def test_two_concurrent_adds_of_one_fact_through_a_model_make_one_memory(tmp_pat
         return {"memory": [{"id": "0", "text": "Likes tea", "event": "ADD"}]}
 
     with open_memory(tmp_path, model) as memory, ThreadPoolExecutor(8) as pool:
-        results = list(pool.map(lambda _: memory.add("I like tea", user_id="u")["results"][0], range(16)))
+        added = list(pool.map(lambda _: memory.add("I like tea", user_id="u"), range(16)))
+        results = [entry for one in added for entry in list_added(one)]
         assert Counter(entry["event"] for entry in results) == {"ADD": 1, "NONE": 15}
         assert len({entry["id"] for entry in results}) == 1
         assert len(memory.history(results[0]["id"])) == 1
@@ -85,7 +87,7 @@ def test_two_processes_on_one_path(tmp_path: Path) -> None:
         _, errors = writer.communicate(timeout=120)
         assert writer.returncode == 0, errors
     with open_memory(tmp_path, embedder=HashEmbedder(dims=32)) as memory:
-        found = result_texts(memory.get_all(user_id="shared"))
+        found = result_texts(memory.get_all(user_id="shared", limit=None))
         wanted = [f"{who} {index}" for index in range(ADDS) for who in ("ann says", "ben says", "both say")]
         assert sorted(found) == sorted(wanted)
 

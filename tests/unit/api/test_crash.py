@@ -14,6 +14,7 @@ from mem0_core.testing import HashEmbedder
 from tests.support import open_memory
 
 CRASH_PROCESS = Path(__file__).with_name("crash_process.py")
+ROOT = Path(__file__).parents[3]
 WORKER_PROCESS = Path(__file__).with_name("worker_process.py")
 
 
@@ -42,9 +43,21 @@ def killed(folder: Path, runs: int, *graph: str) -> dict[str, int]:
 def test_nothing_acknowledged_is_lost(tmp_path: Path, runs: int) -> None:
     assert killed(tmp_path, runs) == {}
     with open_memory(tmp_path, embedder=HashEmbedder(dims=32)) as memory:
-        everything = memory.get_all(user_id="user 1")["results"]
+        everything = memory.get_all(user_id="user 1", limit=None)["results"]
         for entry in everything[-5:]:
             assert memory.search(entry["memory"], user_id="user 1", limit=1)["results"][0]["id"] == entry["id"]
+
+
+@needs_fork
+@pytest.mark.slow
+def test_a_write_of_any_kind_that_is_killed_is_done_or_not_done() -> None:
+    command = [sys.executable, "-m", "benchmarks.faults.kills", "25"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, sys.path)])}
+    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, env=env, check=False)
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert sum(report["kills"].values()) == 25
+    assert report["problems"] == []
 
 
 @needs_fork

@@ -109,7 +109,7 @@ def test_running_an_add_again_changes_nothing(memory: MemoryDriver) -> None:
     first = memory.add(turn, user_id="u", timestamp=1_700_000_000)
     before = compute_digests(memory.memory.store.archive)
     again = memory.add(turn, user_id="u", timestamp=1_700_000_000)
-    assert [entry["id"] for entry in again["results"]] == [entry["id"] for entry in first["results"]]
+    assert [entry["id"] for entry in again["unchanged"]] == [entry["id"] for entry in first["results"]]
     assert compute_digests(memory.memory.store.archive) == before
 
 
@@ -118,7 +118,7 @@ def test_a_dry_run_tells_and_changes_nothing(memory: MemoryDriver) -> None:
     result = memory.add(
         [{"role": "user", "content": text} for text in ("I ski.", "I swim.")], user_id="u", dry_run=True
     )
-    assert result_events(result) == [("NONE", "I ski."), ("ADD", "I swim.")]
+    assert result_events(result) == [("ADD", "I swim."), ("NONE", "I ski.")]
     script(memory, *added("Runs"))
     assert result_events(memory.add("I run", user_id="u", dry_run=True)) == [("ADD", "Runs")]
     assert result_texts(memory.get_all(user_id="u")) == ["I ski."]
@@ -182,7 +182,12 @@ def test_an_agents_own_scope_uses_the_agent_prompt(memory: MemoryDriver) -> None
         memory.add(turn, **ids)
         systems.append(chat.calls[0].messages[0]["content"])
     assert systems[0] != systems[1]
-    assert systems[1] == systems[2]
+    assert systems[0] == systems[2], "as in mem0 1.x"
+    chat = script(memory, {"facts": []}, {"facts": []})
+    memory.add(turn[:1], agent_id="bot2")
+    memory.add(turn[:1], user_id="v")
+    mine, users = (call.messages[0]["content"] for call in chat.calls)
+    assert mine == users, "without a message of the agent, facts are the user's"
 
 
 def test_custom_prompts_are_used(tmp_path: Path) -> None:
@@ -242,7 +247,7 @@ def test_images_are_described_when_vision_is_on(tmp_path: Path) -> None:
         calls = on._chat.calls  # type: ignore[union-attr]
         assert [call.task for call in calls] == ["describe_image", "facts"]
         assert picture in json.dumps(calls[0].messages)
-        assert calls[1].messages[-1]["content"] == "Input:\nuser: My dog:\nA brown dog."
+        assert calls[1].messages[-1]["content"] == 'Input:\nuser: "My dog:\\nA brown dog."'
         assert ["input_audio" in entry["reason"] for entry in result["skipped"]] == [True]
     with open_memory(tmp_path / "off", [{"facts": []}]) as off:
         result = off.add([message], user_id="u")
@@ -369,7 +374,6 @@ def test_expired_memories_are_not_recalled(memory: MemoryDriver) -> None:
         ("tea", {"user_id": "*"}, ScopeError),
         ("tea", {"user_id": "u", "limit": 0}, InputError),
         ("tea", {"user_id": "u", "limit": 2, "top_k": 3}, InputError),
-        ("tea", {"user_id": "u", "rerank": True}, ConfigError),
         ("tea", {"user_id": "u", "filters": {"a": {"near": 1}}}, QueryError),
     ],
 )
@@ -683,6 +687,7 @@ def test_on_step_sees_what_happens(tmp_path: Path) -> None:
         seen.clear()
         memory.add("tea, again", user_id="u")
     assert [record.call.name for record in seen] == [
+        "SqlChangeFeed.latest_time",
         "SqlStore.find_by_fact_keys",
         "HashEmbedder.embed",
         "SqlStore.commit",

@@ -25,7 +25,7 @@ fcntl = pytest.importorskip("fcntl", reason="terminals of this kind are POSIX's"
 pty = pytest.importorskip("pty")
 termios = pytest.importorskip("termios")
 
-PROMPTS = ("store", "remember", "update", "updateq", "delete", "query", "path", "viz", "merge", "rebuild")
+PROMPTS = ("store", "remember", "update", "updateq", "delete", "query", "traverse", "viz", "merge", "rebuild")
 """Seed 003, part 14."""
 
 
@@ -110,8 +110,8 @@ def test_by_query_is_shown_first_and_done_when_agreed(talk: MessageLog) -> None:
 def test_the_graph_from_the_prompt(talk: MessageLog, tmp_path: Path) -> None:
     talk("My sister is Anna.")
     talk("Anna likes tea.")
-    assert "Anna  (ann -[sister]-> Anna)" in talk("@path my sister")
-    assert "ann  |  Anna" in talk("@query MATCH (a)-[:sister]->(b) RETURN a, b")
+    assert "Anna  (ann -[sister]-> Anna)" in talk("@traverse my sister")
+    assert "ann  Anna" in talk("@query MATCH (a)-[:sister]->(b) RETURN a, b")
     assert talk("@query MATCH (a").startswith("! ")
     assert "sister" in talk("@relations")
     page = Path(talk("@viz Anna"))
@@ -127,7 +127,7 @@ def test_whose_memory_it_is(talk: MessageLog) -> None:
     assert talk("@list") == "no memories found"
     assert talk("@user") == "current memory: user:bob"
     assert talk("@user -") == "current memory: no ids"
-    assert talk("@list").startswith("! give at least one")
+    assert talk("@list") == "! no memory is named: @user NAME sets its user"
     assert talk("@agent helper") == "current memory: agent:helper"
 
 
@@ -152,6 +152,46 @@ def test_one_memory_is_shown_before_it_is_deleted(talk: MessageLog, by: str) -> 
     talk.answers = ["y"]
     assert "deleted" in talk(f"@delete {memory}")
     assert talk.texts() == []
+
+
+def test_a_question_shows_the_answer_and_its_numbered_proof(talk: MessageLog) -> None:
+    talk("My sister Anna works at Galp.")
+    lines = talk("Where does my sister work?").splitlines()
+    assert lines[0].startswith("Galp  (since ")
+    assert re.match(r" 1 .*My sister Anna works at Galp\.", lines[1])
+    assert "ADD" in talk("@history 1")
+
+
+def test_an_id_of_another_user_is_unknown_in_the_prompt(talk: MessageLog) -> None:
+    talk("I like tea")
+    memory_id = talk.memory.get_all(user_id="ann")["results"][0]["id"]
+    talk("@user bob")
+    for given in (memory_id, memory_id[-8:]):
+        for line in (f"@update {given} I like milk", f"@history {given}", f"@get {given}"):
+            assert talk(line).startswith(f"! no memory has the id {given!r}")
+    assert "tea" not in talk(f"@delete {memory_id}")
+    assert talk.texts() == ["I like tea"]
+
+
+def test_an_empty_list_leaves_no_numbers(talk: MessageLog) -> None:
+    talk("I like tea")
+    talk("@list")
+    talk("@delete nothing like this at all")
+    assert talk("@update 1 I like milk") == "! there is no memory number 1; list or search first"
+
+
+def test_a_part_of_an_id_names_a_memory(talk: MessageLog) -> None:
+    talk("I like tea")
+    short = talk.memory.get_all(user_id="ann")["results"][0]["id"][-8:]
+    talk.answers = ["n"]
+    assert "I like tea" in talk(f"@delete {short}")
+    assert "updated" in talk(f"@update {short} I like milk")
+
+
+def test_the_environment_names_no_user_in_the_prompt(talk: MessageLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MEM0_USER", "ann")
+    talk("@user -")
+    assert talk("@list") == "! no memory is named: @user NAME sets its user"
 
 
 def test_help_and_quit_need_no_sign(talk: MessageLog) -> None:
@@ -225,7 +265,7 @@ def test_files_and_numbers(talk: MessageLog, tmp_path: Path) -> None:
     (tmp_path / "my notes.txt").write_text("I live in Rome.\nI like tea\n")
     assert "2 added" in talk(f"@import '{tmp_path}/my notes.txt'")
     assert "memories: 2" in talk("@stats")
-    assert "2 of kind memory" in talk(f"@export {tmp_path}/out.jsonl")
+    assert "2 memories" in talk(f"@export {tmp_path}/out.jsonl")
     assert "2 memories" in talk(f"@backup {tmp_path}/copy.db")
 
 
@@ -233,14 +273,14 @@ def test_commands_and_names_of_the_graph_are_completed(talk: MessageLog) -> None
     talk("My sister is Anna.")
     talk("Anna works at Acme.")
     assert list(talk.session.completions("@st")) == ["@store", "@stats"]
-    assert list(talk.session.completions("@path an")) == ["Anna", "ann"]
+    assert list(talk.session.completions("@traverse an")) == ["Anna", "ann"]
     assert list(talk.session.completions('@viz "Ac')) == ["Acme"]
     assert list(talk.session.completions("@store An")) == []
     assert list(talk.session.completions("")) == []
     talk("Bert works at Apex.")
-    assert list(talk.session.completions("@path Ap")) == ["Apex"]
+    assert list(talk.session.completions("@traverse Ap")) == ["Apex"]
     talk("@user bob")
-    assert list(talk.session.completions("@path A")) == []
+    assert list(talk.session.completions("@traverse A")) == []
 
 
 # --- in a terminal -----------------------------------------------------------------------------------------------

@@ -567,7 +567,7 @@ def test_the_command_shows_rows_plans_and_errors(tmp_path: Path, capsys: pytest.
     main(["add", "My sister is Anna.", *common])
     capsys.readouterr()
     assert main(["query", "MATCH (a)-[r]->(b) RETURN a, r, b.type", *common]) == 0
-    assert capsys.readouterr().out == "a  |  r  |  b.type\nmaya  |  maya -- sister -- Anna  |  person\n"
+    assert capsys.readouterr().out == "a     r                       b.type\nmaya  maya -- sister -- Anna  person\n"
     one = ["--parameter", 'names=["anna", "x"]', "--parameter", "label=sister"]
     text = "MATCH p = (a)-[r]->(b) WHERE b.name IN $names AND type(r) = $label RETURN p"
     assert main(["query", text, *one, *common]) == 0

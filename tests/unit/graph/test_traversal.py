@@ -540,13 +540,13 @@ def test_the_command_shows_the_path(tmp_path: Path, capsys: pytest.CaptureFixtur
     for text in ("My sister is Anna.", "Anna has a dog named Rex."):
         main(["add", text, *common])
     capsys.readouterr()
-    assert main(["path", "my sister's dog", *common]) == 0
+    assert main(["traverse", "my sister's dog", *common]) == 0
     assert "Rex  (maya -[sister]-> Anna -[has_pet]-> Rex)" in capsys.readouterr().out
-    assert main(["path", "Rex's owner", *common, "--json"]) == 0
+    assert main(["traverse", "Rex's owner", *common, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)[0]["end"] == "Anna"
-    assert main(["path", "my cat", *common]) == 0
+    assert main(["traverse", "my cat", *common]) == 0
     assert capsys.readouterr().out == "no path\n"
-    assert main(["path", "my cat", *common, "--depth", "0"]) == 1
+    assert main(["traverse", "my cat", *common, "--depth", "0"]) == 1
 
 
 def test_memory_keeps_one_adjacency_for_all_walks(tmp_path: Path) -> None:

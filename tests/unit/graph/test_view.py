@@ -6,6 +6,7 @@ their screenshots are kept in that folder.
 
 from __future__ import annotations
 
+import base64
 import importlib.util
 import json
 import os
@@ -16,6 +17,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -201,10 +203,10 @@ def test_the_command_draws(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     main(["add", "My sister is Anna.", *common])
     capsys.readouterr()
     out = tmp_path / "graph.html"
-    assert main(["viz", "Anna", "--out", str(out), *common]) == 0
+    assert main(["visualize", "Anna", "--out", str(out), *common]) == 0
     assert capsys.readouterr().out == f"{out}\n"
     assert names_of(data_of(str(out))) == {"maya", "Anna"}
-    assert main(["viz", "Nobody", "--out", str(out), *common]) == 1
+    assert main(["visualize", "Nobody", "--out", str(out), *common]) == 1
     assert "Nobody" in capsys.readouterr().err
 
 
@@ -239,7 +241,7 @@ Browse = Callable[..., "Seen"]
 class Seen:
     """A page as Chromium shows it: its DOM, its requests, and the screenshot's path."""
 
-    def __init__(self, page: Path, fragment: str, folder: Path) -> None:
+    def __init__(self, page: Path, fragment: str, folder: Path, *options: str) -> None:
         assert CHROMIUM is not None
         self.shot, log = folder / f"{page.stem}.png", folder / "net.json"
         common = [
@@ -252,6 +254,7 @@ class Seen:
             ),
             "--host-resolver-rules=MAP * ~NOTFOUND",  # the browser has errands of its own: none leaves this machine
             *("--window-size=1400,900", "--virtual-time-budget=10000", f"--user-data-dir={folder / 'profile'}"),
+            *options,
         ]
         url = f"{page.as_uri()}{fragment}"
         run = {"check": True, "timeout": 180, "capture_output": True, "text": True}
@@ -289,7 +292,7 @@ def _requests_of_pages(log: Path) -> set[str]:
 
 @pytest.fixture
 def browse(tmp_path: Path) -> Browse:
-    return lambda page, fragment="": Seen(Path(page), fragment, tmp_path)
+    return lambda page, fragment="", *options: Seen(Path(page), fragment, tmp_path, *options)
 
 
 def grown(tmp_path: Path, count: int) -> str:
@@ -325,6 +328,73 @@ def test_a_browser_draws_it_and_asks_the_network_for_nothing(count: int, tmp_pat
     assert len(seen.inks()) >= 3, "nodes of each type can be seen"
 
 
+RECORD = r"""<body><script>
+const drawn = new Map(), context = CanvasRenderingContext2D.prototype, { fillText, clearRect } = context;
+context.fillText = function (text, x, y) {
+  fillText.call(this, text, x, y);
+  const { a, e, f } = this.getTransform(), half = this.measureText(text).width * a / 2;
+  const size = parseFloat(this.font.match(/([\d.]+)px/)[1]) * a, [left, top] = [x * a + e - half, y * a + f - size / 2];
+  drawn.set(`${text} ${x} ${y}`, [text, left, top, left + 2 * half, top + size, size]);
+};
+context.clearRect = function (...box) { drawn.clear(); clearRect.apply(this, box); };
+const encode = (value) => btoa(encodeURIComponent(JSON.stringify(value)));
+setTimeout(() => { document.body.dataset.boxes = encode([...drawn.values()]); }, 1500);
+</script>"""
+
+
+def drawn_labels(seen: Seen) -> list[tuple[str, list[float]]]:
+    """Return the texts of the last frame of the graph, with their boxes and sizes in pixels."""
+    encoded = seen.says("boxes")
+    assert encoded is not None
+    boxes = json.loads(unquote(base64.b64decode(encoded).decode()))
+    return [(text, box) for text, *box in boxes]
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_no_two_labels_of_two_hundred_nodes_overlap(tmp_path: Path, browse: Browse) -> None:
+    file = Path(grown(tmp_path, 200))
+    file.write_text(file.read_text(encoding="utf-8").replace("<body>", RECORD, 1), encoding="utf-8")
+    labels = drawn_labels(browse(file))
+    assert len(labels) >= 60
+    assert min(box[4] for _, box in labels) >= 11, "readable"
+    overlapping = [
+        (one, other)
+        for number, (one, a) in enumerate(labels)
+        for other, b in labels[:number]
+        if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+    ]
+    assert overlapping == []
+
+
+def legend(seen: Seen) -> dict[str, str]:
+    """Return the color of each type."""
+    found = re.findall(r'data-type="([^"]+)"><span class="dot" style="background: ([^;]+);', seen.dom)
+    return dict(found)
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_a_type_has_one_color_in_all_drawings_and_another_in_the_dark(tmp_path: Path, browse: Browse) -> None:
+    def draw(name: str, *types: str) -> str:
+        with open_memory(tmp_path / name) as memory:
+            relate(memory, *((f"a {one}", "near", f"b {one}", "2025-01-01", (one, one)) for one in types))
+            return memory.visualize(tmp_path / f"{name}.html", user_id="maya")
+
+    one, other = draw("one", "person", "planet", "vehicle"), draw("other", "vehicle", "city", "person", "instrument")
+    first, second = legend(browse(one)), legend(browse(other))
+    assert set(first) == {"person", "planet", "vehicle"}
+    assert len(set(second.values())) == 4
+    assert {name: second[name] for name in ("person", "vehicle")} == {
+        name: first[name] for name in ("person", "vehicle")
+    }
+    dark = browse(one, "", "--blink-settings=preferredColorScheme=0")
+    image = pytest.importorskip("PIL.Image").open(dark.shot).convert("L")
+    assert np.asarray(image).mean() < 60
+    assert set(legend(dark)) == set(first)
+    assert legend(dark)["person"] != first["person"]
+
+
 @needs_chromium
 @pytest.mark.slow
 def test_a_request_would_be_seen(tmp_path: Path, browse: Browse) -> None:
@@ -349,6 +419,8 @@ def test_search_time_and_filter_change_what_is_shown(tmp_path: Path, browse: Bro
     assert "I moved to Oslo" not in details(now.dom)
     then = browse(file, "#time=2025-03-01")
     assert (then.says("nodes"), then.says("relations")) == ("2", "1")
+    assert (now.says("view"), then.says("view")) == ("now", "then")
+    assert "1 relations; 1 ended since, 2 began since" in then.dom
     hidden = browse(file, "#hide=sister")
     assert (hidden.says("nodes"), hidden.says("relations")) == ("2", "1")
     found = browse(file, "#find=oslo")

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mem0_core import (
     AsyncMemory,
+    CallbackError,
     ConfigError,
     InputError,
     LimitError,
@@ -81,7 +82,7 @@ def numbered(count: int) -> list[str]:
 
 def outcome(memory: Memory) -> Any:
     """Return the present and past contents of a memory, without values that differ between runs."""
-    found = memory.get_all(user_id="u")["results"]
+    found = memory.get_all(user_id="u", limit=None)["results"]
     relations = [
         (r["source"], r["relationship"], r["destination"], r["weight"], r["valid_from"], r["valid_to"])
         for r in memory.relations(user_id="u", ended=True)
@@ -119,7 +120,7 @@ def test_it_leaves_what_as_many_adds_leave(memory: MemoryDriver, tmp_path: Path,
 
 def test_texts_and_messages_may_be_mixed(memory: MemoryDriver) -> None:
     memory.add_many(["I ski.", {"role": "assistant", "content": "Nice."}], user_id="u", run_id="r")
-    kept = memory.get_all(user_id="u")["results"]
+    kept = memory.get_all(user_id="u", limit=None)["results"]
     assert [(one["memory"], one["role"], one["run_id"]) for one in kept] == [
         ("I ski.", "user", "r"),
         ("Nice.", "assistant", "r"),
@@ -131,7 +132,7 @@ def test_what_was_said_before_is_known(memory: MemoryDriver) -> None:
     assert memory.add_many(["tea", "Tea!", "cake", "tea"], user_id="u", chunk=2)["known"] == 2
     again = memory.add_many(["tea", "milk"], user_id="u")
     assert (again["added"], again["known"]) == (1, 1)
-    assert result_texts(memory.get_all(user_id="u")) == ["tea", "cake", "milk"]
+    assert result_texts(memory.get_all(user_id="u", limit=None)) == ["tea", "cake", "milk"]
 
 
 def test_what_is_not_said_is_skipped_with_its_reason(memory: MemoryDriver) -> None:
@@ -147,7 +148,7 @@ def test_what_is_not_said_is_skipped_with_its_reason(memory: MemoryDriver) -> No
         user_id="u",
         chunk=2,
     )
-    assert result_texts(memory.get_all(user_id="u")) == ["tea"]
+    assert result_texts(memory.get_all(user_id="u", limit=None)) == ["tea"]
     assert [skipped["reason"] for skipped in result["skipped"]] == [
         "messages[0] has the role 'system'",
         "messages[2] is empty",
@@ -218,7 +219,7 @@ def test_nothing_to_import_is_nothing(memory: MemoryDriver) -> None:
 def test_a_bad_message_is_named_before_anything_is_written(memory: MemoryDriver, bad: Any, what: str) -> None:
     with pytest.raises(InputError, match=what):
         memory.add_many([*numbered(9), bad, *numbered(3)], user_id="u", chunk=2, key="k")
-    assert result_texts(memory.get_all(user_id="u")) == []
+    assert result_texts(memory.get_all(user_id="u", limit=None)) == []
     assert memory.add_many(numbered(1), user_id="u", key="k")["resumed"] == 0
 
 
@@ -242,11 +243,11 @@ def test_the_policy_and_the_limits_hold(tmp_path: Path) -> None:
 
     with open_memory(tmp_path, policy=policy, config={"limits": {"message_chars": 50}}) as memory:
         result = memory.add_many(["call 555-1234", "a secret", "tea"], user_id="u")
-        assert result_texts(memory.get_all(user_id="u")) == ["call [phone]", "tea"]
+        assert result_texts(memory.get_all(user_id="u", limit=None)) == ["call [phone]", "tea"]
         assert [skipped["reason"][:11] for skipped in result["skipped"]] == ["messages[1]"]
         with pytest.raises(LimitError, match=r"messages\[1\] has 51"):
             memory.add_many(["milk", "x" * 51], user_id="u")
-        assert len(result_texts(memory.get_all(user_id="u"))) == 2
+        assert len(result_texts(memory.get_all(user_id="u", limit=None))) == 2
 
 
 # --- going on ---------------------------------------------------------------------------------------------------------
@@ -258,12 +259,12 @@ def test_it_goes_on_after_an_error(tmp_path: Path, mode: Mode) -> None:
         memory = MemoryDriver(opened, mode)
         with pytest.raises(ModelError):
             memory.add_many(numbered(10), user_id="u", chunk=2, key="k")
-        assert result_texts(memory.get_all(user_id="u")) == numbered(4)
+        assert result_texts(memory.get_all(user_id="u", limit=None)) == numbered(4)
         told: list[Any] = []
         result = memory.add_many(numbered(10), user_id="u", chunk=4, key="k", on_progress=lambda *at: told.append(at))
         assert (result["resumed"], result["added"], result["known"]) == (4, 6, 0)
         assert told == [(8, 10), (10, 10)]
-        assert result_texts(memory.get_all(user_id="u")) == numbered(10)
+        assert result_texts(memory.get_all(user_id="u", limit=None)) == numbered(10)
         third = memory.add_many(numbered(10), user_id="u", key="k")
         assert (third["resumed"], third["added"], third["known"]) == (10, 0, 0)
         assert len(opened._store.message_log.messages(Scope("u"))) == 10
@@ -274,11 +275,11 @@ def test_an_iterator_goes_on_too(memory: MemoryDriver) -> None:
         yield from numbered(5)
         raise RuntimeError("the file ends here")
 
-    with pytest.raises(RuntimeError):
+    with pytest.raises(CallbackError):
         memory.add_many(broken(), user_id="u", chunk=2, key="k")
     result = memory.add_many(iter(numbered(7)), user_id="u", chunk=2, key="k")
     assert (result["resumed"], result["added"]) == (4, 3)
-    assert result_texts(memory.get_all(user_id="u")) == numbered(7)
+    assert result_texts(memory.get_all(user_id="u", limit=None)) == numbered(7)
 
 
 def test_a_key_is_of_one_import_into_one_scope(memory: MemoryDriver) -> None:
@@ -324,7 +325,7 @@ def test_it_goes_on_after_a_kill(tmp_path: Path) -> None:
             kills += 1
     assert kills > 1
     with open_memory(tmp_path, embedder=HashEmbedder(dims=32)) as memory:
-        assert result_texts(memory.get_all(user_id="u")) == numbered(count)
+        assert result_texts(memory.get_all(user_id="u", limit=None)) == numbered(count)
         assert [m.content for m in memory._store.message_log.messages(Scope("u"))] == numbered(count)
         assert memory.add_many(numbered(count), user_id="u", key="import")["resumed"] == count
 
@@ -364,12 +365,12 @@ def test_what_is_put_off_is_learnt(tmp_path: Path, mode: Mode) -> None:
         if mode == "async":
             await memory.aadd_many(numbered(6), user_id="u", infer=True)
             assert await memory.aflush(20)
-            found = await memory.aget_all(user_id="u")
+            found = await memory.aget_all(user_id="u", limit=None)
             await memory.aclose()
         else:
             memory.add_many(numbered(6), user_id="u", infer=True)
             assert memory.flush(20)
-            found = memory.get_all(user_id="u")
+            found = memory.get_all(user_id="u", limit=None)
             memory.close()
         assert sorted(result_texts(found)) == numbered(6)
 

@@ -211,19 +211,58 @@ def test_texts_that_cannot_be_are_refused_before_the_first_is_written(memory: Me
     assert result_texts(memory.get_all(user_id="u")) == ["I like green tea.", "I like black tea."]
 
 
-def test_what_fails_for_one_is_told_and_the_others_are_done(memory: MemoryDriver) -> None:
+def test_an_error_of_one_memory_leaves_all_unchanged(memory: MemoryDriver) -> None:
     tell(memory, "I like green tea.", "I like black tea.", "I like white rice.")
+    before, relations = rows_of(memory.memory), held(memory)
 
-    def swap(found: dict[str, Any]) -> str:
-        return "I like white rice." if "green" in found["memory"] else "I like oolong tea."
+    def repeat_another(found: dict[str, Any]) -> str:
+        return "I like white rice." if "black" in found["memory"] else "I like oolong tea."
 
-    done = memory.update_by_query("I like green tea, I like black tea", swap, user_id="u", threshold=0.6)
-    assert [one["event"] for one in done["results"]] == ["UPDATE"]
-    assert "says this already" in done["skipped"][0]["reason"]
+    with pytest.raises(InputError, match="says this already"):
+        memory.update_by_query("I like green tea, I like black tea", repeat_another, user_id="u", threshold=0.6)
+    assert (rows_of(memory.memory), held(memory)) == (before, relations)
+    assert "I like green tea." in result_texts(memory.get_all(user_id="u"))
+
+
+def test_a_memory_can_take_the_text_that_another_one_gives_up(memory: MemoryDriver) -> None:
+    tell(memory, "I like green tea.", "I like black tea.", "I like white tea.")
+    next_text = {"green": "I like black tea.", "black": "I like white tea.", "white": "I like oolong tea."}
+
+    def shift(found: dict[str, Any]) -> str:
+        return next_text[found["memory"].split()[2]]
+
+    done = memory.update_by_query("I like tea", shift, user_id="u", threshold=0.3)
+    assert {one["previous_memory"]: one["memory"] for one in done["results"]} == {
+        "I like green tea.": "I like black tea.",
+        "I like black tea.": "I like white tea.",
+        "I like white tea.": "I like oolong tea.",
+    }
+    assert set(held(memory)) == {"u -- likes -- black tea", "u -- likes -- white tea", "u -- likes -- oolong tea"}
+
+
+def test_matches_of_several_scopes_are_updated_together(memory: MemoryDriver) -> None:
+    for agent in ("a", "b"):
+        memory.add("I like green tea.", user_id="u", agent_id=agent)
+    memory.update_by_query("I like green tea", "I like rooibos.", user_id="u", threshold=0.6)
+    assert [(one["agent_id"], one["memory"]) for one in memory.get_all(user_id="u")["results"]] == [
+        ("a", "I like rooibos."),
+        ("b", "I like rooibos."),
+    ]
+
+
+def test_matches_that_another_writer_changes_are_read_again(memory: MemoryDriver) -> None:
+    (tea, _) = tell(memory, "I like green tea.", "I like black tea.")
+    writers = iter(["I like green tea, hot."])
+
+    def extend(found: dict[str, Any]) -> str:
+        for text in writers:
+            memory.memory.update(tea, text)
+        return f"{found['memory']} Really."
+
+    memory.update_by_query("I like tea", extend, user_id="u", threshold=0.2)
     assert sorted(result_texts(memory.get_all(user_id="u"))) == [
-        "I like green tea.",
-        "I like oolong tea.",
-        "I like white rice.",
+        "I like black tea. Really.",
+        "I like green tea, hot. Really.",
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mem0_core import InputError, Memory, NotFoundError
 from mem0_core.contracts import AT, make_relation_changes
-from mem0_core.domain.records import Scope, Triplet
+from mem0_core.domain.records import Scope, Triplet, list_added
 from mem0_core.graph.adjacency import AdjacencyIndex
 from mem0_core.stores.sqlite.store import SQLiteStore
 from mem0_core.testing import HashEmbedder
@@ -76,7 +76,13 @@ def held(memory: MemoryDriver, **options: Any) -> dict[str, int]:
 
 
 def tell(memory: MemoryDriver, *texts: str) -> list[str]:
-    return [memory.add(text, user_id="u")["results"][0]["id"] for text in texts]
+    return [id_of(memory.add(text, user_id="u")) for text in texts]
+
+
+def id_of(result: Mapping[str, Any]) -> str:
+    """Return the id of the first memory that an add changed or found unchanged."""
+    found: str = list_added(result)[0]["id"]
+    return found
 
 
 # --- proposing -------------------------------------------------------------------------------------------------------
@@ -272,8 +278,7 @@ def test_what_is_deleted_or_updated_while_merged_is_as_if_it_was_before(
             ids = []
             for at, parts in enumerate(said):
                 text = " ".join(parts) + "."
-                entry = memory.add(text, user_id="u", timestamp=f"2025-01-{at + 1:02}")["results"][0]
-                ids.append(entry["id"])
+                ids.append(id_of(memory.add(text, user_id="u", timestamp=f"2025-01-{at + 1:02}")))
             distinct = list(dict.fromkeys(ids))
             done = []
             try:

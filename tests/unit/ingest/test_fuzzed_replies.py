@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mem0_core import Memory
-from mem0_core.domain.records import AddResult, Event, Operation, same_fact_key
+from mem0_core.domain.records import AddResult, Event, Operation, list_added, same_fact_key
 from mem0_core.flow import run
 from mem0_core.interfaces import Reply, ToolCall
 from mem0_core.language.terms import extract_terms
@@ -177,7 +177,8 @@ def find_lost(
 ) -> list[str]:
     """Return the facts that are neither stored nor part of a change, and that no operation names."""
     keys = {same_fact_key(text) for text in stored}
-    changed = [entry["memory"] for entry in result["results"] if entry["event"] != "DELETE"]
+    named = list_added(result)
+    changed = [entry["memory"] for entry in named if entry["event"] != "DELETE"]
     deleted = [entry["memory"] for entry in result["results"] if entry["event"] == "DELETE"]
 
     def is_settled(index: int, fact: str) -> bool:

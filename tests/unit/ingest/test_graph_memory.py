@@ -420,7 +420,7 @@ def test_one_answer_adds_evidence_to_the_memory_it_confirms(
     }
     one = opened({"fused": fused}, config={"extraction": "fused"})
     result = one.add("Tea, with milk.", user_id="u")
-    assert result_events(result) == [("NONE", "Likes tea"), *added]
+    assert result_events(result) == [*added, ("NONE", "Likes tea")]
     (relation,) = one.relations(user_id="u")
     assert (entry["id"] in relation["memories"]) == (not left)
     one.delete(entry["id"])

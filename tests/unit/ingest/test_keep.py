@@ -72,5 +72,5 @@ def test_a_model_decides_itself(mode: Mode, tmp_path: Path) -> None:
 
 
 def test_an_unknown_value_is_refused(mode: Mode, tmp_path: Path) -> None:
-    with open_memory(tmp_path) as opened, pytest.raises(InputError, match="supported: 'all', 'statements'"):
+    with open_memory(tmp_path) as opened, pytest.raises(InputError, match="accepted: all, statements"):
         MemoryDriver(opened, mode).add("I like tea.", user_id="maya", keep="facts")

@@ -138,7 +138,15 @@ def change(event: Event, text: str, *sources: int) -> MemoryChange:
     ("changes", "memories"),
     [
         ([change(Event.ADD, "Likes tea", 0), change(Event.ADD, "Lives in Rome", 0)], (0,)),
-        ([change(Event.ADD, "Likes tea", 0), change(Event.ADD, "Alice likes tea", 0)], (1,)),
+        ([change(Event.ADD, "Likes tea", 0), change(Event.ADD, "Alice likes tea", 0)], (0, 1)),
+        (
+            [change(Event.ADD, "Is named Maya", 0), change(Event.ADD, "Likes tea", 0)],
+            (1,),
+        ),  # all are about the speaker
+        (
+            [change(Event.ADD, "Likes her sister", 0), change(Event.ADD, "Drinks", 0)],
+            (0,),
+        ),  # none names it: words decide
         ([change(Event.ADD, "Drinks", 0), change(Event.ADD, "Eats", 0)], (0, 1)),  # neither names it: both may
         ([change(Event.ADD, "Likes tea", 1), change(Event.ADD, "Drinks", 0)], (1,)),  # learnt from the same message
         ([change(Event.DELETE, "Likes tea", 0), change(Event.NONE, "Likes tea")], ()),

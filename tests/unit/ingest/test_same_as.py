@@ -42,7 +42,7 @@ def test_an_uncertain_pair_is_a_candidate_with_its_score_and_reason(memory: Memo
     assert 0.7 <= pair["score"] < 0.8
     assert "part of" in pair["reason"]
     assert pair["user_id"] == "u"
-    assert any(line.startswith("maybe one: Sofia") for line in format_merge_plan(result))
+    assert any(str(line).startswith("maybe one: Sofia") for line in format_merge_plan(result))
 
 
 def test_names_that_contain_one_another_are_no_candidates(memory: Memory) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -159,18 +158,21 @@ def test_turns_that_queue_up_are_read_in_one_go(session: Session) -> None:
 
 def test_one_users_turns_are_learnt_in_order_and_several_users_at_once(session: Session) -> None:
     seen: list[str] = []
-    most: list[int] = [0, 0]
+    at_work: list[str] = []
     lock = threading.Lock()
+    met = threading.Event()
 
     def model(task: str, messages: Any) -> Any:
         if task == "facts":
+            said = messages[-1]["content"].rpartition("Input:\nuser: ")[2]
             with lock:
-                most[0] += 1
-                most[1] = max(most)
-                seen.append(messages[-1]["content"].rpartition("Input:\nuser: ")[2])
-            time.sleep(0.02)
+                seen.append(said)
+                at_work.append(said)
+                if len(at_work) == 2:
+                    met.set()
+            met.wait(10)  # for a turn of the other user
             with lock:
-                most[0] -= 1
+                at_work.remove(said)
         return echo(task, messages)
 
     async def story(call: Use, memory: Memory) -> None:
@@ -182,7 +184,7 @@ def test_one_users_turns_are_learnt_in_order_and_several_users_at_once(session: 
     session(story, model, background={"batch": 1})
     for user in ("u", "v"):
         assert [said for said in seen if said.startswith(user)] == [f"{user} {number}" for number in range(6)]
-    assert most[1] == 2
+    assert met.is_set()
 
 
 def test_a_model_that_comes_back_finds_everything_waiting(session: Session) -> None:

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from mem0_core.language.introductions import get_given_name, read_introductions
+from mem0_core.language.introductions import read_introductions
+from mem0_core.language.naming import get_given_name
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import unicodedata
 from collections.abc import Callable
@@ -13,16 +14,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mem0_core import Memory
+from benchmarks.adversarial import FUNCTIONS, KINDS, fit_exponent
+from mem0_core import Mem0Error, Memory
 from mem0_core.domain import mention_index
+from mem0_core.domain.bounds import MAX_RELATIONS
 from mem0_core.domain.mention_index import MentionIndex
 from mem0_core.domain.normalization import MAX_NONSTARTERS, normalize, stream_safe
-from mem0_core.domain.records import mentions_name, same_fact_key
+from mem0_core.domain.records import Message, mentions_name, same_fact_key
 from mem0_core.ingest._relation_plan import split_clauses
 from mem0_core.ingest.relations import StatementLog
+from mem0_core.language._phrases import read_phrases
 from mem0_core.language.messages import strip_recalled
 from mem0_core.language.rule_extractor import extract_by_rules
+from mem0_core.llm.triplet_lines import format_in_third_person
 from mem0_core.recall._relations import MAX_QUERY_NAMES
+from mem0_core.server._problems import HttpError
 from mem0_core.testing import HashEmbedder
 
 MARKS = "\u0323\u0301\u0316"
@@ -49,6 +55,30 @@ def opened(path: Path) -> Memory:
     return Memory({"path": str(path)}, embedder=HashEmbedder())
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_takes_steps_in_proportion_to_its_text(name: str) -> None:
+    def steps(text: str) -> int:
+        with contextlib.suppress(Mem0Error, HttpError):
+            return calls_of(lambda: FUNCTIONS[name](text))
+        return 0
+
+    for build in KINDS.values():
+        steps(build(100))  # tables that are loaded on first use
+        assert steps(build(3_600)) <= 5 * steps(build(900)) + 2_500
+
+
+@pytest.mark.parametrize("text", ["", "\n", " \n\u2028\t", "\u3000", "\x85", "\x1c"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_a_function_reads_a_text_of_spaces(name: str, text: str) -> None:
+    with contextlib.suppress(Mem0Error, HttpError):
+        FUNCTIONS[name](text)
+
+
+def test_the_exponent_of_a_growth_is_fitted() -> None:
+    assert fit_exponent([(size, size**2 / 1e6) for size in (100, 1_000, 10_000)]) == pytest.approx(2)
+    assert fit_exponent([(100, 0.001), (1_000, 0.002)]) == 0
+
+
 @pytest.mark.parametrize(
     "sentence",
     ["My friend P{0} lives in T{0}.", "I like Tea{0}.", "I moved to T{0}.", "P{0} lives in Oslo.", "I left T{0}."],
@@ -62,6 +92,36 @@ def test_each_sentence_of_an_add_costs_the_same(tmp_path: Path, sentence: str) -
 
     adding(5)  # imports
     assert adding(100) < 5 * adding(25)
+
+
+@pytest.mark.parametrize("sentence", ["My friend P{0} lives in T{0}.", "I moved to T{0}.", "I LIVE IN ROME and"])
+def test_one_message_adds_a_bounded_number_of_relations_and_says_so(tmp_path: Path, sentence: str) -> None:
+    text = " ".join(sentence.format(number) for number in range(400))
+    with opened(tmp_path) as memory:
+        result = memory.add(text, user_id="u")
+        assert len(result["relations"]["added_entities"]) <= MAX_RELATIONS
+        assert any(one["reason"].startswith("relations: ") for one in result["skipped"])
+        assert memory.add("My friend Ada lives in Oslo.", user_id="u")["skipped"] == []
+
+
+def test_a_message_too_long_for_the_search_of_names_is_reported_and_found_by_its_last_word(tmp_path: Path) -> None:
+    with opened(tmp_path) as memory:
+        skipped = memory.add("It rained all day. " * 300 + "Then the xylophone came.", user_id="u")["skipped"]
+        assert [one["reason"].partition(":")[0] for one in skipped] == ["names"]
+        assert memory.search("xylophone", user_id="u")["results"]
+
+
+@pytest.mark.parametrize("text", ["World War I and I ", "me \u201cmy ", "\u201c", '"I said ', "I MY "])
+def test_third_person_looks_back_a_bounded_number_of_characters(text: str) -> None:
+    written = format_in_third_person([Message("user", text * 20_000)], "Maya")
+    assert len(written) > 20_000
+
+
+def test_a_spanish_item_without_an_end_is_read_once() -> None:
+    def reading(count: int) -> int:
+        return calls_of(lambda: read_phrases("mi hermana se llama Ana y " + "trabajo de " * count, "spanish"))
+
+    assert reading(4_000) < 6 * reading(1_000)
 
 
 def test_the_text_of_an_add_is_split_into_words_a_bounded_number_of_times(

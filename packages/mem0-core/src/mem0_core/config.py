@@ -1,138 +1,75 @@
-"""Configuration: mem0's keys with validation, and the table of providers.
-
-A component is an instance, ``"provider:model"``, or ``{"provider": ..., "config": {...}}``. Third-party providers
-register a callable under the entry-point groups ``mem0_core.llm``, ``mem0_core.embedder`` and
-``mem0_core.reranker``; it receives the keys of ``config`` as keyword arguments.
-
-An instance may also be a model of a framework with an installed adapter: a callable under the entry-point group
-``mem0_core.adapters``, named like the top-level module of the framework's classes. It receives the kind of component
-and the instance (for a vector store, ``source`` too, as a keyword argument), and returns an object with our protocol::
-
-    [project.entry-points."mem0_core.adapters"]
-    langchain_core = "mem0_langchain.models:adapt"
-"""
+"""Configuration: mem0's keys with validation. `components` builds what they describe."""
 
 from __future__ import annotations
 
-import difflib
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
-from importlib import import_module
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, TypeGuard, cast
 from urllib.parse import quote, urlencode
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from mem0_core._files import DATABASE, home
+from mem0_core._system.boundary import convert_errors
+from mem0_core._system.files import DATABASE, home
+from mem0_core.catalog import ComponentKind
+from mem0_core.components import check_spec
 from mem0_core.domain.recipes import resolve_recipe
+from mem0_core.domain.secrets import conceal, redact_url, reveal
+from mem0_core.domain.suggestions import describe_value, suggest
 from mem0_core.errors import ConfigError, MissingExtraError
 
 __all__ = [
     "NO_GRAPH",
     "PGVECTOR_ONLY_KEYS",
-    "PROVIDERS",
     "BackgroundConfig",
     "ComponentConfig",
-    "ComponentKind",
     "GraphConfig",
     "LimitsConfig",
     "MemoryConfig",
     "TraverseConfig",
-    "build_component",
-    "check_provider",
+    "advise_argument",
+    "choose_config",
     "is_log_level",
     "load_config",
     "parse_graph_config",
+    "postgres_config",
     "read_config_file",
+    "resolve_config",
+    "sqlite_config",
 ]
-
-ComponentKind = Literal["llm", "embedder", "reranker", "store", "vector_store", "graph_store"]
-
-PROVIDERS: dict[str, dict[str, str]] = {
-    "llm": {
-        "openai": "mem0_core.providers.openai:OpenAIChat",
-        "ollama": "mem0_core.providers.openai:OpenAIChat",
-        "vllm": "mem0_core.providers.openai:OpenAIChat",
-        "lmstudio": "mem0_core.providers.openai:OpenAIChat",
-        "local": "mem0_core.providers.local:create_local_chat",
-        "llama_cpp": "mem0_core.providers.llama_cpp:LlamaCppChat",
-        "openvino": "mem0_core.providers.openvino:OpenVinoChat",
-        "transformers": "mem0_core.providers.transformers:TransformersChat",
-    },
-    "embedder": {
-        "onnx": "mem0_core.providers.onnx:OnnxEmbedder",
-        "openvino": "mem0_core.providers.openvino_embedder:OpenVinoEmbedder",
-        "openai": "mem0_core.providers.openai:OpenAIEmbedder",
-        "ollama": "mem0_core.providers.openai:OpenAIEmbedder",
-        "lmstudio": "mem0_core.providers.openai:OpenAIEmbedder",
-        "huggingface": "mem0_core.providers.sentence_transformers:SentenceTransformerEmbedder",
-        "sentence_transformers": "mem0_core.providers.sentence_transformers:SentenceTransformerEmbedder",
-        "jina": "mem0_core.providers.sentence_transformers:jina",
-        "hash": "mem0_core.testing:HashEmbedder",
-    },
-    "reranker": {
-        "sentence_transformers": "mem0_core.providers.rerankers:TransformersReranker",
-        "sentence_transformer": "mem0_core.providers.rerankers:TransformersReranker",
-        "huggingface": "mem0_core.providers.rerankers:huggingface",
-        "qwen": "mem0_core.providers.rerankers:qwen",
-        "llm": "mem0_core.api.factory:llm_reranker",
-        "llm_reranker": "mem0_core.api.factory:llm_reranker",
-    },
-    "store": {
-        "sqlite": "mem0_core.stores.sqlite.store:SQLiteStore",
-        "postgres": "mem0_core.stores.postgres.store:PostgresStore",
-    },
-    "vector_store": {
-        "exact": "mem0_core.stores.vector.exact:ExactIndex",
-        "faiss": "mem0_core.stores.vector.faiss:FaissIndex",
-        "pgvector": "mem0_core.stores.postgres.vectors:PgvectorIndex",
-    },
-    "graph_store": {
-        "sqlite": "mem0_core.stores.graph.embedded:EmbeddedGraph",
-        "neo4j": "mem0_core.stores.graph.neo4j:Neo4jGraph",
-        "ladybug": "mem0_core.stores.graph.ladybug:LadybugGraph",
-        "kuzu": "mem0_core.stores.graph.ladybug:LadybugGraph",
-    },
-}
-"""``provider -> module:name``; a module is imported once a configuration names its provider."""
 
 NO_GRAPH = "none"
 """The provider of `graph_store` that turns graph memory off."""
-
-_BASE_URLS = {
-    "ollama": "http://localhost:11434/v1",
-    "vllm": "http://localhost:8000/v1",
-    "lmstudio": "http://localhost:1234/v1",
-}
-"""Default addresses of servers with the OpenAI protocol."""
-
-_NON_FRAMEWORK_MODULES = sys.stdlib_module_names | {"mem0_core", "pydantic"}
-"""Top-level modules with classes that need no adapter."""
-
-_BASE_URL_KEYS = ("base_url", "openai_base_url", "ollama_base_url", "vllm_base_url", "lmstudio_base_url")
 
 
 class ComponentConfig(BaseModel):
     """A component as ``{"provider": ..., "config": {...}}``."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
 
     provider: str
     config: dict[str, Any] = Field(default_factory=dict)
+    """The provider's keys; those that hold a secret are `SecretStr`."""
+
+    @field_validator("config", "llm", mode="after", check_fields=False)
+    @classmethod
+    def _conceal_secrets(cls, value: Any) -> Any:
+        return conceal(value)
 
 
 class GraphConfig(ComponentConfig):
     """``graph_store``: the index that searches relations, and the options of graph memory; see `GraphOptions`.
 
-    The primary store always holds the relations. ``neo4j`` and ``ladybug`` are projections of it.
+    The primary store always holds the relations. ``neo4j``, ``ladybug``, ``memgraph`` and ``neptune`` are projections
+    of it.
     """
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True, arbitrary_types_allowed=True)
 
     provider: str = "sqlite"
-    """``sqlite`` for the store itself, ``neo4j`` or ``ladybug`` for a projection, ``none`` for no graph memory."""
+    """``sqlite`` for the store itself, ``neo4j``, ``ladybug``, ``memgraph`` or ``neptune`` for a projection, ``none``
+    for no graph memory."""
     llm: Any = None
     """A separate model for entities and relations; by default the memory's."""
     custom_prompt: str | None = None
@@ -154,7 +91,7 @@ class GraphConfig(ComponentConfig):
 class TraverseConfig(BaseModel):
     """Weights of paths through the graph; see `graph.traversal.Weights`."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
 
     recency: float = Field(default=0.1, ge=0, lt=1)
     """Share of its score that an old relation loses; less than 1 together with `evidence`."""
@@ -177,7 +114,7 @@ class TraverseConfig(BaseModel):
 class BackgroundConfig(BaseModel):
     """Settings of background workers; see `ingest.worker.WorkerSettings`."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
 
     workers: int = Field(default=2, ge=1, le=64)
     """Number of worker threads, or of tasks of an event loop."""
@@ -196,7 +133,7 @@ class BackgroundConfig(BaseModel):
 class LimitsConfig(BaseModel):
     """Limits on one call and one scope; see `domain.policy.Limits`."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
 
     message_chars: int | None = Field(default=None, ge=1)
     """Maximum characters of one message."""
@@ -206,10 +143,36 @@ class LimitsConfig(BaseModel):
     """Maximum calls for one scope in a minute."""
 
 
+class TelemetryConfig(BaseModel):
+    """Settings of traces and metrics by OpenTelemetry; see docs/how-to/tracing.md."""
+
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True, arbitrary_types_allowed=True)
+
+    enabled: bool | None = None
+    """By default on as soon as the program configures an OpenTelemetry SDK. True requires the extra ``otel``."""
+    content: bool | None = None
+    """Texts of messages, queries and memories in spans; by default the environment variable
+    ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT``, else off."""
+    ids: bool = False
+    """Ids of users, agents and runs in spans; without them only the kinds of ids."""
+    prices: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    """US dollars for a million input tokens and a million output tokens, by the name of the model."""
+    tracer_provider: Any = Field(default=None, repr=False)
+    """The provider of tracers; by default the program's."""
+    meter_provider: Any = Field(default=None, repr=False)
+    """The provider of meters; by default the program's."""
+
+
 class MemoryConfig(BaseModel):
     """The keys of a configuration. An unknown key raises an error that names it and the nearest known key."""
 
-    model_config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid",
+        hide_input_in_errors=True,
+        defer_build=True,
+        arbitrary_types_allowed=True,
+        protected_namespaces=(),
+    )
 
     version: Literal["v1.0", "v1.1"] = "v1.1"
     """Shape of results; ``v1.0`` returns mem0's old bare list, with a DeprecationWarning."""
@@ -217,6 +180,8 @@ class MemoryConfig(BaseModel):
     """Folder of all local data; by default ``$MEM0_CORE_HOME``, else ``mem0-core`` in the platform's data folder."""
     history_db_path: Path | None = None
     """The SQLite file that holds memories and history; by default ``memory.db`` in `path`."""
+    keys: Path | None = None
+    """Folder of a `Keyring`: encrypts the SQLite file with a key per tenant; see docs/how-to/encrypt.md."""
     durability: Literal["full", "process"] = "full"
     """``full``: an acknowledged add survives a power cut. ``process`` (faster): it survives a crash of the process."""
     custom_fact_extraction_prompt: str | None = None
@@ -227,13 +192,16 @@ class MemoryConfig(BaseModel):
     llm: Any = None
     """The chat model; without one, messages are stored verbatim."""
     embedder: Any = None
-    """The embedding model; by default all-MiniLM-L6-v2 on onnxruntime, from local weights."""
+    """The embedding model; by default all-MiniLM-L6-v2 from the package mem0-models."""
     store: ComponentConfig | None = None
     """The primary store, in place of a SQLite file: a URL, ``postgresql://user:password@host/database``, or
     ``{"provider": "postgres", "config": {"url": ..., "schema": ...}}``; see `stores.postgres.PostgresStore`."""
-    vector_store: ComponentConfig = Field(default_factory=lambda: ComponentConfig(provider="faiss"))
-    """The vector index. By default FAISS, or pgvector if `store` is PostgreSQL. mem0's keys of pgvector (``host``,
-    ``dbname``, ``connection_string``, ...) also select the store."""
+    vector_store: ComponentConfig = Field(
+        default_factory=lambda: ComponentConfig.model_construct(provider="embedded", config={})
+    )
+    """The vector index. By default an index in memory, on FAISS where it is installed, else on numpy; or
+    pgvector if `store` is PostgreSQL. mem0's keys of pgvector (``host``, ``dbname``, ``connection_string``, ...) also
+    select the store."""
     reranker: Any = None
     """Model that reorders the best hits; see docs/how-to/reranking.md."""
     graph_store: GraphConfig | None = None
@@ -255,16 +223,16 @@ class MemoryConfig(BaseModel):
     """Number of messages after which the summary of a conversation is updated in the background; 0 for no summary."""
     summary_words: int = Field(default=200, ge=20)
     """Maximum length of a summary in words."""
-    background: BackgroundConfig = Field(default_factory=BackgroundConfig)
+    background: BackgroundConfig = Field(default_factory=BackgroundConfig.model_construct)
     """Settings of background workers."""
     read_your_writes: bool = True
     """Searches include queued messages that are not processed yet."""
-    limits: LimitsConfig = Field(default_factory=LimitsConfig)
+    limits: LimitsConfig = Field(default_factory=LimitsConfig.model_construct)
     """Limits on one call and one scope; by default none."""
     recipe: Any = "hybrid"
     """Sources and weights of searches: a name (hybrid, mem0, paper, offline), a `Recipe`, or a mapping of fields over
     the recipe it names."""
-    traverse: TraverseConfig = Field(default_factory=TraverseConfig)
+    traverse: TraverseConfig = Field(default_factory=TraverseConfig.model_construct)
     """Weights of graph traversal."""
     half_life: float | None = Field(default=None, gt=0)
     """Days after which the score of a memory that was not repeated is halved; by default age does not count."""
@@ -279,6 +247,8 @@ class MemoryConfig(BaseModel):
     max_deletions: int = Field(default=5, ge=0)
     """Maximum number of memories that one reply of the model may delete; further deletions are refused and reported in
     ``skipped``."""
+    telemetry: TelemetryConfig = Field(default_factory=TelemetryConfig.model_construct)
+    """Traces and metrics by OpenTelemetry."""
     logging: Any = None
     """Log file of the `mem0-core` command, by default none: a level ("INFO") for ``app.log`` in `path`; or a file, or a
     mapping, as ``logging.config.dictConfig`` takes it. A file is relative to the configuration that names it. The
@@ -288,8 +258,10 @@ class MemoryConfig(BaseModel):
     @classmethod
     def _check_logging(cls, value: Any) -> Any:
         if value is None or value is False or is_log_level(value) or isinstance(value, (str, Path, Mapping)):
-            return value or None
-        raise ValueError(f"a level, a file or a mapping, not {type(value).__name__}")
+            return (conceal(value) if isinstance(value, Mapping) else value) or None
+        raise ValueError(
+            f"a level, a file or a mapping is required, not {describe_value(value)}; pass, for example, 'INFO'"
+        )
 
     @field_validator("recipe")
     @classmethod
@@ -300,25 +272,35 @@ class MemoryConfig(BaseModel):
     @field_validator("llm", "embedder", "reranker")
     @classmethod
     def _check_component_provider(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, str):
-            check_provider(cast(ComponentKind, info.field_name), value.partition(":")[0])
-        elif isinstance(value, Mapping):
-            check_provider(cast(ComponentKind, info.field_name), ComponentConfig(**value).provider)
-        return value
+        if isinstance(value, (str, Mapping)):
+            check_spec(cast(ComponentKind, info.field_name), value)
+        return conceal(value) if isinstance(value, Mapping) else value
+
+    @field_validator("telemetry", mode="before")
+    @classmethod
+    def _parse_telemetry(cls, value: Any) -> Any:
+        return {"enabled": value} if isinstance(value, bool) else value
 
     @field_validator("graph_store", mode="before")
     @classmethod
     def _parse_graph_store(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            return {"provider": value}
         return {"provider": NO_GRAPH} if value is False else value
+
+    @field_validator("vector_store", mode="before")
+    @classmethod
+    def _parse_vector_store(cls, value: Any) -> Any:
+        return {"provider": value} if isinstance(value, str) else value
 
     @field_validator("store", mode="before")
     @classmethod
     def _parse_store_url(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        if not value.startswith(POSTGRES_SCHEMES):
-            raise ValueError('a URL that begins with postgresql://, or {"provider": ..., "config": {...}}')
-        return {"provider": "postgres", "config": {"url": value}}
+        if isinstance(value, str):
+            return postgres_config(value) if _is_postgres_url(value) else sqlite_config(value)
+        if isinstance(value, Mapping):
+            check_spec("store", value)
+        return value
 
     @property
     def store_config(self) -> ComponentConfig | None:
@@ -334,16 +316,29 @@ class MemoryConfig(BaseModel):
 
     @property
     def folder(self) -> Path:
-        if self.path is None and self.history_db_path is not None:
-            return self.history_db_path.expanduser().parent
+        if self.path is None and (file := self._database_file) is not None:
+            return file.parent
         return self.path.expanduser() if self.path is not None else home()
 
     @property
     def database(self) -> Path:
-        return (self.history_db_path or self.folder / DATABASE).expanduser()
+        return self._database_file or self.folder / DATABASE
+
+    @property
+    def _database_file(self) -> Path | None:
+        """The SQLite file that a key names, if one does."""
+        given = self.history_db_path
+        if self.store is not None and self.store.provider == "sqlite":
+            given = self.store.config.get("path") or given
+        return None if given is None else Path(given).expanduser()
 
 
 POSTGRES_SCHEMES = ("postgresql://", "postgres://")
+_STORE_FORMS = (
+    'postgresql://user:password@host/database, the path of a SQLite file, or {"provider": ..., "config": {...}}'
+)
+_SQLALCHEMY_DRIVER = re.compile(r"^(postgres(?:ql)?)\+\w+(?=://)")
+_URL_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 _PGVECTOR_KEYS = ("dbname", "user", "password", "host", "port", "sslmode")
 PGVECTOR_ONLY_KEYS = (*_PGVECTOR_KEYS, "connection_string", "connection_pool", "minconn", "maxconn", "diskann", "hnsw")
@@ -354,8 +349,8 @@ def _pgvector_url(chosen: ComponentConfig) -> str | None:
     """Return the URL that mem0's keys of pgvector describe, or None if they name no database."""
     keys = chosen.config
     if keys.get("connection_string"):
-        return str(keys["connection_string"])
-    given = {key: str(keys[key]) for key in _PGVECTOR_KEYS if keys.get(key)}
+        return str(reveal(keys["connection_string"]))
+    given = {key: str(reveal(keys[key])) for key in _PGVECTOR_KEYS if keys.get(key)}
     return f"postgresql://?{urlencode(given, quote_via=quote)}" if given else None
 
 
@@ -365,12 +360,100 @@ def postgres_config(place: str) -> ComponentConfig:
     Raises:
         ConfigError: the text is no PostgreSQL URL.
     """
-    url, _, schema = place.partition("#")
+    url, _, schema = _SQLALCHEMY_DRIVER.sub(r"\1", place).partition("#")
     if not url.startswith(POSTGRES_SCHEMES):
-        raise ConfigError(f"store: a URL that begins with postgresql://, not {place!r}")
+        raise ConfigError(f"store: a URL that begins with postgresql:// is required, not {redact_url(place)!r}")
     return ComponentConfig(provider="postgres", config={"url": url, **({"schema": schema} if schema else {})})
 
 
+def _is_postgres_url(text: str) -> bool:
+    return _SQLALCHEMY_DRIVER.sub(r"\1", text).startswith(POSTGRES_SCHEMES)
+
+
+def sqlite_config(place: str) -> ComponentConfig:
+    """Return the store in a SQLite file: a path, or ``sqlite:///path``.
+
+    Raises:
+        ConfigError: the text is empty, or the URL of another database.
+    """
+    path = place.removeprefix("sqlite:///") if place.startswith("sqlite:///") else place
+    if not path.strip() or _URL_SCHEME.match(path):
+        raise ConfigError(f"store: there is no store for {redact_url(place)!r}; pass {_STORE_FORMS}")
+    return ComponentConfig(provider="sqlite", config={"path": Path(path).expanduser()})
+
+
+def choose_config(config_dict: Any, config: Any) -> Any:
+    """Return the argument of `Memory.from_config` that is given, loaded.
+
+    Raises:
+        ConfigError: none is given, or both are.
+    """
+    if (config_dict is None) == (config is None):
+        given = "both config_dict and config are" if config is not None else "config_dict is not"
+        raise ConfigError(
+            f"from_config: one configuration is required, and {given} given; pass a mapping of keys or the path of a"
+            " YAML or JSON file"
+        )
+    return load_config(config_dict if config is None else config)
+
+
+def advise_argument(name: str) -> str:
+    """Return the next step for an unknown argument of `Memory`: the place where its value belongs."""
+    if name in MemoryConfig.model_fields:
+        return f"{name} is a key of the configuration: pass Memory({{{name!r}: ...}})"
+    if name in ("model", "api_key", "temperature", "base_url", "provider", "max_tokens"):
+        return f"{name} belongs to a model: pass llm={{'provider': 'openai', 'config': {{{name!r}: ...}}}}"
+    return ""
+
+
+def resolve_config(source: Any, *, path: str | Path | None = None, store: Any = None) -> MemoryConfig:
+    """Return the configuration that the arguments `config`, `path` and `store` of `Memory` describe together.
+
+    Raises:
+        ConfigError: a key is unknown or wrong; the message names it.
+    """
+    if isinstance(source, (str, Path)):
+        source = _parse_location(source)
+    config = load_config(source)
+    changes: dict[str, Any] = {}
+    if path is not None:
+        if not isinstance(path, (str, Path)) or not str(path).strip():
+            raise ConfigError(
+                f"path: the folder of the data is required, as text or Path, not {describe_value(path)}; pass, for"
+                " example, path='data'"
+            )
+        if isinstance(path, str) and _URL_SCHEME.match(path):
+            raise ConfigError(f"path: a folder is required, not the URL {redact_url(path)!r}; pass it as store=")
+        changes |= {"path": Path(path), "history_db_path": None}
+    if isinstance(store, (str, Path, Mapping)):
+        try:
+            described = MemoryConfig(store=str(store) if isinstance(store, Path) else store)  # type: ignore[arg-type]
+        except ValidationError as error:
+            raise ConfigError("; ".join(_validation_messages(error))) from error
+        changes["store"] = described.store
+    return config.model_copy(update=changes) if changes else config
+
+
+def _parse_location(place: str | Path) -> Mapping[str, Any] | Path:
+    """Return the configuration at the location that is the first argument of `Memory`: a file, a URL or a folder."""
+    text = str(place)
+    if not text.strip():
+        raise ConfigError(
+            "config: a folder, a YAML or JSON file, a store's URL or a mapping is required, not ''; pass, for example,"
+            " Memory('data')"
+        )
+    if _URL_SCHEME.match(text):
+        return {"store": text}
+    file = Path(text).expanduser()
+    if file.suffix.casefold() in CONFIG_SUFFIXES:
+        return file
+    return {"history_db_path": text} if file.is_file() else {"path": text}
+
+
+CONFIG_SUFFIXES = (".yaml", ".yml", ".json")
+
+
+@convert_errors
 def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) -> MemoryConfig:
     """Check a configuration given as a mapping or as the path of a YAML or JSON file.
 
@@ -384,9 +467,14 @@ def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) ->
         source = read_config_file(file)
     where = "" if file is None else f"{file}: "
     if source is not None and not isinstance(source, Mapping):
-        raise ConfigError(f"{where}a configuration is a mapping of keys, not {type(source).__name__}")
+        raise ConfigError(
+            f"{where}config: a mapping of keys is required, not {describe_value(source)}; pass, for example,"
+            f" {{'path': 'data'}} (accepted: {', '.join(MemoryConfig.model_fields)})"
+        )
+    if not source:
+        return MemoryConfig.model_construct()  # builds no validators, which would take a tenth of a short command
     try:
-        return MemoryConfig(**_lift_vision(dict(source or {})))
+        return MemoryConfig(**_lift_vision(dict(source)))
     except ValidationError as error:
         raise ConfigError(where + "; ".join(_validation_messages(error))) from error
     except TypeError as error:
@@ -425,6 +513,7 @@ def is_log_level(given: object) -> TypeGuard[str]:
     return isinstance(given, str) and given.upper() in ("DEBUG", "INFO", "WARNING", "ERROR")
 
 
+@convert_errors
 def read_config_file(path: Path) -> Any:
     """Parse a YAML or JSON file.
 
@@ -434,9 +523,20 @@ def read_config_file(path: Path) -> Any:
     """
     try:
         text = path.expanduser().read_text(encoding="utf-8")
-    except OSError as error:
-        raise ConfigError(f"cannot read the configuration {path}: {error}") from error
-    if path.suffix == ".json":
+    except IsADirectoryError as error:
+        raise ConfigError(
+            f"config: {path} is a folder, and a YAML or JSON file is required; for data in this folder, open"
+            f" Memory({str(path)!r})"
+        ) from error
+    except (OSError, ValueError) as error:
+        folder = (
+            "" if path.suffix.casefold() in CONFIG_SUFFIXES else f"; for data in a folder, open Memory({str(path)!r})"
+        )
+        raise ConfigError(
+            f"config: cannot read the file {path}: {getattr(error, 'strerror', None) or error}; pass an existing YAML"
+            f" or JSON file, or a mapping{folder}"
+        ) from error
+    if path.suffix.casefold() == ".json":
         import json
 
         try:
@@ -450,121 +550,88 @@ def read_config_file(path: Path) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{path} is no YAML: {error}") from error
+        problem = _describe_yaml_error(error)
+    raise ConfigError(f"{path} is no YAML: {problem}")  # the parser's own error quotes the line
+
+
+def _describe_yaml_error(error: Any) -> str:
+    """Return the problem and its place without the text of the file, which may hold a key."""
+    mark, problem = getattr(error, "problem_mark", None), str(getattr(error, "problem", None) or "it cannot be read")
+    place = "" if mark is None else f" (line {mark.line + 1}, column {mark.column + 1})"
+    return f"{re.sub(_QUOTED_TEXT, '...', problem)}{place}"
+
+
+_QUOTED_TEXT = r"(['\"]).{4,}\1"
 
 
 def _validation_messages(error: ValidationError, *above: str) -> Iterator[str]:
     for problem in error.errors():
         key = ".".join(str(part) for part in problem["loc"])
         if problem["type"] == "extra_forbidden":
-            yield f"unknown key {key!r}{_suggestion(str(problem['loc'][-1]), _known_keys((*above, *problem['loc'])))}"
+            name = str(problem["loc"][-1])
+            advice = _KEY_ADVICE.get(name, "rename it, or leave it out")
+            yield f"unknown key {key!r}{suggest(name, _known_keys((*above, *problem['loc'])))}; {advice}"
+        elif problem["msg"].removeprefix("Value error, ").startswith((key, f"unknown key '{key}.")):
+            yield problem["msg"].removeprefix("Value error, ")  # our own validators may name the key already
         else:
-            # Our own validators may name the key already.
-            yield f"{key}: {problem['msg'].removeprefix('Value error, ').removeprefix(f'{key}: ')}"
+            yield f"{key}: {_describe_problem(problem, above)}"
+
+
+def _describe_problem(problem: Mapping[str, Any], above: Sequence[str]) -> str:
+    """Return what is accepted, what was given and the next step, in place of pydantic's text about a wrong value."""
+    kind, context = problem["type"], problem.get("ctx") or {}
+    message = problem["msg"].removeprefix("Value error, ")
+    if kind == "missing":
+        return "the key is required and missing; add it"
+    if kind == "value_error":
+        return str(message)
+    given, default = describe_value(problem["input"]), _describe_default((*above, *problem["loc"]))
+    if kind == "literal_error":
+        names = re.findall(r"'([^']*)'", str(context.get("expected")))
+        return f"{given} is not accepted{suggest(str(problem['input']), names)}{default}"
+    if kind in ("model_type", "model_attributes_type", "dict_type"):
+        return f"a mapping such as {_example_mapping(problem['loc'])} is required, not {given}; pass one{default}"
+    if kind == "path_type":
+        return f"a path is required, as text or Path, not {given}; pass, for example, 'data/memory.db'"
+    return f"{message.replace('Input should be', 'the value must be')}, not {given}{default or '; pass such a value'}"
+
+
+def _example_mapping(place: Sequence[str | int]) -> str:
+    """Return a mapping that the key at a place accepts."""
+    section = _SECTIONS.get(place[0]) if len(place) == 1 else None
+    if section is None or issubclass(section, ComponentConfig):
+        return '{"provider": ..., "config": {...}}'
+    return f"{{{next(iter(section.model_fields))!r}: ...}}"
+
+
+def _describe_default(place: Sequence[str | int]) -> str:
+    """Return the next step for a key with a plain default value."""
+    model: type[BaseModel] = _SECTIONS.get(place[0], MemoryConfig) if len(place) > 1 else MemoryConfig
+    field = model.model_fields.get(str(place[-1]))
+    if field is None or not isinstance(field.default, (str, int, float, bool)):
+        return ""
+    return f"; leave the key out for the default {field.default!r}"
 
 
 def _known_keys(place: Sequence[str | int]) -> list[str]:
     """Return the valid keys at the place of an unknown one."""
     if len(place) == 1:
         return list(MemoryConfig.model_fields)
-    parts: dict[str | int, type[BaseModel]] = {
-        "graph_store": GraphConfig,
-        "background": BackgroundConfig,
-        "traverse": TraverseConfig,
-        "limits": LimitsConfig,
-    }
-    return list(parts.get(place[0], ComponentConfig).model_fields)
+    return list(_SECTIONS.get(place[0], ComponentConfig).model_fields)
 
 
-def _suggestion(name: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else f"; known: {', '.join(sorted(known))}"
+_KEY_ADVICE = {
+    "enable_graph": "graph_store='none' turns graph memory off",
+    "custom_prompt": "custom_fact_extraction_prompt changes the extraction of facts, graph_store.custom_prompt that of"
+    " relations",
+    "custom_instructions": "pass it as custom_fact_extraction_prompt",
+}
+"""Next step for keys of mem0 that belong elsewhere."""
 
-
-def build_component(kind: ComponentKind, spec: Any, **wiring: Any) -> Any:
-    """Make the component that `spec` describes; an instance is returned as it is, a framework's by its adapter.
-
-    Raises:
-        ConfigError: the provider is unknown, or does not know one of the keys.
-        MissingExtraError: a library the provider needs is not installed.
-    """
-    if isinstance(spec, str):
-        name, _, model = spec.partition(":")
-        spec = {"provider": name, "config": {"model": model} if model else {}}
-    if isinstance(spec, ComponentConfig):
-        component = spec
-    elif isinstance(spec, Mapping):
-        try:
-            component = ComponentConfig(**spec)
-        except ValidationError as error:
-            raise ConfigError(f"{kind}: {'; '.join(_validation_messages(error))}") from error
-    else:
-        return _adapt(kind, spec, wiring)
-    maker = _resolve_provider(kind, component.provider)
-    try:
-        return maker(**_provider_kwargs(component), **wiring)
-    except TypeError as error:
-        raise ConfigError(f"{kind}.config ({component.provider}): {error}") from error
-
-
-def _adapt(kind: ComponentKind, instance: Any, wiring: Mapping[str, Any]) -> Any:
-    """Return `instance` converted by the adapter of its framework, or unchanged if it has none.
-
-    The modules of its classes decide, not its methods: other frameworks have a `score` and a `complete` too.
-    """
-    for base in type(instance).__mro__:
-        root = base.__module__.partition(".")[0]
-        if root not in _NON_FRAMEWORK_MODULES and (adapter := _adapters().get(root)) is not None:
-            return adapter.load()(kind, instance, **wiring)
-    return instance
-
-
-def _provider_kwargs(component: ComponentConfig) -> dict[str, Any]:
-    """Return the provider's keys; all of mem0's names for a server's address become `base_url`."""
-    keys = {key: value for key, value in component.config.items() if key not in _BASE_URL_KEYS}
-    given = dict.fromkeys(component.config[key] for key in _BASE_URL_KEYS if component.config.get(key))
-    if len(given) > 1:
-        raise ConfigError(f"base_url is given twice, as {' and as '.join(map(repr, given))}")
-    url = next(iter(given), _BASE_URLS.get(component.provider))
-    if url and component.provider in _BASE_URLS and not url.rstrip("/").endswith("/v1"):
-        url = url.rstrip("/") + "/v1"  # mem0 names ollama's root; the protocol is at /v1
-    return {**keys, "base_url": url} if url else keys
-
-
-def check_provider(kind: ComponentKind, name: str) -> None:
-    """Check that a provider exists, without importing it.
-
-    Raises:
-        ConfigError: the provider is unknown; the message suggests the nearest name.
-    """
-    if name not in PROVIDERS[kind] and name not in (others := _plugin_providers(kind)):
-        raise ConfigError(f"{kind}: unknown provider {name!r}{_suggestion(name, [*PROVIDERS[kind], *others])}")
-
-
-def _resolve_provider(kind: ComponentKind, name: str) -> Callable[..., Any]:
-    """Return the callable that builds a provider's component."""
-    check_provider(kind, name)
-    target = PROVIDERS[kind].get(name)
-    if target is None:
-        loaded: Callable[..., Any] = _plugin_providers(kind)[name].load()
-        return loaded
-    module, _, attribute = target.partition(":")
-    maker: Callable[..., Any] = getattr(import_module(module), attribute)
-    return maker
-
-
-def _plugin_providers(kind: ComponentKind) -> dict[str, Any]:
-    """Return the entry points of third-party providers by name."""
-    return _entry_points(f"mem0_core.{kind}")
-
-
-@cache
-def _adapters() -> dict[str, Any]:
-    """Return the entry points of framework adapters by top-level module."""
-    return _entry_points("mem0_core.adapters")
-
-
-def _entry_points(group: str) -> dict[str, Any]:
-    from importlib.metadata import entry_points  # takes 40 ms, needed for third-party components only
-
-    return {entry.name: entry for entry in entry_points(group=group)}
+_SECTIONS: dict[str | int, type[BaseModel]] = {
+    "graph_store": GraphConfig,
+    "background": BackgroundConfig,
+    "traverse": TraverseConfig,
+    "limits": LimitsConfig,
+}
+"""Keys of a configuration that hold keys of their own."""

@@ -5,24 +5,36 @@
     Mem0Error
       ConfigError(ValueError)       a configuration key is unknown, wrong or missing; names the key
       MissingExtraError(ImportError)     a library is not installed; names the `pip install` command
+      ArgumentError(TypeError)      a call has an unknown, surplus or missing argument, or one of a wrong type; names it
       ScopeError(ValueError)        no user_id, agent_id or run_id, or an invalid one
       InputError(ValueError)        a message, text or metadata cannot be stored; names the item
       LimitError(ValueError)        a call exceeds `limits`; names the limit
       NotFoundError(LookupError)    no memory has that id
+      AccessError                   a user is not a member of a space, or their role does not allow the call
       QueryError(ValueError)        a filter or query is invalid; has the query and the position
+      CallbackError                 a function of the caller failed (policy, data); the cause is chained
       ModelError                    a call to a model failed; the cause is chained
         ReplyError                  the reply of the model is malformed; has the raw reply
       StoreError                    a call to a store failed; the cause is chained
+        EncryptionError             data cannot be decrypted: a key is wrong, missing or forgotten
       CapabilityError(NotImplementedError)
                                     the store lacks a capability; names it and the stores that have it
+      InternalError                 a defect of this library; the cause is chained
+
+KeyboardInterrupt, SystemExit and cancellations pass through unchanged.
 """
 
 from __future__ import annotations
 
 __all__ = [
+    "AccessError",
+    "ArgumentError",
+    "CallbackError",
     "CapabilityError",
     "ConfigError",
+    "EncryptionError",
     "InputError",
+    "InternalError",
     "LimitError",
     "Mem0Error",
     "MissingExtraError",
@@ -43,13 +55,24 @@ class ConfigError(Mem0Error, ValueError):
     """A configuration key is unknown, has a wrong value, or does not match the store."""
 
 
-class MissingExtraError(Mem0Error, ImportError):
-    """An optional library is not installed."""
+class ArgumentError(Mem0Error, TypeError):
+    """A call of a public method has an unknown, surplus or missing argument, or one of a wrong type."""
 
-    def __init__(self, library: str, extra: str) -> None:
-        super().__init__(f"{library} is not installed: pip install 'mem0-core[{extra}]'")
+
+class MissingExtraError(Mem0Error, ImportError):
+    """An optional library is not installed.
+
+    Attributes:
+        library: The library that is missing.
+        extra: The extra of ``mem0-core`` that installs it, or an empty text.
+        packages: The arguments of the ``pip install`` that the message names.
+    """
+
+    def __init__(self, library: str, extra: str = "", *, packages: str | None = None) -> None:
         self.library = library
         self.extra = extra
+        self.packages = packages or f"'mem0-core[{extra}]'"
+        super().__init__(f"{library} is not installed: pip install {self.packages}")
 
 
 class ScopeError(Mem0Error, ValueError):
@@ -68,8 +91,12 @@ class NotFoundError(Mem0Error, LookupError):
     """No memory has the given id."""
 
     def __init__(self, memory_id: str) -> None:
-        super().__init__(f"no memory has the id {memory_id!r}")
+        super().__init__(f"no memory has the id {memory_id!r}; get_all lists the memories of a user with their ids")
         self.memory_id = memory_id
+
+
+class AccessError(Mem0Error):
+    """A user is not a member of a space, or their role in it does not allow the call."""
 
 
 class QueryError(Mem0Error, ValueError):
@@ -79,6 +106,10 @@ class QueryError(Mem0Error, ValueError):
         super().__init__(message)
         self.query = query
         self.position = position
+
+
+class CallbackError(Mem0Error):
+    """A function that the caller passed (a policy, a text builder, an iterator) failed."""
 
 
 class ModelError(Mem0Error):
@@ -103,6 +134,10 @@ class StoreError(Mem0Error):
     """A call to a store failed; its changes are not written."""
 
 
+class EncryptionError(StoreError):
+    """Data cannot be encrypted or decrypted: a key is wrong, missing or forgotten, or the data was altered."""
+
+
 class CapabilityError(Mem0Error, NotImplementedError):
     """The store does not have the capability that a feature needs.
 
@@ -117,3 +152,7 @@ class CapabilityError(Mem0Error, NotImplementedError):
         )
         self.store = store
         self.capability = capability
+
+
+class InternalError(Mem0Error):
+    """A call failed in a way that this library does not expect; please report it. Nothing is half written."""

@@ -6,19 +6,24 @@ signatures; ``python tools/generate_memory.py`` writes them between the markers,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from mem0_core._system.boundary import convert_errors_of
 from mem0_core.api.add import AddApi
 from mem0_core.api.admin import AdminApi
 from mem0_core.api.factory import FrameworkModel
+from mem0_core.api.files import FilesApi
 from mem0_core.api.graph import GraphApi
 from mem0_core.api.search import SearchApi
+from mem0_core.api.spaces import SpacesApi
 from mem0_core.api.update import UpdateApi
-from mem0_core.config import MemoryConfig, load_config
+from mem0_core.config import MemoryConfig, advise_argument, choose_config
+from mem0_core.domain.erasure import ErasureReceipt
+from mem0_core.domain.feed import ChangesDict
 from mem0_core.domain.policy import Policy
 from mem0_core.domain.recipes import Recipe
 from mem0_core.domain.records import (
@@ -37,69 +42,95 @@ from mem0_core.domain.records import (
     PathDict,
     QueryResult,
     RelationDict,
+    RetractResult,
     SearchResult,
+    VerifyResult,
 )
+from mem0_core.domain.suggestions import check_arguments
+from mem0_core.domain.trust import TrustClass
 from mem0_core.errors import ConfigError
 from mem0_core.flow import StepRecord
 from mem0_core.interfaces import ChatModel, Embedder, GraphIndex, MemoryStore, RecordStore, Reranker, VectorIndex
+from mem0_core.interfaces.keys import Keys
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
 
 __all__ = ["AsyncMemory", "Memory"]
 
 
-class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
+@convert_errors_of("__init__", "from_config", "close", "aclose")
+@check_arguments(advise=advise_argument)
+class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminApi):
     """Long-term memory for agents, stored on this machine by default.
 
     Threads and tasks may share a memory. Close it, or use it as a context manager.
 
     Args:
-        config: A `MemoryConfig` or a mapping of its keys (mem0's names).
-        llm, embedder, reranker: Instances, ``"provider:model"`` or ``{"provider", "config"}``. They take precedence
-            over `config`. Models of LangChain and LlamaIndex work if ``mem0-langchain`` or ``mem0-llamaindex`` is
-            installed. Without an `llm`, messages are stored verbatim.
-        store: A `MemoryStore`, or a smaller `RecordStore`, to use instead of the one that `config` names.
-        index: A `VectorIndex` to use instead of the embedded FAISS projection; it must follow the same store. A
+        config: A `MemoryConfig`, a mapping of its keys (mem0's names), the path of a YAML or JSON file that holds one,
+            or the folder of the data.
+        path: Folder of all local data; takes precedence over `config`.
+        llm, embedder, reranker: Instances, ``"provider:model"``, the name of a known model (``"gpt-4o-mini"``) or
+            ``{"provider", "config"}``. They take precedence over `config`. Models of LangChain and LlamaIndex work if
+            ``mem0-langchain`` or ``mem0-llamaindex`` is installed. Without an `llm`, messages are stored verbatim.
+        store: The primary store in place of the one that `config` names: a URL (``postgresql://host/database``), a
+            SQLite file, ``{"provider", "config"}``, a `MemoryStore`, or a smaller `RecordStore`.
+        index: A `VectorIndex` to use instead of the embedded one; it must follow the same store. A
             framework's vector store works as described for `llm`.
         graph: Projection for relation search: a provider's name (``"sqlite"``, ``"neo4j"``, ``"ladybug"``), a
             ``graph_store`` mapping, or a `GraphIndex` that follows the same store. False turns graph memory off.
+        keys: Encrypts the store with a key per tenant: the folder of a `Keyring`, a mapping of tenants
+            (``"user_id=alice"``) to keys, or a function of a tenant. Takes precedence over `config`.
         policy: Called with every message and memory, and its scope, before it is stored. Returns the text to store
             (unchanged or redacted), or None to drop it.
         on_step: Called after every call to a model or store (name, seconds, result or error), for logging and tracing.
+            An error of it is logged and changes nothing.
 
     Raises:
         ConfigError: A key is unknown or has a wrong value.
-        StoreError: The store cannot be opened.
+        StoreError: The store cannot be opened. EncryptionError: it is encrypted, and `keys` are missing or others.
     """
 
     def __init__(
         self,
-        config: MemoryConfig | Mapping[str, Any] | None = None,
+        config: MemoryConfig | Mapping[str, Any] | str | Path | None = None,
         *,
+        path: str | Path | None = None,
         llm: ChatModel | Mapping[str, Any] | str | FrameworkModel | None = None,
         embedder: Embedder | Mapping[str, Any] | str | FrameworkModel | None = None,
         reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | None = None,
-        store: MemoryStore | RecordStore | None = None,
+        store: MemoryStore | RecordStore | Mapping[str, Any] | str | Path | None = None,
         index: VectorIndex | FrameworkModel | None = None,
         graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
+        keys: Keys | None = None,
         policy: Policy | None = None,
         on_step: Callable[[StepRecord], None] | None = None,
     ) -> None:
         super().__init__(
             config,
+            path=path,
             llm=llm,
             embedder=embedder,
             reranker=reranker,
             store=store,
             index=index,
             graph=graph,
+            keys=keys,
             policy=policy,
             on_step=on_step,
         )
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any] | str | Path) -> Self:
-        """Create a memory from mem0's configuration dict, or from a YAML or JSON file that holds one."""
-        return cls(load_config(config))
+    def from_config(
+        cls,
+        config_dict: MemoryConfig | Mapping[str, Any] | str | Path | None = None,
+        *,
+        config: MemoryConfig | Mapping[str, Any] | str | Path | None = None,
+    ) -> Self:
+        """Create a memory from mem0's configuration dict, or from a YAML or JSON file that holds one.
+
+        Args:
+            config_dict, config: Two names for the same argument; the first is mem0's.
+        """
+        return cls(choose_config(config_dict, config))
 
     @property
     def store(self) -> MemoryStore:
@@ -155,6 +186,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         metadata: Mapping[str, Any] | None = None,
         infer: bool = True,
         keep: Literal["all", "statements"] = "all",
+        facts_about: Literal["auto", "owner", "user", "agent"] = "auto",
         memory_type: str | None = None,
         prompt: str | None = None,
         timestamp: int | float | str | datetime | None = None,
@@ -163,18 +195,25 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         dry_run: bool = False,
         background: bool = False,
         max_pending: int | None = None,
+        source: str | None = None,
+        trust: TrustClass | None = None,
     ) -> AddResult:
         """Learn from a conversation: add new facts, update changed ones, delete those that no longer hold.
 
         Args:
             messages: A text (one user message), one message, or a list of ``{"role", "content"}`` with an optional
-                ``name`` (the speaker), ``timestamp`` and ``metadata``. Messages stored verbatim keep these fields;
-                extracted facts take the time of the last message.
+                ``name`` (the speaker), ``timestamp``, ``metadata`` and ``id``. Messages stored verbatim keep these
+                fields; extracted facts take the time of the last message. A message with an ``id`` that the scope has
+                already, with the same content, is left out; without ids an add that repeats another one word for word
+                learns again, and its messages stay in the conversation once.
             user_id, agent_id, run_id: Owner of the memories; at least one is required.
             metadata: JSON object stored with every memory that this call adds or updates.
             infer: False stores each user and assistant message verbatim.
             keep: Without a chat model, the messages that become memories: ``"statements"`` leaves questions, greetings
                 and acknowledgements in the conversation, where `context` shows them as recent messages.
+            facts_about: The person whose facts a chat model is asked for. ``"auto"``, the rule of mem0 1.x: the agent
+                if there are an `agent_id` and a message of the assistant, else the user. ``"owner"``: the same, but
+                the user if there is a `user_id`. ``"user"`` and ``"agent"``: always that one.
             memory_type: ``"procedural_memory"`` stores one step-by-step summary of an agent's actions.
             prompt: Extraction instructions for this call only.
             timestamp: Time of the conversation, as Unix seconds, ISO 8601 or datetime; prompts call that day today.
@@ -183,14 +222,19 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             ttl: Minimum time for which the memories are recalled, as a timedelta or in seconds; it ends with a day.
             dry_run: Report the changes and write nothing.
             background: Store the messages durably and return; a worker extracts facts later. Searches see the
-                messages at once. The result holds only ``job_id``: see `pending`, `flush` and `retry`.
+                messages at once. The result holds only ``job_id``: see `pending`, `flush` and `retry`. It has none if
+                all messages are stored already.
             max_pending: With `background`, maximum number of adds of the scope that may be queued already.
+            source: Name of the document, tool, agent or chat that the messages come from; `retract` withdraws it.
+            trust: Class of their origin: ``"user"``, ``"assistant"``, ``"tool"`` or ``"import"``, from the most to the
+                least trusted. Default: that of each message's role.
 
         Returns:
-            ``results`` (each with ``event`` ADD, UPDATE, DELETE or NONE), ``relations`` (those that began and those
-            that ended, as ``source -- relationship -- destination``), ``skipped`` (unusable items with reasons),
-            ``usage``, and ``pending`` if a projection lags behind. ``job_id`` if the model's reply was unusable as a
-            whole: the messages wait as a failed job of that id for `retry`.
+            ``results`` (each with ``event`` ADD, UPDATE or DELETE), ``relations`` (those that began and those that
+            ended, as ``source -- relationship -- destination``), ``skipped`` (unusable items and messages beyond a
+            bound, with reasons) and ``usage``; ``unchanged`` (with ``event`` NONE) if memories were stated again, and
+            ``pending`` if a projection lags behind. ``job_id`` if the model's reply was unusable as a whole: the
+            messages wait as a failed job of that id for `retry`.
 
         Raises:
             ScopeError: No id is given, or one is invalid.
@@ -205,6 +249,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             metadata=metadata,
             infer=infer,
             keep=keep,
+            facts_about=facts_about,
             memory_type=memory_type,
             prompt=prompt,
             timestamp=timestamp,
@@ -213,6 +258,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             dry_run=dry_run,
             background=background,
             max_pending=max_pending,
+            origin=(source, trust),
         )
         return self._to_version(self._run(flow), "add")
 
@@ -227,25 +273,24 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         infer: bool = False,
         chunk: int = 256,
         key: str | None = None,
+        source: str | None = None,
+        trust: TrustClass | None = None,
         on_progress: Callable[[int, int | None], None] | None = None,
     ) -> AddManyResult:
         """Import many messages, each as one verbatim memory, in transactions of some hundred messages.
 
-        The result equals that of as many calls of `add` (with ``infer=False`` if there is a model). The import asks no
-        model and counts as one add.
+        The result equals that of as many calls of `add` (with ``infer=False`` if there is a model). It asks no model.
 
         Args:
             messages: Texts, or messages as for `add`. A list is validated as a whole first, an iterator by chunks.
             user_id, agent_id, run_id: Owner of the memories; at least one is required.
             metadata: JSON object stored with every message, in addition to its own.
             infer: Queue each message for the model instead, as ``add(background=True)`` does.
-            chunk: Number of messages to embed and commit at once. A chunk ends early if a message retracts a relation
-                of an earlier message in it.
+            chunk: Number of messages to embed and commit at once; fewer, if one retracts a relation of an earlier one.
             key: Name of this import into this scope, stored with its progress. A later call with the same messages and
-                key resumes after the last commit and does nothing if the import is complete. `delete_all` and `reset`
-                forget it.
-            on_progress: Called after each chunk with the number of imported messages and the total (None for an
-                iterator).
+                key resumes after the last commit. `delete_all` and `reset` forget it.
+            source, trust: As in `add`, for every message.
+            on_progress: Called after each chunk with the imported and the total number (None for an iterator).
 
         Returns:
             ``added``, ``known`` (same words by the same speaker), ``jobs`` (queued), ``skipped`` with reasons,
@@ -263,6 +308,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             infer=infer,
             chunk=chunk,
             key=key,
+            origin=(source, trust),
             on_progress=on_progress,
         )
         return self._run(flow)
@@ -281,13 +327,23 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         """Wait until all queued jobs except failed ones are done; return False after `timeout` seconds."""
         return self._run(self._flush_flow(timeout))
 
-    def retry(self, job_id: str) -> None:
+    def retry(
+        self,
+        job_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> None:
         """Queue a failed job again.
+
+        Args:
+            user_id, agent_id, run_id: As in `get`, for the job.
 
         Raises:
             NotFoundError: No failed job has that id.
         """
-        return self._run(self._retry_flow(job_id))
+        return self._run(self._retry_flow(job_id, ids=(user_id, agent_id, run_id)))
 
     # --- Search ------------------------------------------------------------------------------------------------------
 
@@ -298,9 +354,10 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-        limit: int | None = None,
+        limit: int | None = 100,
         top_k: int | None = None,
         filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
         threshold: float | None = None,
         rerank: bool | None = None,
         recipe: Recipe | Mapping[str, Any] | str | None = None,
@@ -315,10 +372,13 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         Args:
             user_id, agent_id, run_id: Owner of the memories; at least one is required, here or in `filters`. An omitted
                 id matches everything: ``user_id="u"`` includes all runs and agents of u.
-            limit, top_k: Maximum number of results (10); two names for the same argument.
+            limit, top_k: Maximum number of results (100, as in mem0 1.x); two names for the same argument.
             filters: mem0's filters, see `mem0_core.domain.filters`.
+            min_trust: Least trusted class of memories and relations to return; see `add`. A memory has the class of the
+                least trusted message in its lineage.
             threshold: Minimum score. Scores are in [0, 1] and comparable between queries.
-            rerank: False skips the configured reranker; True requires one.
+            rerank: False skips the configured reranker. True without one leaves the order, with a ``note``, as mem0 1.x
+                leaves it.
             recipe: Retrieval and ranking settings, see `mem0_core.domain.recipes`. Default: the configured recipe.
             explain: Add the signals of each score and their weights. See `explain_missing` for memories that are not
                 among the results.
@@ -347,6 +407,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             limit=limit,
             top_k=top_k,
             filters=filters,
+            min_trust=min_trust,
             threshold=threshold,
             rerank=rerank,
             recipe=recipe,
@@ -366,6 +427,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         agent_id: str | None = None,
         run_id: str | None = None,
         filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
         as_of: int | float | str | datetime | None = None,
         reference_date: int | float | str | date | None = None,
     ) -> AnswerDict:
@@ -375,7 +437,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         before Oslo?") is answered by the value that held at the time it asks about; any other by its best memory.
 
         Args:
-            user_id, agent_id, run_id, filters, as_of, reference_date: As in `search`.
+            user_id, agent_id, run_id, filters, min_trust, as_of, reference_date: As in `search`.
 
         Returns:
             ``answer``, a text, None if it is unknown; its ``values``; ``confidence`` in [0, 1]; the ``memories`` that
@@ -390,6 +452,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             question,
             ids=(user_id, agent_id, run_id),
             filters=filters,
+            min_trust=min_trust,
             as_of=as_of,
             reference_date=reference_date,
         )
@@ -403,9 +466,10 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-        limit: int | None = None,
+        limit: int | None = 100,
         top_k: int | None = None,
         filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
         threshold: float | None = None,
         rerank: bool | None = None,
         recipe: Recipe | Mapping[str, Any] | str | None = None,
@@ -416,9 +480,10 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         """Explain why `search` with the same arguments does not return a memory.
 
         Returns:
-            ``reason``: found, unknown, deleted, other_scope, not_said_yet (at the time `as_of`), expired, filtered,
-            not_in_pool, below_limit, below_threshold, below_gate or lost_at_rerank; ``detail``, the reason as a
-            sentence; ``rank`` among the scored candidates, and ``ranks`` in each source; ``score`` and ``signals``.
+            ``reason``: found, unknown (of another user too), deleted, other_scope (another agent or run),
+            not_said_yet (at the time `as_of`), expired, filtered, not_in_pool, below_limit, below_threshold,
+            below_gate or lost_at_rerank; ``detail``, the reason as a sentence; ``rank`` among the scored candidates,
+            and ``ranks`` in each source; ``score`` and ``signals``.
         """
         flow = self._explain_missing_flow(
             query,
@@ -427,6 +492,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             limit=limit,
             top_k=top_k,
             filters=filters,
+            min_trust=min_trust,
             threshold=threshold,
             rerank=rerank,
             recipe=recipe,
@@ -447,6 +513,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         limit: int = 20,
         recent: int | None = None,
         filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
         threshold: float | None = None,
         recipe: Recipe | Mapping[str, Any] | str | None = None,
         exclude: Sequence[str] = (),
@@ -465,6 +532,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             limit: Maximum number of memories.
             recent: Maximum number of messages. Default: the configured `window`; 0 if the caller has the conversation.
             filters, recipe: As in `search`, for memories.
+            min_trust: As in `search`. Messages of less trusted classes are left out too, and so is the summary.
             threshold: Minimum score, from 0 to 1. Default: a floor calibrated for the kind of texts, relative to the
                 best score, which omits memories that do not bear on the query. 0 omits none.
             exclude: Texts that the agent has already; memories that only repeat their sentences are omitted.
@@ -488,6 +556,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             limit=limit,
             recent=recent,
             filters=filters,
+            min_trust=min_trust,
             threshold=threshold,
             recipe=recipe,
             exclude=exclude,
@@ -499,9 +568,21 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         )
         return self._run(flow)
 
-    def get(self, memory_id: str) -> MemoryDict | None:
-        """Return the memory with this id, or None."""
-        return self._run(self._get_flow(memory_id))
+    def get(
+        self,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> MemoryDict | None:
+        """Return the memory with this id, or None.
+
+        Args:
+            user_id, agent_id, run_id: Owner. Another owner's memory is treated as if it did not exist. Pass them if the
+                id comes from a user or a model; without them, any memory is accessible.
+        """
+        return self._run(self._get_flow(memory_id, ids=(user_id, agent_id, run_id)))
 
     def get_all(
         self,
@@ -510,27 +591,83 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         agent_id: str | None = None,
         run_id: str | None = None,
         filters: Mapping[str, Any] | None = None,
-        limit: int | None = None,
+        limit: int | None = 100,
         top_k: int | None = None,
+        min_trust: TrustClass | None = None,
         show_expired: bool = False,
     ) -> SearchResult:
-        """Return all memories of a scope, oldest first, up to `limit` (or `top_k`) if given."""
+        """Return the memories of a scope, oldest first.
+
+        Args:
+            limit, top_k: Maximum number of results (100, as in mem0 1.x); two names for the same argument. With
+                ``limit=None``, all of them.
+            min_trust: As in `search`.
+        """
         flow = self._get_all_flow(
-            ids=(user_id, agent_id, run_id), filters=filters, limit=limit, top_k=top_k, show_expired=show_expired
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            limit=limit,
+            top_k=top_k,
+            min_trust=min_trust,
+            show_expired=show_expired,
         )
         return self._to_version(self._run(flow), "get_all")
 
-    def history(self, memory_id: str) -> list[HistoryDict]:
-        """Return every change of a memory, oldest first, even if it is deleted."""
-        return self._run(self._history_flow(memory_id))
+    def history(
+        self,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> list[HistoryDict]:
+        """Return every change of a memory, oldest first, even if it is deleted.
 
-    def pin(self, memory_id: str, pinned: bool = True) -> None:
+        Args:
+            user_id, agent_id, run_id: As in `get`.
+        """
+        return self._run(self._history_flow(memory_id, ids=(user_id, agent_id, run_id)))
+
+    def changes(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 100,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> ChangesDict:
+        """Return the next changes of memories, in the order in which they were made.
+
+        Pass the returned ``cursor`` as `after` to read on. Each change is in the feed exactly once, and a change that
+        is made later has a higher number. A change is in the feed if and only if it was committed. The feed contains
+        ids and no texts; `get` returns the text.
+
+        Args:
+            after: Cursor of an earlier call; 0 for the first change.
+            limit: Maximum number of changes.
+            user_id, agent_id, run_id: Only changes in this scope; without ids, of the whole store.
+        """
+        return self._run(self._changes_flow(after=after, limit=limit, ids=(user_id, agent_id, run_id)))
+
+    def pin(
+        self,
+        memory_id: str,
+        pinned: bool = True,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> None:
         """Include a memory in every `context` of its scope regardless of the query; False ends this.
+
+        Args:
+            user_id, agent_id, run_id: As in `get`.
 
         Raises:
             NotFoundError: No memory has that id.
         """
-        return self._run(self._pin_flow(memory_id, pinned))
+        return self._run(self._pin_flow(memory_id, pinned, ids=(user_id, agent_id, run_id)))
 
     # --- Graph -------------------------------------------------------------------------------------------------------
 
@@ -685,14 +822,24 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         )
         return self._run(flow)
 
-    def unmerge(self, merge_id: str) -> MergeDict:
+    def unmerge(
+        self,
+        merge_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> MergeDict:
         """Revert a merge: restore the graph, except for later additions and deletions.
+
+        Args:
+            user_id, agent_id, run_id: As in `get`, for the merge.
 
         Raises:
             NotFoundError: No active merge has that id.
             InputError: A later merge builds on it; revert that one first.
         """
-        return self._run(self._unmerge_flow(merge_id))
+        return self._run(self._unmerge_flow(merge_id, ids=(user_id, agent_id, run_id)))
 
     def merges(
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
@@ -702,17 +849,29 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
 
     # --- Update and delete -------------------------------------------------------------------------------------------
 
-    def update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    def update(
+        self,
+        memory_id: str,
+        data: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> dict[str, Any]:
         """Replace the text of a memory, and add `metadata` to its metadata.
 
         Relations that only the old text supported end. With graph memory, relations are extracted from the new text, by
         the model if there is one.
 
+        Args:
+            user_id, agent_id, run_id: As in `get`.
+
         Raises:
             NotFoundError: No memory has that id.
             InputError: The text is empty, or another memory of the scope has the same text.
         """
-        return self._run(self._update_flow(memory_id, data, metadata))
+        return self._run(self._update_flow(memory_id, data, metadata, ids=(user_id, agent_id, run_id)))
 
     def update_by_query(
         self,
@@ -728,12 +887,13 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         metadata: Mapping[str, Any] | None = None,
         dry_run: bool = False,
     ) -> ByQueryResult:
-        """Update the memories that match a query, filters, or both.
+        """Update the memories that match a query, filters, or both, in one transaction.
 
         Args:
             query: Topic of the memories; None selects all that pass `filters`.
             data: The new text, for a query that matches one memory; else a function that takes a memory, as `get`
-                returns it, and returns its new text, or None to leave it unchanged.
+                returns it, and returns its new text, or None to leave it unchanged. It is called again if another
+                writer changes a match during the call.
             filters: As in `search`.
             threshold: Minimum cosine similarity, in [0, 1], of a memory and the query.
             limit: Maximum number of matches. If more memories match, nothing is updated.
@@ -742,11 +902,15 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
 
         Returns:
             ``results``: each with ``event`` UPDATE or NONE, its new text, ``previous_memory`` and ``score``;
-            ``relations`` that began and that ended (not in a dry run); ``skipped`` items with reasons.
+            ``relations`` that began and that ended (not in a dry run); ``skipped`` parts of the model's replies about
+            relations, with reasons.
 
         Raises:
-            InputError: More than `limit` memories match, a text is invalid, or two memories would get the same text.
-                Nothing is written.
+            InputError: More than `limit` memories match, a text is invalid, or two memories of a scope would have the
+                same text.
+            ModelError: A model call failed.
+            StoreError: The commit failed, or other writers kept changing the matches. After any of these errors,
+                nothing is written.
         """
         flow = self._update_by_query_flow(
             query,
@@ -760,18 +924,27 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         )
         return self._run(flow)
 
-    def delete(self, memory_id: str, *, purge: bool = False) -> dict[str, Any]:
+    def delete(
+        self,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        purge: bool = False,
+    ) -> dict[str, Any]:
         """Erase a memory everywhere, with its source messages and the relations that only it supported.
 
         Its history remains until it is purged; no search finds the memory, not even with `as_of`.
 
         Args:
+            user_id, agent_id, run_id: As in `get`.
             purge: Erase the history too, also from the file's free pages and log. This rewrites the file.
 
         Raises:
             NotFoundError: No memory has that id.
         """
-        return self._run(self._delete_flow(memory_id, purge=purge))
+        return self._run(self._delete_flow(memory_id, ids=(user_id, agent_id, run_id), purge=purge))
 
     def delete_by_query(
         self,
@@ -828,6 +1001,91 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         """Empty the whole store: the memories and the history of all scopes."""
         return self._run(self._reset_flow())
 
+    def retract(
+        self,
+        source: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        purge: bool = False,
+    ) -> RetractResult:
+        """Withdraw everything that was learned from a source and that nothing else has said, in one transaction.
+
+        A memory returns to its last text that does not depend on the source, or leaves. Its relations, words and
+        vectors leave with it. Memories and relations that only this source ended hold again. The messages of the
+        source and the summaries that contain them are erased; what others said is kept. `history` shows a withdrawn
+        memory as RETRACT and a text that came back as RESTORE.
+
+        Args:
+            source: Its name, as given to `add`.
+            user_id, agent_id, run_id: Scope to withdraw it from. Without an id, all scopes.
+            purge: Also delete the history of the memories that leave.
+
+        Returns:
+            The numbers of ``messages``, ``memories`` and ``relations`` that left, of memories ``restored`` to an
+            earlier text, of memories ``kept`` because others said them too, of ``relations_restored``, of erased
+            ``summaries``, and of ``jobs``: with a model, messages of others behind withdrawn texts are read again.
+            ``pending`` as for `add`.
+
+        Raises:
+            InputError: The name is not a non-empty string.
+            CapabilityError: The store has no sources.
+            StoreError: The transaction failed; nothing is withdrawn.
+        """
+        return self._run(self._retract_flow(source, ids=(user_id, agent_id, run_id), purge=purge))
+
+    # --- Erasure -----------------------------------------------------------------------------------------------------
+
+    def erase(
+        self,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        *,
+        reason: str,
+    ) -> ErasureReceipt:
+        """Erase everything of a subject, search for residue of it, and return a signed receipt.
+
+        Memories, history, messages, summaries, relations, merges, queued jobs, import checkpoints, vector snapshots and
+        projections are erased, in all scopes that have the given ids. Then every table, file and projection is searched
+        for fingerprints of the erased data. An erasure that is interrupted is finished by the next call, or when the
+        store is opened again.
+
+        Args:
+            user_id, agent_id, run_id: Ids of the subject; at least one is required.
+            reason: Reason for the receipt, such as the number of a request. Do not quote the data.
+
+        Returns:
+            The receipt. It contains counts and digests, and no text of the subject. ``complete`` is True if nothing was
+            found; ``out_of_reach`` names the earlier backups.
+
+        Raises:
+            ScopeError: No id is given.
+            InputError: The reason is missing, or quotes the data.
+            StoreError: The store or a projection failed. The erasure stays on record and will be resumed.
+        """
+        return self._run(self._erase_flow(ids=(user_id, agent_id, run_id), reason=reason))
+
+    def erasures(self) -> list[ErasureReceipt]:
+        """Return the receipts of all erasures of this store, oldest first."""
+        return self._run(self._erasures_flow())
+
+    def verify_receipt(
+        self,
+        receipt: Mapping[str, Any],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> bool:
+        """Return True if this store signed a receipt and nothing in it was changed.
+
+        Args:
+            user_id, agent_id, run_id: Also require that the receipt is about exactly this subject.
+        """
+        return self._run(self._verify_receipt_flow(receipt, ids=(user_id, agent_id, run_id)))
+
     # --- Administration ----------------------------------------------------------------------------------------------
 
     def rebuild(self, *, on_progress: Callable[[int, int | None], object] | None = None) -> int:
@@ -856,7 +1114,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
                 of records and None.
 
         Returns:
-            ``path``, ``bytes`` and ``memories`` of the copy.
+            ``path``, ``bytes`` and ``memories`` of the copy, and its ``identity``, which receipts name.
 
         Raises:
             InputError: The file exists, and `overwrite` is not set. StoreError: it cannot be written.
@@ -867,6 +1125,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         self,
         *,
         repair: bool = True,
+        deep: bool = False,
         torn: str | None = None,
         on_progress: Callable[[int, int | None], object] | None = None,
     ) -> dict[str, Any]:
@@ -874,13 +1133,30 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
 
         Args:
             repair: False only reports.
+            deep: Also derive all contents again and report what differs, see `verify`.
             torn: Result of `mem0_core.admin.doctor.find_log_damage`, called before the store was opened.
             on_progress: Called with the number of finished checks and the total.
 
         Returns:
             ``healthy``, the ``checked`` parts, and ``findings``: each ``where``, ``what``, ``mended``, ``action``.
         """
-        return self._run(self._doctor_flow(repair=repair, torn=torn, on_progress=on_progress))
+        return self._run(self._doctor_flow(repair=repair, deep=deep, torn=torn, on_progress=on_progress))
+
+    def verify(self) -> VerifyResult:
+        """Derive memories, words, vectors and relations from history and messages, and compare one digest.
+
+        Memories come from their history, words and vectors from the texts, and relations by rules from their messages.
+        Everything is embedded again.
+
+        Returns:
+            ``agrees``; ``digest`` of the stored contents, and ``derived`` of the derived ones; ``counts`` of compared
+            items by part; ``differences`` and ``underivable``, each with ``part``, ``item`` and ``reason``.
+
+        Raises:
+            CapabilityError: The store has no maintenance.
+            ModelError: The embedder failed.
+        """
+        return self._run(self._verify_flow())
 
     def stats(
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
@@ -933,12 +1209,12 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
 
         Args:
             memories: Each with ``id``, ``memory``, ``created_at``, at least one of user_id, agent_id and run_id, and
-                optionally ``updated_at``, ``metadata``, ``actor_id``, ``role``, ``expiration_date``, and the ids of its
-                source ``messages``.
+                optionally ``updated_at``, ``metadata``, ``actor_id``, ``role``, ``expiration_date``, ``trust``
+                (default: ``user``), and the ids of its source ``messages``.
             history: Rows of mem0's history table, stored under their own ids.
             messages: Each with ``id``, ``digest`` (identifies a repeated message), ``role``, ``content``,
-                ``created_at``, its ids, and optionally ``name`` and ``metadata``. Messages that are sources only of
-                memories deleted here are not imported.
+                ``created_at``, its ids, and optionally ``name``, ``metadata``, ``source`` and ``trust``. Messages that
+                are sources only of memories deleted here are not imported.
             on_progress: Called with the number of processed memories and the total.
 
         Returns:
@@ -962,6 +1238,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         metadata: Mapping[str, Any] | None = None,
         infer: bool = True,
         keep: Literal["all", "statements"] = "all",
+        facts_about: Literal["auto", "owner", "user", "agent"] = "auto",
         memory_type: str | None = None,
         prompt: str | None = None,
         timestamp: int | float | str | datetime | None = None,
@@ -970,6 +1247,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         dry_run: bool = False,
         background: bool = False,
         max_pending: int | None = None,
+        source: str | None = None,
+        trust: TrustClass | None = None,
     ) -> AddResult:
         """Async version of `add`."""
         flow = self._add_flow(
@@ -978,6 +1257,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             metadata=metadata,
             infer=infer,
             keep=keep,
+            facts_about=facts_about,
             memory_type=memory_type,
             prompt=prompt,
             timestamp=timestamp,
@@ -986,6 +1266,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             dry_run=dry_run,
             background=background,
             max_pending=max_pending,
+            origin=(source, trust),
         )
         return self._to_version(await self._arun(flow), "add")
 
@@ -1000,6 +1281,8 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         infer: bool = False,
         chunk: int = 256,
         key: str | None = None,
+        source: str | None = None,
+        trust: TrustClass | None = None,
         on_progress: Callable[[int, int | None], None] | None = None,
     ) -> AddManyResult:
         """Async version of `add_many`."""
@@ -1010,6 +1293,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             infer=infer,
             chunk=chunk,
             key=key,
+            origin=(source, trust),
             on_progress=on_progress,
         )
         return await self._arun(flow)
@@ -1024,9 +1308,11 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         """Async version of `flush`."""
         return await self._arun(self._flush_flow(timeout))
 
-    async def aretry(self, job_id: str) -> None:
+    async def aretry(
+        self, job_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> None:
         """Async version of `retry`."""
-        return await self._arun(self._retry_flow(job_id))
+        return await self._arun(self._retry_flow(job_id, ids=(user_id, agent_id, run_id)))
 
     async def asearch(
         self,
@@ -1035,9 +1321,10 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-        limit: int | None = None,
+        limit: int | None = 100,
         top_k: int | None = None,
         filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
         threshold: float | None = None,
         rerank: bool | None = None,
         recipe: Recipe | Mapping[str, Any] | str | None = None,
@@ -1054,6 +1341,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             limit=limit,
             top_k=top_k,
             filters=filters,
+            min_trust=min_trust,
             threshold=threshold,
             rerank=rerank,
             recipe=recipe,
@@ -1073,12 +1361,18 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         agent_id: str | None = None,
         run_id: str | None = None,
         filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
         as_of: int | float | str | datetime | None = None,
         reference_date: int | float | str | date | None = None,
     ) -> AnswerDict:
         """Async version of `answer`."""
         flow = self._answer_flow(
-            question, ids=(user_id, agent_id, run_id), filters=filters, as_of=as_of, reference_date=reference_date
+            question,
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            min_trust=min_trust,
+            as_of=as_of,
+            reference_date=reference_date,
         )
         return await self._arun(flow)
 
@@ -1090,9 +1384,10 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-        limit: int | None = None,
+        limit: int | None = 100,
         top_k: int | None = None,
         filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
         threshold: float | None = None,
         rerank: bool | None = None,
         recipe: Recipe | Mapping[str, Any] | str | None = None,
@@ -1108,6 +1403,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             limit=limit,
             top_k=top_k,
             filters=filters,
+            min_trust=min_trust,
             threshold=threshold,
             rerank=rerank,
             recipe=recipe,
@@ -1128,6 +1424,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         limit: int = 20,
         recent: int | None = None,
         filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
         threshold: float | None = None,
         recipe: Recipe | Mapping[str, Any] | str | None = None,
         exclude: Sequence[str] = (),
@@ -1145,6 +1442,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
             limit=limit,
             recent=recent,
             filters=filters,
+            min_trust=min_trust,
             threshold=threshold,
             recipe=recipe,
             exclude=exclude,
@@ -1156,9 +1454,11 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         )
         return await self._arun(flow)
 
-    async def aget(self, memory_id: str) -> MemoryDict | None:
+    async def aget(
+        self, memory_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> MemoryDict | None:
         """Async version of `get`."""
-        return await self._arun(self._get_flow(memory_id))
+        return await self._arun(self._get_flow(memory_id, ids=(user_id, agent_id, run_id)))
 
     async def aget_all(
         self,
@@ -1167,23 +1467,51 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         agent_id: str | None = None,
         run_id: str | None = None,
         filters: Mapping[str, Any] | None = None,
-        limit: int | None = None,
+        limit: int | None = 100,
         top_k: int | None = None,
+        min_trust: TrustClass | None = None,
         show_expired: bool = False,
     ) -> SearchResult:
         """Async version of `get_all`."""
         flow = self._get_all_flow(
-            ids=(user_id, agent_id, run_id), filters=filters, limit=limit, top_k=top_k, show_expired=show_expired
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            limit=limit,
+            top_k=top_k,
+            min_trust=min_trust,
+            show_expired=show_expired,
         )
         return self._to_version(await self._arun(flow), "get_all")
 
-    async def ahistory(self, memory_id: str) -> list[HistoryDict]:
+    async def ahistory(
+        self, memory_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> list[HistoryDict]:
         """Async version of `history`."""
-        return await self._arun(self._history_flow(memory_id))
+        return await self._arun(self._history_flow(memory_id, ids=(user_id, agent_id, run_id)))
 
-    async def apin(self, memory_id: str, pinned: bool = True) -> None:
+    async def achanges(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 100,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> ChangesDict:
+        """Async version of `changes`."""
+        return await self._arun(self._changes_flow(after=after, limit=limit, ids=(user_id, agent_id, run_id)))
+
+    async def apin(
+        self,
+        memory_id: str,
+        pinned: bool = True,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> None:
         """Async version of `pin`."""
-        return await self._arun(self._pin_flow(memory_id, pinned))
+        return await self._arun(self._pin_flow(memory_id, pinned, ids=(user_id, agent_id, run_id)))
 
     async def arelations(
         self,
@@ -1261,9 +1589,11 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         )
         return await self._arun(flow)
 
-    async def aunmerge(self, merge_id: str) -> MergeDict:
+    async def aunmerge(
+        self, merge_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> MergeDict:
         """Async version of `unmerge`."""
-        return await self._arun(self._unmerge_flow(merge_id))
+        return await self._arun(self._unmerge_flow(merge_id, ids=(user_id, agent_id, run_id)))
 
     async def amerges(
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
@@ -1271,9 +1601,18 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         """Async version of `merges`."""
         return await self._arun(self._merges_flow(ids=(user_id, agent_id, run_id)))
 
-    async def aupdate(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    async def aupdate(
+        self,
+        memory_id: str,
+        data: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> dict[str, Any]:
         """Async version of `update`."""
-        return await self._arun(self._update_flow(memory_id, data, metadata))
+        return await self._arun(self._update_flow(memory_id, data, metadata, ids=(user_id, agent_id, run_id)))
 
     async def aupdate_by_query(
         self,
@@ -1302,9 +1641,17 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         )
         return await self._arun(flow)
 
-    async def adelete(self, memory_id: str, *, purge: bool = False) -> dict[str, Any]:
+    async def adelete(
+        self,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        purge: bool = False,
+    ) -> dict[str, Any]:
         """Async version of `delete`."""
-        return await self._arun(self._delete_flow(memory_id, purge=purge))
+        return await self._arun(self._delete_flow(memory_id, ids=(user_id, agent_id, run_id), purge=purge))
 
     async def adelete_by_query(
         self,
@@ -1341,6 +1688,39 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         """Async version of `reset`."""
         return await self._arun(self._reset_flow())
 
+    async def aretract(
+        self,
+        source: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        purge: bool = False,
+    ) -> RetractResult:
+        """Async version of `retract`."""
+        return await self._arun(self._retract_flow(source, ids=(user_id, agent_id, run_id), purge=purge))
+
+    async def aerase(
+        self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None, *, reason: str
+    ) -> ErasureReceipt:
+        """Async version of `erase`."""
+        return await self._arun(self._erase_flow(ids=(user_id, agent_id, run_id), reason=reason))
+
+    async def aerasures(self) -> list[ErasureReceipt]:
+        """Async version of `erasures`."""
+        return await self._arun(self._erasures_flow())
+
+    async def averify_receipt(
+        self,
+        receipt: Mapping[str, Any],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> bool:
+        """Async version of `verify_receipt`."""
+        return await self._arun(self._verify_receipt_flow(receipt, ids=(user_id, agent_id, run_id)))
+
     async def arebuild(self, *, on_progress: Callable[[int, int | None], object] | None = None) -> int:
         """Async version of `rebuild`."""
         return await self._arun(self._rebuild_flow(on_progress=on_progress))
@@ -1359,11 +1739,16 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
         self,
         *,
         repair: bool = True,
+        deep: bool = False,
         torn: str | None = None,
         on_progress: Callable[[int, int | None], object] | None = None,
     ) -> dict[str, Any]:
         """Async version of `doctor`."""
-        return await self._arun(self._doctor_flow(repair=repair, torn=torn, on_progress=on_progress))
+        return await self._arun(self._doctor_flow(repair=repair, deep=deep, torn=torn, on_progress=on_progress))
+
+    async def averify(self) -> VerifyResult:
+        """Async version of `verify`."""
+        return await self._arun(self._verify_flow())
 
     async def astats(
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
@@ -1402,6 +1787,7 @@ class Memory(AddApi, SearchApi, GraphApi, UpdateApi, AdminApi):
     # --- End of the generated methods --------------------------------------------------------------------------------
 
 
+@check_arguments(advise=advise_argument)
 class AsyncMemory:
     """`Memory` for asyncio: the same methods as coroutines.
 
@@ -1410,25 +1796,29 @@ class AsyncMemory:
 
     def __init__(
         self,
-        config: MemoryConfig | Mapping[str, Any] | None = None,
+        config: MemoryConfig | Mapping[str, Any] | str | Path | None = None,
         *,
+        path: str | Path | None = None,
         memory: Memory | None = None,
         llm: ChatModel | Mapping[str, Any] | str | FrameworkModel | None = None,
         embedder: Embedder | Mapping[str, Any] | str | FrameworkModel | None = None,
         reranker: Reranker | Mapping[str, Any] | str | FrameworkModel | None = None,
-        store: MemoryStore | RecordStore | None = None,
+        store: MemoryStore | RecordStore | Mapping[str, Any] | str | Path | None = None,
         index: VectorIndex | FrameworkModel | None = None,
         graph: GraphIndex | Mapping[str, Any] | str | bool | None = None,
+        keys: Keys | None = None,
         policy: Policy | None = None,
         on_step: Callable[[StepRecord], None] | None = None,
     ) -> None:
         parts: dict[str, Any] = {
+            "path": path,
             "llm": llm,
             "embedder": embedder,
             "reranker": reranker,
             "store": store,
             "index": index,
             "graph": graph,
+            "keys": keys,
             "policy": policy,
             "on_step": on_step,
         }
@@ -1437,9 +1827,23 @@ class AsyncMemory:
         self.memory = memory if memory is not None else Memory(config, **parts)
 
     @classmethod
-    def from_config(cls, config: Mapping[str, Any] | str | Path) -> Self:
-        """Create a memory from mem0's configuration dict, or from a YAML or JSON file that holds one."""
-        return cls(load_config(config))
+    def from_config(
+        cls,
+        config_dict: MemoryConfig | Mapping[str, Any] | str | Path | None = None,
+        *,
+        config: MemoryConfig | Mapping[str, Any] | str | Path | None = None,
+    ) -> Self:
+        """Create a memory from mem0's configuration dict, or from a YAML or JSON file that holds one.
+
+        Args:
+            config_dict, config: Two names for the same argument; the first is mem0's.
+        """
+        return cls(choose_config(config_dict, config))
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        """Return this memory: mem0's ``await AsyncMemory.from_config(...)`` works too."""
+        yield from ()
+        return self
 
     async def close(self) -> None:
         """Async version of `Memory.close`."""
@@ -1465,6 +1869,7 @@ class AsyncMemory:
         metadata: Mapping[str, Any] | None = None,
         infer: bool = True,
         keep: Literal["all", "statements"] = "all",
+        facts_about: Literal["auto", "owner", "user", "agent"] = "auto",
         memory_type: str | None = None,
         prompt: str | None = None,
         timestamp: int | float | str | datetime | None = None,
@@ -1473,6 +1878,8 @@ class AsyncMemory:
         dry_run: bool = False,
         background: bool = False,
         max_pending: int | None = None,
+        source: str | None = None,
+        trust: TrustClass | None = None,
     ) -> AddResult:
         """Async version of `Memory.add`."""
         flow = self.memory._add_flow(
@@ -1481,6 +1888,7 @@ class AsyncMemory:
             metadata=metadata,
             infer=infer,
             keep=keep,
+            facts_about=facts_about,
             memory_type=memory_type,
             prompt=prompt,
             timestamp=timestamp,
@@ -1489,6 +1897,7 @@ class AsyncMemory:
             dry_run=dry_run,
             background=background,
             max_pending=max_pending,
+            origin=(source, trust),
         )
         return self.memory._to_version(await self.memory._arun(flow), "add")
 
@@ -1503,6 +1912,8 @@ class AsyncMemory:
         infer: bool = False,
         chunk: int = 256,
         key: str | None = None,
+        source: str | None = None,
+        trust: TrustClass | None = None,
         on_progress: Callable[[int, int | None], None] | None = None,
     ) -> AddManyResult:
         """Async version of `Memory.add_many`."""
@@ -1513,6 +1924,7 @@ class AsyncMemory:
             infer=infer,
             chunk=chunk,
             key=key,
+            origin=(source, trust),
             on_progress=on_progress,
         )
         return await self.memory._arun(flow)
@@ -1527,9 +1939,11 @@ class AsyncMemory:
         """Async version of `Memory.flush`."""
         return await self.memory._arun(self.memory._flush_flow(timeout))
 
-    async def retry(self, job_id: str) -> None:
+    async def retry(
+        self, job_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> None:
         """Async version of `Memory.retry`."""
-        return await self.memory._arun(self.memory._retry_flow(job_id))
+        return await self.memory._arun(self.memory._retry_flow(job_id, ids=(user_id, agent_id, run_id)))
 
     async def search(
         self,
@@ -1538,9 +1952,10 @@ class AsyncMemory:
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-        limit: int | None = None,
+        limit: int | None = 100,
         top_k: int | None = None,
         filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
         threshold: float | None = None,
         rerank: bool | None = None,
         recipe: Recipe | Mapping[str, Any] | str | None = None,
@@ -1557,6 +1972,7 @@ class AsyncMemory:
             limit=limit,
             top_k=top_k,
             filters=filters,
+            min_trust=min_trust,
             threshold=threshold,
             rerank=rerank,
             recipe=recipe,
@@ -1576,12 +1992,18 @@ class AsyncMemory:
         agent_id: str | None = None,
         run_id: str | None = None,
         filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
         as_of: int | float | str | datetime | None = None,
         reference_date: int | float | str | date | None = None,
     ) -> AnswerDict:
         """Async version of `Memory.answer`."""
         flow = self.memory._answer_flow(
-            question, ids=(user_id, agent_id, run_id), filters=filters, as_of=as_of, reference_date=reference_date
+            question,
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            min_trust=min_trust,
+            as_of=as_of,
+            reference_date=reference_date,
         )
         return await self.memory._arun(flow)
 
@@ -1593,9 +2015,10 @@ class AsyncMemory:
         user_id: str | None = None,
         agent_id: str | None = None,
         run_id: str | None = None,
-        limit: int | None = None,
+        limit: int | None = 100,
         top_k: int | None = None,
         filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
         threshold: float | None = None,
         rerank: bool | None = None,
         recipe: Recipe | Mapping[str, Any] | str | None = None,
@@ -1611,6 +2034,7 @@ class AsyncMemory:
             limit=limit,
             top_k=top_k,
             filters=filters,
+            min_trust=min_trust,
             threshold=threshold,
             rerank=rerank,
             recipe=recipe,
@@ -1631,6 +2055,7 @@ class AsyncMemory:
         limit: int = 20,
         recent: int | None = None,
         filters: Mapping[str, Any] | None = None,
+        min_trust: TrustClass | None = None,
         threshold: float | None = None,
         recipe: Recipe | Mapping[str, Any] | str | None = None,
         exclude: Sequence[str] = (),
@@ -1648,6 +2073,7 @@ class AsyncMemory:
             limit=limit,
             recent=recent,
             filters=filters,
+            min_trust=min_trust,
             threshold=threshold,
             recipe=recipe,
             exclude=exclude,
@@ -1659,9 +2085,11 @@ class AsyncMemory:
         )
         return await self.memory._arun(flow)
 
-    async def get(self, memory_id: str) -> MemoryDict | None:
+    async def get(
+        self, memory_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> MemoryDict | None:
         """Async version of `Memory.get`."""
-        return await self.memory._arun(self.memory._get_flow(memory_id))
+        return await self.memory._arun(self.memory._get_flow(memory_id, ids=(user_id, agent_id, run_id)))
 
     async def get_all(
         self,
@@ -1670,23 +2098,52 @@ class AsyncMemory:
         agent_id: str | None = None,
         run_id: str | None = None,
         filters: Mapping[str, Any] | None = None,
-        limit: int | None = None,
+        limit: int | None = 100,
         top_k: int | None = None,
+        min_trust: TrustClass | None = None,
         show_expired: bool = False,
     ) -> SearchResult:
         """Async version of `Memory.get_all`."""
         flow = self.memory._get_all_flow(
-            ids=(user_id, agent_id, run_id), filters=filters, limit=limit, top_k=top_k, show_expired=show_expired
+            ids=(user_id, agent_id, run_id),
+            filters=filters,
+            limit=limit,
+            top_k=top_k,
+            min_trust=min_trust,
+            show_expired=show_expired,
         )
         return self.memory._to_version(await self.memory._arun(flow), "get_all")
 
-    async def history(self, memory_id: str) -> list[HistoryDict]:
+    async def history(
+        self, memory_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> list[HistoryDict]:
         """Async version of `Memory.history`."""
-        return await self.memory._arun(self.memory._history_flow(memory_id))
+        return await self.memory._arun(self.memory._history_flow(memory_id, ids=(user_id, agent_id, run_id)))
 
-    async def pin(self, memory_id: str, pinned: bool = True) -> None:
+    async def changes(
+        self,
+        *,
+        after: int = 0,
+        limit: int = 100,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> ChangesDict:
+        """Async version of `Memory.changes`."""
+        flow = self.memory._changes_flow(after=after, limit=limit, ids=(user_id, agent_id, run_id))
+        return await self.memory._arun(flow)
+
+    async def pin(
+        self,
+        memory_id: str,
+        pinned: bool = True,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> None:
         """Async version of `Memory.pin`."""
-        return await self.memory._arun(self.memory._pin_flow(memory_id, pinned))
+        return await self.memory._arun(self.memory._pin_flow(memory_id, pinned, ids=(user_id, agent_id, run_id)))
 
     async def relations(
         self,
@@ -1770,9 +2227,11 @@ class AsyncMemory:
         )
         return await self.memory._arun(flow)
 
-    async def unmerge(self, merge_id: str) -> MergeDict:
+    async def unmerge(
+        self, merge_id: str, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
+    ) -> MergeDict:
         """Async version of `Memory.unmerge`."""
-        return await self.memory._arun(self.memory._unmerge_flow(merge_id))
+        return await self.memory._arun(self.memory._unmerge_flow(merge_id, ids=(user_id, agent_id, run_id)))
 
     async def merges(
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None
@@ -1780,9 +2239,19 @@ class AsyncMemory:
         """Async version of `Memory.merges`."""
         return await self.memory._arun(self.memory._merges_flow(ids=(user_id, agent_id, run_id)))
 
-    async def update(self, memory_id: str, data: str, metadata: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    async def update(
+        self,
+        memory_id: str,
+        data: str,
+        metadata: Mapping[str, Any] | None = None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> dict[str, Any]:
         """Async version of `Memory.update`."""
-        return await self.memory._arun(self.memory._update_flow(memory_id, data, metadata))
+        flow = self.memory._update_flow(memory_id, data, metadata, ids=(user_id, agent_id, run_id))
+        return await self.memory._arun(flow)
 
     async def update_by_query(
         self,
@@ -1811,9 +2280,18 @@ class AsyncMemory:
         )
         return await self.memory._arun(flow)
 
-    async def delete(self, memory_id: str, *, purge: bool = False) -> dict[str, Any]:
+    async def delete(
+        self,
+        memory_id: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        purge: bool = False,
+    ) -> dict[str, Any]:
         """Async version of `Memory.delete`."""
-        return await self.memory._arun(self.memory._delete_flow(memory_id, purge=purge))
+        flow = self.memory._delete_flow(memory_id, ids=(user_id, agent_id, run_id), purge=purge)
+        return await self.memory._arun(flow)
 
     async def delete_by_query(
         self,
@@ -1850,6 +2328,39 @@ class AsyncMemory:
         """Async version of `Memory.reset`."""
         return await self.memory._arun(self.memory._reset_flow())
 
+    async def retract(
+        self,
+        source: str,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+        purge: bool = False,
+    ) -> RetractResult:
+        """Async version of `Memory.retract`."""
+        return await self.memory._arun(self.memory._retract_flow(source, ids=(user_id, agent_id, run_id), purge=purge))
+
+    async def erase(
+        self, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None, *, reason: str
+    ) -> ErasureReceipt:
+        """Async version of `Memory.erase`."""
+        return await self.memory._arun(self.memory._erase_flow(ids=(user_id, agent_id, run_id), reason=reason))
+
+    async def erasures(self) -> list[ErasureReceipt]:
+        """Async version of `Memory.erasures`."""
+        return await self.memory._arun(self.memory._erasures_flow())
+
+    async def verify_receipt(
+        self,
+        receipt: Mapping[str, Any],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> bool:
+        """Async version of `Memory.verify_receipt`."""
+        return await self.memory._arun(self.memory._verify_receipt_flow(receipt, ids=(user_id, agent_id, run_id)))
+
     async def rebuild(self, *, on_progress: Callable[[int, int | None], object] | None = None) -> int:
         """Async version of `Memory.rebuild`."""
         return await self.memory._arun(self.memory._rebuild_flow(on_progress=on_progress))
@@ -1868,11 +2379,17 @@ class AsyncMemory:
         self,
         *,
         repair: bool = True,
+        deep: bool = False,
         torn: str | None = None,
         on_progress: Callable[[int, int | None], object] | None = None,
     ) -> dict[str, Any]:
         """Async version of `Memory.doctor`."""
-        return await self.memory._arun(self.memory._doctor_flow(repair=repair, torn=torn, on_progress=on_progress))
+        flow = self.memory._doctor_flow(repair=repair, deep=deep, torn=torn, on_progress=on_progress)
+        return await self.memory._arun(flow)
+
+    async def verify(self) -> VerifyResult:
+        """Async version of `Memory.verify`."""
+        return await self.memory._arun(self.memory._verify_flow())
 
     async def stats(
         self, *, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None

@@ -11,12 +11,12 @@ import math
 import re
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.normalization import normalize
 from mem0_core.interfaces import Reply, Tool, ToolCall
 

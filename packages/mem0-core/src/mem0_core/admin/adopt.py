@@ -8,9 +8,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.policy import Policy, apply_policy, filter_messages
 from mem0_core.domain.records import (
     Event,
@@ -19,10 +19,13 @@ from mem0_core.domain.records import (
     MemoryItem,
     Message,
     Scope,
+    Trust,
     content_hash,
     is_valid_text,
 )
+from mem0_core.domain.suggestions import describe_value
 from mem0_core.domain.timestamps import parse_date, parse_timestamp
+from mem0_core.domain.trust import parse_origin, parse_trust
 from mem0_core.errors import InputError, ScopeError
 from mem0_core.flow import Flow, do
 from mem0_core.ingest.memory_relations import extract_memory_relations
@@ -91,6 +94,8 @@ def parse_adoption(
 
 
 def _parse_memory(memory: Mapping[str, Any], index: int) -> MemoryItem:
+    if not isinstance(memory, Mapping):
+        raise InputError(f"memories[{index}] must be a mapping, not {describe_value(memory)}")
     memory_id, text = memory.get("id"), memory.get("memory")
     label = f"memory {memory_id!r}" if memory_id else f"memories[{index}]"
     if not isinstance(memory_id, str) or not memory_id or not is_valid_text(memory_id):
@@ -98,7 +103,7 @@ def _parse_memory(memory: Mapping[str, Any], index: int) -> MemoryItem:
     if not isinstance(text, str) or not text.strip() or not is_valid_text(text):
         raise InputError(f"{label} has no text: {text!r}")
     try:
-        scope = Scope(memory.get("user_id"), memory.get("agent_id"), memory.get("run_id"))
+        scope = Scope.from_stored(memory.get("user_id"), memory.get("agent_id"), memory.get("run_id"))
     except ScopeError as error:
         raise ScopeError(f"{label}: {error}") from error
     at = {key: memory.get(key) for key in ("created_at", "updated_at")}
@@ -115,6 +120,7 @@ def _parse_memory(memory: Mapping[str, Any], index: int) -> MemoryItem:
         role=memory.get("role"),
         memory_type=memory.get("memory_type"),
         expiration_date=None if until is None else parse_date(until, f"{label}.expiration_date"),
+        trust=Trust.USER if (trust := parse_trust(memory.get("trust"), f"{label}.trust")) is None else trust,
     )
 
 
@@ -132,7 +138,7 @@ def _parse_message(message: Mapping[str, Any], index: int) -> AdoptedMessage:
     if not isinstance(content, str) or not is_valid_text(content) or not isinstance(role, str):
         raise InputError(f"{label} has no role or content")
     try:
-        scope = Scope(message.get("user_id"), message.get("agent_id"), message.get("run_id"))
+        scope = Scope.from_stored(message.get("user_id"), message.get("agent_id"), message.get("run_id"))
         digest = bytes.fromhex(message["digest"])
         number = int(message["id"])
     except ScopeError as error:
@@ -141,7 +147,9 @@ def _parse_message(message: Mapping[str, Any], index: int) -> AdoptedMessage:
         raise InputError(f"{label} has no id or digest: {error}") from error
     at = parse_timestamp(message.get("created_at"), f"{label}.created_at")
     metadata = check_metadata(message.get("metadata"), label)
-    return AdoptedMessage(number, scope, digest, Message(role, content, name=name, metadata=metadata, timestamp=at))
+    source, trust = parse_origin(message.get("source"), message.get("trust"))
+    adopted = Message(role, content, name=name, metadata=metadata, timestamp=at, source=source, trust=trust)
+    return AdoptedMessage(number, scope, digest, adopted)
 
 
 def filter_adoption(data: AdoptionData, policy: Policy | None) -> AdoptionData:

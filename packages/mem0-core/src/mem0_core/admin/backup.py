@@ -7,13 +7,22 @@ store in a server is read in one snapshot, as by `mem0-core migrate`, and compar
 from __future__ import annotations
 
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
-from mem0_core._files import refuse_existing, replace_atomically
+from mem0_core._system.boundary import convert_errors, guard_hook
+from mem0_core._system.files import (
+    clear_abandoned,
+    home,
+    make_file,
+    make_folder,
+    private_folder,
+    refuse_existing,
+    replace_atomically,
+)
+from mem0_core.admin.copies import register_copy
 from mem0_core.admin.transfer import copy_store
 from mem0_core.errors import InputError, StoreError
 from mem0_core.interfaces import MemoryStore
@@ -25,6 +34,7 @@ from mem0_core.stores.sqlite.store import SQLiteStore
 __all__ = ["restore", "restore_into", "write_backup"]
 
 
+@convert_errors
 def write_backup(
     store: MemoryStore, path: Path, *, overwrite: bool = False, on_progress: ProgressCallback | None = None
 ) -> dict[str, Any]:
@@ -37,6 +47,7 @@ def write_backup(
         StoreError: The file cannot be written.
     """
     path = _check_target(path, overwrite)
+    identity = register_copy(store.maintenance, "backup", path)
     with _write_atomically(path) as file:
         if store.maintenance.file is not None:
             copy_file(store.maintenance.file, file, on_progress=on_progress)
@@ -44,9 +55,10 @@ def write_backup(
             with store.archive.snapshot() as records:
                 _write_records(records, file, on_progress)
         memories = verify_file(file)
-    return {"path": str(path), "bytes": path.stat().st_size, "memories": memories}
+    return {"path": str(path), "bytes": path.stat().st_size, "memories": memories, "identity": identity}
 
 
+@convert_errors
 def restore(
     source: Path, database: Path, *, overwrite: bool = False, on_progress: ProgressCallback | None = None
 ) -> dict[str, Any]:
@@ -60,16 +72,25 @@ def restore(
     """
     memories = _check_source(source)
     _check_target(database, overwrite)
-    restore_file(source, database, on_progress=on_progress)
+    restore_file(source, database, on_progress=guard_hook("on_progress", on_progress))
     return {"path": str(database), "memories": memories, "restored": verify_file(database)}
 
 
+@convert_errors
 def restore_into(
-    source: Path, store: MemoryStore, *, overwrite: bool = False, on_progress: ProgressCallback | None = None
+    source: Path,
+    store: MemoryStore,
+    *,
+    overwrite: bool = False,
+    folder: Path | None = None,
+    on_progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
     """Restore a store in a server: empty it, load the backup, and compare. No other process may have it open.
 
     After an interruption the store refuses to open until the restore is repeated.
+
+    Args:
+        folder: the folder for a temporary copy of the backup, by default the data folder.
 
     Raises:
         InputError: There is no such backup; or the store is not empty, and `overwrite` is not set.
@@ -79,17 +100,30 @@ def restore_into(
     section = store.archive.first_nonempty_section()
     if section is not None and not overwrite:
         raise InputError(f"the store is not empty (it has {section}); pass overwrite=True (--force) to overwrite it")
-    with tempfile.TemporaryDirectory() as folder:
-        shutil.copyfile(source, file := Path(folder) / "copy.db")  # opening it may upgrade its schema
-        with closing(SQLiteStore(file)) as copy:
-            if section is not None:
-                store.reset()
-            result = copy_store(copy.archive, store.archive, on_progress=_adapt_progress(on_progress))
+    report = guard_hook("on_progress", on_progress)
+    with _copy_privately(source, folder or home()) as file, closing(SQLiteStore(file)) as copy:
+        if section is not None:
+            store.reset()
+        result = copy_store(copy.archive, store.archive, on_progress=_adapt_progress(report))
     return {
         "path": str(store.maintenance.disk_usage()["path"]),
         "memories": memories,
         "restored": result.digests["memories"].count,
     }
+
+
+@contextmanager
+def _copy_privately(source: Path, folder: Path) -> Iterator[Path]:
+    """Yield a temporary copy of a backup: opening it may upgrade its schema."""
+    with ExitStack() as stack:
+        try:
+            make_folder(folder)
+            clear_abandoned([folder])
+            make_file(copy := stack.enter_context(private_folder(folder)) / "copy.db")
+            shutil.copyfile(source, copy)
+        except OSError as error:
+            raise StoreError(f"cannot copy {source} to {folder}: {error}") from error
+        yield copy
 
 
 def _write_records(records: RecordReader, file: Path, on_progress: ProgressCallback | None) -> None:

@@ -6,10 +6,14 @@ that were removed by hand, restored from their remains; each projection, compare
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mem0_core._system.files import clear_abandoned, find_abandoned
+from mem0_core._system.records import dataclass
+from mem0_core.admin.verify import verify
 from mem0_core.domain.records import Event, MemoryItem, RelationChange
 from mem0_core.errors import ModelError, StoreError
 from mem0_core.flow import Flow, do
@@ -42,7 +46,7 @@ class Finding:
     """A consistency problem.
 
     Attributes:
-        where: "log", "store", "graph", or the name of a projection.
+        where: "log", "files", "store", "graph", or the name of a projection.
         what: Description of the problem.
         mended: True if it is repaired.
         action: The repair, or a recommendation.
@@ -86,7 +90,13 @@ def report_unreadable_store(error: StoreError) -> Diagnosis:
 
 
 def diagnose(
-    ports: Ports, *, repair: bool, torn: str | None = None, on_progress: ProgressCallback | None = None
+    ports: Ports,
+    *,
+    repair: bool,
+    torn: str | None = None,
+    folders: Iterable[Path] = (),
+    deep: bool = False,
+    on_progress: ProgressCallback | None = None,
 ) -> Flow[Diagnosis]:
     """Check the store and its projections; with `repair`, repair them where possible.
 
@@ -94,6 +104,8 @@ def diagnose(
 
     Args:
         torn: Result of `find_log_damage` before the store was opened.
+        deep: Also derive all contents again, see `admin.verify`.
+        folders: Folders in which killed processes may have left temporary files.
 
     Raises:
         ModelError: The embedder failed.
@@ -102,14 +114,34 @@ def diagnose(
     diagnosis, projections = Diagnosis(), list(_iter_projections(ports))
     report = on_progress or (lambda done, total: None)
     report(0, len(projections) + 1)
+    diagnosis.findings += yield from do(_check_temporary_files, list(folders), repair)
     if not (yield from _check_store(ports, diagnosis, repair, torn)):
         return diagnosis
     for done, (name, table, projection) in enumerate(projections, 1):
         report(done, len(projections) + 1)
         diagnosis.checked.append(name)
         diagnosis.findings += yield from _compare_projection(maintenance, name, table, projection, repair)
+    if deep:
+        diagnosis.checked.append("replay")
+        diagnosis.findings += yield from _replay(ports)
     report(len(projections) + 1, len(projections) + 1)
     return diagnosis
+
+
+def _replay(ports: Ports) -> Flow[list[Finding]]:
+    """Report the contents that differ from those derived from history and messages."""
+    found = yield from verify(ports)
+    return [Finding("replay", f"{one['part']}: {one['item']}: {one['reason']}") for one in found.differences]
+
+
+def _check_temporary_files(folders: list[Path], repair: bool) -> list[Finding]:
+    """Report, and with `repair` remove, unfinished copies of the store that killed processes left."""
+    found = clear_abandoned(folders) if repair else find_abandoned(folders)
+    problem = "a killed process left temporary files, which may contain a copy of the store"
+    return [
+        Finding("files", f"{problem}: {folder}", mended=repair, action="removed" if repair else _NO_ACTION)
+        for folder in found
+    ]
 
 
 def _check_store(ports: Ports, diagnosis: Diagnosis, repair: bool, torn: str | None) -> Flow[bool]:

@@ -13,12 +13,14 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mem0_core._files import DATABASE
+from mem0_core._system.boundary import convert_errors, guard_hook
+from mem0_core._system.files import DATABASE
+from mem0_core._system.records import dataclass
 from mem0_core.config import POSTGRES_SCHEMES, postgres_config
+from mem0_core.domain.secrets import reveal
 from mem0_core.errors import StoreError
 from mem0_core.interfaces.archive import SECTIONS, Archive, LoadProgress, Record, RecordReader, Section, SectionCursor
 
@@ -74,6 +76,7 @@ class TransferResult:
     already: bool = False
 
 
+@convert_errors
 def migrate(
     source: Archive,
     target: Archive,
@@ -97,7 +100,7 @@ def migrate(
     """
     progress_before = _read_progress(source, target)
     seal = source.freeze()
-    report = on_progress or (lambda section, count: None)
+    report = guard_hook("on_progress", on_progress) or (lambda section, count: None)
     if progress_before is not None and progress_before.done:
         if release:
             source.unfreeze()
@@ -151,7 +154,7 @@ def open_archive(where: str, *, create: bool = False) -> Iterator[Archive]:
 def _open_postgres(url: str) -> PostgresStore:
     from mem0_core.stores.postgres.store import PostgresStore
 
-    return PostgresStore(**postgres_config(url).config, is_loading=True)
+    return PostgresStore(**reveal(postgres_config(url).config), is_loading=True)
 
 
 def _open_sqlite(path: Path, create: bool) -> SQLiteStore:
@@ -230,6 +233,8 @@ def _copy_and_verify(
         StoreError: The digests differ.
     """
     label = source.store_metadata()
+    if (progress.section, progress.after) == (SECTIONS[0].name, ()):
+        target.load(SECTIONS[0], [], progress=progress)
     loaded = _copy_sections(source, target, progress, chunk, report)
     found = compute_digests(target, chunk=chunk, on_progress=lambda count: report("verify", count))
     if differing := describe_differences(compute_digests(source, chunk=chunk), found):

@@ -7,15 +7,17 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from mem0_core._files import replace_atomically
+from mem0_core._system.files import replace_atomically
 from mem0_core.domain.filters import Filter, parse_filters
 from mem0_core.domain.policy import POLICY_REFUSAL
 from mem0_core.domain.records import Axis, Message, Messages, Scope
+from mem0_core.domain.suggestions import describe_value
 from mem0_core.domain.timestamps import parse_date, parse_timestamp
 from mem0_core.errors import InputError, ScopeError
 from mem0_core.language.messages import parse_messages
 
 __all__ = [
+    "DEFAULT_LIMIT",
     "ScopeIds",
     "extract_message_texts",
     "extract_query_text",
@@ -27,11 +29,18 @@ __all__ = [
     "scope_or_all",
     "utc_now",
     "utc_today",
+    "validate_count",
+    "validate_flag",
     "validate_id",
     "validate_limit",
     "validate_threshold",
     "write_atomically",
 ]
+
+DEFAULT_LIMIT = 100
+"""Default maximum of `search` and `get_all`; as in mem0 1.x."""
+
+_MAX_COUNT = 2**31 - 1  # the largest number that all stores and FAISS take
 
 ScopeIds: TypeAlias = tuple[str | None, str | None, str | None]
 """The arguments user_id, agent_id and run_id of a call."""
@@ -59,17 +68,28 @@ def scope_or_all(ids: ScopeIds) -> Scope | None:
 
 
 def validate_limit(limit: int | None, top_k: int | None, *, default: int) -> int:
-    if limit is not None and top_k is not None and limit != top_k:
+    """Return the maximum that `limit` or its other name asks for; a `limit` that is the default counts as omitted."""
+    if top_k is None:
+        return validate_count(default if limit is None else limit, "limit", example=10)
+    if limit not in (None, default, top_k):
         raise InputError(f"limit={limit} and top_k={top_k} name the same argument; pass one of them")
-    chosen = limit if limit is not None else top_k if top_k is not None else default
-    if not isinstance(chosen, int) or isinstance(chosen, bool) or chosen < 1:
-        raise InputError(f"limit must be a positive whole number, not {chosen!r}")
-    return chosen
+    return validate_count(top_k, "top_k", example=10)
+
+
+def validate_count(value: object, name: str, *, minimum: int = 1, maximum: int = _MAX_COUNT, example: int = 10) -> int:
+    """Return a count, with a huge one as the largest that every store takes."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < minimum:
+        kind = "a positive whole number" if minimum == 1 else f"a whole number of at least {minimum}"
+        raise InputError(f"{name} must be {kind}, not {describe_value(value)}; pass, for example, {name}={example}")
+    return min(value, maximum)
 
 
 def validate_id(memory_id: object) -> str:
     if not isinstance(memory_id, str) or not memory_id:
-        raise InputError(f"memory_id must be a non-empty string, not {memory_id!r}")
+        raise InputError(
+            f"memory_id must be a non-empty string, not {memory_id!r}; pass the 'id' of a result of add, search or"
+            " get_all"
+        )
     return memory_id
 
 
@@ -77,11 +97,11 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat()
 
 
-def resolve_timestamp(timestamp: object, messages: Sequence[Message]) -> str:
-    """Return the time of an add: the argument, else the time of its last message, else now."""
+def resolve_timestamp(timestamp: object, messages: Sequence[Message]) -> str | None:
+    """Return the time of an add: the argument, else the time of its last message; None for now."""
     if timestamp is not None:
         return parse_timestamp(timestamp)
-    return next((message.timestamp for message in reversed(messages) if message.timestamp), None) or utc_now()
+    return next((message.timestamp for message in reversed(messages) if message.timestamp), None)
 
 
 def resolve_expiration_date(expiration_date: str | date | None, ttl: timedelta | float | None) -> str | None:
@@ -89,11 +109,28 @@ def resolve_expiration_date(expiration_date: str | date | None, ttl: timedelta |
     if expiration_date is not None and ttl is not None:
         raise InputError("expiration_date and ttl exclude each other; pass one of them")
     if ttl is not None:
-        lifetime = ttl if isinstance(ttl, timedelta) else timedelta(seconds=ttl)
-        if lifetime <= timedelta(0):
-            raise InputError(f"ttl must be positive, not {ttl!r}")
-        return (datetime.now(UTC) + lifetime).date().isoformat()
+        return _add_lifetime(ttl)
     return None if expiration_date is None else parse_date(expiration_date, "expiration_date")
+
+
+def _add_lifetime(ttl: timedelta | float) -> str:
+    """Return the day on which a lifetime that begins now ends; at most the last day of the calendar."""
+    if isinstance(ttl, bool) or not isinstance(ttl, (timedelta, int, float)):
+        given = describe_value(ttl)
+        raise InputError(f"ttl must be seconds or a timedelta, not {given}; pass, for example, timedelta(days=30)")
+    seconds = ttl.total_seconds() if isinstance(ttl, timedelta) else ttl
+    if not seconds > 0:  # NaN too
+        raise InputError(f"ttl must be positive, not {ttl!r}; pass, for example, timedelta(days=30)")
+    now = datetime.now(UTC)
+    rest = datetime.max.replace(tzinfo=UTC) - now
+    end = datetime.max if seconds >= rest.total_seconds() else now + timedelta(seconds=float(seconds))
+    return end.date().isoformat()
+
+
+def validate_flag(value: object, name: str) -> None:
+    """Raise InputError unless a flag is True or False: texts such as "no" would count as True."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} must be True or False, not {describe_value(value)}; pass {name}=True or {name}=False")
 
 
 def extract_query_text(query: Messages | None) -> str | None:
@@ -117,7 +154,7 @@ def validate_threshold(threshold: object) -> float | None:
     if threshold is None:
         return None
     if isinstance(threshold, bool) or not isinstance(threshold, (int, float)) or not 0 <= threshold <= 1:
-        raise InputError(f"threshold must be a number in [0, 1], not {threshold!r}")
+        raise InputError(f"threshold must be a number in [0, 1], not {threshold!r}; pass, for example, threshold=0.3")
     return float(threshold)
 
 

@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 
 from mem0_core.domain.records import Axis, Event
 from mem0_core.flow import Flow
+from mem0_core.interfaces.queue import trace_context
 
-__all__ = ["log_call"]
+__all__ = ["call_arguments", "describe_scope", "log_call", "method_of"]
 
 _log = logging.getLogger("mem0_core")
 _MEMORY_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -28,7 +29,7 @@ def log_call(flow: Flow[T]) -> Flow[T]:
 
 def _log_call(flow: Flow[T]) -> Flow[T]:
     # A flow that has not begun holds nothing but its arguments.
-    words = [_method_of(flow), *_describe_arguments(inspect.getgeneratorlocals(flow))]
+    words = [method_of(flow), *_describe_arguments(call_arguments(flow))]
     started = time.perf_counter()
     try:
         result = yield from flow
@@ -40,23 +41,43 @@ def _log_call(flow: Flow[T]) -> Flow[T]:
 
 
 def _write(words: list[str], started: float) -> None:
-    _log.info("%s ms=%.1f", " ".join(words), (time.perf_counter() - started) * 1000)
+    _log.info("%s ms=%.1f%s", " ".join(words), (time.perf_counter() - started) * 1000, _describe_trace())
 
 
-def _method_of(flow: Flow[Any]) -> str:
+def _describe_trace() -> str:
+    """Return the ids of the span of the running call, if there is one."""
+    current = trace_context.get()
+    if current is None or not (parent := current().get("traceparent")):
+        return ""
+    _, trace_id, span_id, _ = parent.split("-")
+    return f" trace_id={trace_id} span_id={span_id}"
+
+
+def method_of(flow: Flow[Any]) -> str:
     """Return the name of the method whose flow this is: ``_search_flow`` belongs to ``search``."""
     name: str = getattr(flow, "__name__", "call")
     return name.removeprefix("_").removesuffix("_flow")
 
 
+def call_arguments(flow: Flow[Any]) -> dict[str, Any]:
+    """Return the arguments of the method whose flow has not begun, with those that it passes on as they are."""
+    arguments = inspect.getgeneratorlocals(flow)
+    return {**arguments, **more} if isinstance(more := arguments.get("arguments"), Mapping) else arguments
+
+
+def describe_scope(ids: object) -> str | None:
+    """Return the kinds of ids that restrict a call ("user+run", or "all"); None if the method takes none."""
+    if not isinstance(ids, tuple):
+        return None
+    given = [axis.removesuffix("_id") for axis, value in zip(Axis, ids, strict=False) if value is not None]
+    return "+".join(given) or "all"
+
+
 def _describe_arguments(arguments: Mapping[str, Any]) -> list[str]:
     """Return the kinds of ids that restrict a call, and the id of its memory; never the ids of users."""
     words = []
-    more = arguments.get("arguments")  # the keyword arguments that a flow passes on as they are
-    ids = arguments.get("ids", more.get("ids") if isinstance(more, Mapping) else None)
-    if isinstance(ids, tuple):
-        given = [axis.removesuffix("_id") for axis, value in zip(Axis, ids, strict=False) if value is not None]
-        words.append(f"scope={'+'.join(given) or 'all'}")
+    if (kinds := describe_scope(arguments.get("ids"))) is not None:
+        words.append(f"scope={kinds}")
     memory_id = arguments.get("memory_id")
     if isinstance(memory_id, str) and _MEMORY_ID.fullmatch(memory_id):
         words.append(f"id={memory_id}")

@@ -33,18 +33,20 @@ from mem0_core.domain.records import (
     SameAsDict,
     SignalDict,
     StepDict,
+    Trust,
     UsageDict,
     Validity,
 )
+from mem0_core.domain.trust import trust_name
 from mem0_core.flow import StepRecord
-from mem0_core.ingest.by_query import BulkChangeResult, Match
 from mem0_core.interfaces import Job, Reply
-from mem0_core.recall.explain import SearchDiagnosis
 
 if TYPE_CHECKING:
     from mem0_core.graph.traversal import Path
+    from mem0_core.ingest.by_query import BulkChangeResult, Match
     from mem0_core.ingest.entity_resolution import MergeReport, SameAs
     from mem0_core.recall.answer import Answer
+    from mem0_core.recall.explain import SearchDiagnosis
     from mem0_core.recall.exploration import GraphQueryAnswer
 
 __all__ = [
@@ -334,6 +336,8 @@ def memory_dict(item: MemoryItem) -> MemoryDict:
         shaped["memory_type"] = item.memory_type
     if item.expiration_date is not None:
         shaped["expiration_date"] = item.expiration_date
+    if item.trust is not Trust.USER:
+        shaped["trust"] = trust_name(item.trust)
     if item.pinned:
         shaped["pinned"] = True
     return shaped

@@ -6,9 +6,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from mem0_core._system.boundary import call_hook, guard_hook
+from mem0_core._system.files import validate_path
 from mem0_core.api._arguments import ScopeIds, scope_or_all
 from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.api.factory import snapshot_folder
+from mem0_core.domain.erasure import ErasureReceipt
+from mem0_core.domain.records import Scope, VerifyResult
+from mem0_core.domain.suggestions import suggest
 from mem0_core.errors import InputError
 from mem0_core.flow import Flow, do
 
@@ -24,17 +29,58 @@ class AdminApi(MemoryRuntime):
         """Flow of `Memory.backup`."""
         from mem0_core.admin.backup import write_backup
 
-        return (yield from do(write_backup, self._store, Path(path), overwrite=overwrite, on_progress=on_progress))
+        on_progress = guard_hook("on_progress", on_progress)
+        return (
+            yield from do(
+                write_backup, self._store, validate_path(path, "path"), overwrite=overwrite, on_progress=on_progress
+            )
+        )
+
+    def _erase_flow(self, *, ids: ScopeIds, reason: str) -> Flow[ErasureReceipt]:
+        """Flow of `Memory.erase`."""
+        from mem0_core.admin.erase import erase_subject
+
+        scope = Scope(*ids)
+        ports = yield from self._ports()
+        yield from do(self._clear_temporary_files)
+        files = yield from do(self._data_files)
+        return (yield from erase_subject(ports, scope, reason=reason, folder=self.config.folder, files=files))
+
+    def _erasures_flow(self) -> Flow[list[ErasureReceipt]]:
+        """Flow of `Memory.erasures`."""
+        from mem0_core.admin.erase import list_receipts
+
+        return (yield from do(list_receipts, self._store.maintenance))
+
+    def _verify_receipt_flow(self, receipt: Mapping[str, Any], *, ids: ScopeIds) -> Flow[bool]:
+        """Flow of `Memory.verify_receipt`."""
+        from mem0_core.admin.erase import verify_receipt
+
+        if not isinstance(receipt, Mapping):
+            raise InputError(f"receipt must be the dict that erase returned, not {type(receipt).__name__}")
+        scope = scope_or_all(ids)
+        named = {} if scope is None else {axis.value: value for axis, value in scope.ids.items()}
+        return (yield from do(verify_receipt, self._store.maintenance, receipt, named))
+
+    def _verify_flow(self) -> Flow[VerifyResult]:
+        """Flow of `Memory.verify`."""
+        from mem0_core.admin.verify import verify
+
+        return (yield from verify((yield from self._ports()))).as_dict()
 
     def _doctor_flow(
-        self, *, repair: bool, torn: str | None, on_progress: Callable[[int, int | None], object] | None
+        self, *, repair: bool, deep: bool, torn: str | None, on_progress: Callable[[int, int | None], object] | None
     ) -> Flow[dict[str, Any]]:
         """Flow of `Memory.doctor`."""
         from mem0_core.admin.doctor import diagnose
 
-        return (
-            yield from diagnose((yield from self._ports()), repair=repair, torn=torn, on_progress=on_progress)
-        ).as_dict()
+        on_progress = guard_hook("on_progress", on_progress)
+        ports = yield from self._ports()
+        folders = yield from do(self._copy_folders)
+        diagnosis = yield from diagnose(
+            ports, repair=repair, deep=deep, torn=torn, folders=folders, on_progress=on_progress
+        )
+        return diagnosis.as_dict()
 
     def _stats_flow(self, *, ids: ScopeIds) -> Flow[dict[str, Any]]:
         """Flow of `Memory.stats`."""
@@ -53,17 +99,19 @@ class AdminApi(MemoryRuntime):
         on_progress: Callable[[int, int | None], object] | None,
     ) -> Flow[dict[str, Any]]:
         """Flow of `Memory.export`."""
+        from mem0_core.admin.copies import register_copy
         from mem0_core.interchange import export_csv, export_jsonl
 
         scope = scope_or_all(ids)
-        maintenance = self._store.maintenance
+        on_progress = guard_hook("on_progress", on_progress)
+        maintenance, file = self._store.maintenance, validate_path(path, "path")
+        if format in ("csv", "jsonl"):
+            yield from do(register_copy, maintenance, "export", file)
         if format == "csv":
-            return (yield from do(export_csv, maintenance, Path(path), scope, overwrite=overwrite))
+            return (yield from do(export_csv, maintenance, file, scope, overwrite=overwrite))
         if format != "jsonl":
-            raise InputError(f"unknown format {format!r}; supported: 'jsonl', 'csv'")
-        return (
-            yield from do(export_jsonl, maintenance, Path(path), scope, overwrite=overwrite, on_progress=on_progress)
-        )
+            raise InputError(f"unknown format {format!r}{suggest(str(format), ('jsonl', 'csv'))}; pass one of them")
+        return (yield from do(export_jsonl, maintenance, file, scope, overwrite=overwrite, on_progress=on_progress))
 
     def _adopt_flow(
         self,
@@ -76,5 +124,6 @@ class AdminApi(MemoryRuntime):
         """Flow of `Memory.adopt`."""
         from mem0_core.admin.adopt import adopt, filter_adoption, parse_adoption
 
-        given = filter_adoption(parse_adoption(list(memories), history, messages), self._policy)
+        on_progress = guard_hook("on_progress", on_progress)
+        given = filter_adoption(parse_adoption(call_hook("memories", list, memories), history, messages), self._policy)
         return dict((yield from adopt((yield from self._ports()), given, on_progress)))

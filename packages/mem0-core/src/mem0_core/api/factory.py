@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
+from mem0_core._system.files import validate_path
+from mem0_core.catalog import FRAMEWORK_PROVIDERS, PROVIDERS, ComponentKind
+from mem0_core.components import build_component, check_provider
 from mem0_core.config import (
     NO_GRAPH,
     PGVECTOR_ONLY_KEYS,
-    PROVIDERS,
     BackgroundConfig,
     ComponentConfig,
-    ComponentKind,
     GraphConfig,
     MemoryConfig,
-    build_component,
-    check_provider,
     parse_graph_config,
 )
-from mem0_core.errors import CapabilityError, ConfigError
+from mem0_core.domain.suggestions import describe_value
+from mem0_core.errors import CapabilityError, ConfigError, StoreError
 from mem0_core.ingest.worker import WorkerSettings
 from mem0_core.interfaces import (
     ChatModel,
+    Embedder,
     GraphIndex,
     GraphOptions,
     MemoryStore,
@@ -31,8 +33,10 @@ from mem0_core.interfaces import (
     VectorIndex,
     VectorSource,
 )
-from mem0_core.providers.llm_reranker import MAX_TEXT_CHARS, LLMReranker
-from mem0_core.stores.minimal import complete_store
+from mem0_core.interfaces.keys import Keys
+
+if TYPE_CHECKING:
+    from mem0_core.providers.llm_reranker import LLMReranker
 
 __all__ = [
     "FrameworkModel",
@@ -44,6 +48,7 @@ __all__ = [
     "check_graph_support",
     "llm_reranker",
     "open_store",
+    "refuse_plain_projections",
     "resolve_component",
     "resolve_graph",
     "resolve_reranker",
@@ -63,12 +68,50 @@ def resolve_component(kind: ComponentKind, method: str, *choices: Any, **wiring:
     """
     chosen = next((choice for choice in choices if choice is not None), None)
     component = build_component(kind, chosen, **wiring)
-    if component is not None and not callable(getattr(component, method, None)):
-        raise ConfigError(
-            f"{kind}: {component!r} has no method {method!r} (see mem0_core.interfaces); models of LangChain and LlamaIndex"  # noqa: E501
-            " need mem0-langchain or mem0-llamaindex"
-        )
+    if component is not None:
+        _check_component(_ARGUMENT_NAMES.get(kind, kind), component, method)
     return component
+
+
+_ARGUMENT_NAMES: dict[str, str] = {"vector_store": "index", "graph_store": "graph"}
+"""Arguments of `Memory` that are named unlike their kind of component."""
+
+
+def _check_component(argument: str, component: Any, method: str) -> None:
+    """Check that an object has the required method, and an embedder its other members.
+
+    Raises:
+        ConfigError: the object is a class, or lacks a member.
+    """
+    if isinstance(component, type):
+        raise ConfigError(f"{argument}: an instance is required, not the class {component.__name__}; call it first")
+    if not callable(getattr(component, method, None)):
+        raise ConfigError(
+            f"{argument}: {describe_value(component)} has no method {method!r}; pass 'provider:model',"
+            ' {"provider": ..., "config": {...}}, or an object with this method (see mem0_core.interfaces). Objects of'
+            " LangChain and LlamaIndex need mem0-langchain or mem0-llamaindex"
+        )
+    if argument == "embedder":
+        missing = [name for name in ("name", "dims") if inspect.getattr_static(component, name, None) is None]
+        missing = [name for name in missing if name not in getattr(component, "__dict__", {})]
+        if missing and not hasattr(type(component), "__getattr__"):
+            raise ConfigError(
+                f"embedder: {describe_value(component)} has no {' and no '.join(missing)}; add the members of"
+                " mem0_core.interfaces.Embedder: name, dims and embed(texts, *, kind)"
+            )
+        _check_kind_parameter(component)
+
+
+def _check_kind_parameter(embedder: Any) -> None:
+    try:
+        parameters = inspect.signature(embedder.embed).parameters.values()
+    except (TypeError, ValueError):  # a method in C has no signature
+        return
+    if not any(one.name == "kind" or one.kind is one.VAR_KEYWORD for one in parameters):
+        raise ConfigError(
+            f"embedder: {type(embedder).__name__}.embed() has no argument 'kind'; accept kind=\"document\" and"
+            ' kind="query": def embed(self, texts, *, kind="document")'
+        )
 
 
 def resolve_reranker(chat: ChatModel | None, *choices: Any) -> Reranker | None:
@@ -78,6 +121,10 @@ def resolve_reranker(chat: ChatModel | None, *choices: Any) -> Reranker | None:
         ConfigError: the reranker needs a chat model, has none, and `chat` is None.
     """
     built: Reranker | None = resolve_component("reranker", "score", *choices)
+    if built is None:
+        return None
+    from mem0_core.providers.llm_reranker import LLMReranker
+
     return built.with_chat(chat) if isinstance(built, LLMReranker) else built
 
 
@@ -89,7 +136,7 @@ def llm_reranker(
     api_key: str | None = None,
     temperature: float = 0.0,
     custom_prompt: str | None = None,
-    max_chars: int = MAX_TEXT_CHARS,
+    max_chars: int | None = None,
     top_k: int | None = None,
     max_tokens: int | None = None,
     max_workers: int | None = None,
@@ -110,26 +157,91 @@ def llm_reranker(
         keys = {"model": model, "api_key": api_key, "temperature": temperature}
         given = {key: value for key, value in keys.items() if value is not None and value != ""}
         llm = {"provider": provider or "openai", "config": given}
-    return LLMReranker(resolve_component("llm", "complete", llm), custom_prompt=custom_prompt, max_chars=max_chars)
+    from mem0_core.providers.llm_reranker import MAX_TEXT_CHARS, LLMReranker
+
+    limit = MAX_TEXT_CHARS if max_chars is None else max_chars
+    return LLMReranker(resolve_component("llm", "complete", llm), custom_prompt=custom_prompt, max_chars=limit)
 
 
-def open_store(config: MemoryConfig, **options: Any) -> MemoryStore:
+def open_store(config: MemoryConfig, keys: Keys | None = None, **options: Any) -> MemoryStore:
     """Open the primary store that `config` names, by default a SQLite file.
 
     Args:
+        keys: encrypt the store with these keys, in place of those that `config` names.
         options: more arguments for the store's provider.
+
+    Raises:
+        ConfigError: there are keys, and the store cannot encrypt.
     """
-    chosen = config.store_config or ComponentConfig(provider="sqlite", config={"path": config.database})
+    chosen = config.store_config or ComponentConfig.model_construct(provider="sqlite", config={"path": config.database})
+    if (given := config.keys if keys is None else keys) is not None:
+        if chosen.provider != "sqlite":
+            raise ConfigError(f"keys: the store {chosen.provider!r} cannot encrypt; use the store 'sqlite', or no keys")
+        from mem0_core.providers.keyring import resolve_keys
+
+        options["keys"] = resolve_keys(given)
+    if chosen.provider == "sqlite":
+        _refuse_emptied_store(config)
+    from mem0_core.stores.minimal import complete_store
+
     return complete_store(build_component("store", chosen, durability=config.durability, **options))
 
 
-def resolve_store(store: MemoryStore | RecordStore | None, config: MemoryConfig) -> MemoryStore:
+def _refuse_emptied_store(config: MemoryConfig) -> None:
+    """Raise StoreError if the file of a store is empty, but snapshots show that it was not."""
+    file, folder = validate_path(config.database, "path"), snapshot_folder(config)
+    try:
+        if file.stat().st_size or not any(folder.rglob("*.json")):
+            return
+    except OSError:
+        return
+    raise StoreError(
+        f"{file} is empty, but {folder} has snapshots of its vectors: the file was cut, and is left as it is. Restore a"
+        " backup (mem0-core restore); or, to begin with an empty store, remove the file"
+    )
+
+
+def resolve_store(
+    store: MemoryStore | RecordStore | None, config: MemoryConfig, keys: Keys | None = None
+) -> MemoryStore:
     """Return the caller's store, completed if it is a `RecordStore`, or open the one that `config` names.
 
     Raises:
-        ConfigError: the caller's object is no store.
+        ConfigError: the caller's object is no store, or there are keys for it.
     """
-    return open_store(config) if store is None else complete_store(store)
+    if store is None:
+        return open_store(config, keys)
+    if keys is not None:
+        raise ConfigError("keys: pass them to the store that you made, as SQLiteStore(path, keys=...), not to Memory")
+    from mem0_core.stores.minimal import complete_store
+
+    return complete_store(store)
+
+
+def refuse_plain_projections(
+    store: MemoryStore, config: MemoryConfig, graph: GraphConfig | None, *given: object
+) -> None:
+    """Close an encrypted store and raise ConfigError if a projection of it would write plain data.
+
+    Args:
+        given: indexes that the caller made.
+    """
+    if getattr(store, "is_encrypted", False) is not True:
+        return
+    problem = ""
+    if any(one is not None for one in given):
+        problem = "index= and graph= objects may write plain data"
+    elif config.vector_store.provider not in PRIVATE_INDEXES:
+        problem = f"vector_store {config.vector_store.provider!r} keeps plain vectors"
+    elif graph is not None and graph.provider != "sqlite":
+        problem = f"graph_store {graph.provider!r} keeps plain relations"
+    if problem:
+        store.close()
+        raise ConfigError(f"keys: the store is encrypted, and {problem}; use the embedded indexes, or no keys")
+
+
+PRIVATE_INDEXES = ("embedded", "numpy", "exact", "faiss")
+"""Vector indexes that keep vectors in memory only if they have no folder."""
 
 
 def snapshot_folder(config: MemoryConfig) -> Path:
@@ -137,18 +249,29 @@ def snapshot_folder(config: MemoryConfig) -> Path:
     return config.database.parent / "faiss" / config.database.stem
 
 
-def build_vector_index(config: MemoryConfig, source: VectorSource, part: str = "") -> VectorIndex:
+def build_vector_index(
+    config: MemoryConfig, source: VectorSource, part: str = "", *, embedder: Embedder | None = None
+) -> VectorIndex:
     """Build the projection of `vector_store`. mem0's keys without effect (collection, dims) are ignored.
 
     A store's attribute ``vector_provider`` is the default provider. A `part` is an index of names or relations; these
     are few, and use the default provider even if memories are searched by another one.
+
+    Args:
+        embedder: Maker of the vectors; providers that other packages build receive the length of its vectors.
     """
     chosen = config.vector_store
     if "vector_store" not in config.model_fields_set or (part and chosen.provider not in PROVIDERS["vector_store"]):
-        chosen = ComponentConfig(provider=getattr(source, "vector_provider", "faiss"))
+        chosen = ComponentConfig.model_construct(provider=getattr(source, "vector_provider", "embedded"), config={})
+    if chosen.provider in FRAMEWORK_PROVIDERS["vector_store"]:
+        dims = {} if embedder is None else {"dims": embedder.dims}
+        outside: VectorIndex = build_component("vector_store", chosen, source=source, **dims)
+        return outside
     keys = dict(chosen.config)
-    folder = Path(keys.pop("path", None) or snapshot_folder(config))
-    folder = folder / part if part else folder
+    folder: Path | None = Path(keys.pop("path", None) or snapshot_folder(config))
+    if getattr(source, "is_encrypted", False):
+        folder = None  # no snapshots: they would contain plain vectors
+    folder = folder / part if folder is not None and part else folder
     mem0s = ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2")
     for mem0_only in (*mem0s, *(PGVECTOR_ONLY_KEYS if chosen.provider == "pgvector" else ())):
         keys.pop(mem0_only, None)
@@ -167,12 +290,13 @@ def resolve_graph(
     if graph is None or isinstance(graph, (Mapping, str, bool)):
         chosen = config.graph_store if graph is None else parse_graph_config(graph)
         if chosen is None and chat is None:
-            chosen = GraphConfig()
+            chosen = GraphConfig.model_construct()
         if chosen is None or chosen.provider == NO_GRAPH:
             return None, None
         check_provider("graph_store", chosen.provider)
         return chosen, None
-    return config.graph_store or GraphConfig(), graph
+    _check_component("graph", graph, "neighborhoods")
+    return config.graph_store or GraphConfig.model_construct(), graph
 
 
 def check_graph_support(store: MemoryStore, graph: GraphConfig | None, *, is_requested: bool) -> GraphConfig | None:

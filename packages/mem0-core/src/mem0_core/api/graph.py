@@ -7,22 +7,24 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from mem0_core._system.files import validate_path
 from mem0_core.api._arguments import (
     ScopeIds,
     filename_timestamp,
+    scope_or_all,
     utc_now,
     validate_id,
     validate_limit,
     validate_threshold,
     write_atomically,
 )
+from mem0_core.api._html import show_path, show_paths, show_query
 from mem0_core.api._results import merge_dict, merge_result, path_dict, query_dict, relation_dict
 from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.records import MergeDict, MergeResult, PathDict, QueryResult, RelationDict, Scope
 from mem0_core.domain.timestamps import parse_timestamp
-from mem0_core.errors import InputError
+from mem0_core.errors import InputError, NotFoundError
 from mem0_core.flow import Flow, do
-from mem0_core.language.parsed_query import parse_query
 
 __all__ = ["GraphApi"]
 
@@ -46,6 +48,7 @@ class GraphApi(MemoryRuntime):
         self, question: str, *, ids: ScopeIds, as_of: int | float | str | datetime | None, limit: int, depth: int | None
     ) -> Flow[list[PathDict]]:
         """Flow of `Memory.traverse`."""
+        from mem0_core.language.parsed_query import parse_query
         from mem0_core.recall.exploration import traverse
 
         query = parse_query(question)
@@ -54,7 +57,7 @@ class GraphApi(MemoryRuntime):
         maximum = validate_limit(limit, None, default=5)
         ports = yield from self._ports()
         found = yield from traverse(ports, query, scope, as_of=time, limit=maximum, depth=depth)
-        return [path_dict(path) for path in found]
+        return show_paths(show_path(path_dict(path)) for path in found)
 
     def _query_flow(
         self,
@@ -70,12 +73,13 @@ class GraphApi(MemoryRuntime):
         scope = Scope(*ids)
         time = None if as_of is None else parse_timestamp(as_of, "as_of")
         ports = yield from self._ports()
-        return query_dict((yield from run_query(ports, text, scope, as_of=time, parameters=parameters)))
+        return show_query(query_dict((yield from run_query(ports, text, scope, as_of=time, parameters=parameters))))
 
     def _visualize_flow(
         self, path: str | Path | None, *, entities: Sequence[str] | None, depth: int, limit: int, ids: ScopeIds
     ) -> Flow[str]:
         """Flow of `Memory.visualize`."""
+        from mem0_core.admin.copies import register_copy
         from mem0_core.graph.view import render_page
         from mem0_core.recall.exploration import build_drawing
 
@@ -86,10 +90,11 @@ class GraphApi(MemoryRuntime):
         ports = yield from self._ports()
         drawn = yield from build_drawing(ports, scope, entities=entities, depth=hops, limit=maximum)
         file = (
-            Path(path)
+            validate_path(path, "path")
             if path is not None
             else self.config.database.parent / "viz" / f"graph_view_{filename_timestamp()}.html"
         )
+        yield from do(register_copy, self._store.maintenance, "drawing", file)
         yield from do(write_atomically, file, (yield from do(render_page, drawn)))
         return str(file)
 
@@ -114,10 +119,15 @@ class GraphApi(MemoryRuntime):
         )
         return merge_result(done, dry_run)
 
-    def _unmerge_flow(self, merge_id: str) -> Flow[MergeDict]:
+    def _unmerge_flow(self, merge_id: str, *, ids: ScopeIds) -> Flow[MergeDict]:
         """Flow of `Memory.unmerge`."""
         from mem0_core.ingest.entity_resolution import undo_merge
 
+        owner = scope_or_all(ids)
+        if owner is not None and all(
+            merge.id != merge_id for merge in (yield from do(self._store.merges.list_merges, owner))
+        ):
+            raise NotFoundError(merge_id)
         return merge_dict((yield from undo_merge((yield from self._ports()), validate_id(merge_id), at=utc_now())))
 
     def _merges_flow(self, *, ids: ScopeIds) -> Flow[list[MergeDict]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from mem0_core._system.boundary import aconvert_errors, convert_errors
 from mem0_core.api.factory import resolve_reranker
 from mem0_core.domain.recipes import RERANK_WEIGHT
 from mem0_core.flow import arun, run
@@ -15,6 +16,7 @@ from mem0_core.recall.rerank import rerank as rerank_flow
 __all__ = ["arerank", "rerank"]
 
 
+@convert_errors
 def rerank(
     query: str,
     texts: Sequence[str],
@@ -38,6 +40,7 @@ def rerank(
     return run(rerank_flow(_build_reranker(reranker), query, texts, scores=scores, top_n=top_n, weight=weight))
 
 
+@aconvert_errors
 async def arerank(
     query: str,
     texts: Sequence[str],

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from mem0_core.api._arguments import (
+    DEFAULT_LIMIT,
     ScopeIds,
     extract_message_texts,
     extract_query_text,
     parse_scope_and_filter,
+    scope_or_all,
     utc_today,
+    validate_count,
     validate_id,
     validate_limit,
     validate_threshold,
 )
+from mem0_core.api._html import show_answer, show_context, show_search
 from mem0_core.api._results import answer_dict, hit_dict, memory_dict, message_dict, missing_dict, relation_dict
 from mem0_core.api._runtime import MemoryRuntime
+from mem0_core.domain.feed import ChangeDict, ChangesDict
 from mem0_core.domain.filters import Filter, unexpired
 from mem0_core.domain.recipes import Recipe, resolve_recipe
 from mem0_core.domain.records import (
@@ -32,18 +38,19 @@ from mem0_core.domain.records import (
     SearchResult,
 )
 from mem0_core.domain.timestamps import parse_date, parse_timestamp
+from mem0_core.domain.trust import TrustClass, at_least, parse_trust
 from mem0_core.errors import InputError, NotFoundError
 from mem0_core.flow import Flow, do
-from mem0_core.ingest.conversation import assemble_context
-from mem0_core.language.parsed_query import parse_query
-from mem0_core.llm.prompts import memory_line
-from mem0_core.llm.tokens import estimate_tokens
-from mem0_core.recall.answer import answer
-from mem0_core.recall.context import PackedContext, PromptFormat
-from mem0_core.recall.explain import explain_missing
-from mem0_core.recall.search import SearchRequest, recall
 
-__all__ = ["SearchApi"]
+if TYPE_CHECKING:
+    from mem0_core.recall.context import PackedContext, PromptFormat
+    from mem0_core.recall.search import SearchRequest
+
+# The pipeline and the reader of questions are imported by the methods that need them: half of the time of an import.
+
+__all__ = ["SearchApi", "prompt_format"]
+
+_MAX_SEQ = 2**63 - 1  # the largest integer of SQLite and PostgreSQL
 
 
 class _RequestOptions(TypedDict):
@@ -62,6 +69,7 @@ class SearchArguments(_RequestOptions):
     limit: int | None
     top_k: int | None
     filters: Mapping[str, Any] | None
+    min_trust: TrustClass | None
 
 
 class SearchApi(MemoryRuntime):
@@ -76,6 +84,8 @@ class SearchApi(MemoryRuntime):
         **arguments: Unpack[SearchArguments],
     ) -> Flow[SearchResult]:
         """Flow of `Memory.search`."""
+        from mem0_core.recall.search import recall
+
         search = self._parse_search(query, **arguments, include_superseded=include_superseded)
         recalled = yield from recall((yield from self._ports()), search)
         result = SearchResult(
@@ -84,7 +94,7 @@ class SearchApi(MemoryRuntime):
         )
         if recalled.note is not None:
             result["note"] = recalled.note
-        return result
+        return show_search(result)
 
     def _answer_flow(
         self,
@@ -92,19 +102,23 @@ class SearchApi(MemoryRuntime):
         *,
         ids: ScopeIds,
         filters: Mapping[str, Any] | None,
+        min_trust: TrustClass | None,
         as_of: int | float | str | datetime | None,
         reference_date: int | float | str | date | None,
     ) -> Flow[AnswerDict]:
         """Flow of `Memory.answer`."""
+        from mem0_core.recall.answer import answer
+
         request = self._build_request(
             question,
             *parse_scope_and_filter(filters, ids),
+            min_trust=min_trust,
             limit=10,
             threshold=None,
             as_of=as_of,
             reference_date=reference_date,
         )
-        return answer_dict((yield from answer((yield from self._ports()), request)))
+        return show_answer(answer_dict((yield from answer((yield from self._ports()), request))))
 
     def _explain_missing_flow(
         self,
@@ -113,6 +127,8 @@ class SearchApi(MemoryRuntime):
         **arguments: Unpack[SearchArguments],
     ) -> Flow[MissingDict]:
         """Flow of `Memory.explain_missing`."""
+        from mem0_core.recall.explain import explain_missing
+
         search = self._parse_search(query, **arguments)
         missing = yield from explain_missing((yield from self._ports()), search, validate_id(memory_id))
         return missing_dict(memory_id, missing)
@@ -126,6 +142,7 @@ class SearchApi(MemoryRuntime):
         limit: int,
         recent: int | None,
         filters: Mapping[str, Any] | None,
+        min_trust: TrustClass | None,
         threshold: float | None,
         recipe: Recipe | Mapping[str, Any] | str | None,
         exclude: Sequence[str],
@@ -136,34 +153,34 @@ class SearchApi(MemoryRuntime):
         reference_date: int | float | str | date | None,
     ) -> Flow[ContextDict]:
         """Flow of `Memory.context`."""
+        from mem0_core.ingest.conversation import assemble_context
+
         scope, filter = parse_scope_and_filter(filters, ids)
         time = None if as_of is None else parse_timestamp(as_of, "as_of")
-        if not isinstance(max_tokens, int) or max_tokens < 1:
-            raise InputError(f"max_tokens must be a positive whole number, not {max_tokens!r}")
+        _check_token_budget(max_tokens)
         text, search = extract_query_text(query), None
         if text is not None:
-            limit = validate_limit(limit, None, default=20)
             search = self._build_request(
                 text,
                 scope,
                 filter,
-                limit=limit,
+                min_trust=min_trust,
+                limit=validate_limit(limit, None, default=20),
                 threshold=threshold,
                 as_of=time,
                 recipe=recipe,
                 reference_date=reference_date,
             )
-        count = count_tokens or (yield from self._token_counter())
-        prompt_format = PromptFormat(max_tokens, count, _context_line, introduction, citations)
         context = yield from assemble_context(
             (yield from self._ports()),
             search,
             scope,
-            prompt_format,
+            prompt_format(max_tokens, count_tokens or (yield from self._token_counter()), introduction, citations),
             today=utc_today() if time is None else time[:10],
-            recent=self.config.window if recent is None else recent,
+            recent=self.config.window if recent is None else validate_count(recent, "recent", minimum=0),
             exclude=[*exclude, *extract_message_texts(query)],
             as_of=time,
+            min_trust=parse_trust(min_trust, "min_trust"),
         )
         return _context_dict(context, citations)
 
@@ -171,21 +188,26 @@ class SearchApi(MemoryRuntime):
         """Return the chat model's token counter, with its vocabulary loaded; without one, an estimate."""
         count: Callable[[str], int] | None = getattr(self._chat, "count_tokens", None)
         if count is None:
+            from mem0_core.llm.tokens import estimate_tokens
+
             return estimate_tokens
         if not self._tokenizer_loaded:
             yield from do(count, "")
             self._tokenizer_loaded = True
         return count
 
-    def _pin_flow(self, memory_id: str, pinned: bool) -> Flow[None]:
+    def _pin_flow(self, memory_id: str, pinned: bool, *, ids: ScopeIds) -> Flow[None]:
         """Flow of `Memory.pin`."""
+        if not (yield from self._is_owner(memory_id, ids)):
+            raise NotFoundError(memory_id)
         if not (yield from do(self._store.pin, validate_id(memory_id), bool(pinned))):
             raise NotFoundError(memory_id)
 
-    def _get_flow(self, memory_id: str) -> Flow[MemoryDict | None]:
+    def _get_flow(self, memory_id: str, *, ids: ScopeIds) -> Flow[MemoryDict | None]:
         """Flow of `Memory.get`."""
+        owner = scope_or_all(ids)
         item = yield from do(self._store.get, validate_id(memory_id))
-        return None if item is None else memory_dict(item)
+        return None if item is None or not (owner is None or owner.contains(item.scope)) else memory_dict(item)
 
     def _get_all_flow(
         self,
@@ -194,22 +216,38 @@ class SearchApi(MemoryRuntime):
         filters: Mapping[str, Any] | None,
         limit: int | None,
         top_k: int | None,
+        min_trust: TrustClass | None,
         show_expired: bool,
     ) -> Flow[SearchResult]:
         """Flow of `Memory.get_all`."""
         scope, filter = parse_scope_and_filter(filters, ids)
-        maximum = None if limit is None and top_k is None else validate_limit(limit, top_k, default=0)
+        maximum = None if limit is None and top_k is None else validate_limit(limit, top_k, default=DEFAULT_LIMIT)
+        trust = parse_trust(min_trust, "min_trust")
+        filter = at_least(trust, filter)
         filter = filter if show_expired else unexpired(utc_today(), filter)
         items = yield from do(self._store.list_memories, scope, filter=filter, limit=maximum)
         relations = (yield from do(self._store.graph.relations, scope, limit=maximum)) if self._graph_config else []
-        return SearchResult(
+        if trust is not None and relations:
+            untrusted = yield from do(self._store.graph.untrusted_relation_rows, scope, trust)
+            relations = [relation for relation in relations if relation.row not in untrusted]
+        result = SearchResult(
             results=[memory_dict(item) for item in items], relations=[relation_dict(relation) for relation in relations]
         )
+        return show_search(result)
 
-    def _history_flow(self, memory_id: str) -> Flow[list[HistoryDict]]:
+    def _history_flow(self, memory_id: str, *, ids: ScopeIds) -> Flow[list[HistoryDict]]:
         """Flow of `Memory.history`."""
+        if not (yield from self._is_owner(memory_id, ids)):
+            return []
         rows = yield from do(self._store.history, validate_id(memory_id))
         return [HistoryDict(**{name: getattr(row, name) for name in row.__slots__}) for row in rows]  # type: ignore[typeddict-item]
+
+    def _changes_flow(self, *, after: int, limit: int, ids: ScopeIds) -> Flow[ChangesDict]:
+        """Flow of `Memory.changes`."""
+        after, limit = validate_count(after, "after", minimum=0, maximum=_MAX_SEQ), validate_count(limit, "limit")
+        events = yield from do(self._store.feed.changes, scope_or_all(ids), after=after, limit=limit)
+        results = [ChangeDict(**dataclasses.asdict(event)) for event in events]  # type: ignore[typeddict-item]
+        return ChangesDict(results=results, cursor=events[-1].seq if events else after)
 
     def _parse_search(
         self,
@@ -219,6 +257,7 @@ class SearchApi(MemoryRuntime):
         limit: int | None,
         top_k: int | None,
         filters: Mapping[str, Any] | None,
+        min_trust: TrustClass | None,
         include_superseded: bool = False,
         **options: Unpack[_RequestOptions],
     ) -> SearchRequest:
@@ -226,7 +265,8 @@ class SearchApi(MemoryRuntime):
         return self._build_request(
             query,
             *parse_scope_and_filter(filters, ids),
-            limit=validate_limit(limit, top_k, default=10),
+            min_trust=min_trust,
+            limit=validate_limit(limit, top_k, default=DEFAULT_LIMIT),
             include_superseded=include_superseded,
             **options,
         )
@@ -237,6 +277,7 @@ class SearchApi(MemoryRuntime):
         scope: Scope,
         filter: Filter | None,
         *,
+        min_trust: TrustClass | None,
         limit: int,
         threshold: float | None,
         as_of: int | float | str | datetime | None,
@@ -247,6 +288,10 @@ class SearchApi(MemoryRuntime):
         include_superseded: bool = False,
     ) -> SearchRequest:
         """Parse the query, and complete the request from the configuration."""
+        from mem0_core.language.parsed_query import parse_query
+        from mem0_core.recall.search import SearchRequest
+
+        trust = parse_trust(min_trust, "min_trust")
         time = None if as_of is None else parse_timestamp(as_of, "as_of")
         today = utc_today() if time is None else time[:10]
         day = today if reference_date is None else parse_date(reference_date, "reference_date")
@@ -255,7 +300,8 @@ class SearchApi(MemoryRuntime):
             scope=scope,
             today=today,
             limit=limit,
-            filter=filter,
+            filter=at_least(trust, filter),
+            min_trust=trust,
             threshold=validate_threshold(threshold),
             rerank=rerank,
             as_of=time,
@@ -267,8 +313,22 @@ class SearchApi(MemoryRuntime):
         )
 
 
+def _check_token_budget(max_tokens: object) -> None:
+    if not isinstance(max_tokens, int) or max_tokens < 1:
+        raise InputError(f"max_tokens must be a positive whole number, not {max_tokens!r}; pass, for example, 2000")
+
+
 def _context_line(hit: Hit, number: int | None) -> str:
+    from mem0_core.llm.prompts import memory_line
+
     return memory_line(hit_dict(hit, False), number)
+
+
+def prompt_format(max_tokens: int, count: Callable[[str], int], introduction: str, citations: bool) -> PromptFormat:
+    """Return the format of a context."""
+    from mem0_core.recall.context import PromptFormat
+
+    return PromptFormat(max_tokens, count, _context_line, introduction, citations)
 
 
 def _context_dict(context: PackedContext, citations: bool) -> ContextDict:
@@ -282,4 +342,4 @@ def _context_dict(context: PackedContext, citations: bool) -> ContextDict:
     )
     if citations:
         result["citations"] = context.citations
-    return result
+    return show_context(result)

@@ -6,10 +6,7 @@ log mostly reports failures, and may quote a message that could not be stored.
 
 from __future__ import annotations
 
-import difflib
 import logging
-import logging.config
-import logging.handlers
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,8 +14,10 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
-from mem0_core._files import make_file, make_folder
+from mem0_core._system.files import make_file, make_folder
 from mem0_core.config import MemoryConfig, is_log_level, read_config_file
+from mem0_core.domain.secrets import reveal
+from mem0_core.domain.suggestions import suggest
 from mem0_core.errors import ConfigError
 
 __all__ = ["LOG_FILE", "log_to_files"]
@@ -55,7 +54,7 @@ def log_to_files(config: MemoryConfig, *, folder: Path | None = None) -> Iterato
             yield
         return
     if isinstance(given, Mapping):
-        _apply_dict_config(given, config.folder, "logging")
+        _apply_dict_config(reveal(given), config.folder, "logging")
     elif given is not None:
         file = (folder or Path()) / Path(given).expanduser()
         settings = read_config_file(file)
@@ -67,10 +66,17 @@ def log_to_files(config: MemoryConfig, *, folder: Path | None = None) -> Iterato
 
 @contextmanager
 def _file_handler(file: Path, level: str) -> Iterator[None]:
-    """Log to a file that rotates at 5 MB and keeps three old parts."""
+    """Log to a file that rotates at 5 MB and keeps three old parts; only its owner can read them."""
+    from logging.handlers import RotatingFileHandler  # slow to import, and most commands write no log
+
+    class PrivateFileHandler(RotatingFileHandler):
+        def _open(self) -> TextIOWrapper:
+            make_file(Path(self.baseFilename))
+            return super()._open()
+
     try:
         make_folder(file.parent)
-        handler = _PrivateFileHandler(file, maxBytes=_MAX_FILE_BYTES, backupCount=_BACKUP_FILES, encoding="utf-8")
+        handler = PrivateFileHandler(file, maxBytes=_MAX_FILE_BYTES, backupCount=_BACKUP_FILES, encoding="utf-8")
     except OSError as error:
         raise ConfigError(f"logging: cannot write {file}: {error}") from error
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s %(message)s"))
@@ -88,24 +94,16 @@ def _file_handler(file: Path, level: str) -> Iterator[None]:
         handler.close()
 
 
-class _PrivateFileHandler(logging.handlers.RotatingFileHandler):
-    """Rotating log; only its owner can read its parts."""
-
-    def _open(self) -> TextIOWrapper:
-        make_file(Path(self.baseFilename))
-        return super()._open()
-
-
 def _apply_dict_config(settings: Mapping[str, Any], folder: Path, name: str) -> None:
     """Apply a `logging.config.dictConfig`, with ``{data}`` in file names replaced by `folder`.
 
     Loggers that it does not name stay as they are.
     """
+    import logging.config
+
     for key in settings:
         if key not in _DICT_CONFIG_KEYS:
-            near = difflib.get_close_matches(str(key), _DICT_CONFIG_KEYS, n=1, cutoff=0.5)
-            known = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(_DICT_CONFIG_KEYS)}"
-            raise ConfigError(f"{name}: unknown key {str(key)!r}; {known}")
+            raise ConfigError(f"{name}: unknown key {str(key)!r}{suggest(str(key), _DICT_CONFIG_KEYS)}")
     make_folder(folder)
     handlers = {key: _expand_data_folder(handler, folder) for key, handler in (settings.get("handlers") or {}).items()}
     given = {"version": 1, "disable_existing_loggers": False, **settings, "handlers": handlers}

@@ -11,12 +11,15 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mem0_core._files import make_file, make_folder
-from mem0_core.errors import InputError, Mem0Error
+from mem0_core._system.files import make_file, make_folder
+from mem0_core._system.records import dataclass
+from mem0_core.cli._ids import resolve_memory_id
+from mem0_core.cli._render import Renderer, choose_renderer, number_rows, render_plain
+from mem0_core.domain.records import list_added
+from mem0_core.errors import InputError, Mem0Error, NotFoundError
 from mem0_core.language.utterances import is_question, is_statement
 from mem0_core.memory import Memory
 
@@ -50,19 +53,24 @@ def _build_shell_command(command: str, *, scoped: bool = False) -> Callable[[Pro
 
 
 def _build_memory_command(command: str) -> Callable[[PromptState, str], list[str]]:
-    return lambda session, rest: [command, "--", session.resolve_memory_id(_require_text(rest))]
+    return lambda session, rest: [
+        command,
+        *session.scope_arguments,
+        "--",
+        session.resolve_memory_id(_require_text(rest)),
+    ]
 
 
 def _parse_update(session: PromptState, rest: str) -> list[str]:
     memory, _, text = _require_text(rest).partition(" ")
-    return ["update", "--", session.resolve_memory_id(memory), _require_text(text)]
+    return ["update", *session.scope_arguments, "--", session.resolve_memory_id(memory), _require_text(text)]
 
 
 def _parse_updateq(session: PromptState, rest: str) -> list[str] | None:
     query, arrow, text = rest.partition("=>")
     if not arrow:
         raise InputError("expected a query and a new text: @updateq QUERY => NEW TEXT")
-    given = ["updateq", *session.scope_arguments]
+    given = ["update-by-query", *session.scope_arguments]
     behind = ["--", _require_text(query.strip()), _require_text(text.strip())]
     return session.confirm([*given, "--dry-run", *behind], [*given, *behind])
 
@@ -70,9 +78,10 @@ def _parse_updateq(session: PromptState, rest: str) -> list[str] | None:
 def _parse_delete(session: PromptState, rest: str) -> list[str] | None:
     if session.is_memory_reference(_require_text(rest)):
         memory = session.resolve_memory_id(rest)
-        return session.confirm(["get", "--", memory], ["delete", "--", memory])
-    given = ["delete", *session.scope_arguments, f"--query={rest}"]
-    return session.confirm([*given, "--dry-run"], given)
+        of_scope = [*session.scope_arguments, "--", memory]
+        return session.confirm(["get", *of_scope], ["delete", *of_scope])
+    given = ["delete-by-query", *session.scope_arguments]
+    return session.confirm([*given, "--dry-run", "--", rest], [*given, "--", rest])
 
 
 def _parse_merge(session: PromptState, rest: str) -> list[str] | None:
@@ -81,7 +90,7 @@ def _parse_merge(session: PromptState, rest: str) -> list[str] | None:
 
 
 def _parse_viz(session: PromptState, rest: str) -> list[str]:
-    return ["viz", *session.scope_arguments, "--", *_split_words(rest)]
+    return ["visualize", *session.scope_arguments, "--", *_split_words(rest)]
 
 
 def _build_scope_command(axis: str) -> Callable[[PromptState, str], None]:
@@ -105,7 +114,10 @@ def _raise_quit(session: PromptState, rest: str) -> None:
 PROMPT_COMMANDS: dict[str, PromptCommand] = {
     "store": PromptCommand("@store TEXT", "add a text to the memory", _build_text_command("add")),
     "remember": PromptCommand("@remember QUESTION", "find the memories that answer it", _build_text_command("search")),
-    "list": PromptCommand("@list", "list all memories", _build_shell_command("list", scoped=True)),
+    "answer": PromptCommand("@answer QUESTION", "answer a question, with the proof", _build_text_command("answer")),
+    "context": PromptCommand("@context QUERY", "show the prompt block for a query", _build_text_command("context")),
+    "list": PromptCommand("@list", "list all memories", _build_shell_command("get-all", scoped=True)),
+    "get": PromptCommand("@get MEMORY", "show one memory", _build_memory_command("get")),
     "update": PromptCommand("@update MEMORY TEXT", "replace the text of a memory", _parse_update),
     "updateq": PromptCommand("@updateq QUERY => TEXT", "the same for the match of a query; asks first", _parse_updateq),
     "delete": PromptCommand(
@@ -116,12 +128,16 @@ PROMPT_COMMANDS: dict[str, PromptCommand] = {
         "@relations [--ended]", "list the valid relations", _build_shell_command("relations", scoped=True)
     ),
     "query": PromptCommand("@query MATCH ... RETURN ...", "query the graph", _build_text_command("query")),
-    "path": PromptCommand("@path QUESTION", "follow a chain: my sister's dog", _build_text_command("path")),
+    "traverse": PromptCommand(
+        "@traverse QUESTION", "follow a chain: my sister's dog (also @path)", _build_text_command("traverse")
+    ),
+    "path": PromptCommand("@path QUESTION", "the same as @traverse", _build_text_command("traverse")),
     "viz": PromptCommand(
         "@viz [ENTITY ...]", "draw the graph, or the neighborhood of entities, as an HTML file", _parse_viz
     ),
     "merge": PromptCommand("@merge [entities|relationships]", "merge duplicate names; asks first", _parse_merge),
-    "unmerge": PromptCommand("@unmerge MERGE", "revert a merge", _build_shell_command("unmerge")),
+    "merges": PromptCommand("@merges", "list merges", _build_shell_command("merges", scoped=True)),
+    "unmerge": PromptCommand("@unmerge MERGE", "revert a merge", _build_shell_command("unmerge", scoped=True)),
     "rebuild": PromptCommand("@rebuild", "embed everything again", _build_shell_command("rebuild")),
     "import": PromptCommand(
         "@import FILE [--format F]", "import chats from a file", _build_shell_command("import", scoped=True)
@@ -144,21 +160,24 @@ PROMPT_COMMANDS: dict[str, PromptCommand] = {
 }
 
 _HELP_TEXT = """\
-A line without @ is added to the memory if it states something; a question is a search.
+A line without @ is added to the memory if it states something; a question is answered.
 @store adds any line. The words help, quit and exit alone on a line are commands even without @;
 other commands without @ are asked about.
-MEMORY is an id, or the number of one of the memories shown last; @user, @agent and @run reset the numbers."""
+MEMORY is the number of one of the memories shown last, an id, or at least 4 digits of its end or start;
+@user, @agent and @run reset the numbers."""
 
 _NONE = "-"
 """Typed instead of a name: no id of that kind."""
 _BARE = {"help": "@help", "quit": "@quit", "exit": "@quit"}
 """Whole lines that are commands without an @."""
 
-_MEMORY_REFERENCE = re.compile(r"(?:\d+|[0-9a-f]{8}-[0-9a-f-]{27})(?:\s|$)")
+_MEMORY_REFERENCE = re.compile(r"(?:\d+|[0-9a-f]{8}|[0-9a-f]{8}-[0-9a-f-]{27})(?:\s|$)")
+_MAX_NUMBER_DIGITS = 3
+"""Longer numbers are parts of an id."""
 _FILE = re.compile(r"\S*[./]\S+(?:\s+--\S.*)?$")
 _NAME = re.compile(r"\S+$")
 _ARGUMENTS = {
-    **dict.fromkeys(("update", "delete", "history", "unmerge"), _MEMORY_REFERENCE),
+    **dict.fromkeys(("update", "delete", "history", "get", "unmerge"), _MEMORY_REFERENCE),
     **dict.fromkeys(("import", "export", "backup"), _FILE),
     **dict.fromkeys(("user", "agent", "help"), _NAME),
     "updateq": re.compile(r".*=>"),
@@ -167,8 +186,7 @@ _ARGUMENTS = {
     "query": re.compile(r"(?:EXPLAIN|MATCH)\b", re.IGNORECASE),
 }
 """Arguments of a command typed without an @ that show that it is no sentence."""
-_ENTITY_COMMANDS = ("path", "viz", "query", "remember")
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_ENTITY_COMMANDS = ("traverse", "path", "viz", "query", "remember", "answer", "context")
 
 
 class PromptState:
@@ -178,6 +196,7 @@ class PromptState:
         parse: Parses the arguments of a shell command.
         ids: Initial ids: user, agent, run.
         write_lines: Displays lines.
+        render: Converts lines and tables to the lines that are displayed.
         ask: Displays a question and returns the answer. None if input is not interactive; commands that ask for
             confirmation fail then.
     """
@@ -190,8 +209,10 @@ class PromptState:
         *,
         write_lines: Callable[[Sequence[str]], None],
         ask: AskUser | None,
+        render: Renderer = render_plain,
     ) -> None:
         self.write_lines = write_lines
+        self._render = render
         self.failure_count = 0
         self._memory = memory
         self._parse = parse
@@ -204,6 +225,10 @@ class PromptState:
     def scope_arguments(self) -> list[str]:
         """Current ids as arguments of a command."""
         return [f"--{axis}={value}" for axis, value in self._ids.items() if value is not None]
+
+    @property
+    def _scope_ids(self) -> dict[str, str | None]:
+        return {f"{axis}_id": value for axis, value in self._ids.items()}
 
     @property
     def scope_label(self) -> str:
@@ -250,12 +275,18 @@ class PromptState:
     # --- Used by commands --------------------------------------------------------------------------------------------
 
     def is_memory_reference(self, given: str) -> bool:
-        return given.isdecimal() or bool(_UUID.fullmatch(given)) or self._memory.get(given) is not None
+        """Return True for a number, and for an id or a part of one (an ambiguous part raises UsageError)."""
+        if given.isdecimal():
+            return True
+        try:
+            return " " not in given and bool(self.resolve_memory_id(given))
+        except NotFoundError:
+            return False
 
     def resolve_memory_id(self, given: str) -> str:
-        """Return the memory id for a displayed number, or the given id."""
-        if not given.isdecimal():
-            return given
+        """Return the id of the memory for a displayed number, an id or a part of an id."""
+        if not given.isdecimal() or len(given) > _MAX_NUMBER_DIGITS:
+            return resolve_memory_id(self._memory, given, self._scope_ids)
         if not 0 < int(given) <= len(self._shown_ids):
             raise InputError(f"there is no memory number {given}; list or search first")
         return self._shown_ids[int(given) - 1]
@@ -285,7 +316,7 @@ class PromptState:
             line = command
         name, _, rest = line[1:].partition(" ")
         if name not in PROMPT_COMMANDS:
-            near = [known for known in PROMPT_COMMANDS if name and known.startswith(name)]
+            near = [known for known in PROMPT_COMMANDS if name and known.startswith(name) and known != "path"]
             if len(near) != 1:
                 raise InputError(f"unknown command @{name}; @help lists the commands")
             name = near[0]
@@ -301,9 +332,16 @@ class PromptState:
         if is_statement(line):
             return f"@store {line}"
         if is_question(line):
-            return f"@remember {line}"
+            self._answer_question(line)
+            return None
         self.write_lines(["nothing to store; @store TEXT stores it anyway"])
         return None
+
+    def _answer_question(self, line: str) -> None:
+        """Show the answer with its proof; if it is unknown, the memories that a search finds."""
+        given = [*self.scope_arguments, "--", line]
+        if self._execute(["answer", *given])["answer"] is None:
+            self._execute(["search", *given])
 
     def _ask_about_command(self, line: str) -> str | None:
         if self._ask is None:
@@ -318,20 +356,16 @@ class PromptState:
             options = self._parse(arguments)
         except SystemExit as error:  # argparse has printed the reason
             raise InputError("invalid arguments; @help shows the usage") from error
-        if options.takes_config:
+        if options.takes_config or options.is_standalone:
             raise InputError("this command needs a closed store: run it from a shell, after @quit")
+        options.is_prompt = True
         result = options.act(self._memory, options)
         self._cached_entity_names = None
-        self.write_lines(self._number_lines(result, options.show(result)))
+        shown = _list_memories(result)
+        if shown is not None:
+            self._shown_ids = [entry["id"] for entry in shown]
+        self.write_lines(self._render(number_rows(options.show(result))))
         return result
-
-    def _number_lines(self, result: Any, lines: list[str]) -> list[str]:
-        """Number the lines that show memories, for later reference."""
-        entries = result.get("results") if isinstance(result, dict) else None
-        if not entries:
-            return lines
-        self._shown_ids = [entry["id"] for entry in entries]
-        return [*(f"{n:>2}  {line}" for n, line in enumerate(lines[: len(entries)], 1)), *lines[len(entries) :]]
 
     def _entity_names(self) -> list[str]:
         if self._cached_entity_names is None:
@@ -343,6 +377,15 @@ class PromptState:
             ends = {relation["source"] for relation in relations} | {relation["destination"] for relation in relations}
             self._cached_entity_names = sorted(ends)
         return self._cached_entity_names
+
+
+def _list_memories(result: Any) -> list[dict[str, Any]] | None:
+    """Return the memories that the display of a result lists, in its order; None if it is no list of memories."""
+    if not isinstance(result, dict):
+        return None
+    if "answer" in result:
+        return [] if result["answer"] is None else list(result["memories"])
+    return list_added(result) if "results" in result else None
 
 
 def _looks_like_command(line: str) -> bool:
@@ -378,7 +421,7 @@ def run_prompt(memory: Memory, parse: ParseArguments, ids: dict[str, str | None]
     """
     is_interactive = sys.stdin.isatty()
     ask: AskUser | None = input if is_interactive else None
-    session = PromptState(memory, parse, ids, write_lines=_print, ask=ask)
+    session = PromptState(memory, parse, ids, write_lines=_print, ask=ask, render=choose_renderer(sys.stdout))
     if is_interactive:
         _print([f"mem0-core, memory of {session.scope_label}. @help lists the commands, Ctrl-D quits."])
     count = 0

@@ -13,6 +13,7 @@
 May import `domain`, `interfaces` and `language`; imported by tests only.
 """
 
+from mem0_core.contracts.feed import FeedContract
 from mem0_core.contracts.graph_index import GraphIndexContract
 from mem0_core.contracts.graph_store import GraphStoreContract, MergesContract
 from mem0_core.contracts.history import HistoryContract
@@ -37,6 +38,7 @@ from mem0_core.contracts.samples import (
     make_relation_changes,
     unit_vectors,
 )
+from mem0_core.contracts.spaces import SpacesContract
 from mem0_core.contracts.store import MemoryStoreContract
 from mem0_core.contracts.vectors import VectorIndexContract, VectorsContract
 
@@ -49,6 +51,7 @@ __all__ = [
     "DIMS",
     "LATER",
     "SPACE",
+    "FeedContract",
     "GraphIndexContract",
     "GraphStoreContract",
     "HistoryContract",
@@ -60,6 +63,7 @@ __all__ = [
     "MessagesContract",
     "QueueContract",
     "RecordsContract",
+    "SpacesContract",
     "VectorIndexContract",
     "VectorsContract",
     "assert_nearest",

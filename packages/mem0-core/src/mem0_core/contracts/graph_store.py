@@ -35,7 +35,7 @@ from mem0_core.domain.records import (
     entity_key,
 )
 from mem0_core.errors import NotFoundError
-from mem0_core.interfaces import MemoryStore, MergePlan
+from mem0_core.interfaces import MemoryStore, MergePlan, PlannedUpdate
 
 __all__ = ["GraphStoreContract", "MergesContract"]
 
@@ -84,6 +84,23 @@ class GraphStoreContract(StoreContract):
         assert [[one.event for one in changes] for changes in events] == [[Event.DELETE], [Event.NONE]]
         (ended,) = store.graph.relations(ALICE, include_ended=True)
         assert ended.valid_to == LATER
+
+    def test_one_plan_can_start_end_and_restart_a_relation(self, store: MemoryStore) -> None:
+        (start,) = make_relation_changes(LIKES_TEA, effective_at=AT)
+        end = RelationChange(Event.DELETE, LIKES_TEA, effective_at=LATER)
+        (again,) = make_relation_changes(LIKES_TEA, effective_at=LATEST)
+        plan = [start, end, again]
+        commit = store.commit((), relations=plan, scope=ALICE, at=LATEST, embedding_space=SPACE)
+        assert [change.event for change in commit.relations] == [Event.ADD, Event.DELETE, Event.ADD]
+        intervals = [(one.valid_from, one.valid_to) for one in store.graph.relations(ALICE, include_ended=True)]
+        assert intervals == [(AT, LATER), (LATEST, None)]
+
+    def test_the_end_of_a_relation_that_no_change_states_does_nothing(self, store: MemoryStore) -> None:
+        self.add_relations(store, LIKES_TEA)
+        end = RelationChange(Event.DELETE, LIKES_TEA)
+        commit = store.commit((), relations=[end], scope=ALICE, at=LATER, embedding_space=SPACE)
+        assert [change.event for change in commit.relations] == [Event.NONE]
+        assert self.current_relations(store) == ["alice -- likes -- tea"]
 
     def test_an_ended_relation_can_be_removed_instead(self, store: MemoryStore) -> None:
         self.add_relations(store, LIKES_TEA)
@@ -250,9 +267,8 @@ class GraphStoreContract(StoreContract):
             *make_relation_changes(oslo, change_indexes=(0,), seed=5),
             *make_relation_changes(LIKES_TEA, change_indexes=(0,), seed=3),
         ]
-        done = store.commit(
-            [change], scope=ALICE, at=LATER, embedding_space=SPACE, relations=said, replace_relations=True
-        )
+        update = PlannedUpdate(change, said, replaces_relations=True)
+        done = store.commit_updates([update], at=LATER, embedding_space=SPACE)
         ended = [one.triplet for one in done.relations if one.event is Event.DELETE]
         assert ended == [rome]
         held = {one.triplet: (one.weight, one.memories) for one in store.graph.relations(ALICE)}

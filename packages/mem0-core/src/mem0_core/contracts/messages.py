@@ -34,3 +34,20 @@ class MessagesContract(StoreContract):
         assert kept[0].metadata == {"id": 1}
         assert [m.content for m in store.message_log.messages(ALICE, limit=2)] == ["hello", "hi"]
         assert store.message_log.messages(BOB) == []
+
+    def test_a_message_with_a_key_is_stored_once_in_its_scope(self, store: MemoryStore) -> None:
+        first, second = Message("user", "hi", key="a"), Message("user", "hi", key="b")
+        assert store.message_log.are_stored(ALICE, [first, Message("user", "hi")]) == [False, False]
+        store.commit([], scope=ALICE, messages=[first, Message("assistant", "hello")], at=AT)
+        store.commit([], scope=ALICE, messages=[first, second], at=LATER)
+        assert store.message_log.are_stored(ALICE, [second, first, Message("user", "hi")]) == [True, True, False]
+        assert store.message_log.are_stored(BOB, [first]) == [False]
+        assert store.message_log.are_stored(ALICE, []) == []
+        assert [message.content for message in store.message_log.messages(ALICE)] == ["hi", "hello", "hi"]
+
+    def test_jobs_have_only_the_messages_that_are_new(self, store: MemoryStore) -> None:
+        first, second = Message("user", "one", key="a"), Message("user", "two", key="b")
+        store.jobs.enqueue(ALICE, "remember", at=AT, messages=[first])
+        store.jobs.enqueue(ALICE, "remember", at=AT, messages=[first, second])
+        said = [[message.content for message in job.messages] for job in store.jobs.list_jobs(ALICE)]
+        assert said == [["one"], ["two"]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from mem0_core.domain.records import (
     same_fact_key,
 )
 from mem0_core.errors import ConfigError, InputError, StoreError
-from mem0_core.interfaces import MemoryStore
+from mem0_core.interfaces import MemoryStore, PlannedUpdate
 
 __all__ = ["RecordsContract"]
 
@@ -178,8 +179,36 @@ class RecordsContract(StoreContract):
         after = MemoryItem(**{**item_fields(other), "text": "likes TEA", "hash": content_hash("likes TEA")})
         change = MemoryChange(Event.UPDATE, after, before="Likes coffee", vector=unit_vectors(1)[0])
         with pytest.raises(InputError, match="says this already"):
-            store.commit([change], scope=ALICE, at=LATER, embedding_space=SPACE, reject_duplicates=True)
+            store.commit_updates([PlannedUpdate(change)], at=LATER, embedding_space=SPACE)
         assert len(store.list_memories(ALICE)) == 2
+
+    def test_updates_of_several_scopes_are_written_together_or_not_at_all(self, store: MemoryStore) -> None:
+        ours, kept = self.add(store, "Likes tea", "Likes coffee")
+        (theirs,) = self.add(store, "Likes milk", scope=BOB)
+
+        def update(item: MemoryItem, text: str) -> PlannedUpdate:
+            stored = store.get(item.id)
+            assert stored is not None
+            after = dataclasses.replace(stored, text=text, hash=content_hash(text), updated_at=LATER)
+            return PlannedUpdate(MemoryChange(Event.UPDATE, after, before=stored.text, vector=unit_vectors(1)[0]))
+
+        def texts() -> list[str]:
+            return sorted(item.text for item in store.list_memories(None))
+
+        stale, repeated = update(kept, "Likes rum"), update(theirs, "Likes water")
+        store.commit_updates([repeated], at=LATER, embedding_space=SPACE)
+        refused = store.commit_updates([update(ours, "Likes gin"), repeated], at=LATER, embedding_space=SPACE)
+        assert (refused.conflicts, refused.applied) == ((1,), ())
+        with pytest.raises(InputError, match="says this already"):
+            store.commit_updates(
+                [update(theirs, "Likes ale"), update(ours, "Likes coffee")], at=LATER, embedding_space=SPACE
+            )
+        assert texts() == ["Likes coffee", "Likes tea", "Likes water"]
+        done = store.commit_updates(
+            [stale, update(ours, "Likes coffee"), update(theirs, "Likes ale")], at=LATER, embedding_space=SPACE
+        )
+        assert [change.event for change in done.applied] == [Event.UPDATE] * 3
+        assert texts() == ["Likes ale", "Likes coffee", "Likes rum"]
 
     def test_repeating_a_fact_can_only_postpone_its_expiration(self, store: MemoryStore) -> None:
         self.add(store, "On a diet", expiration_date="2020-01-01")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from mem0_core.contracts.feed import FeedContract
 from mem0_core.contracts.graph_store import GraphStoreContract, MergesContract
 from mem0_core.contracts.history import HistoryContract
 from mem0_core.contracts.lexicon import LexiconContract
@@ -22,6 +23,7 @@ from mem0_core.contracts.samples import (
     make_item,
     unit_vectors,
 )
+from mem0_core.contracts.spaces import SpacesContract
 from mem0_core.contracts.vectors import VectorsContract
 from mem0_core.domain.records import (
     Event,
@@ -39,6 +41,7 @@ class MemoryStoreContract(
     RecordsContract,
     VectorsContract,
     HistoryContract,
+    FeedContract,
     MessagesContract,
     QueueContract,
     ImportsContract,
@@ -46,6 +49,7 @@ class MemoryStoreContract(
     GraphStoreContract,
     MergesContract,
     MaintenanceContract,
+    SpacesContract,
 ):
     """Union of all capabilities, and the promises that span several of them."""
 

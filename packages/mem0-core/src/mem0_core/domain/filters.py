@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Axis, MemoryItem
+from mem0_core.domain.suggestions import describe_value, suggest
 from mem0_core.domain.timestamps import parse_timestamp
 from mem0_core.errors import InputError, QueryError, ScopeError
 
@@ -72,7 +73,11 @@ def _parse_all(filters: object, ids: dict[Axis, str], *, ids_allowed: bool, dept
     if depth > _MAX_DEPTH:
         raise QueryError(f"the filter is nested more than {_MAX_DEPTH} deep")
     if not isinstance(filters, Mapping):
-        raise QueryError(f"a filter must be a mapping, not {type(filters).__name__}", query=filters)
+        raise QueryError(
+            f"filters must be a mapping of keys, not {describe_value(filters)}; pass, for example,"
+            f" filters={{'topic': 'work'}}",
+            query=filters,
+        )
     parts: list[Filter] = []
     for key, value in filters.items():
         if key in _GROUPS:
@@ -92,7 +97,11 @@ def _parse_group(
 ) -> Group:
     branches = [value] if isinstance(value, Mapping) else value
     if not isinstance(branches, Sequence) or isinstance(branches, str):
-        raise QueryError(f"{kind.upper()} takes a list of filters, not {value!r}", query=value)
+        raise QueryError(
+            f"{kind.upper()} in filters takes a list of filters, not {describe_value(value)}; pass, for example,"
+            f" {{{kind.upper()!r}: [{{'topic': 'work'}}]}}",
+            query=value,
+        )
     parts = [_parse_all(one, ids, ids_allowed=ids_allowed and kind == "and", depth=depth) for one in branches]
     if kind == "or" and not parts:
         raise QueryError("OR needs at least one filter", query=value)
@@ -108,7 +117,7 @@ def _take_id(axis: Axis, value: object, ids: dict[Axis, str], *, allowed: bool) 
     if not isinstance(value, str):
         raise ScopeError(f"{axis} in filters must be one id, not {value!r}")
     if ids.setdefault(axis, value) != value:
-        raise ScopeError(f"{axis} is given twice: {ids[axis]!r} and {value!r}")
+        raise ScopeError(f"{axis} is given twice in filters: {ids[axis]!r} and {value!r}; pass it once")
 
 
 def _parse_field(key: str, value: object) -> list[Filter]:
@@ -128,20 +137,31 @@ def _condition(field: str, own: bool, operator: object, value: object) -> Condit
         _check_scalar(field, value)
     elif operator in _ORDER:
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-            raise QueryError(f"{operator} on {field!r} compares numbers or strings, not {value!r}", query=value)
+            raise QueryError(
+                f"{operator} on {field!r} compares numbers or strings, not {describe_value(value)}; pass one, or use"
+                " eq",
+                query=value,
+            )
         _check_scalar(field, value)
     elif operator == "icontains":
         if not isinstance(value, str):
-            raise QueryError(f"icontains on {field!r} takes a string, not {value!r}", query=value)
+            raise QueryError(
+                f"icontains on {field!r} takes a string, not {describe_value(value)}; pass a text", query=value
+            )
     elif operator in _MEMBERSHIP:
         if not isinstance(value, (list, tuple, set)):
-            raise QueryError(f"{operator} on {field!r} takes a list, not {value!r}", query=value)
+            raise QueryError(
+                f"{operator} on {field!r} takes a list, not {describe_value(value)}; pass"
+                f" {{{field!r}: {{{operator!r}: [...]}}}}",
+                query=value,
+            )
         for element in value:
             _check_scalar(field, element)
         value = tuple(value)
     else:
-        known = ", ".join(sorted(_EQUALITY | _ORDER | _MEMBERSHIP | _TEXT))
-        raise QueryError(f"unknown operator {operator!r} on {field!r}; known: {known}", query=operator)
+        known = sorted(_EQUALITY | _ORDER | _MEMBERSHIP | _TEXT)
+        hint = suggest(str(operator).removeprefix("$").casefold(), known)
+        raise QueryError(f"unknown operator {operator!r} on {field!r} in filters{hint}", query=operator)
     if own and field in _TIMES:
         value = tuple(map(_moment, value)) if isinstance(value, tuple) else _moment(value)
     return Condition(field, own, operator, value)  # type: ignore[arg-type]
@@ -157,7 +177,12 @@ def _moment(value: object) -> object:
 
 def _check_scalar(field: str, value: object) -> None:
     if value is not None and not isinstance(value, (str, int, float, bool)):
-        raise QueryError(f"{field!r} can be compared with text, numbers, booleans and null, not {value!r}", query=value)
+        hint = f"; did you mean {field.upper()!r}?" if field.upper() in _GROUPS else "; pass one of these"
+        raise QueryError(
+            f"{field!r} in filters can be compared with text, numbers, booleans and null, not"
+            f" {describe_value(value)}{hint}",
+            query=value,
+        )
     if isinstance(value, float) and not math.isfinite(value):
         raise QueryError(f"{field!r} cannot be compared with {value!r}", query=value)
     if isinstance(value, int) and not isinstance(value, bool) and not -(2**63) <= value < 2**63:

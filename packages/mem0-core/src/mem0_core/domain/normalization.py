@@ -18,6 +18,7 @@ MAX_NONSTARTERS = 30
 
 _JOINER = "\u034f"  # COMBINING GRAPHEME JOINER, a starter that shows nothing: UAX #15 parts long runs with it
 _HALF_WIDTH_MARKS = ("\uff9e", "\uff9f")  # the only letters (in the sense of \w) that decompose to marks
+_MIN_PATTERN_CHARS = 1_000  # a pattern for one run takes as long to compile as some hundred characters to look at
 # Runs that may be too long; mostly there are none, and the characters of a text are not looked at one by one.
 _LONG_RUN = re.compile(rf"[^\w\x00-\u02ff]{{{MAX_NONSTARTERS + 1},}}")
 _LONG_RUN_WITH_LETTERS = re.compile(rf"[^\x00-\u02ff]{{{MAX_NONSTARTERS + 1},}}")
@@ -37,9 +38,17 @@ def stream_safe(text: str) -> str:
 
 
 def _insert_joiners(run: re.Match[str]) -> str:
+    text = run[0]
+    if len(text) < _MIN_PATTERN_CHARS:
+        return _insert_one_by_one(text)
+    marks = re.escape("".join(sorted(filter(_is_nonstarter, set(text)))))
+    return re.sub(f"([{marks}]{{{MAX_NONSTARTERS}}})(?=[{marks}])", rf"\1{_JOINER}", text) if marks else text
+
+
+def _insert_one_by_one(text: str) -> str:
     parts: list[str] = []
     count = 0
-    for character in run[0]:
+    for character in text:
         count = count + 1 if _is_nonstarter(character) else 0
         if count > MAX_NONSTARTERS:
             parts.append(_JOINER)

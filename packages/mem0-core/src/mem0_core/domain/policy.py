@@ -5,9 +5,11 @@ from __future__ import annotations
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from threading import Lock
+from dataclasses import replace
 
+from mem0_core._system.boundary import call_hook
+from mem0_core._system.locks import SignalSafeLock
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Message, Scope, SkippedItem, is_valid_text
 from mem0_core.errors import InputError, LimitError
 
@@ -39,10 +41,11 @@ def apply_policy(policy: Policy | None, text: str, scope: Scope) -> str | None:
 
     Raises:
         InputError: the policy returned something other than a text or None.
+        CallbackError: it failed.
     """
     if policy is None:
         return text
-    left = policy(text, scope)
+    left = call_hook("policy", policy, text, scope)
     if left is not None and (not isinstance(left, str) or not is_valid_text(left)):
         raise InputError(f"a policy returns a text or None, not {left!r}")
     return left if left is not None and left.strip() else None
@@ -87,7 +90,7 @@ class RateLimiter:
     def __init__(self, limits: Limits) -> None:
         self._adds_per_minute = limits.adds_per_minute
         self._times: OrderedDict[tuple[str, str], deque[float]] = OrderedDict()
-        self._lock = Lock()
+        self._lock = SignalSafeLock()
 
     def record_add(self, scope: Scope) -> None:
         """Count one add.

@@ -9,13 +9,13 @@ up to some 30 words) and for long ones (above 100 words); `Recipe.weights` inter
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
+from mem0_core._system.records import dataclass
+from mem0_core.domain.suggestions import suggest
 from mem0_core.errors import ConfigError
 
 __all__ = ["HYBRID", "MEM0", "OFFLINE", "PAPER", "RECIPES", "SIGNALS", "Recipe", "Source", "Weights", "resolve_recipe"]
@@ -225,7 +225,7 @@ def resolve_recipe(given: Recipe | Mapping[str, Any] | str) -> Recipe:
         return given
     if isinstance(given, str):
         if given not in RECIPES:
-            raise ConfigError(f"recipe: unknown recipe {given!r}; known: {', '.join(RECIPES)}")
+            raise ConfigError(f"recipe: unknown recipe {given!r}{suggest(given, RECIPES)}")
         return RECIPES[given]
     if not isinstance(given, Mapping):
         raise ConfigError(f"recipe: a name, a Recipe or a mapping, not {type(given).__name__}")
@@ -247,6 +247,4 @@ def resolve_recipe(given: Recipe | Mapping[str, Any] | str) -> Recipe:
 def _check_keys(given: Mapping[str, Any], known: Sequence[str], where: str) -> None:
     for key in given:
         if key not in known:
-            near = difflib.get_close_matches(str(key), known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(sorted(known))}"
-            raise ConfigError(f"{where}: unknown key {key!r}; {hint}")
+            raise ConfigError(f"{where}: unknown key {key!r}{suggest(str(key), known)}")

@@ -7,16 +7,19 @@ import os
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from enum import StrEnum
+from dataclasses import field
+from enum import IntEnum, StrEnum
 from functools import lru_cache
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.mention_index import words_of
 from mem0_core.domain.normalization import normalize
+from mem0_core.domain.suggestions import describe_value
 from mem0_core.errors import ScopeError
 
 __all__ = [
+    "RESERVED_PREFIX",
     "AddManyResult",
     "AddResult",
     "AddedMemory",
@@ -30,8 +33,10 @@ __all__ = [
     "Event",
     "Fact",
     "HistoryDict",
+    "HistoryEvent",
     "HistoryRow",
     "Hit",
+    "InternalId",
     "JobDict",
     "LaggingProjection",
     "MatchedMemory",
@@ -51,24 +56,32 @@ __all__ = [
     "RelationChange",
     "RelationChangesDict",
     "RelationDict",
+    "RetractResult",
+    "RetractionEvent",
     "SameAsDict",
     "Scope",
     "SearchResult",
     "SkippedItem",
+    "SpaceId",
     "StepDict",
     "Triplet",
+    "Trust",
     "Usage",
     "UsageDict",
     "Validity",
+    "VerifyItem",
+    "VerifyResult",
     "content_hash",
     "drops_mention",
     "entity_key",
     "expires_later",
     "is_expired",
     "is_valid_text",
+    "list_added",
     "mentions_name",
     "new_id",
     "same_fact_key",
+    "trust_of_role",
 ]
 
 
@@ -79,6 +92,25 @@ class Event(StrEnum):
     UPDATE = "UPDATE"
     DELETE = "DELETE"
     NONE = "NONE"
+
+
+class RetractionEvent(StrEnum):
+    """A change of a memory by a retraction, in its history: it left with its source, or has an earlier text again."""
+
+    RETRACT = "RETRACT"
+    RESTORE = "RESTORE"
+
+
+HistoryEvent: TypeAlias = Event | RetractionEvent
+
+
+class Trust(IntEnum):
+    """Class of the origin of a message or memory, from the least to the most trusted."""
+
+    IMPORT = 0
+    TOOL = 1
+    ASSISTANT = 2
+    USER = 3
 
 
 class Axis(StrEnum):
@@ -97,7 +129,7 @@ class Scope:
     search in ``Scope(user_id="u")`` sees all runs and agents of u.
 
     Raises:
-        ScopeError: no id is given, or one is empty, ``"*"``, not a string, or not valid Unicode.
+        ScopeError: no id is given, or one is empty, ``"*"``, reserved, not a string, or not valid Unicode.
     """
 
     user_id: str | None = None
@@ -106,9 +138,20 @@ class Scope:
 
     def __post_init__(self) -> None:
         for axis in Axis:
-            _check_id(axis, getattr(self, axis))
+            value = getattr(self, axis)
+            if isinstance(value, str) and type(value) not in (str, InternalId, SpaceId):  # its methods may be others
+                value = str.__str__(value)
+                object.__setattr__(self, axis.value, value)
+            _check_id(axis, value)
         if not self.ids:
-            raise ScopeError("give at least one of user_id, agent_id, run_id")
+            raise ScopeError(
+                "give at least one of user_id, agent_id, run_id: none was given; pass, for example, user_id='alice'"
+            )
+
+    @classmethod
+    def from_stored(cls, user_id: str | None = None, agent_id: str | None = None, run_id: str | None = None) -> Scope:
+        """Return the scope of ids that a store holds, which may be reserved ones; never pass ids of a caller."""
+        return cls(_restore_id(user_id), _restore_id(agent_id), _restore_id(run_id))
 
     @property
     def ids(self) -> dict[Axis, str]:
@@ -143,13 +186,46 @@ class Scope:
         )
 
 
+RESERVED_PREFIX = "mem0.internal:"
+"""Beginning of the ids of the library's own data, such as the items of LangGraph's store."""
+
+
+class InternalId(str):
+    """An id of the library's own data. `Scope` refuses such an id as a plain string, so no caller can name it."""
+
+    __slots__ = ()
+
+
+class SpaceId(InternalId):
+    """User id of a space's memories, and the member on whose behalf it is used; without one, the library itself."""
+
+    __slots__ = ("member",)
+
+    member: str
+
+    def __new__(cls, value: str, member: str = "") -> SpaceId:
+        """Make the id for one member."""
+        space = super().__new__(cls, value)
+        space.member = member
+        return space
+
+
+def _restore_id(value: Any) -> Any:
+    return InternalId(value) if isinstance(value, str) and value.startswith(RESERVED_PREFIX) else value
+
+
 def _check_id(axis: Axis, value: object) -> None:
     if value is None:
         return
     if not isinstance(value, str):
-        raise ScopeError(f"{axis} must be a string, not {type(value).__name__}: {value!r}")
+        given, example = describe_value(value), str(value) if isinstance(value, (int, float)) else "maya"
+        raise ScopeError(
+            f"{axis} must be a string, not {type(value).__name__}: {given}; pass, for example, {axis}={example!r}"
+        )
     if not value.strip():
-        raise ScopeError(f"{axis} is empty")
+        raise ScopeError(f"{axis} must be a non-empty text, not {value!r}; pass, for example, {axis}='alice'")
+    if value.startswith(RESERVED_PREFIX) and not isinstance(value, InternalId):
+        raise ScopeError(f"{axis} begins with {RESERVED_PREFIX!r}, which is reserved: choose another id")
     if value == "*":
         raise ScopeError(f'{axis}="*" is a wildcard, not an id: name one user, agent or run')
     if not is_valid_text(value):
@@ -175,6 +251,9 @@ class Message:
         images: URLs (or data URLs) of image parts, for a model that can see.
         metadata: the caller's own JSON about this message (for instance a turn id).
         timestamp: ISO 8601 time of the message, or None for the time of the add.
+        key: identifies the message in its scope, made from the caller's id and the content; None without an id.
+        source: the document, tool, agent or chat that it comes from, as the caller names it.
+        trust: class of its origin; None for the class of its role.
         row: row in the store, None before it is stored.
     """
 
@@ -184,7 +263,23 @@ class Message:
     images: tuple[str, ...] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict)
     timestamp: str | None = None
+    key: str | None = field(default=None, compare=False)
+    source: str | None = None
+    trust: Trust | None = None
     row: int | None = field(default=None, compare=False)
+
+    @property
+    def trust_class(self) -> Trust:
+        """Class of its origin: the given one, else that of its role."""
+        return trust_of_role(self.role) if self.trust is None else self.trust
+
+
+_TRUST_OF_ROLES = {"user": Trust.USER, "assistant": Trust.ASSISTANT}
+
+
+def trust_of_role(role: str) -> Trust:
+    """Return the class of a message without a class of its own."""
+    return _TRUST_OF_ROLES.get(role, Trust.TOOL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +318,7 @@ class MemoryItem:
         hash: hex MD5 of the text, as mem0 computes it (a fingerprint, not a safeguard).
         created_at, updated_at: ISO 8601 with offset; `created_at` is the `timestamp` of the add where given.
         seq: sequence number of its last change; projections follow it.
+        trust: least trusted class of the messages that it was learned from.
         pinned: part of every `Memory.context`; a pinned memory does not age.
         row: row in the store, None for a memory that was not read from it or for an earlier text.
     """
@@ -239,6 +335,7 @@ class MemoryItem:
     memory_type: str | None = None
     expiration_date: str | None = None
     seq: int = 0
+    trust: Trust = Trust.USER
     pinned: bool = False
     row: int | None = field(default=None, compare=False)
 
@@ -353,7 +450,8 @@ class RelationChange:
     Attributes:
         event: ADD (stated again if the scope already has it) or DELETE (it no longer holds).
         triplet: the relation; existing nodes keep the spelling of their names.
-        relation_row: row that a DELETE ends, or that a refined ADD takes weight and evidence from.
+        relation_row: row that a DELETE ends, or that a refined ADD takes weight and evidence from; None for a DELETE of
+            the relation that an earlier ADD of the same plan and triplet states.
         source_node, destination_node: rows of existing nodes for an ADD, None for new nodes.
         types: types of source and destination, for new nodes.
         vectors: float32 embeddings of source, destination and `triplet.sentence`, for an ADD.
@@ -615,8 +713,14 @@ class AddResult(TypedDict):
     relations: RelationChangesDict
     skipped: list[SkippedItem]
     usage: UsageDict
+    unchanged: NotRequired[list[AddedMemory]]
     pending: NotRequired[list[LaggingProjection]]
     job_id: NotRequired[str]
+
+
+def list_added(result: Mapping[str, Any]) -> list[Any]:
+    """Return the changes of an add, then the memories that it left unchanged."""
+    return [*result["results"], *result.get("unchanged", ())]
 
 
 class AddManyResult(TypedDict):
@@ -644,6 +748,7 @@ class RelationDict(TypedDict):
     date: NotRequired[str]
     time_window: NotRequired[str]
     score: NotRequired[float]
+    space: NotRequired[str | None]
     user_id: NotRequired[str]
     agent_id: NotRequired[str]
     run_id: NotRequired[str]
@@ -681,6 +786,39 @@ class ByQueryResult(TypedDict):
     skipped: list[SkippedItem]
     dry_run: bool
     pending: NotRequired[list[LaggingProjection]]
+
+
+class RetractResult(TypedDict):
+    """Counts of `Memory.retract`, see there."""
+
+    messages: int
+    memories: int
+    restored: int
+    kept: int
+    relations: int
+    relations_restored: int
+    summaries: int
+    jobs: int
+    pending: NotRequired[list[LaggingProjection]]
+
+
+class VerifyItem(TypedDict):
+    """An item that differs, or that cannot be derived."""
+
+    part: str
+    item: str
+    reason: str
+
+
+class VerifyResult(TypedDict):
+    """Result of `Memory.verify`."""
+
+    agrees: bool
+    digest: str
+    derived: str
+    counts: dict[str, int]
+    differences: list[VerifyItem]
+    underivable: list[VerifyItem]
 
 
 class MergeDict(TypedDict):
@@ -754,7 +892,9 @@ class MemoryDict(TypedDict):
     expiration_date: NotRequired[str]
     explanation: NotRequired[dict[str, Any]]
     pending: NotRequired[bool]
+    trust: NotRequired[str]
     pinned: NotRequired[bool]
+    space: NotRequired[str | None]
     valid_from: NotRequired[str]
     valid_to: NotRequired[str]
     superseded_by: NotRequired[str]
@@ -776,6 +916,7 @@ class AnswerDict(TypedDict):
     path: NotRequired[PathDict]
     nearest: NotRequired[MemoryDict]
     note: NotRequired[str]
+    space: NotRequired[str | None]
 
 
 class ContextDict(TypedDict):

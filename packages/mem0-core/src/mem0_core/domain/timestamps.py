@@ -8,6 +8,8 @@ from mem0_core.errors import InputError
 
 __all__ = ["parse_date", "parse_timestamp"]
 
+_TIME_FORMS = "pass ISO 8601 text such as '2026-01-31T09:30:00+00:00', a datetime, or Unix seconds"
+
 
 def parse_timestamp(value: object, label: str = "timestamp") -> str:
     """Return a time as ISO 8601 in UTC, so that texts compare like times.
@@ -31,8 +33,8 @@ def parse_timestamp(value: object, label: str = "timestamp") -> str:
         if isinstance(value, datetime):
             return (value if value.tzinfo else value.replace(tzinfo=UTC)).astimezone(UTC).isoformat()
     except (ValueError, OverflowError, OSError) as error:
-        raise InputError(f"{label} {value!r} is not a valid time: {error}") from error
-    raise InputError(f"{label} must be Unix seconds, ISO 8601 text or a datetime, not {value!r}")
+        raise InputError(f"{label} {value!r} is not a valid time: {error}; {_TIME_FORMS}") from error
+    raise InputError(f"{label} must be a time, not {value!r}; {_TIME_FORMS}")
 
 
 def parse_date(value: object, label: str) -> str:

@@ -8,8 +8,47 @@ generators and httpx's ``auth_flow``.
 All packages may import this one. It imports nothing of mem0_core.
 """
 
-from mem0_core.flow._async import arun
-from mem0_core.flow._steps import Both, Call, Flow, Step, StepRecord, both, call_all, defer, do, observe
+from typing import TypeVar
+
+from mem0_core.flow._steps import (
+    Both,
+    Call,
+    Flow,
+    Step,
+    StepRecord,
+    both,
+    call_all,
+    defer,
+    do,
+    find_async_method,
+    observe,
+    replace_calls,
+)
 from mem0_core.flow._sync import run
 
-__all__ = ["Both", "Call", "Flow", "Step", "StepRecord", "arun", "both", "call_all", "defer", "do", "observe", "run"]
+T = TypeVar("T")
+
+
+async def arun(flow: Flow[T]) -> T:
+    """Drive `flow` to its end on the running event loop and return its result; see `_async`."""
+    from mem0_core.flow import _async  # imports asyncio, which a program without an event loop does not need
+
+    return await _async.arun(flow)
+
+
+__all__ = [
+    "Both",
+    "Call",
+    "Flow",
+    "Step",
+    "StepRecord",
+    "arun",
+    "both",
+    "call_all",
+    "defer",
+    "do",
+    "find_async_method",
+    "observe",
+    "replace_calls",
+    "run",
+]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+from mem0_core._system.records import dataclass
 
 __all__ = [
     *("Both", "Call", "Flow", "FlowReturn", "Outcome", "Step", "StepRecord", "advance_flow", "await_call", "both"),
-    *("call_all", "defer", "do", "find_async_method", "make_call", "observe"),
+    *("call_all", "defer", "do", "find_async_method", "make_call", "observe", "replace_calls"),
 ]
 
 P = ParamSpec("P")
@@ -57,9 +57,12 @@ def find_async_method(call: Call) -> Callable[..., Any] | None:
 
 async def await_call(call: Call) -> Any:
     """Await a call's async counterpart; make a call that has none in a thread."""
+    import asyncio
+
     method = find_async_method(call)
     if method is None:
-        return await asyncio.to_thread(call.method, *call.args, **call.kwargs)
+        # An outcome, as a StopIteration raised in a thread would never reach the event loop.
+        return (await asyncio.to_thread(make_call, call)).get()
     return await method(*call.args, **call.kwargs)
 
 
@@ -181,6 +184,34 @@ def _run_sequentially(calls: Iterable[Call]) -> Flow[list[Any]]:
     for call in calls:
         results.append((yield call))  # noqa: PERF401 - a comprehension cannot yield
     return results
+
+
+def replace_calls(flow: Flow[T], replace: Callable[[Call], Call]) -> Flow[T]:
+    """Wrap a flow so that the driver makes ``replace(call)`` in place of each call of the flow and of its branches."""
+    try:
+        step = next(flow)
+        while True:
+            try:
+                result = yield _replace_step(step, replace)
+            except Exception as error:  # noqa: BLE001 - thrown into the flow, which decides
+                step = flow.throw(error)
+            else:
+                step = flow.send(result)
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    finally:
+        flow.close()
+
+
+def _replace_step(step: Step, replace: Callable[[Call], Call]) -> Step:
+    if isinstance(step, Both):
+        return Both(replace_calls(step.first, replace), replace_calls(step.second, replace))
+    batch = _owner(step)
+    if not isinstance(batch, _CallBatch):
+        return replace(step)
+    calls = tuple(replace(call) for call in batch.calls)
+    return step if calls == batch.calls else Call(type(batch)(calls).execute, (), {})
 
 
 # --- for the drivers ---------------------------------------------------------------------------------------------

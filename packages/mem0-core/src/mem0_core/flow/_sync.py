@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextvars
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import TypeVar
 
+from mem0_core._system.records import dataclass
 from mem0_core.flow._steps import Both, Call, Flow, FlowReturn, Outcome, advance_flow, make_call
 
 __all__ = ["run"]

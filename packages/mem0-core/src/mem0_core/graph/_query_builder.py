@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from mem0_core._system.records import dataclass
 from mem0_core.errors import QueryError
 from mem0_core.graph._query_functions import AGGREGATES, FUNCTIONS, suggest
 from mem0_core.graph._query_tree import (

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from typing import NoReturn
 
+from mem0_core._system.records import dataclass
 from mem0_core.errors import QueryError
 from mem0_core.graph._query_functions import FUNCTIONS, Kind, suggest
 from mem0_core.graph._query_tree import (

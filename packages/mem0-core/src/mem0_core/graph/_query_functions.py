@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
+
+from mem0_core._system.records import dataclass
 
 __all__ = ["AGGREGATES", "FUNCTIONS", "Function", "Kind", "suggest"]
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from mem0_core._system.records import dataclass
 from mem0_core.graph._query_tree import And, Expression, NodePattern, RelationPattern, iter_variables
 
 if TYPE_CHECKING:

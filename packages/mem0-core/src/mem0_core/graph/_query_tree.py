@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
+
+from mem0_core._system.records import dataclass
 
 Value = str | int | float | bool | None
 Direction = Literal["->", "<-", "-"]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import DateRange
 from mem0_core.errors import QueryError
 from mem0_core.graph._query_check import CheckedQuery

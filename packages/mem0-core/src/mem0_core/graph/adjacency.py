@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, datetime
-from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mem0_core._system.locks import SignalSafeLock
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Scope, entity_key
 from mem0_core.interfaces import ChangePosition, EdgeRow, GraphDelta, GraphStore, NodeRow
-from mem0_core.language.introductions import get_given_name, is_naming
+from mem0_core.language.naming import get_given_name, is_naming
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,7 +72,7 @@ class _EdgeOrder:
 class _Vertices:
     """Vertices of a scope. They are only ever added, so that several states can share them.
 
-    `first_words` has the capitalized first words of names of several words, by their folded form.
+    `first_words` has the vertices whose names are several words, by the folded first word, if it is capitalized.
     """
 
     keys: dict[tuple[str | None, bytes], int] = field(default_factory=dict)
@@ -80,7 +81,7 @@ class _Vertices:
     rows: list[int] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     kinds: list[str] = field(default_factory=list)
-    first_words: dict[str, str] = field(default_factory=dict)
+    first_words: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, nodes: Iterable[NodeRow]) -> None:
         for row, user, key, name, kind in nodes:
@@ -93,7 +94,7 @@ class _Vertices:
                 self.kinds.append(kind)
                 first, *others = name.split() or [name]
                 if others and first[:1].isupper():
-                    self.first_words.setdefault(first.casefold(), first)
+                    self.first_words.setdefault(first.casefold(), []).append(vertex)
             elif kind:
                 self.kinds[vertex] = kind
             self.of_row[row] = vertex
@@ -219,7 +220,18 @@ class Adjacency:
 
     def find_first_word(self, word: str) -> str:
         """Return the first word of a longer name ("Karen" of Karen Smith) in its spelling there; empty for none."""
-        return self._vertices.first_words.get(word.casefold(), "")
+        longer = self._vertices.first_words.get(word.casefold())
+        return self.names[longer[0]].split()[0] if longer and longer[0] < self.vertices else ""
+
+    def find_longer_names(self, name: str) -> list[int]:
+        """Return the vertices whose names begin with the words of a name and have more."""
+        words = name.casefold().split()
+        longer = self._vertices.first_words.get(words[0], ()) if words else ()
+        return [
+            vertex
+            for vertex in longer
+            if vertex < self.vertices and self.names[vertex].casefold().split()[: len(words)] == words
+        ]
 
     def vertex_of(self, node: int) -> int | None:
         """Return the vertex of a row of the store's nodes."""
@@ -419,7 +431,7 @@ class AdjacencyIndex:
 
     def __init__(self, primary: GraphStore) -> None:
         self._primary = primary
-        self._lock = Lock()
+        self._lock = SignalSafeLock()
         self._cache: OrderedDict[Scope, Adjacency] = OrderedDict()  # the least recently used first
         self._aliased: dict[Scope, tuple[Adjacency, Adjacency]] = {}  # a state without and with aliases
 

@@ -9,9 +9,6 @@ from mem0_core.domain.records import Entity, Scope, SkippedItem
 from mem0_core.errors import StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import GraphIndex, GraphMemory, GraphNeighborhood
-from mem0_core.llm.ask import ask_with_repair, collect_skipped
-from mem0_core.llm.graph_prompts import entities_messages, entities_tool
-from mem0_core.llm.graph_replies import entity_name_key, read_entities
 from mem0_core.llm.prompts import NO_CONTEXT, Context
 
 if TYPE_CHECKING:
@@ -91,6 +88,11 @@ def extract_entities(
         ModelError: the call failed.
         ReplyError: with ``bad_reply="raise"``, part of the answer stayed unreadable.
     """
+    # A search that no model reads needs none of these modules.
+    from mem0_core.llm.ask import ask_with_repair, collect_skipped
+    from mem0_core.llm.graph_prompts import entities_messages, entities_tool
+    from mem0_core.llm.graph_replies import entity_name_key, read_entities
+
     assert graph.chat is not None
     speaker = self_name(scope)
     reading = yield from ask_with_repair(

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from mem0_core._system.records import dataclass
 from mem0_core.errors import QueryError
 from mem0_core.graph._query_check import CheckedQuery, is_sorted_by
 from mem0_core.graph._query_plan import Link, PathNames, Slot, Stage, plan_stages, split_conjunction

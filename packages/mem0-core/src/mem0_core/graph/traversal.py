@@ -14,13 +14,13 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count, product
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Relation
 from mem0_core.errors import ConfigError
 from mem0_core.graph.adjacency import Adjacency, IncidentEdges, microseconds

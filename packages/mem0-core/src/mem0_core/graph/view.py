@@ -13,19 +13,17 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Entity, MemoryItem, Relation, entity_key
 from mem0_core.errors import MissingExtraError
 from mem0_core.graph._layout import layout
 
 __all__ = ["Drawing", "render_page"]
-
-_MAX_LABELED_RELATIONS = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +95,6 @@ def _build_data(drawing: Drawing) -> dict[str, Any]:
         "memories": {
             id: {"text": item.text, "at": item.created_at} for id, item in drawing.memories.items() if id in supporting
         },
-        "labelled": len(drawing.relations) <= _MAX_LABELED_RELATIONS,
         "left_out": drawing.omitted_count,
     }
 

@@ -23,6 +23,7 @@ from mem0_core.domain.records import (
     MemoryItem,
     Operation,
     SkippedItem,
+    Trust,
     content_hash,
     expires_later,
     is_expired,
@@ -321,12 +322,12 @@ def _plan_change(
     if operation.memory_id is not None and operation.event in (Event.DELETE, Event.NONE):
         item = memories[operation.memory_id]
         if operation.event is Event.DELETE:
-            return MemoryChange(Event.DELETE, item, before=item.text)
+            return MemoryChange(Event.DELETE, item, before=item.text, message_indexes=_join_sources(settled))
         restated = [fact for fact in settled if same_fact_key(fact.text) == same_fact_key(item.text)]
         return MemoryChange(Event.NONE, item, message_indexes=_join_sources(restated))
     sources = _join_sources(settled) or finder.find_sources(operation.text)
     if operation.memory_id is None:
-        fact = dataclasses.replace(_build_template(request), text=operation.text)
+        fact = dataclasses.replace(_build_template(request), text=operation.text, sources=sources)
         return MemoryChange(Event.ADD, _new_item(fact, request), message_indexes=sources)
     item = memories[operation.memory_id]
     after = dataclasses.replace(
@@ -336,6 +337,7 @@ def _plan_change(
         metadata={**item.metadata, **request.metadata},
         updated_at=request.at,
         expiration_date=request.expiration_date or item.expiration_date,
+        trust=min(item.trust, _least_trust(request, sources)),
     )
     return MemoryChange(Event.UPDATE, after, before=item.text, message_indexes=sources)
 
@@ -393,7 +395,14 @@ def _new_item(fact: Fact, request: AddRequest) -> MemoryItem:
         role=fact.role,
         memory_type=request.memory_type,
         expiration_date=request.expiration_date,
+        trust=_least_trust(request, fact.sources),
     )
+
+
+def _least_trust(request: AddRequest, sources: Sequence[int]) -> Trust:
+    """Return the least trusted class of source messages; of all messages if the sources are unknown."""
+    messages = [request.messages[index] for index in sources] or request.messages
+    return min((message.trust_class for message in messages), default=Trust.USER)
 
 
 def embed_changes(

@@ -23,6 +23,7 @@ from mem0_core.ingest._facts import (
     plan_changes,
 )
 from mem0_core.ingest._node_matching import Mentions
+from mem0_core.ingest._open_relations import plan_later_endings
 from mem0_core.ingest._relation_plan import collect_entity_names, collect_entity_types
 from mem0_core.ingest.relations import (
     add_names,
@@ -30,11 +31,12 @@ from mem0_core.ingest.relations import (
     introduce_speaker,
     load_neighborhood,
     plan_graph_changes,
+    read_messages,
 )
 from mem0_core.ingest.request import AddRequest, IngestResult
 from mem0_core.interfaces import GraphMemory, Ports, Reply
 from mem0_core.language import rule_extractor as rules
-from mem0_core.language.messages import format_transcript
+from mem0_core.language.messages import format_transcript, join_contents
 from mem0_core.llm._json_replies import Reading
 from mem0_core.llm.ask import ask_with_repair, check_usable, collect_skipped
 from mem0_core.llm.graph_prompts import fused_messages
@@ -58,13 +60,13 @@ def plan_fused_ingest(ports: Ports, request: AddRequest, context: Context = NO_C
         ReplyError: with ``bad_reply="raise"``, part of the answer was not readable; `UnusableReplyError` if it has
             neither facts nor operations.
     """
-    text = format_transcript(request.messages)
-    if not text:
+    transcript, text = format_transcript(request.messages), join_contents(request.messages)
+    if not transcript:
         return IngestResult()
     vectors = yield from embed_texts(ports, [text])
     memories = yield from find_similar_memories(ports, request, vectors)
     relations = (yield from _find_nearest_relations(ports, ports.graph, request, text, vectors)) if ports.graph else ()
-    reply, skipped = yield from _ask_fused(ports, request, context, text, memories, relations)
+    reply, skipped = yield from _ask_fused(ports, request, context, transcript, memories, relations)
     facts = build_facts(reply.facts, request)
     planned, unsettled = plan_changes(reply.operations, facts, {item.id: item for item in memories}, request)
     changes = yield from embed_changes(ports, planned, {})
@@ -92,7 +94,7 @@ def _ask_fused(
     ports: Ports,
     request: AddRequest,
     context: Context,
-    text: str,
+    transcript: str,
     memories: Sequence[MemoryItem],
     relations: Sequence[Relation],
 ) -> Flow[tuple[Fused, tuple[SkippedItem, ...]]]:
@@ -110,7 +112,7 @@ def _ask_fused(
     reading = yield from ask_with_repair(
         ports.chat,
         fused_messages(
-            text,
+            transcript,
             memories=list(texts.items()),
             relations=list(triplets.items()),
             today=request.at[:10],
@@ -144,8 +146,11 @@ def _plan_relations(
     known = yield from load_neighborhood(ports, graph, request.scope, mentions, ())
     outdated = (*reply.outdated, *find_replaced_names(known.relations, introduced))
     known = dataclasses.replace(known, relations=tuple(dict.fromkeys((*shown, *known.relations))))
+    relation_input = request.to_relation_input()
+    read = [(index, aliases.resolve_extraction(found)) for index, found in read_messages(relation_input)]
+    later = plan_later_endings(stated, read, relation_input.messages, known.nodes)
     return (
         yield from plan_graph_changes(
-            ports, request.to_relation_input(), known, reply.entities, stated, outdated, reply.refined
+            ports, relation_input, known, reply.entities, stated, outdated, reply.refined, later
         )
     )

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Node, Scope, Triplet, entity_key
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import GraphNeighborhood, Ports

@@ -9,11 +9,13 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from mem0_core._system.records import dataclass
+from mem0_core.domain.bounds import MAX_CLAUSES_PER_RELATION
 from mem0_core.domain.mention_index import MentionIndex
 from mem0_core.domain.records import (
     DateRange,
@@ -28,6 +30,7 @@ from mem0_core.domain.records import (
     entity_key,
 )
 from mem0_core.language.temporal import find_event_days
+from mem0_core.language.terms import extract_terms
 from mem0_core.llm.graph_replies import LINK_WORDS, Refinement
 
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ __all__ = [
     "collect_entity_names",
     "collect_entity_types",
     "merge_relations",
+    "plan_end",
     "split_clauses",
 ]
 
@@ -88,7 +92,7 @@ def merge_relations(
     restated = {change.triplet.key for change in added}
     ended = [relation for triplet in outdated if triplet.key not in restated for relation in held.get(triplet.key, ())]
     changes = [
-        *(_plan_end(relation) for relation in dict.fromkeys([*refined_forms, *ended])),
+        *(plan_end(relation) for relation in dict.fromkeys([*refined_forms, *ended])),
         *(_plan_refinement(relation, refinement.relationship) for relation, refinement in refined_forms.items()),
         *added,
     ]
@@ -102,7 +106,7 @@ def merge_relations(
             message_indexes=tuple(messages),
         )
         if change.event is Event.ADD
-        else change
+        else dataclasses.replace(change, message_indexes=tuple(messages))
         for change in changes
     )
 
@@ -132,7 +136,8 @@ def build_relation(triplet: Triplet, nodes: Mapping[bytes, Node]) -> RelationCha
     )
 
 
-def _plan_end(held: Relation) -> RelationChange:
+def plan_end(held: Relation) -> RelationChange:
+    """Return the change that ends a stored relation."""
     return RelationChange(Event.DELETE, held.triplet, relation_row=held.row)
 
 
@@ -171,7 +176,8 @@ def collect_entity_types(entities: Iterable[Entity]) -> dict[bytes, str]:
 def attach_evidence(relations: Sequence[RelationChange], changes: Sequence[MemoryChange]) -> tuple[RelationChange, ...]:
     """Return the changes of the graph with the memories of the same plan as evidence.
 
-    The candidates are the memories from the same messages; those that mention most of the two entities are taken.
+    The candidates are the memories from the same messages; those that mention most of the two entities are taken, and
+    of these those with most words of the relation. Any memory is taken to mention the speaker.
     """
     evidence = Evidence(changes)
     return tuple(
@@ -195,10 +201,12 @@ class Evidence:
                     self._by_message.setdefault(message, []).append(index)
 
     def find_memories(self, relation: RelationChange) -> tuple[int, ...]:
-        """Return the indexes of the changes from a relation's messages that mention most of its two entities."""
+        """Return the indexes of the changes from a relation's messages that state it most fully."""
         learned = sorted({index for message in relation.message_indexes for index in self._by_message.get(message, ())})
+        if len(learned) < 2:
+            return tuple(learned)
         named = {index: self._text(index).count_mentioned(relation.triplet) for index in learned}
-        most = max(named.values(), default=0)
+        most = max(named.values())
         return tuple(index for index, count in named.items() if count == most)
 
     def attach_memories(self, relation: RelationChange, memories: tuple[int, ...]) -> RelationChange:
@@ -224,8 +232,15 @@ class _MemoryText:
         self._parse_days = lru_cache(maxsize=None)(partial(find_event_days, reference=self._date))
         self._days_of: dict[str, DateRange | None] = {}
 
-    def count_mentioned(self, triplet: Triplet) -> int:
-        return sum(self._words.mentions_name(name) for name in (triplet.source, triplet.destination))
+    def count_mentioned(self, triplet: Triplet) -> tuple[int, int]:
+        """Return the number of mentioned entities, and the number of the relation's words that occur in any form."""
+        names, speaker = (triplet.source, triplet.destination), self._item.scope.partition[1]
+        entities = sum(name == speaker or self._words.mentions_name(name) for name in names)
+        return entities, len(self._terms.intersection(extract_terms(f"{triplet.relationship} {triplet.destination}")))
+
+    @cached_property
+    def _terms(self) -> frozenset[str]:
+        return frozenset(extract_terms(self._item.text))
 
     def find_event_days(self, destination: str) -> DateRange | None:
         """Return the days that the memory names for a relation to `destination`.
@@ -234,7 +249,8 @@ class _MemoryText:
         mentions the destination. If no clause mentions it, the days of the whole text are taken.
         """
         if destination not in self._days_of:
-            naming = [self._clauses[number] for number in self._clause_words.segments(destination)]
+            numbers = islice(self._clause_words.segments(destination), MAX_CLAUSES_PER_RELATION)
+            naming = [self._clauses[number] for number in numbers]
             found = [days for clause in naming or [self._item.text] if (days := self._parse_days(clause))]
             self._days_of[destination] = found[0] if len(found) == 1 else None
         return self._days_of[destination]

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Event, Operation, SkippedItem, same_fact_key
 from mem0_core.language.terms import extract_names, extract_terms, split_words
 

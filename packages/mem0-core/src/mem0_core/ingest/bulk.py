@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
 
+from mem0_core._system.boundary import call_hook
+from mem0_core._system.records import dataclass
 from mem0_core.domain.policy import POLICY_REFUSAL, apply_policy
-from mem0_core.domain.records import Event, LaggingProjection, Message, SkippedItem
+from mem0_core.domain.records import Event, LaggingProjection, Message, SkippedItem, Trust
+from mem0_core.domain.trust import name_origin
 from mem0_core.errors import InputError, LimitError
 from mem0_core.flow import Flow, do
 from mem0_core.ingest.relations import StatementLog, extract_from_message
@@ -68,21 +71,29 @@ class MessageSource:
         by_rules: True if rules extract relations from the messages. A chunk then ends before a message that contradicts
             an earlier message of the chunk, because one plan cannot both start and end a relation.
         message_chars: maximum number of characters of a message; None for no maximum.
+        origin: source and trust class of every message; None for none, and for that of its role.
 
     Raises:
         InputError: `messages` is not an iterable of messages.
     """
 
     def __init__(
-        self, messages: Iterable[Any], request: AddRequest, *, by_rules: bool, message_chars: int | None = None
+        self,
+        messages: Iterable[Any],
+        request: AddRequest,
+        *,
+        by_rules: bool,
+        message_chars: int | None = None,
+        origin: tuple[str | None, Trust | None] = (None, None),
     ) -> None:
         if isinstance(messages, (str, bytes, bytearray, Mapping)) or not isinstance(messages, Iterable):
             raise InputError(f"messages must be a list of texts or messages, not {type(messages).__name__}")
-        self.total = len(messages) if isinstance(messages, Sized) else None
+        self.total = call_hook("messages", len, messages) if isinstance(messages, Sized) else None
         self._messages = messages
         self._request = request
         self._by_rules = by_rules
         self._max_message_chars = message_chars
+        self._origin = origin
         self._entries: Iterator[ImportEntry] = iter(())
         self._next_entries: list[ImportEntry] = []  # read already, for the next chunk
 
@@ -93,13 +104,13 @@ class MessageSource:
             InputError: there are fewer messages than that, or a message cannot be parsed; the text names its position.
             LimitError: a message is too long.
         """
-        messages = iter(self._messages)
-        if (passed := sum(1 for _ in islice(messages, after))) < after:
+        messages = call_hook("messages", iter, self._messages)
+        if (passed := sum(1 for _ in islice(_read_iterator(messages), after))) < after:
             raise InputError(
                 f"key: its import has processed {after} messages, but only {passed} are given;"
                 " give the same messages, or another key"
             )
-        entries = (self._parse(index, message) for index, message in enumerate(messages, after))
+        entries = (self._parse(index, message) for index, message in enumerate(_read_iterator(messages), after))
         self._entries = entries if self.total is None else iter(list(entries))
 
     def next_chunk(self, limit: int) -> list[ImportEntry]:
@@ -115,7 +126,7 @@ class MessageSource:
     def _parse(self, index: int, given: object) -> ImportEntry:
         label = f"messages[{index}]"
         parsed = parse_message(given, label)
-        message = next(iter(parsed.messages), None)
+        message = next(iter(name_origin(parsed.messages, self._origin)), None)
         skipped = list(parsed.skipped)
         if message is None:
             skipped = skipped or [SkippedItem(reason=f"{label} is empty", item=given)]
@@ -148,6 +159,17 @@ class MessageSource:
                 return count
             statements.add(found)
         return len(entries)
+
+
+def _read_iterator(messages: Iterator[Any]) -> Iterator[Any]:
+    """Yield the messages of the caller's iterator.
+
+    Raises:
+        CallbackError: it failed.
+    """
+    end = object()
+    while (message := call_hook("messages", next, messages, end)) is not end:
+        yield message
 
 
 def import_messages(

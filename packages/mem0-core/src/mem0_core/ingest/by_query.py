@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.filters import Filter
 from mem0_core.domain.recipes import MEM0
 from mem0_core.domain.records import (
@@ -22,9 +22,9 @@ from mem0_core.domain.records import (
     SkippedItem,
     same_fact_key,
 )
-from mem0_core.errors import InputError, Mem0Error
+from mem0_core.errors import InputError
 from mem0_core.flow import Flow, do
-from mem0_core.ingest.updates import check_memory_text, delete_memories, update_memory
+from mem0_core.ingest.updates import check_memory_text, delete_memories, update_memories
 from mem0_core.interfaces import Ports
 from mem0_core.language.parsed_query import ParsedQuery
 from mem0_core.recall.search import SearchRequest, recall
@@ -51,7 +51,7 @@ class BulkChangeResult:
     Attributes:
         results: (match, UPDATE, DELETE or NONE, the text after it) per memory.
         relations: changes of the graph.
-        skipped: memories that could not be changed.
+        skipped: unusable parts of the model's replies about relations.
         pending: projections that could not be updated yet.
     """
 
@@ -129,11 +129,31 @@ def update_matches(
     metadata: Mapping[str, Any] | None,
     at: str,
     dry_run: bool,
-) -> Flow[BulkChangeResult]:
-    """Give each memory its new text; None keeps the present one.
+) -> Flow[BulkChangeResult | None]:
+    """Give each memory its new text, in one transaction; None keeps the present text.
 
-    All texts are checked before the first is written. An error that concerns one memory is reported in `skipped`, and
-    the other memories are updated.
+    Returns:
+        The outcome; None if another writer changed one of the memories since it was read, and nothing is written.
+
+    Raises:
+        InputError: a text is not valid, or is that of another memory of the scope; nothing is written.
+        ModelError: a model call failed; nothing is written.
+    """
+    _check_texts(found, texts)
+    after = [(match, match.item.text if text is None else text) for match, text in zip(found, texts, strict=True)]
+    changed = [(match.item, text) for match, text in after if text != match.item.text or metadata]
+    ids = {item.id for item, _ in changed}
+    results = tuple((match, Event.UPDATE if match.item.id in ids else Event.NONE, text) for match, text in after)
+    if dry_run or not changed:
+        return BulkChangeResult(results)
+    updated = yield from update_memories(ports, changed, metadata=metadata, at=at)
+    if updated is None:
+        return None
+    return BulkChangeResult(results, updated.relations, updated.skipped, updated.pending)
+
+
+def _check_texts(found: Sequence[Match], texts: Sequence[str | None]) -> None:
+    """Check that all new texts are valid and differ.
 
     Raises:
         InputError: a text is not valid, or two memories of one scope would have the same text.
@@ -148,22 +168,3 @@ def update_matches(
                 f"{match.item.id!r} and {first_ids[key]!r} would have the same text; nothing was changed. Give a"
                 " function that returns a text per memory, or narrow the query"
             )
-    results: list[tuple[Match, Event, str]] = []
-    relations: list[RelationChange] = []
-    skipped: list[SkippedItem] = []
-    pending: tuple[LaggingProjection, ...] = ()
-    for match, text in zip(found, texts, strict=True):
-        after = match.item.text if text is None else text
-        if after == match.item.text and not metadata:
-            results.append((match, Event.NONE, after))
-            continue
-        if not dry_run:
-            try:
-                updated = yield from update_memory(ports, match.item.id, after, metadata=metadata, at=at)
-            except Mem0Error as error:
-                skipped.append(SkippedItem(reason=f"{match.item.id}: {error}", item=after))
-                continue
-            relations += updated.relations
-            pending = updated.pending
-        results.append((match, Event.UPDATE, after))
-    return BulkChangeResult(tuple(results), tuple(relations), tuple(skipped), pending)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from mem0_core.domain.records import Hit, Scope, is_expired
+from mem0_core.domain.records import Hit, Scope, Trust, is_expired
 from mem0_core.errors import StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.ingest.request import AddRequest
@@ -29,7 +29,7 @@ from mem0_core.recall.context import (
 from mem0_core.recall.relevance import order_for_prompt, recall_relevant, select_relations
 from mem0_core.recall.search import SearchRequest
 
-__all__ = ["assemble_context", "load_context", "refresh_summary", "schedule_summary"]
+__all__ = ["assemble_context", "gather_context", "load_context", "refresh_summary", "schedule_summary"]
 
 _MAX_SUMMARY_MESSAGES = 200  # messages per summary; later ones wait for the next summary
 _MAX_EXCLUDED_HITS = 20  # further hits requested at most to replace those that the prompt already holds
@@ -107,8 +107,27 @@ def assemble_context(
     recent: int,
     exclude: Sequence[str] = (),
     as_of: str | None = None,
+    min_trust: Trust | None = None,
 ) -> Flow[PackedContext]:
-    """Pack summary, pinned memories, recalled memories and recent messages into a context; see `pack_context`.
+    """Pack the candidates of `gather_context` into a context; see `pack_context`."""
+    candidates = yield from gather_context(
+        ports, query, scope, today=today, recent=recent, exclude=exclude, as_of=as_of, min_trust=min_trust
+    )
+    return pack_context(candidates, prompt_format)
+
+
+def gather_context(
+    ports: Ports,
+    query: SearchRequest | None,
+    scope: Scope,
+    *,
+    today: str,
+    recent: int,
+    exclude: Sequence[str] = (),
+    as_of: str | None = None,
+    min_trust: Trust | None = None,
+) -> Flow[ContextCandidates]:
+    """Return summary, pinned memories, recalled memories and recent messages as candidates of a context.
 
     Args:
         query: None to recall nothing.
@@ -116,16 +135,20 @@ def assemble_context(
         recent: maximum number of messages.
         exclude: texts that the prompt already holds; memories that only repeat them are left out.
         as_of: ISO 8601 time for the summary and the memories. Messages are always current, so there are none then.
+        min_trust: least trusted class of messages and memories. A summary is of all messages, so there is none then.
     """
     log = ports.store.message_log
     show_messages = recent and as_of is None
     messages = (yield from do(log.messages_before, scope, None, limit=recent)) if show_messages else []
-    last = yield from do(log.latest_summary, scope, as_of=as_of)
+    last = (yield from do(log.latest_summary, scope, as_of=as_of)) if min_trust is None else None
     pinned = yield from _load_pinned(ports, scope, today, as_of)
+    if min_trust is not None:
+        messages = [message for message in messages if message.trust_class >= min_trust]
+        pinned = [hit for hit in pinned if hit.item.trust >= min_trust]
     candidates = ContextCandidates(summary=last.text if last else "", pinned=pinned, messages=messages)
     if query is not None:
         candidates = yield from _add_recalled(ports, query, candidates, ShownTexts(exclude))
-    return pack_context(candidates, prompt_format)
+    return candidates
 
 
 def _load_pinned(ports: Ports, scope: Scope, today: str, as_of: str | None) -> Flow[list[Hit]]:

@@ -11,13 +11,13 @@ from __future__ import annotations
 import dataclasses
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import (
     LaggingProjection,
     Merge,

@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from mem0_core.domain.bounds import MAX_NEW_NAMES, MAX_RELATIONS, MAX_RULE_TEXT_CHARS, MAX_STATEMENTS
 from mem0_core.domain.records import (
     Entity,
     Event,
@@ -34,9 +35,15 @@ from mem0_core.ingest._node_matching import (
     match_nodes,
     single_family,
 )
+from mem0_core.ingest._open_relations import (
+    OpenRelations,
+    TripletKey,
+    destination_key,
+    ending_key,
+    plan_later_endings,
+)
 from mem0_core.ingest._relation_plan import (
     KnownGraph,
-    build_relation,
     collect_entity_names,
     collect_entity_types,
     merge_relations,
@@ -44,9 +51,11 @@ from mem0_core.ingest._relation_plan import (
 from mem0_core.ingest.request import RelationInput
 from mem0_core.interfaces import GraphMemory, Ports
 from mem0_core.language import rule_extractor as rules
-from mem0_core.language.introductions import NAME, NICKNAME, is_naming, read_introductions
-from mem0_core.language.messages import SPEAKER_ROLES
+from mem0_core.language.families import families_of_noun, load_families
+from mem0_core.language.introductions import read_introductions
+from mem0_core.language.messages import SPEAKER_ROLES, format_transcript, join_contents
 from mem0_core.language.name_similarity import is_part_of
+from mem0_core.language.naming import NAME, NICKNAME, is_naming
 from mem0_core.llm.ask import ask_with_repair, collect_skipped
 from mem0_core.llm.graph_prompts import (
     outdated_messages,
@@ -65,7 +74,7 @@ from mem0_core.llm.graph_replies import (
     refinement_key,
     triplet_key,
 )
-from mem0_core.llm.triplet_lines import format_in_third_person, read_triplets
+from mem0_core.llm.triplet_lines import read_triplets, to_third_person
 from mem0_core.recall.aliases import load_aliases
 from mem0_core.recall.embedding import embed_texts
 
@@ -76,17 +85,41 @@ if TYPE_CHECKING:
 __all__ = [
     "RelationPlan",
     "StatementLog",
+    "embed_changes",
     "extract_from_message",
     "extract_relations",
     "load_neighborhood",
     "plan_graph_changes",
+    "read_messages",
     "sync_projections",
 ]
 
+_CUT = (
+    f"relations: of one message, rules read the first {MAX_RULE_TEXT_CHARS:,} characters, {MAX_STATEMENTS} statements"
+    f" and {MAX_RELATIONS} relations; add it in parts to keep the rest"
+)
+_MANY_NAMES = (
+    f"relations: of the new names of one add, the first {MAX_NEW_NAMES:,} are compared with one another; add the"
+    " messages in parts to unite the spellings of the rest"
+)
+_CLOSE_FAMILIES = frozenset(
+    {
+        "sister",
+        "brother",
+        "mother",
+        "father",
+        "son",
+        "daughter",
+        "married_to",
+        "engaged_to",
+        "partner",
+        "boss",
+        "landlord",
+    }
+)
 _MIN_RELATION_COSINE = 0.5  # an existing relation is compared with a new one from this cosine on
 
 RelationPlan = tuple[tuple[RelationChange, ...], tuple[SkippedItem, ...]]
-TripletKey = tuple[bytes, str, bytes]
 
 
 def extract_relations(ports: Ports, graph: GraphMemory, relation_input: RelationInput) -> Flow[RelationPlan]:
@@ -96,7 +129,7 @@ def extract_relations(ports: Ports, graph: GraphMemory, relation_input: Relation
         ModelError: a model call failed. ReplyError: with ``bad_reply="raise"``, part of an answer was not readable.
     """
     if graph.chat is None:
-        return (yield from _relate_by_rules(ports, graph, relation_input)), ()
+        return (yield from _relate_by_rules(ports, graph, relation_input))
     if graph.options.relations == "triplets":
         return (yield from _relate_in_one_shot(ports, graph, relation_input))
     entities, unnamed = yield from extract_entities(
@@ -109,19 +142,17 @@ def extract_relations(ports: Ports, graph: GraphMemory, relation_input: Relation
     aliases = yield from load_aliases(ports, relation_input.scope, introduced.relations)
     triplets = aliases.resolve_triplets(add_names(stated, introduced))
     names = [*(entity.name for entity in entities), *collect_entity_names(triplets)]
-    endings = [
-        ending
-        for message in relation_input.messages
-        for ending in aliases.resolve_extraction(extract_from_message(message, relation_input.scope)).ended
-    ]
+    read = [(index, aliases.resolve_extraction(found)) for index, found in read_messages(relation_input)]
+    endings = [ending for _, found in read for ending in found.ended]
     mentions = Mentions(names, triplets, collect_entity_types(entities), _find_changed(endings))
     known = yield from load_neighborhood(
         ports, graph, relation_input.scope, mentions, [triplet.sentence for triplet in triplets]
     )
     (outdated, unclear), (refined, unrefined) = yield from _find_superseded(graph, relation_input, triplets, known)
     outdated = (*outdated, *find_replaced_names(known.relations, introduced))
-    changes = yield from plan_graph_changes(ports, relation_input, known, entities, triplets, outdated, refined)
-    return changes, (*unnamed, *unconnected, *unclear, *unrefined)
+    later = plan_later_endings(triplets, read, relation_input.messages, known.nodes)
+    changes = yield from plan_graph_changes(ports, relation_input, known, entities, triplets, outdated, refined, later)
+    return changes, (*unnamed, *unconnected, *unclear, *unrefined, *_report_cuts(read, relation_input))
 
 
 # --- one shot ----------------------------------------------------------------------------------------------------
@@ -136,15 +167,13 @@ def _relate_in_one_shot(ports: Ports, graph: GraphMemory, relation_input: Relati
     introduced = introduce_speaker(relation_input.messages, relation_input.scope)
     aliases = yield from load_aliases(ports, relation_input.scope, introduced.relations)
     triplets = aliases.resolve_triplets(add_names(stated, introduced))
-    read = [
-        aliases.resolve_extraction(extract_from_message(message, relation_input.scope))
-        for message in relation_input.messages
-    ]
-    endings = [ending for found in read for ending in found.ended]
+    read = [(index, aliases.resolve_extraction(found)) for index, found in read_messages(relation_input)]
+    skipped = (*unread_lines, *_report_cuts(read, relation_input))
+    endings = [ending for _, found in read for ending in found.ended]
     if not triplets and not endings:
-        return (), unread_lines
+        return (), skipped
     names = [*collect_entity_names(triplets), *(ending.source for ending in endings)]
-    entities = [entity for found in read for entity in found.entities]
+    entities = [entity for _, found in read for entity in found.entities]
     mentions = Mentions(names, triplets, collect_entity_types(entities), _find_changed(endings))
     known = yield from load_neighborhood(
         ports, graph, relation_input.scope, mentions, [triplet.sentence for triplet in triplets]
@@ -155,7 +184,9 @@ def _relate_in_one_shot(ports: Ports, graph: GraphMemory, relation_input: Relati
         if not is_naming(one.triplet.relationship) and any(_is_ended_by(one.triplet, ending) for ending in endings)
     ]
     outdated += find_replaced_names(known.relations, introduced)
-    return (yield from plan_graph_changes(ports, relation_input, known, entities, triplets, outdated, ())), unread_lines
+    later = plan_later_endings(triplets, read, relation_input.messages, known.nodes)
+    changes = yield from plan_graph_changes(ports, relation_input, known, entities, triplets, outdated, (), later)
+    return changes, skipped
 
 
 def _extract_triplets(
@@ -163,12 +194,13 @@ def _extract_triplets(
 ) -> Flow[tuple[tuple[Triplet, ...], tuple[SkippedItem, ...]]]:
     assert graph.chat is not None
     speaker = self_name(relation_input.scope)
-    text = format_in_third_person(relation_input.messages, speaker)
-    if not text:
+    messages = to_third_person(relation_input.messages, speaker)
+    transcript, text = format_transcript(messages), join_contents(messages)
+    if not transcript:
         return (), ()
     reading = yield from ask_with_repair(
         graph.chat,
-        triplets_messages(text, custom=graph.options.prompt, context=relation_input.context),
+        triplets_messages(transcript, custom=graph.options.prompt, context=relation_input.context),
         task="triplets",
         form="lines",
         read=lambda reply: read_triplets(reply, text=text, self_name=speaker),
@@ -364,15 +396,16 @@ def plan_graph_changes(
     new: Sequence[Triplet],
     outdated: Sequence[Triplet],
     refined: Sequence[Refinement],
+    later: Sequence[RelationChange],
 ) -> Flow[tuple[RelationChange, ...]]:
-    """Step 5: return the changes of `merge_relations`, with the vectors of new texts."""
+    """Step 5: return the changes of `merge_relations`, then those of `later`, with the vectors of new texts."""
     changes = merge_relations(
         new, outdated, refined, known, types=collect_entity_types(entities), messages=relation_input.speaker_positions
     )
-    return (yield from _embed_changes(ports, changes, known.vectors))
+    return (yield from embed_changes(ports, (*changes, *later), known.vectors))
 
 
-def _embed_changes(
+def embed_changes(
     ports: Ports, changes: Sequence[RelationChange], ready: Mapping[str, NDArray[np.float32]]
 ) -> Flow[tuple[RelationChange, ...]]:
     """Return the changes with the vectors of their ends and sentences; missing ones are embedded in one batch."""
@@ -399,20 +432,80 @@ def _stack_vectors(vectors: Mapping[str, NDArray[np.float32]], texts: Iterable[s
 # --- without a model ---------------------------------------------------------------------------------------------
 
 
-def _relate_by_rules(
-    ports: Ports, graph: GraphMemory, relation_input: RelationInput
-) -> Flow[tuple[RelationChange, ...]]:
+ReadMessages = list[tuple[int, rules.RuleExtraction]]
+
+
+def read_messages(relation_input: RelationInput) -> ReadMessages:
+    """Return the extractions by rules from the messages, with the indexes of the messages."""
+    return [
+        (index, extract_from_message(message, relation_input.scope))
+        for index, message in enumerate(relation_input.messages)
+    ]
+
+
+def _report_cuts(read: ReadMessages, relation_input: RelationInput) -> tuple[SkippedItem, ...]:
+    """Return an item for each message that holds more relations than are read."""
+    return tuple(
+        SkippedItem(reason=_CUT, item=relation_input.messages[index].content[:100])
+        for index, found in read
+        if found.is_cut
+    )
+
+
+def _relate_by_rules(ports: Ports, graph: GraphMemory, relation_input: RelationInput) -> Flow[RelationPlan]:
     """Return the graph changes that rules find in the messages of users and of named speakers.
 
     An assistant without a name speaks of the user or of itself, and rules cannot tell which.
     """
-    read = [
-        (index, extract_from_message(message, relation_input.scope))
-        for index, message in enumerate(relation_input.messages)
-    ]
+    read = read_messages(relation_input)
+    skipped = _report_cuts(read, relation_input)
+    read = yield from _name_relatives(ports, relation_input, read)
     read = [(index, found) for index, found in read if found.relations or found.ended]
-    if not read:
-        return ()
+    changes, uncompared = (yield from _plan_by_rules(ports, graph, relation_input, read)) if read else ((), ())
+    return changes, (*skipped, *uncompared)
+
+
+def _name_relatives(ports: Ports, relation_input: RelationInput, read: ReadMessages) -> Flow[ReadMessages]:
+    """Give relatives without a name ("my sister moved to Oslo") their name, if just one is known.
+
+    It is the one that an earlier of the messages gives, or that the graph has.
+    """
+    named: ReadMessages = []
+    for index, found in read:
+        speaker = relation_input.messages[index].name or self_name(relation_input.scope)
+        own: list[Triplet | rules.EndedRelation] = []
+        for source in dict.fromkeys(one.source for one in found.of_relatives):
+            labels = _label_relative(source.removeprefix("my "))
+            said = {
+                one.destination
+                for _, each in read[: len(named) + 1]
+                for one in each.relations
+                if one.source == speaker and one.relationship in labels
+            }
+            if labels and not said:
+                said = set((yield from do(ports.store.graph.destinations, relation_input.scope, speaker, labels)))
+            if len(said) == 1:
+                name = said.pop()
+                own += [dataclasses.replace(one, source=name) for one in found.of_relatives if one.source == source]
+        relations = (*found.relations, *(one for one in own if isinstance(one, Triplet)))
+        ended = (*found.ended, *(one for one in own if isinstance(one, rules.EndedRelation)))
+        named.append((index, dataclasses.replace(found, relations=relations, ended=ended)))
+    return named
+
+
+def _label_relative(noun: str) -> tuple[str, ...]:
+    """Return the labels of relations to a relative of a kind; none for pets, friends and the like.
+
+    People have several of those, so that a noun alone does not tell which one is meant.
+    """
+    families = [load_families()[name] for name in families_of_noun(noun) if name in _CLOSE_FAMILIES]
+    return tuple(dict.fromkeys(label for family in families for label in (family.name, *family.labels)))
+
+
+def _plan_by_rules(
+    ports: Ports, graph: GraphMemory, relation_input: RelationInput, read: ReadMessages
+) -> Flow[RelationPlan]:
+    """Return the changes for the relations and endings of some messages, and a note on names beyond the bound."""
     introduced = introduce_speaker(relation_input.messages, relation_input.scope)
     aliases = yield from load_aliases(ports, relation_input.scope, introduced.relations)
     read = [(index, aliases.resolve_extraction(found)) for index, found in read]
@@ -427,54 +520,39 @@ def _relate_by_rules(
     types = collect_entity_types(entity for _, found in read for entity in found.entities)
     mentions = Mentions(names, triplets, types, _find_changed(endings))
     known = yield from load_neighborhood(ports, graph, relation_input.scope, mentions, sentences)
-    named = _unify_new_names(read, mentions, known, graph.options.threshold)
-    stated = {triplet.key for triplet in triplets}
-    stated |= {build_relation(triplet, known.nodes).triplet.key for some in named.values() for triplet in some}
-    kept_names = _find_kept_names(known.relations, introduced)
-    open_triplets = {
-        one.triplet.key: one.triplet
-        for one in known.relations
-        if one.triplet.key not in stated and one.triplet.key not in kept_names
-    }
-    open_keys: dict[tuple[bytes, str], list[TripletKey]] = {}
-    for key in open_triplets:
-        open_keys.setdefault(key[:2], []).append(key)
-    added: list[RelationChange] = []
-    ended: list[RelationChange] = []
+    named, left = _unify_new_names(read, mentions, known, graph.options.threshold)
+    open_relations = OpenRelations(known.relations)
+    new_only = dataclasses.replace(known, relations=())
+    changes: list[RelationChange] = []
     for index, found in read:
-        at = relation_input.messages[index].timestamp  # so that the graph of any day holds the relations stated by then
-        new = merge_relations(named[index], (), (), known, types=collect_entity_types(found.entities), messages=[index])
-        outdated = _find_outdated_keys(open_keys, open_triplets, found.ended)
-        old = merge_relations((), [open_triplets.pop(key) for key in outdated], (), known, types={}, messages=())
-        added += [dataclasses.replace(change, effective_at=at) for change in new]
-        ended += [dataclasses.replace(change, effective_at=at) for change in old]
-    return (yield from _embed_changes(ports, [*added, *ended], known.vectors))
+        planned = _plan_message(new_only, open_relations, named[index], index, found)
+        at = relation_input.messages[index].timestamp  # the graph of any day holds the relations stated by then
+        changes += [dataclasses.replace(change, effective_at=at) for change in planned]
+    uncompared = (SkippedItem(reason=_MANY_NAMES, item=left[0][:100]),) if left else ()
+    return (yield from embed_changes(ports, changes, known.vectors)), uncompared
 
 
-def _find_outdated_keys(
-    open_keys: Mapping[tuple[bytes, str], Sequence[TripletKey]],
-    open_triplets: Mapping[TripletKey, Triplet],
-    endings: Iterable[rules.EndedRelation],
-) -> list[TripletKey]:
-    """Return the keys of the open relations that some endings end, in their order."""
-    ended: dict[tuple[bytes, str], set[bytes | None]] = {}
-    for ending in endings:
-        ended.setdefault(_get_ending_key(ending), set()).add(_get_destination_key(ending))
-    keys = {
-        key
-        for source_and_relationship, destinations in ended.items()
-        for key in open_keys.get(source_and_relationship, ())
-        if key in open_triplets and (None in destinations or key[2] in destinations)
-    }
-    return [key for key in open_triplets if key in keys] if keys else []
+def _plan_message(
+    known: KnownGraph,
+    open_relations: OpenRelations,
+    stated: Sequence[Triplet],
+    index: int,
+    found: rules.RuleExtraction,
+) -> list[RelationChange]:
+    """Return the changes of one message, after those of the messages before it."""
+    added = merge_relations(stated, (), (), known, types=collect_entity_types(found.entities), messages=[index])
+    ended = open_relations.close(found.ended, [*found.relations, *(change.triplet for change in added)])
+    open_relations.state(change.triplet for change in added)
+    return [*added, *(dataclasses.replace(change, message_indexes=(index,)) for change in ended)]
 
 
 def _unify_new_names(
     read: Sequence[tuple[int, rules.RuleExtraction]], mentions: Mentions, known: KnownGraph, threshold: float
-) -> dict[int, list[Triplet]]:
+) -> tuple[dict[int, list[Triplet]], list[str]]:
     """Return the relations of each message; a new name takes the form in which an earlier message introduced it.
 
-    The result is the same as if the earlier message had been stored before. Names of one message stay distinct.
+    The result is the same as if the earlier message had been stored before. Names of one message stay distinct. Names
+    beyond `MAX_NEW_NAMES` keep their form; they are returned, too.
     """
     first_indexes = {
         entity_key(name): index for index, found in reversed(read) for name in collect_entity_names(found.relations)
@@ -483,6 +561,8 @@ def _unify_new_names(
         entity_key(name): name for _, found in reversed(read) for name in collect_entity_names(found.relations)
     }
     new_keys = [key for key in reversed(names_by_key) if key not in known.nodes]
+    left = [names_by_key[key] for key in new_keys[MAX_NEW_NAMES:]]
+    new_keys = new_keys[:MAX_NEW_NAMES]
     stated: dict[bytes, list[Triplet]] = {}
     for triplet in mentions.triplets:
         if (entity_key(triplet.source), single_family(triplet.relationship)) not in mentions.changed:
@@ -501,7 +581,7 @@ def _unify_new_names(
             name = find_only_match(mentions.get_entity(names_by_key[key]), earlier)
             if name and not find_contradiction(stated.get(entity_key(name), ()), stated.get(key, ())):
                 names[key] = name
-    return {index: [_rename_ends(triplet, names) for triplet in found.relations] for index, found in read}
+    return {index: [_rename_ends(triplet, names) for triplet in found.relations] for index, found in read}, left
 
 
 def _find_changed(endings: Iterable[rules.EndedRelation]) -> frozenset[tuple[bytes, str]]:
@@ -531,6 +611,8 @@ def extract_from_message(message: Message, scope: Scope) -> rules.RuleExtraction
         (*found.entities, *introduced.entities),
         (*found.relations, *(triplet for triplet in introduced.relations if triplet.key not in stated)),
         (*found.ended, *introduced.ended),
+        found.of_relatives,
+        found.is_cut,
     )
 
 
@@ -563,7 +645,7 @@ def introduce_speaker(messages: Sequence[Message], scope: Scope) -> rules.RuleEx
 class StatementLog:
     """Relations that some messages state and end; detects a message that contradicts an earlier one.
 
-    One plan cannot both start and end a relation, so contradicting messages need separate commits.
+    Contradicting messages without a time get separate commits, so that the earlier relation holds for a while.
     """
 
     def __init__(self) -> None:
@@ -575,21 +657,21 @@ class StatementLog:
         for key in stated:
             self._stated.setdefault(key[:2], set()).add(key)
         for ending in found.ended:
-            self._ended.setdefault(_get_ending_key(ending), {}).setdefault(_get_destination_key(ending), []).append(
-                stated
-            )
+            self._ended.setdefault(ending_key(ending), {}).setdefault(destination_key(ending), []).append(stated)
 
     def conflicts_with(self, found: rules.RuleExtraction) -> bool:
+        if found.of_relatives and self._stated:
+            return True  # the names of relatives are looked up in what is stored
         stated = {triplet.key for triplet in found.relations}
         return any(self._takes_back(ending, stated) for ending in found.ended) or any(map(self._is_taken_back, stated))
 
     def _takes_back(self, ending: rules.EndedRelation, stated: set[TripletKey]) -> bool:
         """Return True if an ending ends an earlier relation that its own message does not restate."""
-        earlier = self._stated.get(_get_ending_key(ending), set())
-        destination = _get_destination_key(ending)
+        earlier = self._stated.get(ending_key(ending), set())
+        destination = destination_key(ending)
         if destination is None:
             return not earlier <= stated
-        key = (*_get_ending_key(ending), destination)
+        key = (*ending_key(ending), destination)
         return key in earlier and key not in stated
 
     def _is_taken_back(self, key: TripletKey) -> bool:
@@ -598,13 +680,5 @@ class StatementLog:
         return any(key not in kept for destination in (None, key[2]) for kept in ended.get(destination, ()))
 
 
-def _get_ending_key(ending: rules.EndedRelation) -> tuple[bytes, str]:
-    return entity_key(ending.source), ending.relationship
-
-
-def _get_destination_key(ending: rules.EndedRelation) -> bytes | None:
-    return None if ending.destination is None else entity_key(ending.destination)
-
-
 def _is_ended_by(triplet: Triplet, ending: rules.EndedRelation) -> bool:
-    return triplet.key[:2] == _get_ending_key(ending) and _get_destination_key(ending) in (None, triplet.key[2])
+    return triplet.key[:2] == ending_key(ending) and destination_key(ending) in (None, triplet.key[2])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from contextlib import suppress
 
+from mem0_core.domain.bounds import MAX_NAME_TEXT_CHARS, MAX_NAMES, MAX_TIME_TEXT_CHARS
 from mem0_core.domain.policy import POLICY_REFUSAL, apply_policy
 from mem0_core.domain.records import Event, MemoryChange, Message, SkippedItem, content_hash
 from mem0_core.errors import CapabilityError, StoreError
@@ -34,6 +35,10 @@ from mem0_core.recall.embedding import embedding_space_of
 __all__ = ["ingest"]
 
 _MAX_SHOWN_CHARS = 500  # of an unusable reply
+_LONG_TEXT = (
+    f"names: the first {MAX_NAME_TEXT_CHARS:,} characters of a memory are searched for {MAX_NAMES} names, and"
+    f" {MAX_TIME_TEXT_CHARS:,} of a clause for times; its words can all be found"
+)
 _MAX_ATTEMPTS = 3  # plans made before giving up, when other writers keep changing the same memories
 
 
@@ -187,7 +192,12 @@ def _plan_ingest(ports: Ports, request: AddRequest) -> Flow[IngestResult]:
 def _plan_facts(ports: Ports, request: AddRequest, context: Context) -> Flow[IngestResult]:
     facts, unreadable = yield from extract_facts(ports.chat, request, context)
     changes, undecided = yield from reconcile(ports, request, facts)
-    return IngestResult(facts, changes, skipped=unreadable + undecided)
+    unsearched = tuple(
+        SkippedItem(reason=_LONG_TEXT, item=fact.text[:_MAX_SHOWN_CHARS])
+        for fact in facts
+        if len(fact.text) > MAX_NAME_TEXT_CHARS
+    )
+    return IngestResult(facts, changes, skipped=unreadable + undecided + unsearched)
 
 
 # --- images ------------------------------------------------------------------------------------------------------

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Literal, NewType
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.policy import Policy
 from mem0_core.domain.records import (
     Fact,
@@ -22,6 +23,7 @@ from mem0_core.language.messages import SPEAKER_ROLES, format_transcript
 from mem0_core.llm.prompts import NO_CONTEXT, Context
 
 __all__ = [
+    "FACTS_ABOUT",
     "KEEP",
     "PROCEDURAL_MEMORY",
     "AddRequest",
@@ -37,6 +39,8 @@ __all__ = [
 PROCEDURAL_MEMORY = "procedural_memory"
 KEEP = ("all", "statements")
 """Messages that become memories without a chat model."""
+FACTS_ABOUT = ("auto", "owner", "user", "agent")
+"""Rules that choose whose facts a chat model is asked for."""
 
 StoredMessages = NewType("StoredMessages", tuple[Message, ...])
 """Messages to store with the memories, from `stored_messages`; facts, relations and jobs refer to them by index."""
@@ -91,6 +95,7 @@ class AddRequest:
     Attributes:
         messages: the messages to store; facts and relations refer to them by index.
         keep: without a chat model, make memories of all messages or of statements only.
+        facts_about: whose facts the default prompt asks a chat model for; see `is_about_agent`.
         at: ISO 8601 time of the conversation; used as today in prompts and as the time of the memories.
         today: ``YYYY-MM-DD`` of the call; decides which memories have expired.
         neighbours: memories nearest to each fact that the model compares it with (s in the Mem0 paper).
@@ -111,6 +116,7 @@ class AddRequest:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     infer: bool = True
     keep: Literal["all", "statements"] = "all"
+    facts_about: Literal["auto", "owner", "user", "agent"] = "auto"
     memory_type: str | None = None
     expiration_date: str | None = None
     dry_run: bool = False
@@ -132,8 +138,16 @@ class AddRequest:
 
     @property
     def is_about_agent(self) -> bool:
-        """True for a scope with an agent and no user: facts then describe the agent."""
-        return self.scope.agent_id is not None and self.scope.user_id is None
+        """True if the prompt asks for facts about the agent.
+
+        "auto" is the rule of mem0 1.x: the scope has an agent_id, and one of the messages is the assistant's. "owner"
+        adds that a user_id has precedence, so that the facts of a user are kept in a conversation with a named agent.
+        """
+        if self.facts_about in ("user", "agent"):
+            return self.facts_about == "agent"
+        if self.facts_about == "owner" and self.scope.user_id is not None:
+            return False
+        return self.scope.agent_id is not None and any(message.role == "assistant" for message in self.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +178,12 @@ def to_job_options(request: AddRequest) -> dict[str, Any]:
         "metadata": dict(request.metadata),
         "infer": request.infer,
         "keep": None if request.keep == "all" else request.keep,
+        "facts_about": None if request.facts_about == "auto" else request.facts_about,
         "memory_type": request.memory_type,
         "expiration_date": request.expiration_date,
         "prompt": request.prompts.instructions,
         "images": images,
+        "source": next((message.source for message in request.messages if message.source is not None), None),
     }
     return {key: value for key, value in options.items() if value not in (None, {}, True)}
 
@@ -181,6 +197,7 @@ def build_request(jobs: Sequence[Job], configured: AddRequest) -> AddRequest:
         metadata=options.get("metadata", {}),
         infer=options.get("infer", True),
         keep=options.get("keep", "all"),
+        facts_about=options.get("facts_about", "auto"),
         memory_type=options.get("memory_type"),
         expiration_date=options.get("expiration_date"),
         prompts=dataclasses.replace(configured.prompts, instructions=options.get("prompt")),

@@ -1,12 +1,12 @@
-"""Maintenance of stored memories: update and delete by id, erase a scope, embed everything again."""
+"""Maintenance of stored memories: create, update and delete them, erase a scope, embed everything again."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import (
     Event,
     LaggingProjection,
@@ -15,29 +15,39 @@ from mem0_core.domain.records import (
     Message,
     RelationChange,
     Scope,
+    SkippedItem,
+    Trust,
     content_hash,
     is_valid_text,
+    new_id,
+    same_fact_key,
 )
 from mem0_core.errors import InputError, NotFoundError, StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.ingest._relation_plan import Evidence
 from mem0_core.ingest.relations import extract_relations, sync_projections
 from mem0_core.ingest.request import RelationInput, stored_messages
-from mem0_core.interfaces import EmbeddedItem, Ports
+from mem0_core.interfaces import EmbeddedItem, PlannedUpdate, Ports, RetractionResult
 from mem0_core.recall.embedding import embed_texts, embedding_space_of
 
 __all__ = [
+    "MAX_ATTEMPTS",
     "UpdateResult",
     "check_memory_text",
+    "commit_texts",
+    "create_memories",
     "delete_memories",
     "delete_memory",
     "delete_scope",
+    "plan_updates",
     "reembed_all",
     "reset_store",
+    "retract_source",
+    "update_memories",
     "update_memory",
 ]
 
-_MAX_ATTEMPTS = 3
+MAX_ATTEMPTS = 3
 _BATCH_SIZE = 256
 
 
@@ -48,10 +58,76 @@ class UpdateResult:
     Attributes:
         relations: relations that started and ended.
         pending: projections that could not be updated yet.
+        skipped: unusable parts of the model's replies about relations.
     """
 
     relations: tuple[RelationChange, ...] = ()
     pending: tuple[LaggingProjection, ...] = ()
+    skipped: tuple[SkippedItem, ...] = ()
+
+
+def create_memories(
+    ports: Ports,
+    texts: Sequence[tuple[str, Mapping[str, Any]]],
+    *,
+    scope: Scope,
+    at: str,
+    extract: bool = True,
+    trust: Trust = Trust.USER,
+) -> Flow[list[MemoryItem | None]]:
+    """Add texts as memories, unchanged and without messages in the conversation, in one transaction.
+
+    Args:
+        texts: each with its metadata.
+        extract: also extract the relations of each text.
+        trust: class of the origin of the texts.
+
+    Returns:
+        The new memories, in order; None for a text that the scope has already, up to case, spacing and punctuation.
+
+    Raises:
+        InputError: a text is empty or not valid Unicode.
+        ModelError: a model call failed; nothing is written.
+        StoreError: the commit failed; nothing is written.
+    """
+    for text, _ in texts:
+        check_memory_text(text)
+    keys = [same_fact_key(text) for text, _ in texts]
+    known = yield from do(ports.store.find_by_fact_keys, scope, list(dict.fromkeys(keys)))
+    new = {key: index for index, key in reversed(list(enumerate(keys))) if key not in known}
+    indexes = sorted(new.values())
+    if not indexes:
+        return [None for _ in texts]
+    vectors = yield from embed_texts(ports, [texts[index][0] for index in indexes])
+    changes: list[MemoryChange] = []
+    relations: list[RelationChange] = []
+    for index, vector in zip(indexes, vectors, strict=True):
+        text, metadata = texts[index]
+        item = MemoryItem(new_id(), text, scope, content_hash(text), created_at=at, metadata=metadata, trust=trust)
+        stated, _ = (yield from _derive_relations(ports, item)) if extract else ((), ())
+        relations += [dataclasses.replace(change, change_indexes=(len(changes),)) for change in stated]
+        changes.append(MemoryChange(Event.ADD, item, vector=vector))
+    pairs = zip(indexes, (yield from commit_texts(ports, changes, relations, scope, at)), strict=True)
+    created = {index: change.after for index, change in pairs if change.event is Event.ADD}
+    return [created.get(index) for index in range(len(texts))]
+
+
+def commit_texts(
+    ports: Ports, changes: Sequence[MemoryChange], relations: Sequence[RelationChange], scope: Scope, at: str
+) -> Flow[Sequence[MemoryChange]]:
+    """Commit new memories without messages, and return the changes as they took effect."""
+    commit = yield from do(
+        ports.store.commit,
+        changes,
+        scope=scope,
+        at=at,
+        embedding_space=embedding_space_of(ports, changes, relations),
+        relations=relations,
+        on_conflict=ports.on_conflict,
+        distinct_sessions=len(changes) > 1,
+    )
+    yield from sync_projections(ports)
+    return commit.applied
 
 
 def update_memory(
@@ -66,33 +142,86 @@ def update_memory(
         StoreError: the commit failed, or other writers kept changing the memory; nothing is written.
     """
     check_memory_text(text)
-    for _ in range(_MAX_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         item = yield from do(ports.store.get, memory_id)
         if item is None:
             raise NotFoundError(memory_id)
+        updated = yield from update_memories(ports, [(item, text)], metadata=metadata, at=at)
+        if updated is not None:
+            return updated
+    raise StoreError(
+        f"other writers changed the memory {memory_id!r} {MAX_ATTEMPTS} times; nothing was written, try again"
+    )
+
+
+def update_memories(
+    ports: Ports, texts: Sequence[tuple[MemoryItem, str]], *, metadata: Mapping[str, Any] | None, at: str
+) -> Flow[UpdateResult | None]:
+    """Give memories their new texts, as `update_memory` does, in one transaction.
+
+    Returns:
+        The outcome; None if another writer changed one of the memories after it was read, and nothing is written.
+
+    Raises:
+        InputError: another memory of a scope has the same text; nothing is written.
+        ModelError: a model call failed; nothing is written.
+    """
+    updates, skipped = yield from plan_updates(ports, texts, metadata=metadata, at=at)
+    related = [change for update in updates for change in update.relations]
+    commit = yield from do(
+        ports.store.commit_updates,
+        updates,
+        at=at,
+        embedding_space=embedding_space_of(ports, [update.change for update in updates], related),
+        on_conflict=ports.on_conflict,
+    )
+    if commit.conflicts:
+        return None
+    return UpdateResult(commit.relations, (yield from sync_projections(ports)), skipped)
+
+
+def plan_updates(
+    ports: Ports, texts: Sequence[tuple[MemoryItem, str]], *, metadata: Mapping[str, Any] | None, at: str
+) -> Flow[tuple[list[PlannedUpdate], tuple[SkippedItem, ...]]]:
+    """Return the updates of memories with their relations, and the unusable parts of the model's replies.
+
+    A memory that gives up its text comes before the one that takes this text.
+    """
+    changed = [text for item, text in texts if text != item.text]
+    vectors: Iterator[Any] = iter((yield from embed_texts(ports, changed)) if changed else ())
+    updates: list[PlannedUpdate] = []
+    skipped: list[SkippedItem] = []
+    for item, text in texts:
         after = dataclasses.replace(
             item, text=text, hash=content_hash(text), updated_at=at, metadata={**item.metadata, **(metadata or {})}
         )
-        has_new_text = text != item.text
-        vector = (yield from embed_texts(ports, [text]))[0] if has_new_text else None
-        change = MemoryChange(Event.UPDATE, after, before=item.text, vector=vector)
-        relations = (yield from _derive_relations(ports, after)) if has_new_text else ()
-        commit = yield from do(
-            ports.store.commit,
-            [change],
-            scope=item.scope,
-            at=at,
-            embedding_space=embedding_space_of(ports, [change], relations),
-            reject_duplicates=True,
-            relations=relations,
-            on_conflict=ports.on_conflict,
-            replace_relations=has_new_text and ports.graph is not None,
-        )
-        if not commit.conflicts:
-            return UpdateResult(commit.relations, (yield from sync_projections(ports)))
-    raise StoreError(
-        f"other writers changed the memory {memory_id!r} {_MAX_ATTEMPTS} times; nothing was written, try again"
-    )
+        if text == item.text:
+            updates.append(PlannedUpdate(MemoryChange(Event.UPDATE, after, before=item.text)))
+            continue
+        change = MemoryChange(Event.UPDATE, after, before=item.text, vector=next(vectors))
+        relations, unusable = yield from _derive_relations(ports, after)
+        updates.append(PlannedUpdate(change, relations, replaces_relations=ports.graph is not None))
+        skipped += unusable
+    return _order_updates(updates, texts), tuple(skipped)
+
+
+def _order_updates(updates: Sequence[PlannedUpdate], texts: Sequence[tuple[MemoryItem, str]]) -> list[PlannedUpdate]:
+    """Return the updates so that a memory gives up its text before another memory of the scope takes it."""
+    holders = {
+        (item.scope, same_fact_key(item.text, item.actor_id)): index
+        for index, (item, text) in enumerate(texts)
+        if text != item.text
+    }
+    ordered: dict[int, None] = {}
+    for start in range(len(updates)):
+        chain: list[int] = []
+        index: int | None = start
+        while index is not None and index not in ordered and index not in chain:
+            chain.append(index)
+            item, text = texts[index]
+            index = holders.get((item.scope, same_fact_key(text, item.actor_id)))
+        ordered |= dict.fromkeys(reversed(chain))
+    return [updates[index] for index in ordered]
 
 
 def check_memory_text(text: object) -> None:
@@ -102,19 +231,23 @@ def check_memory_text(text: object) -> None:
         InputError: it is not a string, is blank, or is not valid Unicode.
     """
     if not isinstance(text, str) or not text.strip():
-        raise InputError(f"text must be a non-empty string, not {text!r}")
+        raise InputError(f"data must be a non-empty string, not {text!r}; pass the new text, or call delete")
     if not is_valid_text(text):
         raise InputError("text is not valid Unicode (it contains a lone surrogate)")
 
 
-def _derive_relations(ports: Ports, item: MemoryItem) -> Flow[tuple[RelationChange, ...]]:
-    """Return the graph changes of a memory's text, with the memory as their evidence."""
+def _derive_relations(
+    ports: Ports, item: MemoryItem
+) -> Flow[tuple[tuple[RelationChange, ...], tuple[SkippedItem, ...]]]:
+    """Return the graph changes of a memory's text, with the memory as their evidence, and unusable replies."""
     if ports.graph is None:
-        return ()
+        return (), ()
     message = Message(item.role or "user", item.text, name=item.actor_id)
-    changes, _ = yield from extract_relations(ports, ports.graph, RelationInput(item.scope, stored_messages([message])))
+    stated = RelationInput(item.scope, stored_messages([message]))
+    changes, skipped = yield from extract_relations(ports, ports.graph, stated)
     evidence = Evidence([MemoryChange(Event.UPDATE, item)])
-    return tuple(evidence.attach_memories(dataclasses.replace(change, message_indexes=()), (0,)) for change in changes)
+    of_memory = (dataclasses.replace(change, message_indexes=()) for change in changes)
+    return tuple(evidence.attach_memories(change, (0,)) for change in of_memory), skipped
 
 
 def delete_memory(ports: Ports, memory_id: str, *, at: str, purge: bool) -> Flow[tuple[LaggingProjection, ...]]:
@@ -159,6 +292,16 @@ def delete_scope(
     erased = yield from do(ports.store.erase_scope, scope, at=at, purge=purge)
     yield from do(ports.index.purge_deleted, None)  # its memories may be in partitions of other ids too
     return erased, (yield from _purge_graph(ports, None))
+
+
+def retract_source(
+    ports: Ports, source: str, scope: Scope | None, *, at: str, purge: bool
+) -> Flow[tuple[RetractionResult, tuple[LaggingProjection, ...]]]:
+    """Withdraw everything that was learned in a scope from a source and from nothing else."""
+    relearn = ports.chat is not None
+    done = yield from do(ports.store.retract, source, scope, at=at, relearn=relearn, purge=purge)
+    yield from do(ports.index.purge_deleted, None)
+    return done, (yield from _purge_graph(ports, None))
 
 
 def reset_store(ports: Ports) -> Flow[None]:

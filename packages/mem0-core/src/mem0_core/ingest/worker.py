@@ -6,22 +6,27 @@ jobs. The lease of a worker that dies expires, and another worker repeats its un
 
 from __future__ import annotations
 
-import asyncio
+import contextvars
 import logging
 import os
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext, suppress
 from threading import Condition, Event, Thread
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal, Protocol
 from weakref import WeakKeyDictionary
 
+from mem0_core._system.records import dataclass
 from mem0_core.errors import Mem0Error, ReplyError
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.interfaces import Job, JobQueue, Lease
 
-__all__ = ["BackgroundWorkers", "WorkerSettings"]
+if TYPE_CHECKING:
+    import asyncio  # imported by the methods for an event loop, so that other programs start sooner
+
+__all__ = ["BackgroundWorkers", "JobSpan", "WorkerSettings"]
 
 _log = logging.getLogger(__name__)
 
@@ -52,19 +57,41 @@ class WorkerSettings:
     lease: float = 30.0
 
 
+class JobSpan(Protocol):
+    """The trace of jobs that run together; a context manager around all their calls."""
+
+    def __enter__(self) -> JobSpan: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+    def watch(self, flow: Flow[None]) -> Flow[None]:
+        """Return the flow with its model calls traced."""
+        ...
+
+    def set_failure(self, error: Exception, outcome: Literal["retry", "failed"]) -> None:
+        """Record the error of a failed attempt."""
+        ...
+
+
 class BackgroundWorkers:
     """Workers that process the jobs of a queue.
 
     Args:
         do_jobs: flow that runs jobs and commits them with the lease; raises the error of a job.
+        trace_jobs: returns the span of leased jobs; None to trace nothing.
     """
 
     def __init__(
-        self, queue: JobQueue, do_jobs: Callable[[list[Job], Lease], Flow[None]], settings: WorkerSettings
+        self,
+        queue: JobQueue,
+        do_jobs: Callable[[list[Job], Lease], Flow[None]],
+        settings: WorkerSettings,
+        trace_jobs: Callable[[list[Job]], JobSpan | None] = lambda _: None,
     ) -> None:
         self._queue = queue
         self._do_jobs = do_jobs
         self._settings = settings
+        self._trace_jobs = trace_jobs
         self._name = f"{os.getpid()}-{uuid.uuid4().hex[:8]}"
         self._changed = Condition()
         self._stopping = Event()
@@ -97,16 +124,22 @@ class BackgroundWorkers:
 
     async def astart(self) -> None:
         """Start tasks on the running event loop if none run, and wake them after a short delay."""
+        import asyncio
+
         loop = asyncio.get_running_loop()
         wake = self._wakes.setdefault(loop, asyncio.Event())
         loop.call_later(0 if self._urgent.is_set() else _START_DELAY_SECONDS, wake.set)
         if self._stopping.is_set() or any(not task.done() for task in self._tasks.get(loop, ())):
             return
+        context = contextvars.Context()  # as a thread: the work outlives the call that starts it
         tasks = [
-            loop.create_task(self._awork(f"{self._name}-{uuid.uuid4().hex[:4]}"), name="mem0-worker")
+            loop.create_task(
+                self._awork(f"{self._name}-{uuid.uuid4().hex[:4]}"), name="mem0-worker", context=context.copy()
+            )
             for _ in range(self._settings.workers)
         ]
-        self._tasks[loop] = [*tasks, loop.create_task(self._arenew_leases_until_stopped(), name="mem0-leases")]
+        renewal = loop.create_task(self._arenew_leases_until_stopped(), name="mem0-leases", context=context)
+        self._tasks[loop] = [*tasks, renewal]
 
     @property
     def is_working(self) -> bool:
@@ -123,6 +156,8 @@ class BackgroundWorkers:
 
     async def astop(self) -> None:
         """Stop the tasks of the running event loop after their current jobs."""
+        import asyncio
+
         self._stopping.set()
         self._urgent.set()
         loop = asyncio.get_running_loop()
@@ -145,6 +180,8 @@ class BackgroundWorkers:
         return True
 
     async def aflush(self, timeout: float | None) -> bool:
+        import asyncio
+
         deadline = None if timeout is None else time.monotonic() + timeout
         with self._urgent_mode():
             if wake := self._wakes.get(asyncio.get_running_loop()):
@@ -165,6 +202,8 @@ class BackgroundWorkers:
                     self._changed.wait(0.02)
 
     async def adrain(self, timeout: float) -> None:
+        import asyncio
+
         deadline = time.monotonic() + timeout
         with self._urgent_mode():
             while time.monotonic() < deadline and (
@@ -197,7 +236,7 @@ class BackgroundWorkers:
         while not self._stopping.is_set():
             if is_idle:
                 self._urgent.wait(_START_DELAY_SECONDS)
-            is_idle = not run(self._run_next_jobs(worker))
+            is_idle = not self._run_next_jobs(worker)
             if is_idle:
                 with self._changed:
                     if not self._stopping.is_set():
@@ -207,13 +246,15 @@ class BackgroundWorkers:
         try:
             await self._yield_to_caller()
             while not self._stopping.is_set():
-                if not await arun(self._run_next_jobs(worker)):
+                if not await self._arun_next_jobs(worker):
                     await self._wait_for_jobs()
         finally:
             self._ended[worker] = time.monotonic()
 
     async def _yield_to_caller(self) -> None:
         """Leave the event loop to the caller for a moment."""
+        import asyncio
+
         deadline = time.monotonic() + _START_DELAY_SECONDS
         while not self._urgent.is_set() and time.monotonic() < deadline:
             await asyncio.sleep(_START_DELAY_SECONDS / 4)
@@ -227,6 +268,8 @@ class BackgroundWorkers:
 
     async def _wait_for_jobs(self) -> None:
         """Wait until a job may be ready."""
+        import asyncio
+
         wake = self._wakes.get(asyncio.get_running_loop())
         if wake is None or self._stopping.is_set():
             return
@@ -242,32 +285,48 @@ class BackgroundWorkers:
         try:
             self._release_ended_workers()
             next_attempt_at = self._queue.next_attempt_at()
-        except Mem0Error:
+        except Exception:  # noqa: BLE001 - as above
             return _POLL_SECONDS
         return (
             _POLL_SECONDS if next_attempt_at is None else min(_POLL_SECONDS, max(0.01, next_attempt_at - time.time()))
         )
 
-    def _run_next_jobs(self, worker: str) -> Flow[bool]:
+    def _run_next_jobs(self, worker: str) -> bool:
         """Run the oldest free jobs; return False if there are none."""
+        jobs = run(self._lease_jobs(worker))
+        if jobs:
+            with self._trace_jobs(jobs) or nullcontext() as span:
+                run(self._run_jobs(jobs, worker, span))
+        return bool(jobs)
+
+    async def _arun_next_jobs(self, worker: str) -> bool:
+        jobs = await arun(self._lease_jobs(worker))
+        if jobs:
+            with self._trace_jobs(jobs) or nullcontext() as span:
+                await arun(self._run_jobs(jobs, worker, span))
+        return bool(jobs)
+
+    def _lease_jobs(self, worker: str) -> Flow[list[Job]]:
+        """Lease the oldest free jobs."""
         try:
-            jobs = yield from do(self._queue.lease, worker, seconds=self._settings.lease, limit=self._settings.batch)
-        except Mem0Error:
+            return (yield from do(self._queue.lease, worker, seconds=self._settings.lease, limit=self._settings.batch))
+        except Exception:  # noqa: BLE001 - whatever a store raises, the worker goes on
             if not self._stopping.is_set():
                 _log.exception("could not lease jobs")
-            return False
-        if not jobs:
-            return False
+            return []
+
+    def _run_jobs(self, jobs: list[Job], worker: str, span: JobSpan | None) -> Flow[None]:
         lease = Lease(worker, tuple(job.row for job in jobs))
         self._leases[lease] = time.monotonic() + self._settings.lease / 3
         try:
-            yield from self._do_jobs(jobs, lease)
+            flow = self._do_jobs(jobs, lease)
+            yield from flow if span is None else span.watch(flow)
         except GeneratorExit:  # the event loop ends: the next worker repeats uncommitted jobs
             with suppress(Mem0Error):  # the store was closed on this loop: the lease expires
                 self._queue.release_failed(lease, error="interrupted", retry_in=0.0)
             raise
         except Exception as error:  # noqa: BLE001 - any error of a model or hook is stored with the job and logged
-            yield from self._handle_failure(jobs, lease, error)
+            yield from self._handle_failure(jobs, lease, error, span)
         else:
             self._succeeded = time.monotonic()
             for job in jobs:
@@ -276,9 +335,8 @@ class BackgroundWorkers:
             self._leases.pop(lease, None)
             with self._changed:
                 self._changed.notify_all()
-        return True
 
-    def _handle_failure(self, jobs: list[Job], lease: Lease, error: Exception) -> Flow[None]:
+    def _handle_failure(self, jobs: list[Job], lease: Lease, error: Exception, span: JobSpan | None) -> Flow[None]:
         attempts_made = max(job.attempts for job in jobs) + 1
         since = min(self._failing.setdefault(job.row, time.monotonic()) for job in jobs)
         # If no job succeeded since this one first failed, the model is probably down, and the job is not at fault.
@@ -292,10 +350,12 @@ class BackgroundWorkers:
         _log.warning(
             "job %s failed (%s times)%s: %s", lease.jobs, attempts_made, ", given up" if is_failed else "", error
         )
+        if span is not None:
+            span.set_failure(error, "failed" if is_failed else "retry")
         error_text = f"{type(error).__name__}: {error}"
         try:
             yield from do(self._queue.release_failed, lease, error=error_text, retry_in=None if is_failed else wait)
-        except Mem0Error:
+        except Exception:  # noqa: BLE001 - as above
             _log.exception("could not release job %s; its lease will expire", lease.jobs)
 
     # --- leases ------------------------------------------------------------------------------------------------------
@@ -307,6 +367,8 @@ class BackgroundWorkers:
                 time.sleep(0.05)
 
     async def _arenew_leases_until_stopped(self) -> None:
+        import asyncio
+
         while not self._stopping.is_set() or self._leases:
             await asyncio.sleep(min(0.05, self._settings.lease / 6))
             if any(renew_at <= time.monotonic() for renew_at in list(self._leases.values())):
@@ -319,5 +381,5 @@ class BackgroundWorkers:
                 self._leases[lease] = now + self._settings.lease / 3
                 try:
                     self._queue.renew_lease(lease, seconds=self._settings.lease)
-                except Mem0Error:
+                except Exception:  # noqa: BLE001 - as above
                     _log.exception("could not renew the lease of job %s", lease.jobs)

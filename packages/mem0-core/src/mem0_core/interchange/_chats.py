@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from typing import Any
 
+from mem0_core._system.records import dataclass
 from mem0_core.errors import InputError
 
 __all__ = ["READERS", "ImportedMessage", "detect_format", "read_lines", "read_text"]

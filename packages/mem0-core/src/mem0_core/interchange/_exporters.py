@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TextIO
 
-from mem0_core._files import refuse_existing, replace_atomically
+from mem0_core._system.boundary import convert_errors
+from mem0_core._system.files import refuse_existing, replace_atomically, replace_together
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Scope
 from mem0_core.errors import InputError
+from mem0_core.interchange._csv import CsvTable, read_rows
 from mem0_core.interfaces.maintenance import StoreMaintenance
 
 __all__ = [
@@ -20,6 +22,7 @@ __all__ = [
     "export_csv",
     "export_jsonl",
     "is_export_file",
+    "read_csv",
     "read_export",
 ]
 
@@ -30,6 +33,8 @@ EDGE_COLUMNS = (
     *("id", "source_id", "source", "relationship", "destination_id", "destination", "weight"),
     *("valid_from", "valid_to", "invalidated_at", "evidence", "user_id", "agent_id", "run_id"),
 )
+
+_CSV_FILES = ("nodes.csv", "edges.csv")
 
 ProgressCallback = Callable[[int, int | None], object]
 
@@ -42,6 +47,7 @@ def _export_lines(maintenance: StoreMaintenance, scope: Scope | None) -> Iterato
         yield _to_json(record)
 
 
+@convert_errors
 def export_jsonl(
     maintenance: StoreMaintenance,
     path: Path,
@@ -56,8 +62,8 @@ def export_jsonl(
 
     - ``header``: ``format``, ``version``, ``scope``;
     - ``memory``: the keys of `Memory.get`, its ``history`` and the ids of its source ``messages``;
-    - ``message``: ``id``, ``role``, ``content``, ``name``, ``metadata``, ``created_at``, its ids, and the ``digest``
-      that identifies it in a later import;
+    - ``message``: ``id``, ``role``, ``content``, ``name``, ``metadata``, ``created_at``, ``source``, ``trust``, its
+      ids, and the ``digest`` that identifies it in a later import;
     - ``entity``: ``id``, ``name``, ``type`` and its ids;
     - ``relation``: both ends, ``weight``, its validity, its supporting memories (``evidence``), earlier ones
       (``withdrawn``), and its ``messages``;
@@ -78,6 +84,7 @@ def export_jsonl(
     return {"files": [str(path)], "written": counts}
 
 
+@convert_errors
 def is_export_file(path: Path) -> bool:
     """Return True if `export_jsonl` wrote this file."""
     try:
@@ -135,32 +142,51 @@ def _parse_record(line: str, location: str) -> dict[str, Any]:
     return record
 
 
+@convert_errors
 def export_csv(
     maintenance: StoreMaintenance, folder: Path, scope: Scope | None, *, overwrite: bool = False
 ) -> dict[str, Any]:
     """Write ``nodes.csv`` and ``edges.csv`` to a folder; spaces separate several memory ids in a cell.
 
+    A new folder appears with both files. An apostrophe precedes a sign that could begin a formula; `read_csv` removes
+    it.
+
     Raises:
         InputError: A file cannot be written, or exists and `overwrite` is not set.
     """
-    nodes, edges = folder / "nodes.csv", folder / "edges.csv"
+    for name in _CSV_FILES:
+        refuse_existing(folder / name, overwrite)
     counts = {"entity": 0, "relation": 0}
-    with _open_for_writing(nodes, overwrite) as of_nodes, _open_for_writing(edges, overwrite) as of_edges:
-        tables = {
-            "entity": csv.DictWriter(of_nodes, NODE_COLUMNS, extrasaction="ignore"),
-            "relation": csv.DictWriter(of_edges, EDGE_COLUMNS, extrasaction="ignore"),
-        }
-        for table in tables.values():
-            table.writeheader()
-        for record in maintenance.iter_records(scope):
-            if record["kind"] in tables:
-                tables[record["kind"]].writerow(_to_csv_row(record))
-                counts[record["kind"]] += 1
-    return {"files": [str(nodes), str(edges)], "written": counts}
+    try:
+        with replace_together(folder, _CSV_FILES) as unfinished, ExitStack() as stack:
+            of_nodes, of_edges = (
+                stack.enter_context((unfinished / name).open("w", encoding="utf-8", newline="")) for name in _CSV_FILES
+            )
+            tables = {"entity": CsvTable(of_nodes, NODE_COLUMNS), "relation": CsvTable(of_edges, EDGE_COLUMNS)}
+            for record in maintenance.iter_records(scope):
+                if record["kind"] in tables:
+                    tables[record["kind"]].write(record)
+                    counts[record["kind"]] += 1
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {error}") from error
+    return {"files": [str(folder / name) for name in _CSV_FILES], "written": counts}
 
 
-def _to_csv_row(record: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: " ".join(value) if key == "evidence" else value for key, value in record.items()}
+@convert_errors
+def read_csv(folder: Path) -> dict[str, list[dict[str, str]]]:
+    """Return the rows that `export_csv` wrote, with their original texts, under ``nodes`` and ``edges``.
+
+    Raises:
+        InputError: A file cannot be read.
+    """
+    found = {}
+    for name in _CSV_FILES:
+        try:
+            with (folder / name).open(encoding="utf-8", newline="") as file:
+                found[Path(name).stem] = list(read_rows(file))
+        except (OSError, ValueError) as error:
+            raise InputError(f"{folder / name} cannot be read: {error}") from error
+    return found
 
 
 def _to_json(record: Mapping[str, Any]) -> str:

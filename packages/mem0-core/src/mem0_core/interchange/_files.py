@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from mem0_core._system.files import validate_path
 from mem0_core.errors import InputError
 from mem0_core.interchange._chats import READERS, ImportedMessage, detect_format, read_lines, read_text
 
@@ -19,7 +20,7 @@ CHAT_FORMATS = (*READERS, "jsonl", "text")
 """Names of the chat formats; see docs/reference/cli.md."""
 
 
-def read_chats(path: Path, format: str | None = None) -> tuple[str, Iterator[ImportedMessage]]:
+def read_chats(path: str | Path, format: str | None = None) -> tuple[str, Iterator[ImportedMessage]]:
     """Return the format of a file of chats, and an iterator over its messages in their order.
 
     Accepts plain files, ``.gz``, and the ``.zip`` of an account export (its ``conversations*.json``).
@@ -28,7 +29,7 @@ def read_chats(path: Path, format: str | None = None) -> tuple[str, Iterator[Imp
         InputError: The file cannot be read, or its format is unknown or not `format`. The iterator raises it too, with
             the file and the location in it.
     """
-    parts = _read_texts(path)
+    parts = _read_texts(validate_path(path, "path"))
     detected = format if format is not None else _detect_text_format(parts[0][1], parts[0][0])
     if detected not in CHAT_FORMATS:
         raise InputError(f"{path}: unknown format {detected!r}; supported: {', '.join(CHAT_FORMATS)}")
@@ -113,7 +114,7 @@ def _read_texts(path: Path) -> list[tuple[str, str]]:
         if data[:4] == b"PK\x03\x04":
             return _unzip(path)
     except (OSError, EOFError, zlib.error, zipfile.BadZipFile) as error:
-        raise InputError(f"{path} cannot be read: {error}") from error
+        raise InputError(f"{path} cannot be read: {error}; pass a file that exists and can be read") from error
     return [(str(path), _decode(data, str(path)))]
 
 

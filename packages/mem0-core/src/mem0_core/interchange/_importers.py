@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
+from mem0_core._system.boundary import convert_errors, guard_hook
+from mem0_core._system.files import validate_path
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import AddManyResult, MemoryDict, Scope
+from mem0_core.domain.trust import MAX_SOURCE_CHARS, TrustClass, parse_origin
 from mem0_core.errors import InputError
 from mem0_core.interchange._chats import ImportedMessage
 from mem0_core.interchange._exporters import EXPORT_FORMAT, read_export
@@ -36,6 +40,8 @@ class ImportTarget(Protocol):
         infer: bool = False,
         chunk: int = 256,
         key: str | None = None,
+        source: str | None = None,
+        trust: TrustClass | None = None,
         on_progress: Callable[[int, int | None], None] | None = None,
     ) -> AddManyResult: ...
 
@@ -66,6 +72,7 @@ class ScopeBatch:
     messages: list[Mapping[str, Any]] = field(default_factory=list)
 
 
+@convert_errors
 def import_chats(
     memory: ImportTarget,
     path: str | Path,
@@ -79,6 +86,8 @@ def import_chats(
     infer: bool = False,
     key: str | None = None,
     chunk: int = 256,
+    source: str | None = None,
+    trust: TrustClass = "import",
     on_progress: Callable[[int, int], object] | None = None,
 ) -> dict[str, Any]:
     """Import a file of chats, in one of `CHAT_FORMATS`, through `Memory.add_many`.
@@ -91,6 +100,9 @@ def import_chats(
         run_per_conversation: Import each conversation as its own run. A search then relates its messages, and its
             relations do not end those of another conversation.
         key: Name of the import, for resuming it. Default: a digest of the messages.
+        source: Name for `Memory.retract`. Default: ``import:FORMAT:NAME`` of the file, such as
+            ``import:chatgpt:conversations.json``.
+        trust: Class of the origin of the messages.
         on_progress: Called with the number of imported messages and the total.
 
     Returns:
@@ -101,12 +113,16 @@ def import_chats(
         InputError: The file cannot be imported; names the file, the location and the reason. Nothing is written.
         ScopeError: Neither the call nor the file has an id.
     """
-    file = Path(path)
+    file = validate_path(path, "path")
+    on_progress = guard_hook("on_progress", on_progress)
     detected_format, messages = read_chats(file, format)
+    source = f"import:{detected_format}:{file.name}"[:MAX_SOURCE_CHARS] if source is None else source
+    parse_origin(source, trust)
     ids = _given_ids(user_id, agent_id, run_id)
     batches = _group_by_scope(messages, ids, run_per_conversation=run_per_conversation, key=key, name=str(file))
     result = {"format": detected_format, "messages": 0, "conversations": len(batches)}
-    return result | _add_batches(memory, batches, on_progress, metadata=metadata, infer=infer, chunk=chunk)
+    options: dict[str, Any] = {"metadata": metadata, "infer": infer, "chunk": chunk, "source": source, "trust": trust}
+    return result | _add_batches(memory, batches, on_progress, **options)
 
 
 def _add_batches(
@@ -144,6 +160,7 @@ def _add_batches(
     return sums
 
 
+@convert_errors
 def import_mem0_v1(
     memory: ImportTarget,
     path: str | Path,
@@ -155,7 +172,9 @@ def import_mem0_v1(
     run_id: str | None = None,
     on_progress: ProgressCallback | None = None,
 ) -> dict[str, Any]:
-    """Import the memories of a mem0 1.x installation with their ids, times, metadata and history.
+    """Import the memories of an installation of mem0 1.x or 2.x with their ids, times, metadata and history.
+
+    The memories get the trust class ``import``.
 
     Args:
         path: Folder that contains the Qdrant or FAISS folder of the installation.
@@ -171,26 +190,29 @@ def import_mem0_v1(
         InputError, ScopeError: A memory cannot be imported; names the file, the memory and the reason. Nothing is
             written.
     """
-    file = None if history is None else Path(history)
+    file = None if history is None else validate_path(history, "history")
     ids = _given_ids(user_id, agent_id, run_id)
-    installation = read_installation(Path(path), history=file, collection=collection, ids=ids)
-    adopted = memory.adopt(installation.memories, history=installation.history, on_progress=on_progress)
+    installation = read_installation(validate_path(path, "path"), history=file, collection=collection, ids=ids)
+    memories = [{**one, "trust": "import"} for one in installation.memories]
+    adopted = memory.adopt(memories, history=installation.history, on_progress=on_progress)
     skipped = [{"reason": "is no memory", "item": installation.skipped}] * min(1, installation.skipped)
     result = _adoption_result(MEM0_V1_FORMAT, len(installation.memories), len(installation.collections), adopted)
     return {**result, "skipped": skipped}
 
 
+@convert_errors
 def import_export(
     memory: ImportTarget, path: str | Path, *, on_progress: ProgressCallback | None = None
 ) -> dict[str, Any]:
     """Import a file of `Memory.export`: memories with their ids, times, metadata, history and pins, and messages.
 
-    They are embedded again, and rules extract their relations if there is no model.
+    They are embedded again, and rules extract their relations if there is no model. Sources and trust classes stay as
+    they were.
 
     Returns:
         The keys of `import_mem0_v1`.
     """
-    found = read_export(Path(path))
+    found = read_export(validate_path(path, "path"))
     adopted = memory.adopt(found.memories, history=found.history, messages=found.messages, on_progress=on_progress)
     for one in found.memories:
         if one.get("pinned") and memory.get(one["id"]) is not None:

@@ -1,6 +1,7 @@
-"""Read an installation of mem0 1.x: its ``history.db``, and its memories in a local Qdrant or FAISS folder.
+"""Read an installation of mem0 1.x or 2.x: its ``history.db``, and its memories in a local Qdrant or FAISS folder.
 
-Both folders contain pickles. A restricted unpickler loads plain data only, and refuses any other class or function.
+Folders of mem0 1.x contain pickles. A restricted unpickler loads plain data only, and refuses any other class or
+function.
 """
 
 from __future__ import annotations
@@ -8,20 +9,24 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import io
+import json
 import pickle
 import sqlite3
 import uuid
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from mem0_core._system.boundary import convert_errors
+from mem0_core._system.files import mem0_home, validate_path
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import HistoryRow
 from mem0_core.errors import InputError
 
-__all__ = ["MEM0_V1_FORMAT", "Installation", "is_mem0_v1_folder", "read_installation"]
+__all__ = ["MEM0_V1_FORMAT", "Installation", "find_mem0_folders", "is_mem0_v1_folder", "read_installation"]
 
 MEM0_V1_FORMAT = "mem0-v1"
 
@@ -32,6 +37,10 @@ _QDRANT_PATTERNS = (
     "*/collection/*/storage.sqlite",
 )
 _FAISS_PATTERNS = ("*.faiss", "*/*.faiss", "*/*/*.faiss")
+_DEFAULT_VECTOR_FOLDERS = ("/tmp/qdrant", "/tmp/faiss")
+"""mem0's folders of vectors for a configuration that names none."""
+_ENTITY_SUFFIX = "_entities"
+"""End of the name of the collection where mem0 2.x keeps the entities of a collection's memories."""
 _MEM0_KEYS = (
     "data",
     "hash",
@@ -43,7 +52,11 @@ _MEM0_KEYS = (
     "actor_id",
     "role",
     "memory_type",
+    "expiration_date",
+    "text_lemmatized",
+    "attributed_to",
 )
+"""Keys of mem0 in a payload; the last two are derived from the text and the messages."""
 _HISTORY_COLUMNS = tuple(column.name for column in dataclasses.fields(HistoryRow))
 
 
@@ -64,8 +77,15 @@ class Installation:
     skipped: int = 0
 
 
+def find_mem0_folders() -> list[Path]:
+    """Return the folders at mem0's default places that contain its data, that of the history first."""
+    return [path for path in (mem0_home(), *map(Path, _DEFAULT_VECTOR_FOLDERS)) if is_mem0_v1_folder(path)]
+
+
+@convert_errors
 def is_mem0_v1_folder(path: Path) -> bool:
-    """Return True if a folder contains data of mem0 1.x."""
+    """Return True if a folder contains data of mem0 1.x or 2.x."""
+    path = validate_path(path, "path")
     return path.is_dir() and (
         bool(_find_files(path, _QDRANT_PATTERNS + _FAISS_PATTERNS)) or (path / "history.db").is_file()
     )
@@ -86,7 +106,7 @@ def read_installation(
     """
     found = Installation()
     for name, location, entry_id, payload in _read_entries(path):
-        if collection is not None and name != collection:
+        if name != collection and (collection is not None or name.endswith(_ENTITY_SUFFIX)):
             continue
         if not isinstance(payload, Mapping) or not isinstance(payload.get("data"), str):
             found.skipped += 1  # mem0 also keeps settings in its collections
@@ -98,7 +118,9 @@ def read_installation(
         found.history = list(_read_history(file))
     if not found.memories and not found.history:
         of = f" {collection!r}" if collection else ""
-        raise InputError(f"{path} contains no collection{of} of mem0 1.x: no Qdrant or FAISS folder with memories")
+        raise InputError(
+            f"{path} contains no collection{of} of mem0: pass the folder in which mem0 keeps Qdrant's or FAISS's files"
+        )
     return found
 
 
@@ -112,7 +134,7 @@ def _convert_memory(
     at = payload.get("created_at") or payload.get("updated_at")
     if not isinstance(at, str):
         raise InputError(f"{location}: memory {entry_id} has no created_at")
-    more = {"updated_at": payload.get("updated_at"), "actor_id": payload.get("actor_id"), "role": payload.get("role")}
+    more = {key: payload.get(key) for key in ("updated_at", "actor_id", "role", "memory_type", "expiration_date")}
     return {
         "id": str(entry_id),
         "memory": payload["data"],
@@ -131,7 +153,7 @@ VectorEntry = tuple[str, str, object, Any]
 
 def _read_entries(path: Path) -> Iterator[VectorEntry]:
     if not path.is_dir():
-        raise InputError(f"{path} is not a folder")
+        raise InputError(f"{path} is not a folder; pass the folder in which mem0 keeps Qdrant's or FAISS's files")
     for file in _find_files(path, _QDRANT_PATTERNS):
         yield from _read_qdrant(file)
     for file in _find_files(path, _FAISS_PATTERNS):
@@ -157,18 +179,38 @@ def _read_qdrant(file: Path) -> Iterator[VectorEntry]:
 
 
 def _read_faiss(file: Path) -> Iterator[VectorEntry]:
-    """Yield the entries of mem0's FAISS store: a pickle of payloads by id, and of ids by index position."""
-    pickled = file.with_suffix(".pkl")
+    """Yield the entries of mem0's FAISS store: payloads by id, in JSON (2.x) or a pickle (1.x).
+
+    The file also maps index positions to ids. Positions are reused after a delete, so they do not identify entries.
+    """
+    place = file.with_suffix(".json")
+    if not place.is_file():
+        place = file.with_suffix(".pkl")
     try:
-        data = pickled.read_bytes()
+        data = place.read_bytes()
     except OSError as error:
-        raise InputError(f"{pickled} cannot be read: {error}") from error
-    stored = _load_plain(data, str(pickled))
-    if not (isinstance(stored, tuple) and len(stored) == 2 and all(isinstance(part, dict) for part in stored)):
-        raise InputError(f"{pickled} is not a payload file of mem0's FAISS store")
-    payloads, _ = stored  # positions are reused after a delete, so they do not identify existing entries
+        raise InputError(f"{place} cannot be read: {error}") from error
+    payloads = _load_json_payloads(data, place) if place.suffix == ".json" else _load_pickled_payloads(data, place)
     for entry_id, payload in payloads.items():
-        yield file.stem, str(pickled), entry_id, payload
+        yield file.stem, str(place), entry_id, payload
+
+
+def _load_json_payloads(data: bytes, place: Path) -> dict[Any, Any]:
+    try:
+        stored = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{place} cannot be read: {error}") from error
+    payloads = stored.get("docstore") if isinstance(stored, dict) else None
+    if not isinstance(payloads, dict):
+        raise InputError(f"{place} is not a payload file of mem0's FAISS store")
+    return payloads
+
+
+def _load_pickled_payloads(data: bytes, place: Path) -> dict[Any, Any]:
+    stored = _load_plain(data, str(place))
+    if not (isinstance(stored, tuple) and len(stored) == 2 and all(isinstance(part, dict) for part in stored)):
+        raise InputError(f"{place} is not a payload file of mem0's FAISS store")
+    return dict(stored[0])
 
 
 def _read_history(file: Path) -> Iterator[dict[str, Any]]:
@@ -182,8 +224,10 @@ def _read_history(file: Path) -> Iterator[dict[str, Any]]:
 
 
 def _query_rows(file: Path, sql: str) -> Iterator[tuple[Any, ...]]:
+    # Without a log the file is complete, and a plain read-only connection may create one.
+    mode = "mode=ro" if file.with_name(f"{file.name}-wal").exists() else "mode=ro&immutable=1"
     try:
-        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as db:
+        with closing(sqlite3.connect(f"{file.resolve().as_uri()}?{mode}", uri=True)) as db:
             yield from db.execute(sql)
     except sqlite3.Error as error:
         raise InputError(f"{file} cannot be read: {error}") from error

@@ -9,6 +9,7 @@ May be imported by everything but `domain`; imports only `domain` and `errors`.
 from mem0_core.interfaces.archive import Archive
 from mem0_core.interfaces.chat import ChatModel, Reply, Task, Tool, ToolCall
 from mem0_core.interfaces.embedder import Embedder, check_embedding_space
+from mem0_core.interfaces.feed import ChangeFeed
 from mem0_core.interfaces.graph import (
     EdgeRow,
     GraphChanges,
@@ -27,20 +28,31 @@ from mem0_core.interfaces.merges import MergeLedger, MergePlan
 from mem0_core.interfaces.messages import MessageLog, Summary
 from mem0_core.interfaces.ports import AdjacencyCache, Ports
 from mem0_core.interfaces.queue import Job, JobKind, JobQueue, Lease, QueuedTurn
-from mem0_core.interfaces.records import CommitResult, EmbeddedItem, MemoryRecords, OnConflict, RecordStore
+from mem0_core.interfaces.records import (
+    CommitResult,
+    EmbeddedItem,
+    MemoryRecords,
+    OnConflict,
+    PlannedUpdate,
+    RecordStore,
+    RetractionResult,
+)
 from mem0_core.interfaces.reranker import Reranker
+from mem0_core.interfaces.spaces import ForgottenMember, SpaceLedger
 from mem0_core.interfaces.store import MemoryStore
 from mem0_core.interfaces.vectors import ChangePosition, VectorChanges, VectorIndex, VectorSource, drop_below_threshold
 
 __all__ = [
     "AdjacencyCache",
     "Archive",
+    "ChangeFeed",
     "ChangePosition",
     "ChatModel",
     "CommitResult",
     "EdgeRow",
     "EmbeddedItem",
     "Embedder",
+    "ForgottenMember",
     "GraphChanges",
     "GraphDelta",
     "GraphIndex",
@@ -63,11 +75,14 @@ __all__ = [
     "MessageLog",
     "NodeRow",
     "OnConflict",
+    "PlannedUpdate",
     "Ports",
     "QueuedTurn",
     "RecordStore",
     "Reply",
     "Reranker",
+    "RetractionResult",
+    "SpaceLedger",
     "StoreMaintenance",
     "Summary",
     "Task",

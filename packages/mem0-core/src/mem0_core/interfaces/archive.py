@@ -11,9 +11,9 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from mem0_core._system.records import dataclass
 from mem0_core.errors import StoreError
 
 __all__ = [
@@ -45,7 +45,7 @@ FROZEN_MESSAGE = (
 )
 """Error text of writes to a frozen store."""
 
-SectionGroup = Literal["memories", "history", "messages", "graph", "queue"]
+SectionGroup = Literal["memories", "history", "messages", "graph", "queue", "spaces"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,9 @@ def _section(group: SectionGroup, name: str, columns: str) -> Section:
 
 
 _SCOPE_COLUMNS = "user_id agent_id run_id"
-_MEMORY_COLUMNS = "text hash metadata actor_id role memory_type created_at updated_at expiration_date seq valid_from"
+_MEMORY_COLUMNS = (
+    "text hash metadata actor_id role memory_type created_at updated_at expiration_date seq valid_from trust"
+)
 
 SECTIONS: tuple[Section, ...] = (
     # same: `records.same_fact_key`; session: the run or add of the memory, see `lexicon.MemoryFeatures`.
@@ -79,8 +81,9 @@ SECTIONS: tuple[Section, ...] = (
         "history",
         "place id memory_id old_memory new_memory event created_at updated_at is_deleted actor_id role",
     ),
-    _section("messages", "messages", f"row digest {_SCOPE_COLUMNS} role content name metadata created_at"),
-    _section("messages", "sources", "memory message"),
+    _section("history", "events", f"seq event memory_id {_SCOPE_COLUMNS} actor_id role source why at"),
+    _section("messages", "messages", f"row digest {_SCOPE_COLUMNS} role content name metadata created_at source trust"),
+    _section("messages", "sources", "memory message seq repeats"),
     _section("messages", "summaries", f"row {_SCOPE_COLUMNS} text upto valid_from"),
     # key: `records.entity_key`; seq: last change of the vector, changed: last change of the row
     _section("graph", "nodes", f"row {_SCOPE_COLUMNS} name key type seq changed vector"),
@@ -91,12 +94,16 @@ SECTIONS: tuple[Section, ...] = (
     ),
     _section("graph", "evidence", "edge memory withdrawn day_first day_last"),
     _section("graph", "edge_messages", "edge message"),
+    _section("graph", "endings", "kind target message"),
     _section("graph", "merges", f"row id {_SCOPE_COLUMNS} kind name node score reasons at undone taken"),
     _section("graph", "aliases", f"merge {_SCOPE_COLUMNS} kind key name standing"),
     # Leases are left out: a worker cannot complete its job in a frozen store.
     _section("queue", "jobs", f"row kind {_SCOPE_COLUMNS} options at state attempts ready_at error"),
     _section("queue", "job_messages", "job place message"),
     _section("queue", "imports", f"{_SCOPE_COLUMNS} key done"),
+    _section("spaces", "spaces", f"row {_SCOPE_COLUMNS} requires_approval created_at"),
+    _section("spaces", "space_members", f"row {_SCOPE_COLUMNS} member role since"),
+    _section("spaces", "space_writes", f"row {_SCOPE_COLUMNS} id author kind arguments at"),
 )
 """All sections in loading order: referenced sections come first."""
 
@@ -196,6 +203,8 @@ class Archive(RecordReader, Protocol):
 
     def load(self, section: Section, records: Sequence[Record], *, progress: LoadProgress) -> None:
         """Write records and the progress in one transaction. The store cannot be opened normally until `finish_load`.
+
+        A load begins with no records of the first section.
 
         Raises:
             StoreError: the store already has one of the records.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+from mem0_core._system.records import dataclass
 
 if TYPE_CHECKING:
     from pydantic import BaseModel

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
+
+from mem0_core._system.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from mem0_core.domain.records import DateRange, Node, Relation, Scope
+    from mem0_core.domain.records import DateRange, Node, Relation, Scope, Trust
     from mem0_core.interfaces.chat import ChatModel
     from mem0_core.interfaces.records import OnConflict
     from mem0_core.interfaces.vectors import ChangePosition, VectorSource
@@ -126,6 +127,10 @@ class GraphStore(Protocol):
 
     def supporting_memory_rows(self, rows: Sequence[int]) -> dict[int, list[int]]:
         """Return the rows of the memories that support each relation."""
+        ...
+
+    def untrusted_relation_rows(self, scope: Scope, min_trust: Trust) -> set[int]:
+        """Return the rows of the relations that only less trusted messages and memories state, or ended."""
         ...
 
     def event_dates(self, memories: Sequence[int]) -> dict[int, list[DateRange]]:

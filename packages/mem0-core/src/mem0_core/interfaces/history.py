@@ -21,6 +21,10 @@ class MemoryHistory(Protocol):
         """Return every change of a memory, oldest first, including those of a deleted memory."""
         ...
 
+    def owner(self, memory_id: str) -> Scope | None:
+        """Return the scope of a memory, or of a deleted one that is still on record; None if it is unknown."""
+        ...
+
     def past_memories(
         self, scope: Scope, *, as_of: str, filter: Filter | None = None
     ) -> tuple[list[MemoryItem], NDArray[np.float32]]:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+
+from mem0_core._system.records import dataclass
 
 if TYPE_CHECKING:
     from mem0_core.domain.records import HistoryRow, Message, RelationChange, Scope
 
 __all__ = [
+    "ErasableProjection",
     "OrphanedRelation",
     "ProgressCallback",
     "ProjectionMismatch",
+    "RemoteProjection",
     "StoreIssue",
     "StoreMaintenance",
     "VectorTable",
@@ -78,6 +81,32 @@ class VerifiableProjection(Protocol):
 
     def repair_mismatch(self, mismatch: ProjectionMismatch) -> str:
         """Repair a mismatch. Returns a description of the repair."""
+        ...
+
+
+@runtime_checkable
+class ErasableProjection(Protocol):
+    """A projection that keeps data in memory or in files of its own."""
+
+    def discard(self) -> None:
+        """Drop everything held in memory and in files, once running builds have ended; the next search reads the store.
+
+        A later write of this process contains only data that the primary store holds then.
+        """
+        ...
+
+    def files(self) -> list[Path]:
+        """Return the files of the projection."""
+        ...
+
+
+@runtime_checkable
+class RemoteProjection(Protocol):
+    """A projection that a server or another library keeps, whose pages and logs this library does not rewrite."""
+
+    @property
+    def location(self) -> str:
+        """Name of the server or store, without a password."""
         ...
 
 
@@ -149,8 +178,54 @@ class StoreMaintenance(Protocol):
         """Return the number of records by kind."""
         ...
 
+    def count_jobs_by_state(self) -> dict[str, int]:
+        """Return the number of queued jobs by state: waiting, leased or failed."""
+        ...
+
+    def count_memories_by_scope(self) -> dict[str, int]:
+        """Return the number of memories by the kinds of ids of their scope, as in ``user+run``."""
+        ...
+
     def iter_records(self, scope: Scope | None) -> Iterator[dict[str, Any]]:
         """Yield all memories with their data as JSON objects, from one snapshot; see `interchange.exporters`."""
+        ...
+
+    @property
+    def content_tables(self) -> Sequence[str]:
+        """The tables with texts or vectors of the users."""
+        ...
+
+    def iter_contents(self, table: str, scope: Scope | None) -> Iterator[bytes]:
+        """Yield the texts and vectors of a table, each as the bytes that files contain of it.
+
+        Args:
+            scope: only rows of this scope; None for all rows.
+        """
+        ...
+
+    def count_scope(self, scope: Scope) -> dict[str, int]:
+        """Return the number of rows of a scope in each table that an erasure empties."""
+        ...
+
+    def registry(self, kind: str) -> dict[str, dict[str, Any]]:
+        """Return the entries of one kind that the store keeps about itself, by id: backups, erasures, receipts."""
+        ...
+
+    def register(self, kind: str, entry_id: str, value: Mapping[str, Any], *, replaces: str | None = None) -> bool:
+        """Save an entry.
+
+        Args:
+            replaces: kind of the entry with the same id that it replaces, in the same transaction. If there is none,
+                nothing is written, and the result is False.
+        """
+        ...
+
+    def scrub(self) -> None:
+        """Remove the remains of deleted rows from the log, and from free pages if the database keeps them."""
+        ...
+
+    def secret(self, name: str) -> str:
+        """Return a random key of the store, made on first use and kept with it."""
         ...
 
     def adopt_history(self, rows: Sequence[HistoryRow]) -> int:

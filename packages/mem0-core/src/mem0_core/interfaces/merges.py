@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
+
+from mem0_core._system.records import dataclass
 
 if TYPE_CHECKING:
     from mem0_core.domain.records import Merge, MergeKind, Scope

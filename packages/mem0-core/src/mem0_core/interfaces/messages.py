@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
+
+from mem0_core._system.records import dataclass
 
 if TYPE_CHECKING:
     from mem0_core.domain.records import Message, Scope
@@ -42,6 +44,10 @@ class MessageLog(Protocol):
 
     def count_messages_since(self, scope: Scope, row: int, *, limit: int) -> int:
         """Count the messages of exactly this scope after a row, up to `limit`."""
+        ...
+
+    def are_stored(self, scope: Scope, messages: Sequence[Message]) -> list[bool]:
+        """Return for each message with a key whether exactly this scope has it; False for the others."""
         ...
 
     def latest_summary(self, scope: Scope, *, as_of: str | None = None) -> Summary | None:

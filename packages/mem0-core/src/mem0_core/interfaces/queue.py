@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from mem0_core._system.records import dataclass
 
 if TYPE_CHECKING:
     from mem0_core.domain.records import Message, Scope
 
-__all__ = ["Job", "JobKind", "JobQueue", "Lease", "QueuedTurn"]
+__all__ = ["TRACE_OPTION", "Job", "JobKind", "JobQueue", "Lease", "QueuedTurn", "add_trace_context", "trace_context"]
 
 JobKind = Literal["remember", "summary"]
+
+TRACE_OPTION = "trace"
+"""Key in the options of a job: the trace context of the call that enqueued it."""
+
+trace_context: ContextVar[Callable[[], Mapping[str, Any]] | None] = ContextVar("mem0_trace_context", default=None)
+"""Returns the trace context of the running call, as JSON; None while no call is traced."""
+
+
+def add_trace_context(options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
+    """Return the options of a new job with the trace context of the call that enqueues it, if there is one."""
+    current = trace_context.get()
+    return options if current is None else {**(options or {}), TRACE_OPTION: current()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +33,7 @@ class Job:
     """A queued job: messages to extract memories from, or a summary to update.
 
     Attributes:
-        options: the other arguments of the add, as JSON.
+        options: the other arguments of the add, as JSON, and `TRACE_OPTION`.
         timestamp: ISO 8601 time of the conversation.
         attempts: number of failed attempts; `error` is the last failure.
         state: a failed job waits until `JobQueue.retry` queues it again.

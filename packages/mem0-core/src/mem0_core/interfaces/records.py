@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from mem0_core._system.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -14,7 +15,15 @@ if TYPE_CHECKING:
     from mem0_core.domain.records import MemoryChange, MemoryItem, Message, RelationChange, Scope
     from mem0_core.interfaces.queue import Lease
 
-__all__ = ["CommitResult", "EmbeddedItem", "MemoryRecords", "OnConflict", "RecordStore"]
+__all__ = [
+    "CommitResult",
+    "EmbeddedItem",
+    "MemoryRecords",
+    "OnConflict",
+    "PlannedUpdate",
+    "RecordStore",
+    "RetractionResult",
+]
 
 OnConflict = Literal["invalidate", "delete"]
 """Treatment of a relation that no longer holds: end it and keep it on record, or remove it."""
@@ -94,6 +103,46 @@ class CommitResult:
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedUpdate:
+    """A planned UPDATE of one memory, with the changes of the graph that follow from its new text.
+
+    Attributes:
+        relations: changes to the graph of the memory's scope; index 0 of their memories is this one.
+        replaces_relations: `relations` are all relations of the memory. Their earlier support is withdrawn first,
+            unsupported relations end, and repeated relations keep their weight.
+    """
+
+    change: MemoryChange
+    relations: Sequence[RelationChange] = ()
+    replaces_relations: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RetractionResult:
+    """Counts of a retraction.
+
+    Attributes:
+        messages: erased messages of the source.
+        memories: memories that left.
+        restored: memories that have an earlier text again, or came back.
+        kept: memories that other messages support too.
+        relations: relations that left.
+        relations_restored: relations that hold again, or end at another time.
+        summaries: erased summaries.
+        jobs: messages of others that are queued to be read again.
+    """
+
+    messages: int = 0
+    memories: int = 0
+    restored: int = 0
+    kept: int = 0
+    relations: int = 0
+    relations_restored: int = 0
+    summaries: int = 0
+    jobs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class EmbeddedItem:
     """An item of a store that has a vector: a memory, a past memory, a node or a relation."""
 
@@ -114,17 +163,16 @@ class MemoryRecords(Protocol):
         messages: Sequence[Message] = (),
         at: str,
         embedding_space: tuple[str, int] | None = None,
-        reject_duplicates: bool = False,
         relations: Sequence[RelationChange] = (),
         on_conflict: OnConflict = "invalidate",
         lease: Lease | None = None,
         import_checkpoint: tuple[str, int] | None = None,
         distinct_sessions: bool = False,
-        replace_relations: bool = False,
     ) -> CommitResult:
         """Write a plan and its messages in one transaction.
 
-        Text replaced by an UPDATE or DELETE stays on record for searches as of an earlier time. Relations that only
+        Text replaced by an UPDATE or DELETE stays on record for searches as of an earlier time. A memory whose UPDATE
+        would repeat another memory of the scope is deleted. Relations that only
         this memory supported, and that its new text no longer names, end with it. Messages already stored by an
         identical add are not stored again.
 
@@ -132,16 +180,32 @@ class MemoryRecords(Protocol):
             at: ISO 8601 time of the change, for rows without their own.
             embedding_space: (name, dims) of the embedder that made the vectors. The first commit fixes it for the
                 store; a later commit with another one raises ConfigError.
-            reject_duplicates: raise InputError for an UPDATE to the text of another memory in the scope. By default
-                the updated memory is deleted, because it became a duplicate.
             relations: changes to the graph of `scope`. A planned node that was removed since is created again. An ADD
                 of an existing relation raises its weight; a DELETE of an ended relation does nothing.
             on_conflict: treatment of relations that end.
             lease: jobs completed by this commit. If another worker holds one of them, nothing is written.
             import_checkpoint: the key of an import into `scope`, and the number of its messages done with this commit.
             distinct_sessions: the added memories do not belong to one conversation, unless they share a run.
-            replace_relations: `relations` are all relations of the updated memories. Their earlier support is
-                withdrawn first, unsupported relations end, and repeated relations keep their weight.
+        """
+        ...
+
+    def commit_updates(
+        self,
+        updates: Sequence[PlannedUpdate],
+        *,
+        at: str,
+        embedding_space: tuple[str, int] | None = None,
+        on_conflict: OnConflict = "invalidate",
+    ) -> CommitResult:
+        """Write updates of memories, of one scope or of several, in their order and in one transaction.
+
+        Args:
+            at: ISO 8601 time of the change.
+            embedding_space: as for `commit`.
+            on_conflict: treatment of relations that end.
+
+        Raises:
+            InputError: another memory of a scope has the new text; nothing is written.
         """
         ...
 
@@ -158,7 +222,7 @@ class MemoryRecords(Protocol):
         ...
 
     def rows(self, scope: Scope, *, filter: Filter | None = None, as_of: str | None = None) -> NDArray[np.int64]:
-        """Return the rows of a scope's memories that pass the filter and have had their text since `as_of`."""
+        """Return a scope's rows that pass the filter, ascending; with `as_of`, only of memories unchanged since."""
         ...
 
     def memories_by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, MemoryItem]:
@@ -196,6 +260,21 @@ class MemoryRecords(Protocol):
 
     def erase_scope(self, scope: Scope, *, at: str, purge: bool = False) -> int:
         """Delete everything in a scope, messages included; `purge` also reaches earlier deletions."""
+        ...
+
+    def retract(
+        self, source: str, scope: Scope | None, *, at: str, relearn: bool = False, purge: bool = False
+    ) -> RetractionResult:
+        """Withdraw in one transaction everything that was learned in a scope from a source and from nothing else.
+
+        Memories return to their last text that does not depend on the source. Relations and memories that only this
+        source ended hold again. Its messages are erased.
+
+        Args:
+            scope: None for all scopes.
+            relearn: queue the messages of others behind withdrawn texts, to be read again.
+            purge: as in `erase`, for the memories that left.
+        """
         ...
 
     def embedded_items(self) -> list[EmbeddedItem]:

@@ -15,12 +15,14 @@ if TYPE_CHECKING:
     from mem0_core.domain.filters import Filter
     from mem0_core.domain.records import Scope
     from mem0_core.interfaces.archive import Archive
+    from mem0_core.interfaces.feed import ChangeFeed
     from mem0_core.interfaces.graph import GraphStore
     from mem0_core.interfaces.lexicon import Lexicon
     from mem0_core.interfaces.maintenance import StoreMaintenance
     from mem0_core.interfaces.merges import MergeLedger
     from mem0_core.interfaces.messages import MessageLog, Summary
     from mem0_core.interfaces.queue import JobQueue, Lease
+    from mem0_core.interfaces.spaces import SpaceLedger
 
 __all__ = ["MemoryStore"]
 
@@ -40,9 +42,13 @@ class MemoryStore(MemoryRecords, VectorSource, MemoryHistory, Protocol):
     @property
     def message_log(self) -> MessageLog: ...
     @property
+    def feed(self) -> ChangeFeed: ...
+    @property
     def jobs(self) -> JobQueue: ...
     @property
     def lexicon(self) -> Lexicon: ...
+    @property
+    def spaces(self) -> SpaceLedger: ...
     @property
     def archive(self) -> Archive: ...
     @property

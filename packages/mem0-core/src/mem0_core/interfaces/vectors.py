@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
+
+from mem0_core._system.records import dataclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,7 +62,7 @@ class VectorSource(Protocol):
         ...
 
     def rows(self, scope: Scope) -> NDArray[np.int64]:
-        """Return the row numbers in a scope."""
+        """Return the row numbers in a scope, ascending."""
         ...
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from mem0_core._system.records import dataclass
 from mem0_core.language.families import load_families
 
 __all__ = ["Element", "Grammar", "Kin", "Meaning", "Pattern", "load_grammar"]
 
 _MEANING = re.compile(
-    r"(?P<mark>[?!])?(?P<sign>[+~-]?)(?P<family>\w+)(?:/(?P<label>\w+))?(?: (?P<slot>[0-9_&S]|=[\w-]+))?$"
+    r"(?P<mark>[?!])?(?P<sign>[+~-]?)(?P<family>\w+)(?:/(?P<label>\w+))?(?: (?P<slot>[0-9]\+\w+|[0-9_&S]|=[\w-]+))?$"
 )
 _SLOT = re.compile(r"[A-Z]+$")
 _COPULA = "be"
@@ -59,12 +59,22 @@ class Pattern(NamedTuple):
     is_copular: bool
     rest: tuple[Element, ...]
 
+    @property
+    def has_preposition(self) -> bool:
+        """True if a fixed word is between the head and the first slot."""
+        return bool(self.rest) and bool(self.rest[0].words) and not self.rest[0].is_optional
+
+    @property
+    def is_habit(self) -> bool:
+        """True for a verb without an object, which says something of a habit only in the present ("I run")."""
+        return len(self.rest) == 1 and "$" in self.rest[0].words
+
     def can_follow(self, after: str) -> bool:
         """Return True if the word after the head can be the first of the rest."""
         if not self.rest:
             return True
         first = self.rest[0]
-        return bool(first.slot) or first.is_optional or after in first.words
+        return bool(first.slot) or first.is_optional or after in first.words or "$" in first.words
 
 
 class Adjunct(NamedTuple):
@@ -102,6 +112,7 @@ class Grammar:
         no_names: words that are no names even if capitalized.
         breaks: words that end a noun phrase.
         casual: words that only a text in lower case has.
+        slurred: finds nouns with an "s" that lacks its apostrophe ("my dads a postman").
         injuries: verb -> how it leaves a part of the body.
     """
 
@@ -118,6 +129,7 @@ class Grammar:
     breaks: frozenset[str]
     casual: frozenset[str]
     injuries: Mapping[str, str]
+    slurred: re.Pattern[str]
 
     def endings(self, name: str) -> tuple[str, ...]:
         """Return a list of word endings."""
@@ -140,6 +152,7 @@ def load_grammar(language: str) -> Grammar:
     verbs = [pattern for pattern in patterns if pattern.group != "noun"]
     breaks = words["breaks"] | words["goes_on"]
     heads = _index_heads(verbs, forms)
+    kin = _read_kin(words)
     return Grammar(
         words=words,
         roles=roles,
@@ -148,7 +161,7 @@ def load_grammar(language: str) -> Grammar:
         speaker_heads=frozenset(head for head, each in heads.items() if any(one.group == "me" for one, _ in each)),
         copular_slots=tuple(p for p in verbs if not p.head),
         nouns=_index_nouns(patterns),
-        kin=_read_kin(words),
+        kin=kin,
         adjuncts={family: _read_adjuncts(text) for family, text in table["adjuncts"].items()},
         no_names=words["stop"]
         | words["vague"]
@@ -160,6 +173,16 @@ def load_grammar(language: str) -> Grammar:
         breaks=breaks,
         casual=words["casual"],
         injuries=table.get("injuries", {}),
+        slurred=_compile_slurred(kin, words),
+    )
+
+
+def _compile_slurred(kin: Mapping[str, Kin], words: Mapping[str, frozenset[str]]) -> re.Pattern[str]:
+    nouns = [noun for noun, each in kin.items() if not each.is_plural and noun.isalpha()]
+    owners, after = "|".join(sorted(words["own"] | words["owns_third"])), "|".join(sorted(words["after_slurred"]))
+    return re.compile(
+        rf"\b((?:{'|'.join(sorted(nouns))})(?=s (?:{after})\b)|(?:{owners}) (?:name|birthday)(?=s (?!are\b)))s",
+        re.IGNORECASE,
     )
 
 
@@ -177,7 +200,8 @@ def _read_patterns(group: str, text: str) -> Iterator[Pattern]:
                 head, words = words[0], words[1:]
             else:
                 head = ""
-            yield Pattern(group, meanings, head, is_copular, tuple(map(_read_element, words)))
+            for each in head.split("/"):
+                yield Pattern(group, meanings, each, is_copular, tuple(map(_read_element, words)))
 
 
 def _inflect_words(pattern: Pattern, forms: Mapping[str, list[tuple[str, str, str]]]) -> Pattern:
@@ -245,18 +269,19 @@ def _inflect(base: str, irregular: Mapping[str, list[tuple[str, str, str]]]) -> 
 def _index_heads(
     patterns: list[Pattern], irregular: Mapping[str, list[tuple[str, str, str]]]
 ) -> dict[str, tuple[tuple[Pattern, str], ...]]:
-    found: dict[str, dict[tuple[Pattern, str], None]] = {}
-    for pattern in sorted(patterns, key=lambda each: -len(each.rest)):
+    unique = list(dict.fromkeys(sorted(patterns, key=lambda each: -len(each.rest))))
+    found: dict[str, dict[tuple[int, str], None]] = {}  # by number: the hash of a pattern is slow
+    for number, pattern in enumerate(unique):
         if not pattern.head:
             continue
         if pattern.head.startswith("^"):
-            found.setdefault(pattern.head[1:], {})[pattern, "bare"] = None
+            found.setdefault(pattern.head[1:], {})[number, "bare"] = None
         elif pattern.is_copular:
-            found.setdefault(pattern.head, {})[pattern, "be"] = None
+            found.setdefault(pattern.head, {})[number, "be"] = None
         else:
             for word, form in _inflect(pattern.head, irregular):
-                found.setdefault(word, {})[pattern, form] = None
-    return {word: tuple(each) for word, each in found.items()}
+                found.setdefault(word, {})[number, form] = None
+    return {word: tuple((unique[number], form) for number, form in each) for word, each in found.items()}
 
 
 def _index_nouns(patterns: list[Pattern]) -> dict[str, tuple[Pattern, ...]]:

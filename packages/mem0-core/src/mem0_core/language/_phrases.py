@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from mem0_core._system.records import dataclass
+from mem0_core.domain.bounds import MAX_STATEMENTS
 from mem0_core.language._reader import SPEAKER, Effect, Statement
 
 __all__ = ["LANGUAGES", "detect_language", "read_phrases"]
@@ -101,7 +102,7 @@ class _PhraseReader:
         self.statements: list[Statement] = []
 
     def read(self) -> list[Statement]:
-        """Return the statements of the text."""
+        """Return the statements of the text; no further ones once there are `MAX_STATEMENTS`."""
         start = 0
         for index, token in enumerate([*self.tokens, "."]):
             if token in _ENDS:
@@ -112,7 +113,7 @@ class _PhraseReader:
 
     def _sentence(self, start: int, end: int) -> None:
         subject, index = SPEAKER, start
-        while index < end:
+        while index < end and len(self.statements) < MAX_STATEMENTS:
             low = self.lows[index]
             if low in self._words["unreal"] or low in {'"', "«", "“"}:
                 return
@@ -225,7 +226,7 @@ class _PhraseReader:
 
     def _item_end(self, at: int, end: int) -> int:
         stop = at
-        while stop < end and self.tokens[stop][0].isalnum():
+        while stop < min(end, at + MAX_ITEM_WORDS + 1) and self.tokens[stop][0].isalnum():
             if self.lows[stop] in self._words["breaks"] or self.lows[stop] in self._words["joins"]:
                 break
             stop += 1

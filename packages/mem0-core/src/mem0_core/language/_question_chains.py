@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Entity
 from mem0_core.language import rule_extractor as rules
 from mem0_core.language.messages import mentions_speaker

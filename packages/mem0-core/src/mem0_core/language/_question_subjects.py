@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from mem0_core._system.records import dataclass
 from mem0_core.language._question_tokens import Token, is_name
 from mem0_core.language._question_words import LISTS, is_known
 from mem0_core.language._word_forms import is_plural

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from mem0_core._system.records import dataclass
 from mem0_core.language._question_words import BE, LISTS, correct_word, expand, is_known, nearest_auxiliary
 
 __all__ = ["Anchor", "PreparedText", "Tense", "Token", "correct_slips", "is_name", "prepare", "read_tokens"]
@@ -57,6 +57,7 @@ def prepare(tokens: Sequence[Token], text: str) -> PreparedText:
     """Take off the words of a question that say when, or only open it."""
     prepared = PreparedText(list(tokens))
     prepared.tense = _read_tense(prepared.tokens)
+    prepared.tokens = _replace_phrases(prepared.tokens)
     _take_lead(prepared)
     _take_anchor(prepared, text)
     _take_times(prepared)
@@ -189,6 +190,36 @@ _NOW_PHRASES = re.compile(
     r"|any more|by now|so far|ever|actually|exactly|really|usually|please|currently|recently|originally|back then|then"
     r"|at the time|once|previously|formerly|in the past|again)(?: |$)"
 )
+
+
+_PHRASES = {("prior", "to"): "before", ("line", "of", "work"): "occupation"}
+_HAVING = {"have": "do", "has": "does"}
+
+
+def _replace_phrases(tokens: Sequence[Token]) -> list[Token]:
+    """Replace phrases by the word that the grammar knows, and "what have I got" by "what do I have"."""
+    found: list[Token] = []
+    index = 0
+    while index < len(tokens):
+        lows = tuple(token.low for token in tokens[index : index + 3])
+        size = next((size for size in (3, 2) if lows[:size] in _PHRASES), 1)
+        found.append(_respell(tokens[index], _PHRASES.get(lows[:size], tokens[index].text)))
+        index += size
+    having = next((place for place, token in enumerate(found) if token.low in _HAVING), None)
+    got = next((place for place, token in enumerate(found) if token.low == "got"), None)
+    if having is not None and got is not None and having < got and _is_object(found[got + 1 : got + 2]):
+        found[having] = _respell(found[having], _HAVING[found[having].low])
+        found[got] = _respell(found[got], "have")
+    return found
+
+
+def _respell(token: Token, word: str) -> Token:
+    return token if word == token.text else Token("word", word, word, token.at)
+
+
+def _is_object(following: Sequence[Token]) -> bool:
+    """Return True if what follows "got" shows that it means to own: nothing, or an object."""
+    return all(token.kind == "stop" or token.low in LISTS["articles"] | {"any"} for token in following)
 
 
 def _take_lead(prepared: PreparedText) -> None:

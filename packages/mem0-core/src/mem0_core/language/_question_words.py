@@ -130,14 +130,30 @@ def is_known(word: str) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _near_spellings() -> Mapping[str, tuple[str, ...]]:
-    """Return the words of the vocabulary that can be corrected to, by what is left without one of their letters."""
-    found: dict[str, tuple[str, ...]] = {}
-    for word in sorted(_vocabulary()):
+def _similar_words() -> Mapping[str, tuple[str, ...]]:
+    """Return the words of the vocabulary that can be corrected to, by their sorted letters, and by `_shape`."""
+    found: dict[str, list[str]] = {}
+    for word in _vocabulary():
         if len(word) >= 3 and word.isalpha():
-            for spelling in _without_a_letter(word):
-                found[spelling] = (*found.get(spelling, ()), word)
-    return found
+            found.setdefault("".join(sorted(word)), []).append(word)
+            found.setdefault(_shape(word[0], len(word)), []).append(word)
+    return {key: tuple(words) for key, words in found.items()}
+
+
+def _shape(first: str, length: int) -> str:
+    return f"{first}{length}"
+
+
+def _find_similar_words(word: str) -> set[str]:
+    """Return the words of the vocabulary that differ by one letter, or by two that have changed places."""
+    keys = ["".join(sorted(word)), *(_shape(word[0], len(word) + more) for more in (-1, 0, 1))]
+    letters, spellings = set(word), _without_a_letter(word)
+    similar = {near for key in keys for near in _similar_words().get(key, ())}
+    return {
+        near
+        for near in similar
+        if len(letters.symmetric_difference(near)) <= 2 and not spellings.isdisjoint(_without_a_letter(near))
+    }
 
 
 def _without_a_letter(word: str) -> set[str]:
@@ -153,8 +169,7 @@ def correct_word(word: str) -> str:
     """Return the word of the vocabulary that a word is a slip of; the word itself if there is none."""
     if len(word) < 3 or len(word) > 16 or not word.isalpha() or is_known(word):
         return word
-    candidates = {near for spelling in _without_a_letter(word) for near in _near_spellings().get(spelling, ())}
-    best = min(((_slip_cost(word, near), near) for near in candidates), default=(9, word))
+    best = min(((_slip_cost(word, near), near) for near in _find_similar_words(word)), default=(9, word))
     return best[1] if best[0] <= (1 if len(word) < 6 else 2) else word
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date
 from typing import Literal, NamedTuple
 
+from mem0_core.domain.bounds import MAX_STATEMENTS
 from mem0_core.domain.records import DateRange
 from mem0_core.language._grammar import Element, Grammar, Kin, Meaning, Pattern
 from mem0_core.language._slots import Found, SlotReader, Value
@@ -31,12 +32,44 @@ MAX_AUXILIARIES = 8
 MAX_CLAUSE_WORDS = 24  # words of a clause that may say when it held
 MAX_ADJUNCT_WORDS = 9  # words after a value among which a place, an employer or the like may follow
 _MAX_NOUN_PHRASE = 5
+_MAX_PLAIN_WORDS = 1  # unknown words before the noun of a relative
+_MAX_TIME_WORDS = 5
+_MAX_REQUEST = 5  # words before the verb of a command
+_MAX_COMMAND = 12  # words up to its colon
+_MAX_GAPPED = 4  # clauses that leave out their verb, after one that has it
 _NO_PROGRESS = frozenset({"likes", "dislikes", "prefers", "owns", "has_pet", "kin", "speaks", "name", "age", "diet"})
 _OPEN = frozenset({"love", "hate", "adore", "prefer", "can", "loathe", "detest", "dislike"})
 _SILENT = frozenset({"REST", "TIME", "DEPARTMENT", "FREQUENTLY"})  # slots that are passed over
-_CONTRASTS = ([",", "not"], ["instead", "of"], ["and", "not"], [",", "no", "longer"], ["rather", "than"])
+_CONTRASTS = (
+    [",", "not"],
+    ["but", "not"],
+    [",", "previously", "in"],
+    [",", "previously"],
+    [",", "formerly"],
+    ["instead", "of"],
+    ["and", "not"],
+    [",", "no", "longer"],
+    ["rather", "than"],
+)
+_FINDS = frozenset({"says", "said"})  # of a doctor: a finding, no hearsay
+_MINE = frozenset({"my", "our"})
 _MORTAL = frozenset({"has_pet", "married_to", "partner", "engaged_to"})  # families that a death ends
 _INVERSE_EFFECTS: dict[str, Effect] = {"present": "holds", "over": "ends"}
+_ORIGINS = frozenset({"at", "from", "across", "down", "next", "in", "on", "upstairs", "downstairs", "opposite"})
+_SINGULAR = frozenset({"is", "isn't", "has", "hasn't", "does", "doesn't"})
+_REFLEXIVES = frozenset({"myself", "himself", "herself", "ourselves", "themselves"})
+_SHARED = frozenset({"lives_in"})  # families of which "Kate and I" says the same of both
+_WHERE_AUXILIARIES = frozenset({"was", "were", "is", "are", "am", "'s", "both", "still", "now", "have", "has", "been"})
+_GAP_LEADS = frozenset({",", "and", "while", "but", ";"})
+_TITLES = frozenset({"dr", "mr", "mrs", "ms", "prof", "professor"})
+_INDIRECT = frozenset({"the", "a", "an", "one"})  # of "the guy I'm seeing", "a friend of mine"
+_CESSATION = frozenset({"anymore", "longer", "more"})
+_BEFORE = frozenset({"before", "previously", "formerly", "beforehand"})
+_CLAUSE_END = frozenset({"$"})  # element of a pattern that ends with its clause
+_MAX_KNOWN = 16  # people that a departure may be from, the last ones mentioned
+_MIN_REGULAR = 4  # letters of a regular verb in the past
+_FORMER_BY_AGE = frozenset({"boss", "landlord", "colleague", "lives_with", "teacher", "employee"})  # of "my old boss"
+_BARE_SLOTS = frozenset({"JOB", "DIET", "AILING"})  # of "to be", if it is left out
 _PLAIN_ROLES = frozenset({"not", "now", "adverb", "partly"})
 # Form of a verb -> the auxiliaries before it -> the tense of both.
 _TENSES: dict[str, dict[str, str]] = {
@@ -59,6 +92,7 @@ _TENSES: dict[str, dict[str, str]] = {
         "was": "past",
         "have been": "present",
         "'s been": "present",
+        "been": "present",
         "start": "start",
         "have start": "start",
         "'s start": "start",
@@ -67,6 +101,7 @@ _TENSES: dict[str, dict[str, str]] = {
         "have stop": "stop",
         "'s stop": "stop",
         "must stop": "stop",
+        "must": "past",
         "will be": "future",
     },
     "be": {
@@ -134,6 +169,7 @@ class _Mention(NamedTuple):
         names: its names.
         subject: its name as a subject without those, such as ``my sister``.
         noun: index of the noun.
+        kin: the relation that the noun names.
         is_clause: True if a clause gives the names ("my sister is called Anna").
     """
 
@@ -142,9 +178,16 @@ class _Mention(NamedTuple):
     stop: int
     noun: int
     owner: str
-    family: str
-    label: str
+    kin: Kin
     is_clause: bool = False
+
+    @property
+    def family(self) -> str:
+        return self.kin.family
+
+    @property
+    def label(self) -> str:
+        return self.kin.label
 
 
 class _Clause(NamedTuple):
@@ -183,17 +226,39 @@ class StatementReader:
         self._mentioned: dict[int, _Mention | None] = {}
         self._is_fact = self._has_no_speaker()
         self._has_opener = False
+        self._carried: _Subject | None = None  # subject of the sentence before
 
     def read(self) -> list[Statement]:
-        """Return the statements of the text."""
+        """Return the statements of the text; no further ones once there are `MAX_STATEMENTS`.
+
+        A text after ``Translate this:`` is to be worked on, and states nothing.
+        """
         for start, end in self._text.sentences():
+            if len(self.statements) >= MAX_STATEMENTS or self._is_command(start):
+                break
+            self._introduce(start, end)
             if end > start:
                 self._sentence(start, self._question_start(start, end))
         return self.statements
 
+    def _introduce(self, start: int, end: int) -> None:
+        """Read ``Remember Pete?``, after which "he" is Pete."""
+        if self._text.low(start) in {"remember", "know"} and self._text.words[end : end + 1] == ["?"]:
+            stop = self._text.name_end(start + 1, end)
+            if stop == end > start + 1:
+                self._add_person(self._text.join(start + 1, end))
+
     def _has_no_speaker(self) -> bool:
         """Return True for a text as models write facts: about the user, without a subject."""
         return {"i", "me", "my", "we", "our", "us"}.isdisjoint(self._lows[:60])
+
+    def _is_command(self, start: int) -> bool:
+        """Return True if a sentence asks for work on a text that follows a colon."""
+        low, requests = self._text.low, self._words["requests"] | {","}
+        first = next((i for i in range(start, start + _MAX_REQUEST) if low(i) not in requests), start)
+        if low(first) in self._words["notes"] and low(first + 1) == ":":  # "Edit: I live in Bari, not in Rome"
+            return False
+        return low(first) in self._words["commands"] and ":" in self._lows[first : first + _MAX_COMMAND]
 
     def _question_start(self, start: int, end: int) -> int:
         """Return the end of the statements of a sentence: of a question, only the part before ", how ..."."""
@@ -211,18 +276,31 @@ class StatementReader:
         said = self._lows[max(0, start - MAX_CLAUSE_WORDS) : start]
         has_child = not {"had", "having", "expecting", "twins"}.isdisjoint(said)
         self._last_subject, self._last_tense = self._subject if has_child else None, ""
+        self._carried = self._subject or self._carried
         self._subject, self._has_opener = None, False
         index, can_begin, is_first = start, True, True
-        while index < end:
+        while index < end and len(self.statements) < MAX_STATEMENTS:
             low = self._lows[index]
+            if low == "once" and self._text.low(index + 1) in self._words["first"] | self._words["third"]:
+                forms = self._grammar.heads.get(self._text.low(index + 2), ())
+                if any(form in {"base", "s"} for _, form in forms):
+                    return  # "once I get a car"
             if low in self._words["unreal"] and self._text.low(index + 1) not in {"of", "about"}:
-                return
+                if low not in _FINDS or self._text.low(index - 1) not in self._words["medics"]:
+                    return
+                index, can_begin = index + 1, True
+                continue
+            if low == "it" and self._text.low(index + 1) in {"is", "'s"} and self._text.low(index + 2) in _MINE:
+                index, can_begin = index + 2, True  # "it's my last day at Galp"
+                continue
+            if low == "where" and not is_first:
+                self._where_clause(index, end)
             if low == "," and self._text.low(index + 1) in {"a", "an"}:
                 self._job_aside(index, end)
             stop = index
             if low == "who":
                 stop = self._relative_clause(index, end)
-            elif can_begin or (self._has_opener and low in self._words["first"]):
+            elif can_begin or (self._has_opener and low in self._words["first"] | self._words["third"]):
                 stop = self._clause(index, end, is_first)
             if stop == index and low in self._grammar.speaker_heads:
                 stop = self._about_speaker(index, end)
@@ -245,19 +323,15 @@ class StatementReader:
         low = self._lows[at]
         if not low[:1].isalpha() and low != "'s":
             return at
-        stop = self._name_for_unnamed(at, end)
-        if stop == at:
-            stop = self._choice(at, end)
-        if stop == at and is_first:
-            stop = self._fragment(at, end)
-        if stop == at:
-            stop = self._noun_clause(at, end)
-        if stop > at:
-            return stop
+        readers = [self._name_for_unnamed, self._choice, self._successor]
+        readers += [self._fragment] if is_first else []
+        for reader in (*readers, self._noun_clause, self._identified):
+            if (stop := reader(at, end)) > at:
+                return stop
         if low in self._words["openers"]:
             self._has_opener = True
-        left_out = self._left_out(at, is_first)
-        if left_out is not None and (low in self._grammar.heads or low in self._grammar.roles):
+        left_out = self._left_out(at, end, is_first)
+        if left_out is not None and (self._is_verb(at) or self._is_bare_head(at)):
             stop = self._predicate(left_out, at, at, end)
             if stop > at:
                 return stop
@@ -267,12 +341,18 @@ class StatementReader:
             return mention.stop
         subject = self._read_subject(at, end)
         if subject is None:
+            if is_first and self._is_unknown_verb(at):  # "took the plunge and adopted a dog"
+                self._subject, self._last_tense = _Subject((SPEAKER,), (), at, "left out"), "past"
+                return at
             if low in self._words["determiners"] or self._text.is_name(at) or low in self._words["pronouns"]:
                 self._subject = None
             return at
         self._subject, self._last_tense = subject, ""
         inner = self._apposition(subject, end)
         stop = self._predicate(subject, at, inner, end)
+        if stop == inner and (after := self._after_origin(subject, end)) > inner:
+            stop = self._predicate(subject, at, after, end)
+            inner = after if stop > after else inner
         if stop > inner:
             return stop
         return max(inner, subject.stop)
@@ -288,7 +368,19 @@ class StatementReader:
             self._say(SPEAKER, "hobby", value.lower(), "begins")
         elif any(said.family == "plans_trip_to" for said in self.statements):
             self._say(SPEAKER, "plans_trip_to", value, "begins")
+        else:
+            return at
         return stop + 2
+
+    def _successor(self, at: int, end: int) -> int:
+        """Read ``it's Da Nang`` of ``now it's Da Nang``, ``it's Totnes now``, after where one lived."""
+        text = self._text
+        if self._lows[at] != "it" or text.low(at + 1) not in {"is", "'s"} or at + 2 >= end:
+            return at
+        stop = text.name_end(at + 2, end)
+        is_now = text.low(at - 1) == "now" or text.low(stop) in {"now", "these"}
+        is_whole = stop > at + 2 and self._slots.is_break(stop, end)
+        return (is_now and is_whole and self._succeed(text.join(at + 2, stop), True, stop)) or at
 
     def _fragment(self, at: int, end: int) -> int:
         """Read a sentence without a verb: ``Pescatarian.``, ``Slipped disc.``, ``Two girls, Ira and Isha.``."""
@@ -304,6 +396,8 @@ class StatementReader:
                 self._say(owner, value.family, value.text, "holds", label=value.label)
                 self._add_person(value.text, value.gender)
             return found.stop if found else at
+        if (stop := self._fragment_of_group(at, end)) > at:
+            return stop
         stop = self._slots.phrase_end(at, end)
         if (
             stop == end
@@ -314,14 +408,121 @@ class StatementReader:
             return stop
         return at
 
+    def _fragment_of_group(self, at: int, end: int) -> int:
+        """Read ``As a vegan, I ...``, ``Kids: Ida (8) and Otto``, ``Now Madrid.`` after where one lived."""
+        low, text = self._lows[at], self._text
+        if low == "as" and text.low(at + 1) in {"a", "an"} and at + 2 < end:
+            for slot, family in (("DIET", "diet"), ("JOB", "works_as")):
+                found = self._slots.read(slot, at + 1, end, False)
+                if found is not None and text.low(found.stop + (text.low(found.stop) == ",")) == "i":
+                    self._say(SPEAKER, family, found.values[0].text, "holds")
+                    return found.stop
+            return at
+        kin = self._grammar.kin.get(low)
+        if kin is not None and kin.is_plural and text.low(at + 1) == ":" and at + 2 < end:
+            names = self._slots.list_of_names(at + 2, end, is_plural=True)
+            for value in names.values:
+                self._say(SPEAKER, kin.family, value.text, "holds", label=kin.label)
+                self._add_person(value.text, kin.gender)
+            return names.stop if names.values else at
+        is_next = text.low(at - 1) in {"now", "then"} and bool(self.statements) and at - 1 in self._starts
+        if is_next and text.name_end(at, end) == end:
+            return self._succeed(text.join(at, end), text.low(at - 1) == "now", end) or at
+        return at
+
+    def _succeed(self, value: str, is_now: bool, stop: int) -> int:
+        """Give the last home that was named a successor (``I lived in Rome. Now it's Oslo``); 0 if there is none."""
+        before = self.statements[-1] if self.statements else None
+        if before is None or before.family != "lives_in" or not before.value:
+            return 0
+        if is_now and before.effect == "holds":
+            return 0
+        if is_now and before.effect == "past":
+            self.statements[-1] = before._replace(is_certain=True)
+        self._say(before.subject, "lives_in", value, "begins" if is_now else "past", None, is_now)
+        return stop
+
     def _parent(self) -> str:
         """Return the subject of the sentence before, if it says that they had children; else the speaker."""
         before = self._last_subject
         return before.names[0] if before is not None and before.person == "third" else SPEAKER
 
-    def _left_out(self, at: int, is_first: bool) -> _Subject | None:
+    def _identified(self, at: int, end: int) -> int:
+        """Read ``she's my sister`` of a person that no word before names; return the index after it, or `at`."""
+        low, text = self._lows[at], self._text
+        is_person = low in self._words["third"] or low in {"that", "this"}
+        if not is_person or text.low(at + 1) not in {"is", "'s"} or at + 2 >= end or self._resolve(low):
+            return at
+        mention = self._mention(at + 2, end) if text.low(at + 2) in _MINE else None
+        if mention is None or mention.is_clause or not self._slots.is_break(mention.stop, end):
+            return at
+        if mention.kin.is_plural or text.low(mention.stop) == "'s":
+            return at
+        names = mention.names or (mention.subject,)
+        self._subject = _Subject(names, (), mention.stop, "third", mention.family, mention.owner)
+        return mention.stop
+
+    def _closing_subject(self, at: int, end: int) -> _Subject | None:
+        """Return the subject after the last comma: ``Lives in Gdansk, my cousin Ola``, ``works there, my dad does``."""
+        last = max(at, end - MAX_ADJUNCT_WORDS)
+        comma = next((i for i in range(end - 2, last, -1) if self._lows[i] in {",", "-", "–"}), -1)
+        mention = self._mention(comma + 1, end) if comma >= 0 else None
+        if mention is None or mention.is_clause or mention.stop < end - 2 or mention.kin.is_plural:
+            return None
+        rest = self._lows[mention.stop : end]
+        if rest not in ([], ["does"], ["is"], ["did"], ["has"], ["was"], ["i", "mean"], ["that", "is"]):
+            return None
+        names = mention.names or (mention.subject,)
+        return _Subject(names, (), at, "third", mention.family, mention.owner)
+
+    def _third_left_out(self, at: int, end: int) -> _Subject | None:
+        """Return the subject of a verb in the third person that opens a sentence (``Works at Zara``).
+
+        It is the one after the verb, the one of the sentence before, the last person mentioned, or in a text without a
+        word for the speaker the user.
+        """
+        closing = self._closing_subject(at, end)
+        if closing is not None:
+            return closing
+        carried = self._carried
+        if carried is not None and carried.person in {"third", "left out"}:
+            return carried._replace(stop=at, is_left_out=False)
+        if self._is_fact:
+            return _Subject((SPEAKER,), (), at, "left out") if not self._has_stranger(at, end) else None
+        if self._people and carried is None:
+            return _Subject((self._people[-1][0],), (), at, "third")
+        return None
+
+    def _has_stranger(self, at: int, end: int) -> bool:
+        """Return True for a subject at the end that is no relative: ``comes from Nokia, our new CTO``."""
+        last = max(at, end - MAX_ADJUNCT_WORDS)
+        comma = next((i for i in range(end - 2, last, -1) if self._lows[i] == ","), -1)
+        return comma >= 0 and self._lows[comma + 1] in {*_MINE, "the", "that"}
+
+    def _is_third_form(self, low: str) -> bool:
+        """Return True for a verb that only a third person has (``works``)."""
+        if low in {"is", "has", "'s"}:
+            return True
+        forms = {form for _, form in self._grammar.heads.get(low, ())}
+        return forms == {"s"}
+
+    def _is_bare_head(self, at: int) -> bool:
+        """Return True for a word that opens a clause without its "am": ``allergic to cats``, ``line cook at Galp``."""
+        low = self._lows[at]
+        if low in self._words["diets"] or low in self._words["ailing"]:
+            after = self._text.low(at + 1)
+            return not after or after in self._words["job_ends"] or after in self._words["goes_on"]
+        if low == "type":
+            return self._text.low(at + 2) in self._words["ailing"]
+        return self._slots.is_job_title(at)
+
+    def _left_out(self, at: int, end: int, is_first: bool) -> _Subject | None:
+        if is_first and self._is_third_form(self._lows[at]):
+            return self._third_left_out(at, end)
         if is_first:
             return _Subject((SPEAKER,), (), at, "left out")
+        if self._subject is not None and self._lows[at] in _SINGULAR and SPEAKER in self._subject.names:
+            self._subject = None  # in "the company I work for, Initech, is based in Oslo" the company is, not I
         return self._subject._replace(stop=at, is_left_out=True) if self._subject is not None else None
 
     def _relative_clause(self, at: int, end: int) -> int:
@@ -341,12 +542,34 @@ class StatementReader:
         self._subject = before or self._subject
         return stop if stop > at + 1 else at
 
+    def _where_clause(self, at: int, end: int) -> None:
+        """Read ``Sapporo, where she was born``, ``Bath, where my sister lives``: the place is the name before."""
+        text, words = self._text, self._words
+        last = at - 1 if text.low(at - 1) == "," else at
+        first = last
+        while first > 0 and last - first < MAX_NAME_WORDS and text.is_name(first - 1):
+            first -= 1
+        subject = self._read_subject(at + 1, end) if first < last and at + 1 < end else None
+        if subject is None:
+            return
+        verb = subject.stop
+        while verb < min(end, subject.stop + 3) and text.low(verb) in _WHERE_AUXILIARIES:
+            verb += 1
+        is_plain = verb == subject.stop or text.low(verb - 1) in {"still", "now", "'s", "is", "are", "am", "been"}
+        family = "is_from" if text.low(verb) in words["where_from"] else ""
+        if text.low(verb) in words["where_home"] and is_plain and text.low(verb + 1) not in {"with", "when", "until"}:
+            family = "lives_in"
+        if family and text.low(verb + 1) != "to":
+            for name in subject.names:
+                self._say(name, family, text.join(first, last), "holds")
+
     def _apposition(self, subject: _Subject, end: int) -> int:
         """Read ``, who works at Galp,``, ``, a dentist,`` after a subject; return where its verb is."""
         at = subject.stop
-        if self._text.low(at) != "," or at + 1 >= end or subject.person != "third":
+        mark = {",": ",", "(": ")"}.get(self._text.low(at), "")
+        if not mark or at + 1 >= end or subject.person != "third":
             return at
-        close = next((i for i in range(at + 2, min(end, at + 12)) if self._lows[i] == ","), -1)
+        close = next((i for i in range(at + 2, min(end, at + 12)) if self._lows[i] == mark), -1)
         if close < 0 or close + 1 >= end:
             return at
         first = at + 1
@@ -385,6 +608,23 @@ class StatementReader:
         for name in subject.names:
             self._say(name, "works_as", found.values[0].text, "holds")
         self._adjuncts("works_as", "holds", subject.names, found.stop, end, None)
+
+    def _after_origin(self, subject: _Subject, end: int) -> int:
+        """Return the index of the verb after ``from HR``, ``at the gym`` behind a subject; its end if there is none."""
+        at = subject.stop
+        if self._text.low(at) not in {"from", "at"} or subject.person != "third":
+            return at
+        last = min(end, at + _MAX_NOUN_PHRASE)
+        verb = next((i for i in range(at + 2, last) if self._is_verb(i) or not self._lows[i][:1].isalnum()), at)
+        return verb if verb < last and self._is_verb(verb) else at
+
+    def _is_unknown_verb(self, at: int) -> bool:
+        """Return True for a verb in the past that opens a sentence and that no pattern reads."""
+        low = self._lows[at]
+        is_regular = (
+            low.endswith("ed") and len(low) > _MIN_REGULAR and not self._slots.is_break(at + 1, len(self._lows))
+        )
+        return not self._text.is_name(at) and (low in self._words["past_starts"] or is_regular)
 
     def _is_verb(self, index: int) -> bool:
         low = self._text.low(index)
@@ -438,6 +678,8 @@ class StatementReader:
             return ([SPEAKER], at + 1, "first", "", SPEAKER) if joined else None
         if low in self._words["third"]:
             people = self._resolve(low)
+            if not people and low in {"he", "she"} and (closing := self._closing_subject(at, end)) is not None:
+                people = list(closing.names)
             return (people, at + 1, "plural" if low == "they" else "third", "", SPEAKER) if people else None
         mention = self._mention(at, end)
         if mention is None and has_before and low in self._grammar.kin:
@@ -477,10 +719,7 @@ class StatementReader:
         return len(low) > 1 and low.isalpha() and low not in self._grammar.no_names and low not in self._grammar.heads
 
     def _is_plural(self, mention: _Mention) -> bool:
-        return self._kin_at(mention.noun).is_plural
-
-    def _kin_at(self, noun: int) -> Kin:
-        return self._grammar.kin[self._lows[noun].removeprefix("ex-")]
+        return mention.kin.is_plural
 
     def _is_be(self, index: int) -> bool:
         """Return True if the 's at `index` is a verb: an article, a participle, a number or the like follows."""
@@ -537,7 +776,13 @@ class StatementReader:
 
     def _can_be_mention(self, at: int, low: str) -> bool:
         words = self._words
-        return low in words["own"] or low in words["owns_third"] or low in self._grammar.kin or self._text.is_name(at)
+        return (
+            low in words["own"]
+            or low in words["owns_third"]
+            or low in self._grammar.kin
+            or self._text.is_name(at)
+            or low in _INDIRECT
+        )
 
     def _read_mention(self, at: int, end: int) -> _Mention | None:
         low, text = self._lows[at], self._text
@@ -545,9 +790,14 @@ class StatementReader:
             owner, index = SPEAKER, at + 1
         elif low in self._words["owns_third"]:
             people = self._resolve(low)
-            if not people and not (self._is_fact and not self._people):
+            is_user = self._is_fact and not self._people and (low != "their" or at in self._starts)
+            if not people and not is_user:
                 return None
             owner, index = people[0] if people else SPEAKER, at + 1
+        elif low == "the":
+            return self._read_partner(at, end)
+        elif low in {"a", "an", "one"}:
+            return self._read_of_mine(at, end)
         elif self._is_bare_relative(at, low):
             owner, index = SPEAKER, at
         else:
@@ -557,28 +807,69 @@ class StatementReader:
             owner, index = text.join(at, stop), stop + 1
         return self._read_relative(owner, index, end)
 
+    def _read_partner(self, at: int, end: int) -> _Mention | None:
+        """Read ``the guy I'm seeing``, ``the eldest``."""
+        low = self._text.low
+        noun = at + 1
+        if low(noun) in self._words["eldest"] and low(noun + 1) == "," and self._text.is_name(noun + 2):
+            return self._read_relative(SPEAKER, noun, end)
+        if low(noun) in self._words["the_kin"] and at in self._starts and self._is_verb(noun + 1):
+            return self._read_relative(SPEAKER, noun, end)
+        if low(noun) not in self._words["someone"]:
+            return None
+        index = noun + 1 + (low(noun + 1) in {"who", "that", "whom"})
+        if low(index) != "i" or low(index + 1) != "am" or low(index + 2) not in {"dating", "seeing"}:
+            return None
+        gender = "m" if low(noun) in self._words["male"] else "f" if low(noun) in self._words["female"] else ""
+        label = {"m": "boyfriend", "f": "girlfriend"}.get(gender, "partner")
+        kin = Kin("partner", label, gender, is_plural=False)
+        names, stop = self._relative_names(index + 3, end, is_plural=False)
+        for name in names:
+            self._say(SPEAKER, kin.family, name, "holds", label=kin.label)
+            self._add_person(name, gender)
+        return _Mention(tuple(names), f"my {label}", stop, noun, SPEAKER, kin)
+
+    def _read_of_mine(self, at: int, end: int) -> _Mention | None:
+        """Read ``a friend of mine``, ``one of my cousins``, with or without a name."""
+        low = self._text.low
+        if low(at) == "one":
+            is_one = low(at + 1) == "of" and low(at + 2) in self._words["own"]
+            return self._read_relative(SPEAKER, at + 3, end) if is_one and at + 3 < end else None
+        noun = next(
+            (i for i in range(at + 1, min(end, at + 5)) if low(i) == "of" and low(i + 1) in {"mine", "ours"}), -1
+        )
+        if noun < 0 or noun + 1 >= end:
+            return None
+        kin = self._grammar.kin.get(low(noun - 1))
+        if kin is None:
+            return None
+        names, stop = self._relative_names(noun + 2, end, is_plural=False)
+        for name in names:
+            self._say(SPEAKER, kin.family, name, "holds", label=kin.label)
+            self._add_person(name, kin.gender)
+        if not names:
+            self._add_person(f"my {low(noun - 1)}", kin.gender)
+        return _Mention(tuple(names), f"my {low(noun - 1)}", stop, noun - 1, SPEAKER, kin)
+
     def _is_bare_relative(self, at: int, low: str) -> bool:
         """Return True for a relative without "my" that opens a sentence: ``Mum lives in Leeds``, ``dogs are ...``."""
         kin = self._grammar.kin.get(low)
-        if kin is None or kin.family in self._words["friend_families"] or self._text.is_name(at + 1):
+        if kin is None or kin.family in self._words["friend_families"]:
             return False
-        return at in self._starts and (self._is_verb(at + 1) or self._text.low(at + 1) == "'s")
+        is_start = at in self._starts or self._text.low(at - 1) == "and"
+        if self._text.is_name(at + 1):
+            is_plain = self._text.words[at][0].islower() or low in self._words["titled_kin"]
+            after = self._text.name_end(at + 1, min(len(self._lows), at + 1 + MAX_NAME_WORDS))
+            return is_start and is_plain and (self._is_verb(after) or self._text.low(after) in {"in", "at", "'s"})
+        is_start |= self._text.words[at][0].isupper() and self._text.low(at - 1) in {",", "then", "now", "but", "so"}
+        return is_start and (self._is_verb(at + 1) or self._text.low(at + 1) == "'s")
 
     def _read_relative(self, owner: str, at: int, end: int) -> _Mention | None:
-        noun, is_over = at, False
-        while (
-            noun < min(end, at + 4)
-            and self._lows[noun] in self._words["adjectives"]
-            and self._lows[noun] not in self._grammar.kin
-        ):
-            is_over |= self._lows[noun] in self._words["over"]
-            noun += 1
-        low = self._text.low(noun) if noun < end else ""
-        is_over |= low in self._words["over"]
-        kin = self._grammar.kin.get(low.removeprefix("ex-"))
+        noun, last, kin, is_over = self._find_relative(at, end)
         if kin is None:
             return None
-        names, stop = self._relative_names(noun + 1, end, kin.is_plural)
+        low = " ".join(self._lows[noun : last + 1])
+        names, stop = self._relative_names(last + 1, end, kin.is_plural)
         unnamed = f"my {low}" if owner == SPEAKER else f"{owner}'s {low}"
         for name in names:
             self._say(owner, kin.family, name, "ends" if is_over else "holds", label=kin.label)
@@ -587,10 +878,52 @@ class StatementReader:
             self._add_person(unnamed, kin.gender)
         elif len(names) > 1:
             self._group = tuple(names)
-        mention = _Mention(tuple(names), unnamed, stop, noun, owner, kin.family, kin.label)
+        mention = _Mention(tuple(names), unnamed, stop, noun, owner, kin)
         if not names:
             return self._naming(mention, end) or self._next_relative(mention, end) or mention
         return mention
+
+    def _find_relative(self, at: int, end: int) -> tuple[int, int, Kin | None, bool]:
+        """Return the first and last index of the noun for a relative, its relation, and if it is over.
+
+        "Other half", "mother in law" and "my eldest" are nouns; one unknown word may be before a noun
+        ("my running buddy").
+        """
+        words, kin, noun, is_over, unknown = self._words, self._grammar.kin, at, False, 0
+        while noun < min(end, at + 4):
+            low = self._lows[noun]
+            for last in (noun + 2, noun + 1):
+                joined = kin.get("-".join(self._lows[noun : last + 1])) if last < end else None
+                if joined is not None:
+                    return noun, last, joined, is_over
+            if low in kin or low.removeprefix("ex-") in kin:
+                found = kin[low.removeprefix("ex-")]
+                if unknown and found.family not in words["described"]:
+                    break
+                is_over |= low in words["over"]
+                is_over |= found.family in _FORMER_BY_AGE and self._text.low(noun - 1) == "old"
+                return noun, noun, found, is_over
+            is_over |= low in words["over"]
+            if low not in words["adjectives"]:
+                unknown += 1
+                if unknown > _MAX_PLAIN_WORDS or not self._can_describe(noun):
+                    break
+            noun += 1
+        if noun > at and self._lows[noun - 1] in words["eldest"] and unknown <= 1:
+            return noun - 1, noun - 1, kin["child"], False
+        return at, at, None, False
+
+    def _can_describe(self, index: int) -> bool:
+        """Return True for a plain word in lower case that may be before a noun."""
+        low = self._lows[index]
+        is_plain = self._text.words[index].islower() and low.replace("-", "").isalpha()
+        return is_plain and not (
+            low in self._grammar.breaks
+            or low in self._grammar.roles
+            or low in self._words["joins"]
+            or low in self._words["vague"]
+            or low in self._words["favorites"]
+        )
 
     def _next_relative(self, mention: _Mention, end: int) -> _Mention | None:
         """Read ``husband`` of ``my sister's husband``."""
@@ -602,6 +935,8 @@ class StatementReader:
     def _relative_names(self, at: int, end: int, is_plural: bool) -> tuple[list[str], int]:
         text = self._text
         index = at + (text.low(at) in {"called", "named"} and at < end)
+        if text.low(at) == "of" and text.low(at + 2) in {"years", "months", "yrs"}:
+            index = at + 3  # "my boyfriend of two years, Theo"
         is_aside = text.low(at) in {",", "("} and at < end
         index += is_aside
         if is_plural:
@@ -615,15 +950,32 @@ class StatementReader:
         if names and is_aside:
             if text.low(stop) not in {",", ")"} or stop + 1 >= end or not text.words[stop + 1][:1].islower():
                 return [], at
-            return names, stop + 1
-        if not names and text.is_casual and index < end and self._is_plain_word(index) and self._is_verb(index + 1):
-            return [text.words[index]], index + 1
+            return names, stop + (text.low(stop + 1) not in {"a", "an"})
+        if not names and text.is_casual and index < end and not is_plural:
+            last = index + (text.low(index) in _TITLES and index + 1 < end)
+            if self._is_plain_word(last) and self._is_verb(last + 1):
+                return [text.join(index, last + 1)], last + 1
         return names, stop if names else at
 
     def _naming(self, mention: _Mention, end: int) -> _Mention | None:
         """Read ``'s name is Anna``, ``is called Anna``, ``is Anna`` after a relative without a name."""
         at, lows = mention.stop, self._lows
         index = at + 2 if lows[at : at + 2] == ["'s", "name"] else at
+        if lows[index : index + 2] == ["is", "not"] and lows[index + 2 : index + 3] in (["called"], ["named"]):
+            wrong = self._slots.list_of_names(index + 3, end)
+            for value in wrong.values:
+                self._say(mention.owner, mention.family, value.text, "ends", label=mention.label)
+            return mention._replace(stop=max(wrong.stop, index + 3), is_clause=True, names=(mention.subject,))
+        if self._text.low(index) in _ORIGINS and index == at:
+            last = min(end, at + _MAX_NOUN_PHRASE)
+            index = next(
+                (
+                    i
+                    for i in range(at + 2, last)
+                    if self._text.low(i) not in self._words["articles"] and self._is_verb(i)
+                ),
+                last,
+            )
         if self._text.low(index) not in {"is", "are", "'s", "was"} or index + 1 >= end:
             return None
         index += 1
@@ -640,7 +992,7 @@ class StatementReader:
         is_whole = is_called or self._slots.is_break(found.stop, end)
         if not names or not is_whole or self._text.low(index) in self._words["peoples"]:
             return None
-        gender = self._kin_at(mention.noun).gender
+        gender = mention.kin.gender
         for name in names:
             self._say(mention.owner, mention.family, name, "holds", label=mention.label)
             self._add_person(name, gender)
@@ -727,6 +1079,8 @@ class StatementReader:
                 role, count = "must", 2
             elif low in {"have", "has", "need", "needs"} and after == "to":
                 role, count = "would", 2
+            elif low in {"end", "ended", "ends"} and after == "up":
+                role, count = "must", 2
             elif low == "going" and after == "to" and not self._text.is_name(index + 2):
                 role, count = "plan", 2
             elif role == "plan":
@@ -742,19 +1096,18 @@ class StatementReader:
         return chain
 
     def _try_patterns(self, subject: _Subject, start: int, at: int, end: int, roles: tuple[str, ...]) -> int:
-        low, after = self._lows[at], self._text.low(at + 1)
+        low = self._lows[at]
         core = " ".join(role for role in roles if role not in _PLAIN_ROLES)
-        tenses: dict[str, str] = {}
-        for pattern, form in self._grammar.heads.get(low, ()):
-            if pattern.group == "me" or not pattern.can_follow(after):
-                continue
-            if form not in tenses:
-                tenses[form] = self._tense(core, form, subject, low)
-            if tenses[form]:
-                stop = self._try(subject, start, at + 1, end, pattern, tenses[form], roles)
-                if stop > at:
-                    return stop
+        stop = self._try_verbs(subject, start, (at, at + 1), end, roles, core)
+        if stop > at:
+            return stop
+        first = self._skip_adverbs(at + 1, end) if low in self._grammar.heads else at + 1
+        first += first == at + 1 < end and self._text.low(first) in _REFLEXIVES
+        if first > at + 1 and (stop := self._try_verbs(subject, start, (at, first), end, roles, core)) > at:
+            return stop
         tense = _TENSES["be"].get(core, "plan" if core.endswith("plan be") else "")
+        if not tense and not core and subject.person == "left out" and self._is_bare_head(at):
+            return self._try_bare(subject, start, at, end, roles)
         if not tense:
             return at
         stop = self._inverse(subject, at, end, "over" if "not" in roles else tense)
@@ -766,15 +1119,67 @@ class StatementReader:
                 return stop
         return at
 
+    def _try_bare(self, subject: _Subject, start: int, at: int, end: int, roles: tuple[str, ...]) -> int:
+        """Read ``vegan for ten years``, ``line cook at Galp``, which lack "I am"."""
+        for pattern in self._grammar.copular_slots:
+            if len(pattern.rest) == 1 and pattern.rest[0].slot in _BARE_SLOTS:
+                stop = self._try(subject, start, at, end, pattern, "present", roles)
+                if stop > at:
+                    return stop
+        return at
+
+    def _try_verbs(
+        self, subject: _Subject, start: int, verb: tuple[int, int], end: int, roles: tuple[str, ...], core: str
+    ) -> int:
+        """Try the patterns of the verb at the first index with the words from the second; return the index after."""
+        at, first = verb
+        low, after = self._lows[at], self._text.low(first)
+        is_apart = first > at + 1 and self._text.low(at + 1) not in _REFLEXIVES
+        tenses: dict[str, str] = {}
+        for pattern, form in self._grammar.heads.get(low, ()):
+            if pattern.group == "me" or not pattern.can_follow(after) or (is_apart and not pattern.has_preposition):
+                continue
+            if form not in tenses:
+                is_placed = form == "be" and not core and bool(roles) and subject.person == "left out"
+                is_placed &= low in self._words["placed_heads"]  # "still in Bari", "not at Galp anymore"
+                tenses[form] = "present" if is_placed else self._tense(core, form, subject, low)
+            if tenses[form]:
+                stop = self._try(subject, start, first, end, pattern, tenses[form], roles)
+                if stop > at:
+                    return stop
+        return at
+
+    def _skip_adverbs(self, at: int, end: int) -> int:
+        """Return the index after adverbs and a time (``now``, ``happily``, ``in 2019``, ``for three years``)."""
+        index, words = at, self._words
+        while index < min(end, at + 2) and (
+            self._lows[index] in words["after_verb"]
+            or (self._lows[index].endswith("ly") and len(self._lows[index]) > 4)
+        ):
+            index += 1
+        first = index
+        is_time = self._text.low(index) in words["time_leads"]
+        index += is_time
+        while is_time and index < min(end, first + _MAX_TIME_WORDS) and self._is_time_word(index):
+            index += 1
+        return index if index > first + 1 else first
+
+    def _is_time_word(self, index: int) -> bool:
+        low = self._lows[index]
+        return low.isdecimal() or low in self._words["time_words"] or low in self._words["months"]
+
     def _tense(self, core: str, form: str, subject: _Subject, low: str) -> str:
         if core.endswith("plan"):
             return "plan" if form in {"base", "ing"} else ""
         tense = _TENSES[form].get(core, "")
         person = subject.person
+        if form == "be" and not core:
+            return "present" if person == "left out" and low in self._words["bare_heads"] else ""
         if form == "base" and not core and subject.is_left_out and self._last_tense != "present":
             return ""
         if form == "base" and not core:
-            is_fine = person in {"first", "plural"} or (person == "left out" and low in _OPEN) or low == "can"
+            is_open = low in _OPEN or (not subject.is_left_out and low in self._words["open_heads"])
+            is_fine = person in {"first", "plural"} or (person == "left out" and is_open) or low == "can"
             return tense if is_fine else ""
         if form == "s":
             return tense if person in {"third", "left out"} else ""
@@ -789,6 +1194,8 @@ class StatementReader:
     ) -> int:
         """Match the rest of a pattern at `at` and make its statements; return the index after it, or -1."""
         is_negative = "not" in roles
+        if pattern.is_habit and (tense != "present" or subject.person == "left out"):
+            return -1
         found = self._match(pattern.rest, at, end, is_negative or tense in {"used", "stop"})
         if found is None:
             return -1
@@ -830,7 +1237,10 @@ class StatementReader:
         index = at
         for number, element in enumerate(elements):
             if not element.slot:
-                if self._text.low(index) in element.words and index < end:
+                if element.words == _CLAUSE_END:
+                    if index < end and self._lows[index] not in self._words["full_stops"]:
+                        return None
+                elif self._text.low(index) in element.words and index < end:
                     index += 1
                 elif not element.is_optional:
                     return None
@@ -857,18 +1267,24 @@ class StatementReader:
             low = self._lows[index]
             if low in rest[0].words:
                 return index
-            if low in {",", "and", "but", ";", "because"} and rest[0].words != {","}:
+            goes_on = low == "and" and self._begins_noun(index + 1)
+            if low in {",", "and", "but", ";", "because"} and rest[0].words != {","} and not goes_on:
                 return -1
         return -1
+
+    def _begins_noun(self, index: int) -> bool:
+        """Return True for a word that begins another noun of a list, not a clause: ``my cat and his dog``."""
+        words = self._words
+        return self._text.low(index) in words["own"] | words["owns_third"] | words["articles"] | words["numbers"]
 
     def _inverse(self, subject: _Subject, at: int, end: int, tense: str) -> int:
         """Read ``my boss`` of ``Karen is my boss``, ``my favorite food`` of ``Lasagna is my favorite food``."""
         low = self._lows[at]
         if subject.person == "first" or not (
-            low in self._words["own"] or low in self._words["owns_third"] or self._text.is_name(at)
+            low in self._words["own"] or low in self._words["owns_third"] or low in _INDIRECT or self._text.is_name(at)
         ):
             return at
-        names = [name for name in subject.names if name]
+        names = [name for name in subject.names if name and not name.startswith("my ")]
         favorite = self._favorite_noun(at, end)
         if favorite is not None and names and tense == "present":
             self._say(favorite[0], "favorite", names[0], "holds", label=favorite[2])
@@ -923,7 +1339,9 @@ class StatementReader:
             and self._lows[stop] not in self._grammar.breaks
         ):
             stop += 1
-        return (owner, stop, "favorite_" + "_".join(self._lows[index + 1 : stop])) if stop > index + 1 else None
+        if stop == index + 1:  # "Wingspan is my favorite"
+            return (owner, stop, "favorite") if at > 0 and self._slots.is_break(stop, end) else None
+        return owner, stop, "favorite_" + "_".join(self._lows[index + 1 : stop])
 
     def _noun_clause(self, at: int, end: int) -> int:
         """Read a clause with a noun as its subject: ``my name is ...``, ``the divorce ...``."""
@@ -971,7 +1389,8 @@ class StatementReader:
             return SPEAKER, at + 1
         if low in self._words["owns_third"]:
             people = self._resolve(low)
-            if people or (self._is_fact and not self._people):
+            is_user = self._is_fact and not self._people and text.low(at + 1) not in {"name", "age"}
+            if people or is_user:
                 return people[0] if people else SPEAKER, at + 1
             return SPEAKER, -1
         stop = text.name_end(at, end)
@@ -1000,6 +1419,8 @@ class StatementReader:
         said = self._lows[first:index]
         if slot == "CONDITION":
             return not self._words["conditions"].isdisjoint(said)
+        if slot == "VEHICLE":
+            return any(self._slots.is_vehicle(place) for place in range(first, index))
         return bool(said) and self._words["pronouns"].isdisjoint(said)
 
     def _match_noun(
@@ -1050,20 +1471,62 @@ class StatementReader:
             return -1
         days = self._days(clause.start, clause_end)
         subjects = subject.names
+        has_employer = any(meaning.family == "works_at" for meaning in clause.pattern.meanings)
         said = False
         stop = clause.stop
         for meaning in clause.pattern.meanings:
             effect, is_certain = self._effect(meaning, subject, clause, tail)
-            if effect is None:
+            if effect is None or (meaning.family.startswith("works_") and self._leaves_place(clause, tail)):
                 continue
             said = True
             self._say_values(meaning, subject, clause, effect, is_certain, days)
             if effect != "ends" and is_certain and meaning.slot == "1":
-                stop = max(stop, self._adjuncts(meaning.family, effect, subjects, clause.stop, end, days))
+                after = self._adjuncts(meaning.family, effect, subjects, clause.stop, end, days, has_employer)
+                stop = max(stop, after)
         if said:
             self._subject, self._last_tense = subject, clause.tense
             stop = max(stop, self._contrast(subject, clause, end))
+            stop = self._gapped(clause, stop, end)
+        if group == "refusal" and not said:
+            return -1
         return stop if said or clause.is_negative or clause.tense in {"past", "plan", "future"} else -1
+
+    def _leaves_place(self, clause: _Clause, tail: list[str]) -> bool:
+        """Return True for ``we left Rome at 6``, ``I left Anna``, which end no job."""
+        if clause.pattern.head != "leave" or len(clause.pattern.rest) != 1 or not clause.values:
+            return False
+        known = {name for name, _ in self._people[-_MAX_KNOWN:]}
+        is_person = any(value.text in known for value in clause.values[0])
+        said = self._lows[max(0, clause.start - MAX_CLAUSE_WORDS) : clause.stop + MAX_CLAUSE_WORDS]
+        is_work = not self._words["work_words"].isdisjoint(said)
+        is_other = bool(tail) and tail[0] in self._words["after_left"]
+        return is_person or is_other or ("we" in self._lows[max(0, clause.start) : clause.stop] and not is_work)
+
+    def _gapped(self, clause: _Clause, at: int, end: int) -> int:
+        """Read ``and Isaac at Barclays`` after ``Dan works at Lloyds``; return the index after the last one."""
+        rest, meaning = clause.pattern.rest, clause.pattern.meanings[0]
+        fixed = [element.words for element in rest[:-1]]
+        is_plain = clause.tense == "present" and not clause.is_negative and len(clause.pattern.meanings) == 1
+        if not (is_plain and rest and rest[-1].slot and fixed and all(fixed)) or clause.pattern.group != "state":
+            return at
+        for _ in range(_MAX_GAPPED):
+            first = at
+            while first < min(end, at + 2) and self._lows[first] in _GAP_LEADS:
+                first += 1
+            subject = self._read_subject(first, end) if at < first < end else None
+            if subject is None or subject.person not in {"third", "plural"}:
+                return at
+            value = subject.stop + len(fixed)
+            if value >= end or any(self._lows[subject.stop + i] not in each for i, each in enumerate(fixed)):
+                return at
+            found = self._slots.read(rest[-1].slot, value, end, False)
+            if found is None:
+                return at
+            for name in subject.names:
+                for one in found.values:
+                    self._say(name, meaning.family, one.text, "holds", None, meaning.is_certain, meaning.label)
+            at = found.stop
+        return at
 
     def _contrast(self, subject: _Subject, clause: _Clause, end: int) -> int:
         """Read ``, not Leicester`` after ``I live in Leeds``; return the index after it."""
@@ -1094,6 +1557,8 @@ class StatementReader:
             return False
         if clause.is_negative:
             return clause.tense != "present"
+        if clause.pattern.head == "do" and any(self._is_language(value) for value in clause.values[0]):
+            return False  # "doing Greek instead"
         tail = [*tail, *self._lows[max(0, clause.start - _MAX_NOUN_PHRASE) : clause.start]]
         is_timely = not self._words["timely"].isdisjoint(tail) or not self._words["months"].isdisjoint(tail)
         is_timely |= any(
@@ -1101,8 +1566,11 @@ class StatementReader:
         )
         is_known = any(said.family == "plans_trip_to" for said in self.statements)
         if clause.tense == "plan":
-            return True
+            return "always" not in self._lows[max(0, clause.start - 1) : clause.stop]
         return is_timely or is_known
+
+    def _is_language(self, value: Value) -> bool:
+        return value.text.lower() in self._words["languages"] | self._words["peoples"]
 
     def _days(self, start: int, end: int) -> DateRange | None:
         if self._said_on is None:
@@ -1123,6 +1591,8 @@ class StatementReader:
         """Return the effect of a meaning in a clause, and if it is certain; None if it says nothing."""
         if clause.pattern.group == "state":
             return self._state_effect(meaning, subject, clause, tail)
+        if clause.pattern.group == "refusal":
+            return self._refusal_effect(meaning, clause, tail)
         if clause.pattern.group == "trip" and clause.is_negative:
             return "ends", meaning.is_certain
         if clause.is_negative and clause.pattern.head != "can":
@@ -1135,7 +1605,8 @@ class StatementReader:
         if clause.tense in {"past", "perfect", "present"} or clause.pattern.group == "trip":
             return sign, meaning.is_certain
         if clause.tense in {"progress"}:
-            is_ending = sign == "ends"
+            begins = any(other.sign == "+" for other in clause.pattern.meanings)
+            is_ending = sign == "ends" and not begins
             is_sure = (
                 is_ending or meaning.is_firm or "third" in subject.person or not self._words["future"].isdisjoint(tail)
             )
@@ -1146,6 +1617,19 @@ class StatementReader:
         if clause.tense == "start" and sign == "begins":
             return sign, meaning.is_certain
         return None, False
+
+    def _refusal_effect(self, meaning: Meaning, clause: _Clause, tail: list[str]) -> tuple[Effect | None, bool]:
+        """Return the effect of a clause that says something only if it is negated (``I don't eat meat``)."""
+        if not clause.is_negative or clause.tense not in {"present", "perfect", "progress"}:
+            return None, False
+        is_over = "longer" in self._lows[clause.start : clause.stop] or not _CESSATION.isdisjoint(tail)
+        if meaning.family == "avoids":
+            return ("begins" if is_over else "holds"), True
+        if meaning.family == "works_at":
+            return ("ends", True) if is_over else (None, False)
+        if is_over:  # to like something no more is not to dislike it
+            return None, False
+        return ("ends" if meaning.sign == "-" else "holds"), True
 
     def _state_effect(
         self, meaning: Meaning, subject: _Subject, clause: _Clause, tail: list[str]
@@ -1167,7 +1651,8 @@ class StatementReader:
         }:
             is_new = True
         if clause.is_negative and clause.pattern.head != "can":
-            return ("ends", meaning.is_certain) if tense in {"present", "progress"} else (None, False)
+            is_lasting = tense == "perfect" and family == "likes"
+            return ("ends", meaning.is_certain) if tense in {"present", "progress"} or is_lasting else (None, False)
         is_stay = family == "lives_in" and clause.pattern.is_copular
         if is_stay and not self._words["transient"].isdisjoint(tail):
             return None, False
@@ -1184,12 +1669,13 @@ class StatementReader:
                 return "holds", meaning.is_certain
             if family in {"likes", "dislikes", "prefers", "age", "name"}:
                 return None, False
-            return "past", bool({"until", "till"} & set(tail))
+            is_over = family in {"works_as", "works_at"} and (tail[:1] == ["for"] or not _BEFORE.isdisjoint(tail))
+            return "past", is_over or bool({"until", "till"} & set(tail))
         if tense == "used":
             return "past", True
         if tense in {"start", "stop"}:
             return "begins" if tense == "start" else "ends", meaning.is_certain
-        return "begins", False
+        return "begins", meaning.is_firm
 
     def _say_values(
         self,
@@ -1205,10 +1691,12 @@ class StatementReader:
             return
         if meaning.slot == "S":
             for name in subject.names:
-                if name:
+                if name and not name.startswith("my "):
                     self._say(SPEAKER, meaning.family, name, effect, days, is_certain)
             return
         names = subject.names[:1] if meaning.slot == "&" else subject.names
+        if meaning.family in _SHARED and subject.person == "first" and meaning.slot != "&":
+            names = (*names, *subject.others)
         for name in names:
             for value in self._values(meaning, subject, clause):
                 self._say_value(name, meaning, value, effect, is_certain, days)
@@ -1217,22 +1705,25 @@ class StatementReader:
         if meaning.slot == "&":
             return [Value("" if name.startswith("my ") else name) for name in subject.others] or [Value("")]
         if meaning.slot.startswith("="):
-            return [Value(meaning.slot[1:])]
+            return [Value(meaning.slot[1:].replace("_", " "))]
         if meaning.slot == "_":
             return [Value("")]
         if meaning.slot == "0" and clause.pattern.group != "noun":
             injured = self._grammar.injuries.get(clause.pattern.head, "")
             return [Value(f"{injured} {value.text}") for value in clause.values[0]]
-        number = int(meaning.slot) - (clause.pattern.group != "noun")
-        return clause.values[number] if number < len(clause.values) else [Value("")]
+        place, _, noun = meaning.slot.partition("+")
+        number = int(place) - (clause.pattern.group != "noun")
+        values = clause.values[number] if number < len(clause.values) else (Value(""),)
+        return [value._replace(text=f"{value.text} {noun}") for value in values] if noun else values
 
     def _names_another(self, name: str, family: str, value: str) -> bool:
         """Return True for the name of another; a relative gets it: ``my granny ... her name is Ernestine``."""
         if family != "name" or not name:
             return False
-        kin = self._grammar.kin.get(name.removeprefix("my ")) if name.startswith("my ") else None
+        owner, _, noun = name.rpartition("'s ") if "'s " in name else (SPEAKER, "", name.removeprefix("my "))
+        kin = self._grammar.kin.get(noun) if noun != name else None
         if kin is not None:
-            self._say(SPEAKER, kin.family, value, "holds", label=kin.label)
+            self._say(owner, kin.family, value, "holds", label=kin.label)
             self._add_person(value, kin.gender)
         return True
 
@@ -1273,14 +1764,25 @@ class StatementReader:
                     self._say(subject.owner, family, value, "ends", days, bool(value) or family != "has_pet")
 
     def _adjuncts(
-        self, family: str, effect: Effect, subjects: tuple[str, ...], at: int, end: int, days: DateRange | None
+        self,
+        family: str,
+        effect: Effect,
+        subjects: tuple[str, ...],
+        at: int,
+        end: int,
+        days: DateRange | None,
+        has_employer: bool = False,
     ) -> int:
-        """Read more values after the first: the employer of a job, the place of a home."""
+        """Read more values after the first: the employer of a job, the place of a home.
+
+        Args:
+            has_employer: True if the clause names one, so that a place is where it is, and not a home.
+        """
         table, last = self._grammar.adjuncts.get(family), at
         if table is None:
             return at
         index, stop = at, min(end, at + MAX_ADJUNCT_WORDS)
-        is_placed = False
+        is_placed = has_employer
         while index < stop:
             low = self._lows[index]
             if low in {"and", "but", ";", "because", "who", "so"}:

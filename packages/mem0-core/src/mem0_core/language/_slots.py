@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import NamedTuple
 
 from mem0_core.language._grammar import Grammar
@@ -13,6 +13,7 @@ __all__ = ["Found", "SlotReader", "Value"]
 MAX_PHRASE_WORDS = 20
 MAX_VALUE_WORDS = 5
 MAX_ROLE_WORDS = 4
+_COUNTED = frozenset({"times", "days", "hours", "nights", "years", "yrs", "months", "weeks"})
 
 
 class Value(NamedTuple):
@@ -73,9 +74,17 @@ class SlotReader:
             and lows[stop] not in breaks
             and lows[stop] not in joins
             and (lows[stop][:1].isalnum() or lows[stop] == "'s")
+            and not (stop > at and self._begins_aside(stop))
         ):
             stop += 1
         return stop
+
+    def _begins_aside(self, index: int) -> bool:
+        """Return True for the subject of another clause (``I``), or a count of times (``four times``)."""
+        low, after = self._text.lows[index], self._text.low(index + 1)
+        if low in self._words["first"] or low in {"he", "she", "they"}:
+            return True
+        return after in _COUNTED and (low.isdecimal() or low in self._words["numbers"])
 
     def skip(self, at: int, end: int, name: str) -> int:
         """Return the index after one word of a list, or `at`."""
@@ -219,8 +228,12 @@ class SlotReader:
         text, stop = self._text, min(end, at + 7)
         first = self.skip(at, end, "articles")
         noun = next((i for i in range(first, min(stop, first + 3)) if text.lows[i] in self._words["someone"]), -1)
+        if noun < 0 and first > at:
+            return self._described_person(first, end)
         if noun < 0 or (first == at and not text.lows[noun].startswith("some")):
             return None
+        if text.low(noun + 1) == "," and (named := self._described_person(first, end)) is not None:
+            return named
         low = text.lows[noun]
         gender = "m" if low in self._words["male"] else "f" if low in self._words["female"] else ""
         for index in range(noun + 1, min(end, noun + 7)):
@@ -232,10 +245,22 @@ class SlotReader:
                     return Found((name.values[0]._replace(gender=gender),), name.stop)
         return Found((Value("", is_unnamed=True, gender=gender),), noun + 1)
 
+    def _described_person(self, first: int, end: int) -> Found | None:
+        """Read ``Frenchman, Luc``, ``girl from work, Ana`` after an article: the name at the end of the clause."""
+        text = self._text
+        comma = next((i for i in range(first + 1, min(end, first + MAX_VALUE_WORDS)) if text.lows[i] == ","), -1)
+        if comma < 0 or any(text.lows[i] in self._words["objects"] for i in range(first, comma)):
+            return None
+        stop = text.name_end(comma + 1, end)
+        is_alone = stop > comma + 1 and (stop >= end or text.low(stop) in {",", ";", "and", "but", ")"})
+        return self._single(comma + 1, stop) if is_alone else None
+
     # Places
 
     def _place(self, at: int, end: int, strict: bool) -> Found | None:
         first = at + (self._text.low(at) == "the")
+        if first > at and self._text.low(first) in self._words["homes"] and self._text.low(first + 1) == "of":
+            first += 2  # "the city of Basel"
         stop = self._text.name_end(first, end)
         if stop == first:
             stop = self._casual_end(first, end) if first == at else first
@@ -250,7 +275,7 @@ class SlotReader:
             low = text.lows[noun]
             if low in self._words["homes"]:
                 for index in range(noun + 1, min(end, noun + 4)):
-                    if text.lows[index] in {"in", "near", "outside", "by"}:
+                    if text.lows[index] in {"in", "near", "outside", "by", "called", "named"}:
                         return self._place(index + 1, end, strict)
                 return None
             is_word = low.replace("-", "").isalnum() and low not in self._words["objects"]
@@ -278,11 +303,15 @@ class SlotReader:
         if stop == first and text.name_end(first, end) > first:  # "John's company"
             stop = self.phrase_end(first, end)
             return self._single(first, stop) if self._is_plain(first, stop, 4) else None
+        if stop > first and not self.is_break(stop, end):
+            named = self._naming_word(first, self.phrase_end(first, end), end)
+            if named >= 0:  # "a Danish company called X"
+                return self._named(named + 1, end, strict)
         if stop > first:
             is_site = text.low(stop) in self._words["sites"]
             return self._single(first, stop) if is_site or self.is_break(stop, end) else None
         stop = self.phrase_end(first, end)
-        named = next((i for i in range(first, stop) if text.lows[i] in {"called", "named"}), -1)
+        named = self._naming_word(first, stop, end)
         if named >= 0:
             return self._named(named + 1, end, strict)
         name = next((i for i in range(first, stop) if text.is_name(i)), -1)
@@ -291,7 +320,27 @@ class SlotReader:
         if first == at:
             stop = self._casual_end(at, end)
             return self._single(at, stop) if stop > at else None
-        return self._single(first, stop) if self._is_plain(first, stop, 4) else None
+        closer = text.name_end(stop + 1, end) if text.low(stop) == "," else stop
+        if closer > stop + 1 and (closer >= end or text.low(closer) in {",", ";", ")"}):
+            return self._single(stop + 1, closer)  # "a Swiss insurer, Helvetia"
+        is_kind = stop > first and text.lows[stop - 1] not in self._words["no_employers"]
+        return self._single(first, stop) if is_kind and self._is_plain(first, stop, 4) else None
+
+    def _naming_word(self, first: int, stop: int, end: int) -> int:
+        """Return the index of ``called`` in ``a firm called X``, ``a firm in Rome called X``.
+
+        -1 if the phrase from `first` to `stop` has no name.
+        """
+        lows = self._text.lows
+        for index in range(first, min(end, stop + MAX_VALUE_WORDS)):
+            if lows[index] in {"called", "named"}:
+                return index
+            if index < stop:
+                continue
+            is_noun = self._text.is_name(index) or lows[index - 1] in self._words["articles"]
+            if not (is_noun or lows[index] in {",", "in", "near"} or lows[index] in self._words["articles"]):
+                return -1
+        return -1
 
     def _employer(self, at: int, end: int, strict: bool) -> Found | None:
         named = self._named(at, end, strict)
@@ -326,6 +375,11 @@ class SlotReader:
         if named >= 0:
             return self._named(named + 1, end, strict)
         fits = first > at and any(low in self._words["groups"] for low in text.lows[first:stop])
+        closer = text.name_end(stop + 1, end) if fits and text.low(stop) == "," else stop
+        if closer > stop + 1 and text.low(closer) == "'s":
+            closer += 1
+        if closer > stop + 1 and (closer >= end or text.low(closer) in {",", ";", ")"}):
+            return self._single(stop + 1, closer)  # "a choir, St Cuthbert's"
         return self._single(first, stop) if fits and stop - first <= MAX_VALUE_WORDS else None
 
     def _business(self, at: int, end: int, strict: bool) -> Found | None:
@@ -334,16 +388,45 @@ class SlotReader:
         named = next((i for i in range(first, stop) if text.lows[i] in {"called", "named"}), -1)
         if named >= 0:
             return self._named(named + 1, end, strict)
-        found = self._ownable(at, end, strict)
+        found = self._ownable(at, end, strict) or self._own_business(at, first, end)
         if found is not None and text.low(found.stop) in {"called", "named"} and found.stop < end:
             return self._named(found.stop + 1, end, strict)
         return found
+
+    def _own_business(self, at: int, first: int, end: int) -> Found | None:
+        """Read ``a surf school``, ``her own consultancy``."""
+        first += self._text.low(first) == "own"
+        stop = self.phrase_end(first, end)
+        is_named = first > at or self._text.low(at - 1) == "own"
+        fits = is_named and self._is_plain(first, stop) and self._text.lows[stop - 1] in self._words["businesses"]
+        return self._single(first, self._with_place(stop, end)) if fits else None
+
+    def _workplace(self, at: int, end: int, strict: bool) -> Found | None:
+        """Read ``the library``, ``an oil rig``: the kind of a place of work, with its article."""
+        first = self.skip(at, end, "articles")
+        stop = self.phrase_end(first, end)
+        fits = first > at and self._is_plain(first, stop, 3) and self._text.lows[stop - 1] in self._words["workplaces"]
+        return self._single(first, stop) if fits else None
 
     # Work
 
     def is_job(self, low: str) -> bool:
         """Return True for the last word of an occupation."""
         return low in self._words["jobs"] or low.endswith(self._grammar.endings("job_endings"))
+
+    def is_job_title(self, at: int) -> bool:
+        """Return True if an occupation begins at `at` and a place, a time or the end of the clause follows it."""
+        text, words = self._text, self._words
+        stop = at
+        while stop < at + MAX_ROLE_WORDS and not self.is_job(text.low(stop)):
+            if not text.low(stop).replace("-", "").isalpha() or text.low(stop) in self._grammar.breaks:
+                return False
+            stop += 1
+        while self.is_job(text.low(stop)):
+            stop += 1
+        is_start = text.low(at) not in words["determiners"] | words["pronouns"]
+        is_count = text.low(stop) == "," and (text.low(stop + 1).isdecimal() or text.low(stop + 1) in words["numbers"])
+        return is_start and (is_count or text.low(stop) in words["title_ends"])
 
     def _job(self, at: int, end: int, strict: bool) -> Found | None:
         text = self._text
@@ -354,7 +437,9 @@ class SlotReader:
         head = next((i for i in range(first, min(stop, first + MAX_ROLE_WORDS)) if self.is_job(text.lows[i])), -1)
         while head >= 0 and head + 1 < stop and self.is_job(text.lows[head + 1]):
             head += 1
-        if head < 0 or "'s" in text.lows[first:head]:
+        if head < 0 or any(
+            text.lows[i] == "'s" and text.lows[i - 1] not in self._words["possessive_jobs"] for i in range(first, head)
+        ):
             return None
         if first == at and any(
             low in self._grammar.heads for low in set(text.lows[first:head]) - self._words["job_adjectives"]
@@ -366,14 +451,23 @@ class SlotReader:
         is_title = head > first or after == "of" or text.words[at].isupper() or text.low(at - 1) in {"to", "of"}
         if first == at and not is_title:
             return None
-        return self._single(first, head + 1)
+        return self._single(first, self._with_field(head + 1, end) if after == "of" else head + 1)
+
+    def _with_field(self, at: int, end: int) -> int:
+        """Return the end of ``of logistics`` after a job; `at` for the employer of ``director of the Louvre``."""
+        stop = self.phrase_end(at + 1, end)
+        field = self._text.words[at + 1 : stop]
+        fits = 0 < len(field) < MAX_ROLE_WORDS and all(word.isalpha() and word.islower() for word in field)
+        fits = fits and self._words["vague"].isdisjoint(field) and field[0] not in self._words["articles"]
+        return stop if fits else at
 
     def _role(self, at: int, end: int, strict: bool) -> Found | None:
         text = self._text
         first = self.skip(at, end, "articles")
         stop = next((i for i in range(first, end) if text.lows[i] == "of"), end)
         stop = min(stop, self.phrase_end(first, end))
-        return self._single(first, stop) if self._is_plain(first, stop, MAX_ROLE_WORDS) else None
+        is_role = self._is_plain(first, stop, MAX_ROLE_WORDS) and text.lows[first] not in self._words["no_roles"]
+        return self._single(first, stop) if is_role else None
 
     def _subject_matter(self, at: int, end: int, strict: bool) -> Found | None:
         stop = self.phrase_end(at, end)
@@ -404,15 +498,25 @@ class SlotReader:
         if kind == "things" and len(items) > 1 and after[:1].isalnum() and after not in self._words["goes_on"]:
             items = items[:-1] if _is_gerund(items[-1].text) and " " not in items[-1].text else items
         items = self._keep_whole(items, kind)
-        if not items or (len(items) > 1 and {"and", "or", "&", "n", "plus"}.isdisjoint(text.lows[at:first])):
+        if len(items) > 1 and {"and", "or", "&", "n", "plus"}.isdisjoint(text.lows[at:first]):
+            return self._before_aside(at, stop, items[0], kind)
+        if not items:
             return None
         return Found(tuple(items), max(stop, at + 1))
+
+    def _before_aside(self, at: int, stop: int, item: Value, kind: str) -> Found | None:
+        """Return the value before an aside (``shellfish, allergic``) if it is one known word for food."""
+        comma = next((i for i in range(at, stop) if self._text.lows[i] == ","), -1)
+        fits = kind == "things" and comma > at and item.text.lower() in self._words["foods"]
+        return Found((item,), comma) if fits else None
 
     def _list_end(self, at: int, end: int) -> int:
         stop, lows = at, self._text.lows
         joins, breaks = self._words["joins"], self._grammar.breaks
         while stop < min(end, at + MAX_PHRASE_WORDS) and lows[stop] not in breaks:
             if not (lows[stop][:1].isalnum() or lows[stop] == "'s" or lows[stop] in joins):
+                break
+            if stop > at and lows[stop - 1] not in joins and self._begins_aside(stop):
                 break
             stop += 1
         return stop
@@ -561,15 +665,33 @@ class SlotReader:
 
     def _allergens(self, at: int, end: int, strict: bool) -> Found | None:
         found = self._things(at, end, strict=False)
-        if found is None:
+        if found is None or (found.stop < end and self._text.low(found.stop) in self._words["food_limits"]):
             return None
         kept = tuple(value for value in found.values if value.text.lower() in self._words["allergens"])
         return Found(kept, found.stop) if kept else None
+
+    def _foods(self, at: int, end: int, strict: bool) -> Found | None:
+        """Read foods and drinks that no meal or time limits ("I don't eat meat on Fridays")."""
+        first = at + (self._text.low(at) in {"any", "the", "my"})
+        found = self._things(first, end, strict=False) if first < end else None
+        if found is None:
+            return None
+        foods = self._words["foods"]
+        if any(value.text.lower().split()[-1] not in foods for value in found.values):
+            return None
+        after = self._text.low(found.stop) if found.stop < end else ""
+        is_limited = after in self._words["food_limits"] or (
+            after in {"for", "in"} and not self._words["meals"].isdisjoint(self._text.lows[found.stop : found.stop + 3])
+        )
+        return None if is_limited else found
 
     def _diet(self, at: int, end: int, strict: bool) -> Found | None:
         index = at
         while index < min(end, at + 2) and self._text.lows[index] in {"a", "an", "strict", "fully", "mostly"}:
             index += 1
+        joined = f"{self._text.low(index)}-{self._text.low(index + 1)}"
+        if joined in self._words["diets"] and self._text.low(index + 2) == "diet":
+            return Found((Value(joined),), index + 2)
         fits = self._text.low(index) in self._words["diets"] and (
             self.is_break(index + 1, end) or self._text.low(index + 1) in {"diet", "food", "household"}
         )
@@ -583,13 +705,13 @@ class SlotReader:
             if closer is not None and stop < end:
                 return closer
         said = text.lows[first:stop]
-        if not self._is_plain(first, stop) or not any(self._is_vehicle(i) for i in range(first, stop)):
+        if not self._is_plain(first, stop) or not any(self.is_vehicle(i) for i in range(first, stop)):
             return None
         if said[-1] in {"cab", "bus", "lesson", "lessons", "keyboard", "guitar", "piano"} or "'s" in said:
             return None
         return self._single(first, stop)
 
-    def _is_vehicle(self, index: int) -> bool:
+    def is_vehicle(self, index: int) -> bool:
         """Return True for a word for a vehicle; one that means other things as well needs a capital."""
         low = self._text.lows[index]
         if low not in self._words["vehicles"]:
@@ -603,6 +725,16 @@ class SlotReader:
         stop = self.phrase_end(first, end)
         fits = first > at and 0 < stop - first <= MAX_VALUE_WORDS and self._is_plain(first, stop)
         return self._single(first, stop) if fits else None
+
+    def _gadget(self, at: int, end: int, strict: bool) -> Found | None:
+        """Read ``an iPhone``, ``the new ThinkPad``, ``a Pixel 9``: a device."""
+        text, first = self._text, self.skip(at, end, "determiners")
+        stop = self.phrase_end(first, end)
+        said = text.lows[first:stop]
+        fits = self._is_plain(first, stop, 4) and not self._words["gadgets"].isdisjoint(said)
+        first += said[:1] == ["new"]
+        is_device = fits and (said[-1] in self._words["gadgets"] | self._words["models"] or said[-1].isdecimal())
+        return self._single(first, stop) if is_device else None
 
     def _owned(self, at: int, end: int, strict: bool) -> Found | None:
         """Read a thing with its article; its place belongs to it (``a cabin near Tampere``)."""
@@ -651,6 +783,8 @@ class SlotReader:
             if noun < 0:
                 break
             kin = self._grammar.kin[text.lows[noun]]
+            if kin.family == "has_pet" and noun > index and (self._is_participle(index) or text.is_name(index)):
+                break
             if (kin.family in only) != bool(only):
                 break
             names, stop = self._names_after(noun + 1, end)
@@ -670,6 +804,11 @@ class SlotReader:
             ):
                 return Found(tuple(values), stop) if values else None
         return Found(tuple(values), min(end, max(index, at + 1))) if values else None
+
+    def _is_participle(self, index: int) -> bool:
+        """Return True for ``ordered`` in ``I have ordered chicken``."""
+        low = self._text.lows[index]
+        return low.endswith("ed") or any(form == "done" for _, form in self._grammar.heads.get(low, ()))
 
     def _find_noun(self, at: int, end: int) -> int:
         """Return the index of the noun of ``two grown boys``; -1 if there is none."""
@@ -710,6 +849,7 @@ class SlotReader:
         )
         after = text.low(at + 1) if at + 1 < end else ""
         fits &= after not in {"'", "of", "%", "/", "$", "€", "£", ":", "-", "–", "°", "+"}
+        fits &= after != "and" or not text.low(at + 2).isdecimal()
         fits &= not after[:1].isalnum() or after in {
             "years",
             "yrs",
@@ -759,25 +899,31 @@ class SlotReader:
 
     def _frequency(self, at: int, end: int, strict: bool) -> Found | None:
         low, after = self._text.lows[at], self._text.low(at + 1)
-        fits = low in self._words["frequently"] or low.isdecimal()
+        fits = low in self._words["frequently"] or low.isdecimal() or low in {"once", "twice"}
+        fits |= after == "times" and low in self._words["numbers"]
+        fits |= low == "a" and after in {"lot", "bit", "ton"}
         fits |= low == "on" and (after in self._words["timely"] or after.endswith(("days", "weekends")))
         fits |= self._text.lows[at : at + 3] == ["as", "a", "hobby"] or self._text.lows[at : at + 2] == ["at", "the"]
         return Found((), at + 1) if fits else None
 
     def _ailing(self, at: int, end: int, strict: bool) -> Found | None:
-        fits = self._text.lows[at] in self._words["ailing"] and self.is_break(at + 1, end)
-        return self._single(at, at + 1) if fits else None
+        is_typed = self._text.low(at) == "type" and self._text.low(at + 1)[:1].isdigit()
+        noun = at + 2 if is_typed else at  # "type 1 diabetic"
+        fits = self._text.low(noun) in self._words["ailing"] and noun < end and self.is_break(noun + 1, end)
+        return self._single(at, noun + 1) if fits else None
 
     def _rest(self, at: int, end: int, strict: bool) -> Found | None:
         return Found((), self.phrase_end(at, end))
 
     def _tools(self, at: int, end: int, strict: bool) -> Found | None:
-        found = self.list_of_names(self.skip(at, end, "determiners"), end)
+        first = self.skip(at, end, "determiners")
+        found = self.list_of_names(first, end)
         if found.values:
             return found
-        stop = at + 1
-        mixed = any(c.isupper() for c in self._text.words[at][1:])  # iPhone
-        return self._single(at, stop) if mixed and self.is_break(stop, end) else None
+        stop = first + 1
+        mixed = first < end and any(c.isupper() for c in self._text.words[first][1:])  # iPhone
+        stop += stop < end and self._text.lows[stop].isdecimal()
+        return self._single(first, stop) if mixed and self.is_break(stop, end) else None
 
 
 def _is_gerund(text: str) -> bool:
@@ -785,7 +931,8 @@ def _is_gerund(text: str) -> bool:
     return len(first) > 5 and first.endswith("ing") and first.replace("-", "").isalpha()
 
 
-def _readers() -> Iterator[tuple[str, Callable[[SlotReader, int, int, bool], Found | None]]]:
+_READERS: dict[str, Callable[[SlotReader, int, int, bool], Found | None]] = {
+    name: reader
     for names, reader in (
         ("PLACE TOWN TRIP", SlotReader._place),
         ("HOME", SlotReader._home),
@@ -793,6 +940,7 @@ def _readers() -> Iterator[tuple[str, Callable[[SlotReader, int, int, bool], Fou
         ("ORG", SlotReader._organization),
         ("NAMED TEAM", SlotReader._named),
         ("EMPLOYER", SlotReader._employer),
+        ("WORKPLACE", SlotReader._workplace),
         ("CHATTEL", SlotReader._chattel),
         ("ALLERGENS", SlotReader._allergens),
         ("SCHOOL", SlotReader._school),
@@ -818,10 +966,12 @@ def _readers() -> Iterator[tuple[str, Callable[[SlotReader, int, int, bool], Fou
         ("AILMENT", SlotReader._ailment),
         ("BODY", SlotReader._body_part),
         ("ALLERGEN", SlotReader._allergen),
+        ("FOODS", SlotReader._foods),
         ("DIET", SlotReader._diet),
         ("VEHICLE", SlotReader._vehicle),
         ("ANYVEHICLE", SlotReader._any_vehicle),
         ("OWNED", SlotReader._owned),
+        ("GADGET", SlotReader._gadget),
         ("OWNABLE", SlotReader._ownable),
         ("PET", SlotReader._pets),
         ("KIN", SlotReader._kin),
@@ -833,9 +983,6 @@ def _readers() -> Iterator[tuple[str, Callable[[SlotReader, int, int, bool], Fou
         ("FREQUENTLY", SlotReader._frequency),
         ("AILING", SlotReader._ailing),
         ("TOOLS", SlotReader._tools),
-    ):
-        for name in names.split():
-            yield name, reader
-
-
-_READERS = dict(_readers())
+    )
+    for name in names.split()
+}

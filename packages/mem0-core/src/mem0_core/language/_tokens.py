@@ -19,6 +19,8 @@ _TOKEN = re.compile(
 _TITLE = re.compile(r"[\"“«]((?!I\b)\w[^\s\"“”«»]{0,30}(?: (?!I\b)[^\s\"“”«»]{1,30}){0,5}(?<![.,?]))[\"”»]")
 _UNREADABLE = re.compile(r"[\0\ud800-\udfff]")
 _CONTRACTION_END = re.compile("n?['’]")
+_MONTH_NAMES = frozenset({"april", "may", "june", "august"})
+_BEFORE_NAMES = frozenset({"and", "&", "n", "called", "named"})
 _SENTENCE_ENDS = frozenset(".!?…\n。！？")
 
 
@@ -34,14 +36,14 @@ class TokenizedText:
     """
 
     def __init__(self, text: str, grammar: Grammar) -> None:
-        text = _UNREADABLE.sub(" ", text)
+        text = grammar.slurred.sub(r"\1's", _UNREADABLE.sub(" ", text)).replace(" w/ ", " with ")
         self._grammar = grammar
         self.titles = {title.casefold(): Entity(title) for title in _TITLE.findall(text)}
         self.words: list[str] = []
         self.lows: list[str] = []
         self.starts = [0]
         self._is_name: list[bool] = []
-        self.is_casual = False
+        self.is_casual = any(map(str.isalpha, text)) and text == text.lower()
         quoted = False
         for word in _TOKEN.findall(_TITLE.sub(' "" ', text)):
             if word in '"“”«»\n':  # a quotation that nothing closes lasts to the end of its line
@@ -49,6 +51,21 @@ class TokenizedText:
             self._append(word, quoted)
             if word in _SENTENCE_ENDS:
                 self.starts.append(len(self.words))
+        self._find_adjectives_in_names()
+
+    def _find_adjectives_in_names(self) -> None:
+        """Take capitalized adjectives after a preposition as names: "in Nice", "at Great Ormond Street"."""
+        names = self._grammar.words.get("name_adjectives", frozenset())
+        for index in range(1, len(self.words)):
+            if self.lows[index] in names and self.lows[index - 1] in self._grammar.words["name_leads"]:
+                self._is_name[index] |= self.words[index][0].isupper()
+
+        for index in range(1, len(self.words) - 1):
+            is_month = self.lows[index] in _MONTH_NAMES and self.words[index][0].isupper()
+            before = self.lows[index - 1]
+            if is_month and (before in self._grammar.kin or before in _BEFORE_NAMES) and index > 1:
+                is_list = before not in {"and", "&", "n"} or self._is_name[index - 2]
+                self._is_name[index] |= is_list and not self.lows[index + 1].isdigit()
 
     def _append(self, word: str, is_quoted: bool) -> None:
         low = word.lower().replace("’", "'")

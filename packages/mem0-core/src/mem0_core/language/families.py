@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
+from mem0_core._system.records import dataclass
 from mem0_core.language._word_forms import plurals_of, verb_forms
 
 __all__ = [

@@ -8,20 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from mem0_core.language._name_words import get_title, split_name
+from mem0_core._system.records import dataclass
+from mem0_core.language.naming import NAME, NICKNAME
 
-__all__ = ["NAME", "NAMING_LABELS", "NICKNAME", "Introduction", "get_given_name", "is_naming", "read_introductions"]
-
-NAME, NICKNAME = "name", "nickname"
-NAMING_LABELS = (
-    NAME,
-    NICKNAME,
-    *("has_name", "is_named", "is_called", "has_nickname", "known_as", "is_known_as", "goes_by", "full_name"),
-    *("has_full_name", "first_name", "has_first_name", "given_name", "preferred_name", "prefers_to_be_called"),
-)
-"""Relationships from an entity to another name of it, as rules and models write them."""
+__all__ = ["Introduction", "read_introductions"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,17 +102,6 @@ allergic interested afraid scared excited curious worried sure able unable unsur
 """)
 _ABBREVIATED = frozenset({"dr.", "mr.", "mrs.", "ms.", "st.", "prof."})
 _ENDINGS_OF_PEOPLES = ("ish", "ese")
-
-
-def is_naming(relationship: str) -> bool:
-    """Return True if a relationship leads to another name of its source."""
-    return relationship in NAMING_LABELS
-
-
-def get_given_name(name: str) -> str:
-    """Return the first name in a name of several words; empty for one word, and for a title with a surname."""
-    words = name.split()
-    return words[0] if len(words) > 1 and not get_title(split_name(name)) and len(words[0].strip(".")) > 1 else ""
 
 
 def read_introductions(text: str) -> tuple[Introduction, ...]:

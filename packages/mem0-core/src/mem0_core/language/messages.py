@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Message, Messages, SkippedItem, is_valid_text
+from mem0_core.domain.suggestions import describe_value, suggest
 from mem0_core.domain.timestamps import parse_timestamp
 from mem0_core.errors import InputError
+from mem0_core.language.prompt_data import KNOWN_ROLES, format_messages
 
 __all__ = [
     "KNOWN_ROLES",
     "ParsedMessages",
     "check_metadata",
     "format_transcript",
+    "is_structured_output",
+    "join_contents",
     "mentions_speaker",
     "parse_message",
     "parse_messages",
     "strip_recalled",
 ]
 
-KNOWN_ROLES = frozenset({"user", "assistant", "system", "developer", "tool", "function"})
 SPEAKER_ROLES = frozenset({"user", "assistant"})
 """Roles whose messages can become memories; the others carry instructions and machine output."""
 
@@ -54,7 +58,10 @@ def parse_messages(messages: Messages) -> ParsedMessages:
         messages = [messages]
     given: object = messages
     if isinstance(given, (bytes, bytearray)) or not isinstance(given, Sequence):
-        raise InputError(f"messages must be a text, a message or a list of messages, not {type(given).__name__}")
+        raise InputError(
+            f"messages must be a text, a message or a list of messages, not {describe_value(given)}; pass, for example,"
+            " [{'role': 'user', 'content': 'I like tea'}]"
+        )
     if not messages:
         raise InputError("messages is an empty list: give at least one message")
     parsed: list[Message] = []
@@ -83,15 +90,19 @@ def parse_message(message: object, label: str) -> ParsedMessages:
 
 def _parse_message(message: object, label: str, skipped: list[SkippedItem]) -> Message | None:
     if not isinstance(message, Mapping):
-        raise InputError(f"{label} must be a mapping with role and content, not {type(message).__name__}")
+        raise InputError(
+            f"{label} must be a mapping with role and content, not {describe_value(message)}; pass, for example,"
+            " {'role': 'user', 'content': 'I like tea'}"
+        )
     role = message.get("role")
     if not isinstance(role, str) or role not in KNOWN_ROLES:
-        raise InputError(f"{label} has the role {role!r}; known roles: {', '.join(sorted(KNOWN_ROLES))}")
+        hint = suggest(str(role), sorted(KNOWN_ROLES), label="roles")
+        raise InputError(f"{label} has the role {role!r}{hint}; pass one of them")
     content = message.get("content")
     if content is None:
         if message.get("tool_calls") or message.get("function_call"):
             return None
-        raise InputError(f"{label} has no content")
+        raise InputError(f"{label} has no content; add the key 'content' with the text of the message")
     read, images = _read_content(content, label, skipped)
     text = strip_recalled(read)
     if not text.strip() and not images:
@@ -99,14 +110,25 @@ def _parse_message(message: object, label: str, skipped: list[SkippedItem]) -> M
         skipped.append(SkippedItem(reason=empty, item=dict(message)))
         return None
     timestamp = message.get("timestamp")
+    name = _read_name(message.get("name"), label)
     return Message(
         role=role,
         content=_check_text(text, label),
-        name=_read_name(message.get("name"), label),
+        name=name,
+        key=_build_key(message.get("id"), (role, name, text, images), label),
         images=images,
         metadata=check_metadata(message.get("metadata"), label),
         timestamp=None if timestamp is None else parse_timestamp(timestamp, f"{label}.timestamp"),
     )
+
+
+def _build_key(id: object, said: tuple[object, ...], label: str) -> str | None:
+    """Return the key of a message with an id. An edited message has another key, although it keeps its id."""
+    if id is None or id == "":
+        return None
+    if not isinstance(id, (str, int)):
+        raise InputError(f"{label} has an id that is neither a string nor an integer: {id!r}")
+    return hashlib.blake2b(repr((str(id), said)).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _read_content(content: object, label: str, skipped: list[SkippedItem]) -> tuple[str, tuple[str, ...]]:
@@ -153,6 +175,21 @@ def strip_recalled(text: str) -> str:
     return "".join([*parts, text[start:]])
 
 
+_CODE_FENCE = re.compile(r"\A```\w*\s*\n(.*)\n\s*```\Z", re.DOTALL)
+
+
+def is_structured_output(text: str) -> bool:
+    """Return True if a model's whole text is a JSON object or list: data for a program, and nothing that was said."""
+    text = _CODE_FENCE.sub(r"\1", text.strip()).strip()
+    if text[:1] not in ("{", "[") or text[-1:] not in ("}", "]"):
+        return False
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
 def _image_url(value: object) -> str | None:
     url = value.get("url") if isinstance(value, Mapping) else value
     return url if isinstance(url, str) and url else None
@@ -186,7 +223,10 @@ def check_metadata(metadata: object, label: str) -> dict[str, Any]:
     if metadata is None:
         return {}
     if not isinstance(metadata, Mapping):
-        raise InputError(f"the metadata of {label} must be a mapping, not {type(metadata).__name__}")
+        raise InputError(
+            f"the metadata of {label} must be a mapping, not {describe_value(metadata)}; pass, for example,"
+            " metadata={'topic': 'work'}"
+        )
     for key, value in metadata.items():
         if not isinstance(key, str):
             raise InputError(f"the metadata of {label} has a key that is not a string: {key!r}")
@@ -194,7 +234,11 @@ def check_metadata(metadata: object, label: str) -> dict[str, Any]:
             json.dumps({key: value}, allow_nan=False, ensure_ascii=False).encode()
             _check_storable([key, value])
         except (TypeError, ValueError, RecursionError) as error:
-            raise InputError(f"the metadata of {label} cannot be stored as JSON at {key!r}: {error}") from error
+            raise InputError(
+                f"the metadata of {label} cannot be stored as JSON at {key!r}: {error}; pass text, numbers,"
+                " booleans, null,"
+                " lists or mappings"
+            ) from error
     copied: dict[str, Any] = json.loads(json.dumps(dict(metadata))) if metadata else {}
     return copied
 
@@ -213,31 +257,13 @@ def _check_storable(value: object) -> None:
 
 
 def format_transcript(messages: Sequence[Message], roles: frozenset[str] = SPEAKER_ROLES) -> str:
-    """Write ``role: content`` for each message; a named speaker is ``role (name): content``.
-
-    A line inside a message that looks like the start of another message is quoted, so that no content forges a speaker.
-    """
-    return "\n".join(
-        f"{_format_speaker(message)}: {_escape_speakers(message.content)}"
-        for message in messages
-        if message.role in roles
-    )
+    """Write each message as one line, ``role: content`` or ``role (name): content``, as `prompt_data` does."""
+    return format_messages(message for message in messages if message.role in roles)
 
 
-def _format_speaker(message: Message) -> str:
-    return f"{message.role} ({' '.join(message.name.split())})" if message.name else message.role
-
-
-_LINE_BREAKS = r"\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029"  # as `str.splitlines` has them
-_FORGED_SPEAKER = re.compile(
-    rf"(?<=[{_LINE_BREAKS}])(?=[^\w{_LINE_BREAKS}]{{0,20}}(?:{'|'.join(sorted(KNOWN_ROLES))})"
-    rf"(?:\s{{0,4}}\([^{_LINE_BREAKS}]{{0,80}}\))?[^\w{_LINE_BREAKS}]{{0,4}}[:：])",
-    re.IGNORECASE,
-)
-
-
-def _escape_speakers(content: str) -> str:
-    return _FORGED_SPEAKER.sub("> ", content)
+def join_contents(messages: Sequence[Message]) -> str:
+    """Join the contents of the speakers' messages, to look up names in them."""
+    return "\n".join(message.content for message in messages if message.role in SPEAKER_ROLES)
 
 
 _SELF = re.compile(r"\b(?:i|me|my|mine|myself)\b", re.IGNORECASE)

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 
+from mem0_core._system.records import dataclass
 from mem0_core.language._name_words import (
     ARTICLES,
     HEAD_NOUNS,

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.normalization import normalize
 
 __all__ = ["MIN_DUPLICATE_COSINE", "find_restatements", "restates"]

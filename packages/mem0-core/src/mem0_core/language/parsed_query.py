@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Entity, is_valid_text
+from mem0_core.domain.suggestions import describe_value
 from mem0_core.errors import QueryError
 from mem0_core.language import rule_extractor as rules
 from mem0_core.language.messages import mentions_speaker
@@ -92,8 +94,12 @@ def parse_query(text: str, *, reference: date | None = None) -> ParsedQuery:
     Raises:
         QueryError: `text` is no string, is empty or blank, or is not valid Unicode.
     """
-    if not isinstance(text, str) or not text.strip():
-        raise QueryError("the query is empty; give a text, or list all memories with get_all", query=text)
+    if not isinstance(text, str):
+        raise QueryError(
+            f"query must be one text, not {describe_value(text)}; search for each text by itself", query=text
+        )
+    if not text.strip():
+        raise QueryError(f"the query is empty, {text!r}; give a text, or list all memories with get_all", query=text)
     if not is_valid_text(text):
         raise QueryError("the query is not valid Unicode (it holds a lone surrogate)", query=text)
     return ParsedQuery(text, reference or datetime.now(UTC).date())

@@ -9,9 +9,10 @@ The text is read from left to right, each token a bounded number of times.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Entity
 from mem0_core.language._question_chains import find_chain
 from mem0_core.language._question_subjects import NounPhrase, Step, SubjectReader, is_relative, match_verb

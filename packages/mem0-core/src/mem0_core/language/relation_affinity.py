@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from mem0_core._system.records import dataclass
 from mem0_core.language.families import LabelSense, families_of_noun, load_families, read_label
 
 __all__ = [
@@ -183,8 +183,7 @@ def _compare_nouns(term: str, noun: str, family: str, sense: LabelSense, given: 
         score = _BROADER
     elif any(sense.noun in group for group in groups) and sense.noun != noun:
         score = _NARROWER
-    modifiers = wanted.words[:-1]
-    missing = sum(word not in given.words for word in modifiers) / len(modifiers) if modifiers else 0.0
+    missing = _miss_share(wanted, given)
     extra = 0.02 * (len(given.words) > 1)
     return (score - extra) * (1 - 0.2 * missing)
 
@@ -230,8 +229,8 @@ def _families_of_term(term: str) -> tuple[str, ...]:
 
 def _noun_of(term: str) -> str:
     """Return the noun at the head of a term: "husband" of "ex-husband"; "sister" of "older sisters"."""
-    noun = term.split()[-1] if term else ""
-    noun = noun.removeprefix("ex-")
+    words = term.split()
+    noun = words[-1].removeprefix("ex-") if words else ""
     singular = _stem(noun)
     return noun if noun in _groups() or not families_of_noun(singular) else singular
 
@@ -249,9 +248,13 @@ def _compute_similarity(wanted: _Phrase, given: _Phrase) -> float:
         score = 0.9
     else:
         score = 0.0
-    modifiers = wanted.words[:-1]
-    missing = sum(word not in given.words for word in modifiers) / len(modifiers) if modifiers else 0.0
-    return score * (1 - 0.2 * missing)
+    return score * (1 - 0.2 * _miss_share(wanted, given))
+
+
+def _miss_share(wanted: _Phrase, given: _Phrase) -> float:
+    """Return the share of the modifiers of a term that a label lacks."""
+    modifiers, said = wanted.words[:-1], set(given.words)
+    return sum(word not in said for word in modifiers) / len(modifiers) if modifiers else 0.0
 
 
 def _are_synonyms(noun: str, words: Sequence[str]) -> bool:

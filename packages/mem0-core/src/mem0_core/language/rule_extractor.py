@@ -1,16 +1,19 @@
 """Rule-based extraction of entities and relations: the certain statements of a text, with high precision.
 
 `_reader` reads the statements by the tables of a language; questions, wishes, suppositions, commands, hearsay and
-quotations state nothing. A relation needs a subject with a name, so "my sister lives in Rome" is none.
+quotations state nothing. A relation needs a subject with a name; "my sister lives in Rome" waits for that name.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
+from itertools import islice
 
+from mem0_core._system.records import dataclass
+from mem0_core.domain.bounds import MAX_NAMES, MAX_RELATIONS, MAX_RULE_TEXT_CHARS, MAX_STATEMENTS
 from mem0_core.domain.records import Entity, Triplet
-from mem0_core.language._reader import SPEAKER, Statement
+from mem0_core.language._reader import Statement
 from mem0_core.language._tokens import tokenize
 from mem0_core.language.families import load_families
 from mem0_core.language.statements import read_all_statements
@@ -37,35 +40,49 @@ class RuleExtraction:
     Attributes:
         entities: named entities, and both ends of `relations`.
         ended: relations that the text says are over.
+        of_relatives: statements about relatives of the speaker that the text does not name, with a source like
+            ``my sister``; they are relations once the name is known.
+        is_cut: True if the text holds more than the bounds of `domain.bounds` allow to be read.
     """
 
     entities: tuple[Entity, ...] = ()
     relations: tuple[Triplet, ...] = ()
     ended: tuple[EndedRelation, ...] = ()
+    of_relatives: tuple[Triplet | EndedRelation, ...] = ()
+    is_cut: bool = False
 
 
 def entities(text: str) -> tuple[Entity, ...]:
     """Return the entities that a text names: quoted, then capitalized spans.
 
-    A span that only opens a sentence counts if the text states a relation of it.
+    A span that only opens a sentence counts if the text states a relation of it. Of a long text, only the first names
+    are returned, see `domain.bounds`.
     """
+    text = text[:MAX_RULE_TEXT_CHARS]
     if not _NAMING.search(text):
         return ()
-    return tuple(_Extraction(text, "").names().values())
+    return tuple(islice(_Extraction(text, "").names(), MAX_NAMES))
 
 
 def extract_by_rules(text: str, *, speaker: str) -> RuleExtraction:
-    """Return the entities of a text and its plain statements; `speaker` is the name for I, me and my."""
-    extraction = _Extraction(text, speaker.strip())
+    """Return the entities of a text and its plain statements, see `domain.bounds` for their number.
+
+    Args:
+        speaker: the name for I, me and my.
+    """
+    extraction = _Extraction(text[:MAX_RULE_TEXT_CHARS], speaker.strip())
     extraction.read()
-    found = extraction.names()
+    found = {entity.name.casefold(): entity for entity in islice(extraction.names(), MAX_NAMES)}
     said = [each for of_one in extraction.said.values() for each in of_one.values()]
+    of_relatives = tuple(each for each in said if each.source.startswith("my "))[:MAX_RELATIONS]
+    said = [each for each in said if not each.source.startswith("my ")]
     relations = tuple(each for each in said if isinstance(each, Triplet))
+    ended = tuple(each for each in said if isinstance(each, EndedRelation))
+    is_cut = extraction.is_cut or len(text) > MAX_RULE_TEXT_CHARS or max(len(relations), len(ended)) > MAX_RELATIONS
+    relations, ended = relations[:MAX_RELATIONS], ended[:MAX_RELATIONS]
     for key, name in [(name.casefold(), name) for each in relations for name in (each.source, each.destination)]:
         found[key] = Entity(found.get(key, Entity(name)).name, extraction.types.get(key, ""))
-    return RuleExtraction(
-        tuple(found.values()), relations, tuple(each for each in said if isinstance(each, EndedRelation))
-    )
+    return RuleExtraction(tuple(found.values()), relations, ended, of_relatives, is_cut)
 
 
 class _Extraction:
@@ -79,20 +96,20 @@ class _Extraction:
         self.said: dict[tuple[str, str], dict[str, Triplet | EndedRelation]] = {}
         self._subjects: set[str] = set()
         self._has_read = False
+        self.is_cut = False
 
     def read(self) -> None:
         """Read the text, once."""
         if self._has_read:
             return
         self._has_read = True
-        for statement in read_all_statements(self._source, tokens=self._text):
+        statements = read_all_statements(self._source, tokens=self._text)
+        self.is_cut = len(statements) >= MAX_STATEMENTS
+        for statement in statements:
             subject = statement.subject or self._speaker
             self._subjects.add(statement.subject.casefold())
-            if subject and statement.is_certain and not self._is_unnamed(statement.subject):
+            if subject and statement.is_certain:
                 self._record(subject, statement)
-
-    def _is_unnamed(self, subject: str) -> bool:
-        return subject.startswith("my ") and subject != SPEAKER
 
     def _record(self, subject: str, statement: Statement) -> None:
         family = load_families()[statement.family]
@@ -129,19 +146,20 @@ class _Extraction:
         """Return the other labels under which rules keep relations of a family."""
         return _LABELS.get(family, ())
 
-    def names(self) -> dict[str, Entity]:
-        """Folded name -> entity, quoted ones first."""
-        text, found = self._text, dict(self._text.titles)
+    def names(self) -> Iterator[Entity]:
+        """Yield the distinct named entities, quoted ones first."""
+        text, seen = self._text, set(self._text.titles)
+        yield from text.titles.values()
         starts, index, end = set(text.starts), 0, len(text.words)
         while index < end:
             stop = text.name_end(index, end) if text.words[index][0].isupper() else index
             if stop > index:
                 name = text.join(index, stop)
                 is_lone = index in starts and stop == index + 1 and end > 2 and text.low(stop) != "'s"
-                if not is_lone or self._is_subject(name.casefold()):
-                    found.setdefault(name.casefold(), Entity(name))
+                if name.casefold() not in seen and (not is_lone or self._is_subject(name.casefold())):
+                    seen.add(name.casefold())
+                    yield Entity(name)
             index = max(stop, index + 1)
-        return found
 
     def _is_subject(self, folded: str) -> bool:
         """Return True if the text states a relation of a name."""

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from math import log10
 
+from mem0_core._system.records import dataclass
+from mem0_core.domain.bounds import MAX_TIME_TEXT_CHARS
 from mem0_core.domain.normalization import normalize
 from mem0_core.domain.records import DateRange
 from mem0_core.language._temporal_grammar import (
@@ -32,7 +33,6 @@ from mem0_core.language._temporal_grammar import (
 
 __all__ = ["TimeSpan", "find_event_days", "is_about_time", "parse_time_spans", "score_day", "score_days"]
 
-_MAX_TEXT_CHARS = 2_000
 _RECURRING = re.compile(r"\b(?:every|each|always|usually|birthdays?|anniversar(?:y|ies)|annual(?:ly)?|yearly)\b", re.I)
 
 
@@ -122,8 +122,8 @@ def is_about_time(text: str, spans: Sequence[TimeSpan] | None = None) -> bool:
 
 
 def _normalize(text: str) -> str:
-    text = text[:_MAX_TEXT_CHARS]
-    return normalize("NFKC", text)[:_MAX_TEXT_CHARS].lower().replace("’", "'")
+    text = text[:MAX_TIME_TEXT_CHARS]
+    return normalize("NFKC", text)[:MAX_TIME_TEXT_CHARS].lower().replace("’", "'")
 
 
 def _assign_year(found: list[tuple[str, Span]]) -> list[Span]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from mem0_core.domain.bounds import MAX_NAME_TEXT_CHARS, MAX_NAMES
 from mem0_core.domain.normalization import normalize
 from mem0_core.domain.records import Entity
 from mem0_core.language import rule_extractor as rules
@@ -32,8 +33,6 @@ __all__ = [
 
 _ANALYZER_VERSION = 2  # to be raised by every change of this module that changes the terms of a text
 _MAX_TERM_CHARS = 40  # longer words are links, keys or noise, which differ in their first characters
-_MAX_NAME_TEXT_CHARS = 4_000  # characters that are searched for names
-_MAX_NAMES = 64
 
 # Some scripts write vowels as separate marks, which belong to the word: Indic ones, Thai, Lao, Khmer, Myanmar.
 _WORD = re.compile(
@@ -117,13 +116,13 @@ def is_stop_word(word: str) -> bool:
 
 def extract_names(text: str) -> tuple[str, ...]:
     """Return the distinct names in a text, folded by `fold_names`."""
-    return fold_names(rules.entities(text[:_MAX_NAME_TEXT_CHARS]))
+    return fold_names(rules.entities(text[:MAX_NAME_TEXT_CHARS]))
 
 
 def fold_names(entities: Iterable[Entity]) -> tuple[str, ...]:
     """Return the distinct names of entities in a form in which two spellings of one name are equal."""
     folded = (" ".join(split_words(entity.name)) for entity in entities)
-    return tuple(name[:_MAX_TERM_CHARS] for name in dict.fromkeys(folded) if name)[:_MAX_NAMES]
+    return tuple(name[:_MAX_TERM_CHARS] for name in dict.fromkeys(folded) if name)[:MAX_NAMES]
 
 
 @lru_cache(maxsize=65_536)  # the words of a language recur, and stemming one takes microseconds

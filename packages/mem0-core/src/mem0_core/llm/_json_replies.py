@@ -13,10 +13,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from typing import Any, Generic, TypeVar
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import is_valid_text
 from mem0_core.interfaces import Reply
 

@@ -9,9 +9,10 @@ from pydantic import BaseModel
 
 from mem0_core.domain.records import SkippedItem
 from mem0_core.errors import ModelError, ReplyError
-from mem0_core.flow import Flow, do
+from mem0_core.flow import Flow
 from mem0_core.interfaces import ChatModel, Reply, Task, Tool
 from mem0_core.llm._json_replies import WHOLE_REPLY
+from mem0_core.llm.calls import call_model
 from mem0_core.llm.prompts import ReplyForm, repair_messages
 from mem0_core.llm.replies import EMPTY_ITEMS, Reading, merge
 
@@ -52,13 +53,13 @@ def ask_with_repair(
     Raises:
         ModelError: the first call failed. If only the second failed, the first reading is returned.
     """
-    reply = yield from do(chat.complete, messages, task=task, schema=schema, tools=tools)
+    reply = yield from call_model(chat.complete, messages, task=task, schema=schema, tools=tools)
     reading = read(reply)
     if not reading.problems:
         return reading
     complaints = [str(problem) for problem in reading.problems]
     try:
-        again = yield from do(
+        again = yield from call_model(
             chat.complete,
             repair_messages(messages, reading.raw, complaints, form or ("calls" if tools else "json")),
             task="repair",

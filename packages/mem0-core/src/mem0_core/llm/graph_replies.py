@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Entity, Operation, Triplet, entity_key
 from mem0_core.interfaces import Reply, ToolCall
 from mem0_core.llm._json_replies import (

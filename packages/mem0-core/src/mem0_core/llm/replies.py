@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
+from mem0_core._system.boundary import convert_errors
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Event, Operation, is_valid_text, same_fact_key
-from mem0_core.errors import ReplyError
+from mem0_core.errors import InputError, ReplyError
 from mem0_core.interfaces import Reply, ToolCall
 from mem0_core.llm._json_replies import (
     EMPTY,
@@ -688,6 +690,7 @@ _CITED_NUMBERS = re.compile(
 _BETWEEN = re.compile(r"\s*(?:[,;&،，、]|\band\b)\s*")
 
 
+@convert_errors
 def read_citations(answer: str, citations: Mapping[str, str]) -> list[str]:
     """Return the ids of the memories that an answer cites, in the order of the text, each once.
 
@@ -698,7 +701,10 @@ def read_citations(answer: str, citations: Mapping[str, str]) -> list[str]:
         answer: text of the model.
         citations: ids by number, as `Memory.context` returns them.
     """
-    known = {int(number): memory_id for number, memory_id in citations.items()}
+    try:
+        known = {int(number): memory_id for number, memory_id in citations.items()}
+    except ValueError as error:
+        raise InputError(f"citations must be ids by numbers, as `Memory.context` returns them: {error}") from error
     found: dict[str, None] = {}
     for held in _BRACKETS.findall(answer):
         numbers = [_CITED_NUMBERS.fullmatch(part) for part in _BETWEEN.split(held.strip())]

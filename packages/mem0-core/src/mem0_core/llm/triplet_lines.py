@@ -9,14 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from mem0_core.domain.records import Message, Triplet, entity_key, mentions_name
+from mem0_core.domain.bounds import MAX_SPELLINGS
+from mem0_core.domain.mention_index import words_of
+from mem0_core.domain.records import Message, Triplet, entity_key
 from mem0_core.interfaces import Reply
 from mem0_core.language.messages import SPEAKER_ROLES, format_transcript
 from mem0_core.llm._json_replies import EMPTY, WHOLE_REPLY, Problem, Reading, problem_with
 from mem0_core.llm.graph_replies import build_triplet, read_relations, triplet_key
 
-__all__ = ["format_in_third_person", "read_triplets"]
+__all__ = ["format_in_third_person", "read_triplets", "to_third_person"]
 
+_WORD = re.compile(r"\w+")
 _MAX_LINE_CHARS = 400  # longer lines are prose
 
 _THOUGHT = re.compile(r"<(think|thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
@@ -38,6 +41,7 @@ def read_triplets(reply: Reply, *, text: str, self_name: str) -> Reading[Triplet
     written = _THOUGHT.sub("", reply.text).strip()
     if reply.tool_calls or written.lstrip("`json \n").startswith(("{", "[{", "[[")):
         return read_relations(reply, self_name=self_name)
+    spellings = _Spellings(text)
     kept: dict[object, Triplet] = {}
     problems: list[Problem] = []
     lines = [line for line in map(_strip_marks, written.splitlines()) if line and not line.endswith(":")]
@@ -45,7 +49,7 @@ def read_triplets(reply: Reply, *, text: str, self_name: str) -> Reading[Triplet
     for line in lines:
         if line in nothing:
             continue
-        found = _read_line(line, text, self_name)
+        found = _read_line(line, spellings, self_name)
         if isinstance(found, str):
             problems.append(problem_with(found, line))
         else:
@@ -63,21 +67,21 @@ def _strip_marks(line: str) -> str:
     return line.strip().strip("*_").strip()
 
 
-def _read_line(line: str, text: str, self_name: str) -> Triplet | str:
+def _read_line(line: str, text: _Spellings, self_name: str) -> Triplet | str:
     """Return the triplet of a line, or the reason why there is none."""
     if len(line) > _MAX_LINE_CHARS:
         return "a line too long for a triplet"
     readings = [read for read in _split_line(line) if all(read)]
     if not readings:
         return "not SOURCE - RELATION - DESTINATION"
-    known = [read for read in readings if _is_known(read[0], text, self_name) and _is_known(read[2], text, self_name)]
+    known = [read for read in readings if text.has_end(read[0], self_name) and text.has_end(read[2], self_name)]
     if len(readings) > 1 and len(known) != 1:
         return "more than two dashes, and the text does not decide which ones are part of a name"
     source, relationship, destination = (known or readings)[0]
     return build_triplet(
-        _restore_spelling(source, text, self_name),
+        text.restore(source, self_name),
         relationship,
-        _restore_spelling(destination, text, self_name),
+        text.restore(destination, self_name),
         self_name=self_name,
     )
 
@@ -92,35 +96,63 @@ def _split_line(line: str) -> Iterator[tuple[str, str, str]]:
         yield " - ".join(parts[:place]), parts[place], " - ".join(parts[place + 1 :])
 
 
-def _is_known(name: str, text: str, self_name: str) -> bool:
-    if " - " in name:
-        return _find_spelling(name, text) is not None
-    return mentions_name(text, name) or entity_key(name) == entity_key(self_name)
+class _Spellings:
+    """The words of a text, to look up names in it; a lookup takes no longer for a longer text."""
 
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._is_upper = text == text.upper()
+        found = [(match[0].casefold(), match.start()) for match in _WORD.finditer(text)]
+        self._words = [word for word, _ in found]
+        self._starts = [start for _, start in found]
+        self._positions: dict[str, list[int]] = {}
+        for position, word in enumerate(self._words):
+            places = self._positions.setdefault(word, [])
+            if len(places) < MAX_SPELLINGS:
+                places.append(position)
 
-def _restore_spelling(name: str, text: str, self_name: str) -> str:
-    """Return a name in upper case as the text spells it; word by word if the text does not contain it as a whole."""
-    if entity_key(name) == entity_key(self_name):
-        return self_name
-    if name != name.upper() or text == text.upper():
-        return name
-    whole = _find_spelling(name, text)
-    if whole is not None:
-        return whole
-    words = name.split()
-    spelt = [_find_spelling(word, text) for word in words]
-    if not any(spelt):
-        return name.title()
-    return " ".join(known or word.lower() for known, word in zip(spelt, words, strict=True))
+    def has_end(self, name: str, self_name: str) -> bool:
+        """Return True if the text mentions a name, or it is the speaker's."""
+        if " - " in name:
+            return self._find(name) is not None
+        return entity_key(name) == entity_key(self_name) or any(True for _ in self._find_words(words_of(name)))
 
+    def restore(self, name: str, self_name: str) -> str:
+        """Return a name in upper case as the text spells it, or else word by word."""
+        if entity_key(name) == entity_key(self_name):
+            return self_name
+        if name != name.upper() or self._is_upper:
+            return name
+        whole = self._find(name)
+        if whole is not None:
+            return whole
+        words = name.split()
+        spelt = [self._find(word) for word in words]
+        if not any(spelt):
+            return name.title()
+        return " ".join(known or word.lower() for known, word in zip(spelt, words, strict=True))
 
-def _find_spelling(name: str, text: str) -> str | None:
-    """Return a name as a text spells it: the first lower-case form, else the first form, else None."""
-    pattern = r"\s+".join(_DASHED if part == "-" else re.escape(part) for part in name.split())
-    pattern = pattern.replace(rf"\s+{_DASHED}\s+", _DASHED)
-    found = re.findall(rf"(?<!\w){pattern}(?!\w)", text, re.IGNORECASE)
-    spelt = [" ".join(one.split()) for one in found]
-    return next((one for one in spelt if one == one.lower()), spelt[0] if spelt else None)
+    def _find(self, name: str) -> str | None:
+        """Return a name as the text spells it: the first lower-case form, else the first form, else None."""
+        pattern = r"\s+".join(_DASHED if part == "-" else re.escape(part) for part in name.split())
+        pattern = pattern.replace(rf"\s+{_DASHED}\s+", _DASHED)
+        whole = re.compile(rf"(?<!\w){pattern}(?!\w)", re.IGNORECASE)
+        first = _WORD.search(name.strip())
+        lead = first.start() if first else 0
+        starts = (max(0, self._starts[at] - lead) for at in self._find_words(words_of(name)))
+        found = (whole.match(self._text, start) for start in starts)
+        spelt = [" ".join(one[0].split()) for one in found if one]
+        return next((one for one in spelt if one == one.lower()), spelt[0] if spelt else None)
+
+    def _find_words(self, words: Sequence[str]) -> Iterator[int]:
+        """Yield the positions of some words in sequence, by the rarest of them."""
+        if not words or any(word not in self._positions for word in words):
+            return
+        rarest = min(range(len(words)), key=lambda at: len(self._positions[words[at]]))
+        for position in self._positions[words[rarest]]:
+            start = position - rarest
+            if start >= 0 and self._words[start : start + len(words)] == list(words):
+                yield start
 
 
 # --- prompt text ---------------------------------------------------------------------------------------------------
@@ -129,18 +161,24 @@ _FORMS = {"i'm": "{} is", "i've": "{} has", "i'll": "{} will", "i'd": "{} would"
 _SELF = re.compile(
     r"(?<![\w'])(?:I['\u2019](?:m|ve|ll|d)|I|[Mm]e|[Mm]y|[Mm]ine|[Mm]yself|i['\u2019]m|i)(?![\w'\u2019])"
 )
-_QUOTED = re.compile(r"(\"[^\"\n]*\"|\u201c[^\u201d\n]*\u201d)")
+_NUMBERED = re.compile(r"[A-Z]\w+ [A-Z]\w+ $")  # before the number: World War I
+_MAX_NAME_CHARS = 80
+_QUOTED = re.compile(r"(\"[^\"\n]*\"|\u201c[^\u201c\u201d\n]*\u201d)")
 
 
 def format_in_third_person(messages: Sequence[Message], self_name: str) -> str:
     """Write a transcript in which users' I, me and my are replaced by their name; quotations stay unchanged."""
-    named = [
+    return format_transcript(to_third_person(messages, self_name))
+
+
+def to_third_person(messages: Sequence[Message], self_name: str) -> list[Message]:
+    """Replace users' I, me and my by their name; quotations stay unchanged."""
+    return [
         Message(message.role, _in_third_person(message.content, message.name or self_name), message.name)
         if message.role == "user" or (message.name and message.role in SPEAKER_ROLES)
         else message
         for message in messages
     ]
-    return format_transcript(named)
 
 
 def _in_third_person(text: str, name: str) -> str:
@@ -153,6 +191,6 @@ def _in_third_person(text: str, name: str) -> str:
 
 def _replace_pronoun(match: re.Match[str], name: str) -> str:
     said = match.group().replace("\u2019", "'")
-    if said == "I" and re.search(r"[A-Z]\w+ [A-Z]\w+ $", match.string[: match.start()]):
+    if said == "I" and _NUMBERED.search(match.string[max(0, match.start() - _MAX_NAME_CHARS) : match.start()]):
         return said  # World War I
     return _FORMS.get(said.lower(), "{}").replace("{}", name)

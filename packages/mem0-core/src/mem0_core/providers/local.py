@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mem0_core._files import home
+from mem0_core._system.files import home
 from mem0_core.errors import ConfigError, MissingExtraError
 from mem0_core.interfaces import ChatModel
 from mem0_core.providers._model_folder import read_json

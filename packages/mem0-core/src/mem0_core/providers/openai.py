@@ -7,6 +7,7 @@ the first call.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import os
@@ -14,19 +15,20 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mem0_core.domain.records import Usage
+from mem0_core.domain.secrets import find_secrets, redact, redact_url
 from mem0_core.errors import ConfigError, MissingExtraError, ModelError
-from mem0_core.flow import Flow, arun, do, run
+from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Reply, Tool, ToolCall
 from mem0_core.llm.tokens import make_token_counter
 from mem0_core.providers.prompted_tools import add_tool_prompt, parse_tool_calls
-from mem0_core.providers.request_forms import RequestForm, RequestForms
+from mem0_core.providers.request_forms import FormsChat, RequestForm, RequestForms
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
@@ -39,12 +41,13 @@ log = logging.getLogger(__name__)
 PLACEHOLDER_API_KEY = "no-key"
 """Sent to a self-hosted server if no key is given; the client requires one."""
 KNOWN_DIMS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
+_MIN_KEY_CHARS = 8
 MAX_BATCH_INPUTS = 256
 MAX_BATCH_BYTES = 600_000
 """OpenAI accepts 300,000 tokens per request, and a token rarely has fewer than two bytes."""
 
 
-class OpenAIChat:
+class OpenAIChat(FormsChat):
     """A chat model on an OpenAI-compatible server. Safe to share between threads and event loops.
 
     A `schema` is sent as a JSON schema. If the server refuses that (DeepSeek), any JSON is requested; if it refuses
@@ -96,32 +99,6 @@ class OpenAIChat:
 
     def __repr__(self) -> str:
         return f"OpenAIChat(model={self.model!r}, base_url={self._server.url!r})"
-
-    def complete(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        task: str,
-        schema: type[BaseModel] | None = None,
-        tools: Sequence[Tool] = (),
-    ) -> Reply:
-        """Complete a conversation; see `ChatModel`. With `tools`, `schema` is not sent.
-
-        Raises:
-            ModelError: the server is unreachable or answered with an error, after all retries.
-        """
-        return run(self._exchange(messages, task, schema, tools))
-
-    async def acomplete(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        task: str,
-        schema: type[BaseModel] | None = None,
-        tools: Sequence[Tool] = (),
-    ) -> Reply:
-        """Async variant of `complete`."""
-        return await arun(self._exchange(messages, task, schema, tools))
 
     def count_tokens(self, text: str) -> int:
         """Count or estimate the tokens of a text without any download; see `llm.tokens.make_token_counter`."""
@@ -421,14 +398,18 @@ class _Server:
             raise ConfigError("base_url and openai_base_url name the same setting: pass only one")
         address = base_url or openai_base_url or os.environ.get("OPENAI_BASE_URL")
         if address and urlsplit(address).scheme not in ("http", "https"):
-            raise ConfigError(f"base_url must begin with http:// or https://, not {address!r}")
+            raise ConfigError(f"base_url must begin with http:// or https://, not {redact_url(address)!r}")
         self._openai = openai
         self._key = _resolve_api_key(api_key, address)
+        self._secrets = find_secrets({"api_key": self._key, "base_url": address})
+        address, headers = _split_credentials(address)
+        self._secrets += [value.removeprefix("Basic ") for value in headers.values()]
         self._settings: dict[str, Any] = {
             "api_key": self._key,
             "base_url": address,
             "timeout": timeout,
             "max_retries": max_retries,
+            "default_headers": headers,
         }
         self.client = openai.OpenAI(**self._settings)
         self.url = _redact_url(str(self.client.base_url))
@@ -460,7 +441,7 @@ class _Server:
 
     def redact_key(self, text: str) -> str:
         # A shorter key ("none", "ollama") is no secret, and may be a word of the message.
-        return text if len(self._key) < 8 else text.replace(self._key, "***")
+        return redact(text, [secret for secret in self._secrets if len(secret) >= _MIN_KEY_CHARS])
 
     def build_error(self, error: Exception, model: str, task: str) -> ModelError:
         """Build the ModelError of a failed task. The key is removed from `error` too, which is chained."""
@@ -485,6 +466,16 @@ def _resolve_api_key(given: str | None, address: str | None) -> str:
     if not key.isascii() or not key.isprintable():
         raise ConfigError("api_key contains characters that cannot be sent")
     return key or PLACEHOLDER_API_KEY
+
+
+def _split_credentials(address: str | None) -> tuple[str | None, dict[str, str]]:
+    """Return an address without user and password, and the header that carries them: clients log addresses."""
+    parts = urlsplit(address or "")
+    if parts.username is None:
+        return address, {}
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    headers = {"Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl(), headers
 
 
 def _redact_url(url: str) -> str:

@@ -34,7 +34,7 @@ Precision = Literal["auto", "bf16", "f32"]
 
 
 class OpenVinoEmbedder(LocalEmbedder):
-    """Embeds text on OpenVINO's CPU plugin (extras ``onnx`` and ``openvino``). Safe to share between threads.
+    """Embeds text on OpenVINO's CPU plugin (extra ``openvino``). Safe to share between threads.
 
     Its embedding space and name are those of `OnnxEmbedder`, so that both can be used with one store. In float32 their
     vectors of all-MiniLM-L6-v2 have a cosine of 0.999999, in bfloat16 of 0.9998 at least (2,000 texts).
@@ -44,7 +44,7 @@ class OpenVinoEmbedder(LocalEmbedder):
 
     Args:
         precision: ``"bf16"`` or ``"f32"``; ``"auto"`` is bfloat16 if the processor supports it, else float32.
-        model, path, cache_dir, threads, max_tokens: see `LocalEmbedder`, also for weights and errors.
+        model, path, cache_dir, threads, max_tokens, download: see `LocalEmbedder`, also for weights and errors.
 
     Raises:
         ConfigError: `precision` is invalid.
@@ -58,11 +58,14 @@ class OpenVinoEmbedder(LocalEmbedder):
         cache_dir: str | os.PathLike[str] | None = None,
         threads: int | None = None,
         max_tokens: int = 256,
+        download: bool | None = None,
         precision: Precision = "auto",
     ) -> None:
         if precision not in get_args(Precision):
             raise ConfigError(f"precision must be one of {', '.join(get_args(Precision))}, not {precision!r}")
-        super().__init__(model, path=path, cache_dir=cache_dir, threads=threads, max_tokens=max_tokens)
+        super().__init__(
+            model, path=path, cache_dir=cache_dir, threads=threads, max_tokens=max_tokens, download=download
+        )
         self._precision = precision
 
     def _open_runtime(self, folder: ModelFolder, cache: Path, threads: int) -> _OpenVinoRuntime:

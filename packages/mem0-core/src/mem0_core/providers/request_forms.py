@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from mem0_core._system.records import dataclass
 from mem0_core.errors import ModelError
-from mem0_core.flow import Flow
-from mem0_core.interfaces import Reply
+from mem0_core.flow import Flow, arun, run
+from mem0_core.interfaces import Reply, Tool
 from mem0_core.providers.adapters import is_unsupported_request
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["RequestForm", "RequestForms"]
+__all__ = ["FormsChat", "RequestForm", "RequestForms"]
 
 log = logging.getLogger(__name__)
 
@@ -87,3 +88,43 @@ class RequestForms:
 
     def _refused_names(self, form: RequestForm) -> set[str]:
         return self._refused if form.schema is None else self._refused_schemas.setdefault(form.schema, set())
+
+
+class FormsChat(ABC):
+    """Base of chat models whose requests have several forms: both calls of `ChatModel` over one flow."""
+
+    def complete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        task: str,
+        schema: type[BaseModel] | None = None,
+        tools: Sequence[Tool] = (),
+    ) -> Reply:
+        """Complete a conversation; see `mem0_core.interfaces.ChatModel`. With `tools`, `schema` is not sent.
+
+        Raises:
+            ModelError: the model failed, or its server is unreachable; the original error is chained.
+        """
+        return run(self._exchange(messages, task, schema, tools))
+
+    async def acomplete(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        task: str,
+        schema: type[BaseModel] | None = None,
+        tools: Sequence[Tool] = (),
+    ) -> Reply:
+        """Async version of `complete`."""
+        return await arun(self._exchange(messages, task, schema, tools))
+
+    @abstractmethod
+    def _exchange(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        task: str,
+        schema: type[BaseModel] | None,
+        tools: Sequence[Tool],
+    ) -> Flow[Reply]:
+        """Send one request and return its reply."""

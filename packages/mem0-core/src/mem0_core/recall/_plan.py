@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.filters import Filter
 from mem0_core.domain.recipes import HYBRID, Recipe
-from mem0_core.domain.records import Hit, MemoryItem, Message, Relation, Scope, content_hash, is_expired
-from mem0_core.errors import ConfigError
+from mem0_core.domain.records import Hit, MemoryItem, Message, Relation, Scope, Trust, content_hash, is_expired
 from mem0_core.flow import Flow, call_all, defer, do
 from mem0_core.interfaces import Job, Ports, check_embedding_space
 from mem0_core.language.messages import SPEAKER_ROLES
@@ -41,8 +41,9 @@ class SearchRequest:
     Attributes:
         today: ``YYYY-MM-DD``; memories that expired before it are left out.
         limit: maximum number of hits.
+        min_trust: least trusted class of memories, which `filter` selects, and of relations.
         threshold: hits with a lower score are left out; None for the recipe's threshold.
-        rerank: False skips the reranker, True requires one; None uses the reranker if there is one.
+        rerank: False skips the reranker; True and None use it if there is one, and True notes that there is none.
         as_of: ISO 8601 in UTC; search the state of that time. None for now.
         half_life: days after which the score of an untouched memory is halved; None to ignore age.
         include_unprocessed: True to find queued messages that are not remembered yet.
@@ -56,6 +57,7 @@ class SearchRequest:
     today: str
     limit: int = 10
     filter: Filter | None = None
+    min_trust: Trust | None = None
     threshold: float | None = None
     rerank: bool | None = None
     as_of: str | None = None
@@ -102,6 +104,7 @@ class Search:
         allowed_rows: rows that may be found; None for all of the scope.
         transient: memories to rank in addition to those of the store.
         hits: the results, best first.
+        untrusted_relations: rows of relations that less trusted origins state or ended, which the search does not use.
         slot_answer: everything known of the slot that the query asks for; None if it asks for none.
         notes: remarks for the caller: why there is no result, or why the order differs from the one requested.
     """
@@ -117,6 +120,7 @@ class Search:
     graph: GraphEvidence
     allowed_rows: NDArray[np.int64] | None
     transient: list[TransientCandidate]
+    untrusted_relations: Collection[int] = ()
     hits: list[Hit] = field(default_factory=list)
     slot_answer: SlotAnswer | None = None
     notes: list[str] = field(default_factory=list)
@@ -146,10 +150,8 @@ def plan_search(ports: Ports, request: SearchRequest) -> Flow[Search]:
     texts that name Maya than to those about the purchase.
 
     Raises:
-        ConfigError: a rerank is required and there is no reranker, or the store holds another embedder's vectors.
+        ConfigError: the store holds another embedder's vectors.
     """
-    if request.rerank and ports.reranker is None:
-        raise ConfigError("rerank=True needs a reranker, and none is configured; configure one or leave rerank out")
     known = yield from _look_up(ports, request)
     if known.get("relations") and not request.recipe.is_dense_only:
         request = replace(request, query=(yield from _restore_names(ports, request)))
@@ -158,6 +160,7 @@ def plan_search(ports: Ports, request: SearchRequest) -> Flow[Search]:
     speaker_words, postings = frozenset(known.get("speakers", ())), known.get("postings", {})
     vectors = yield from embed_texts(ports, [_remove_names(query.text, speaker_words)], kind="query")
     names = query.names if "pagerank" in signals else ()
+    untrusted = (yield from _find_untrusted(ports, request)) if known.get("relations") else ()
     return Search(
         request=request,
         now=datetime.fromisoformat(request.as_of) if request.as_of else datetime.now(UTC),
@@ -168,7 +171,10 @@ def plan_search(ports: Ports, request: SearchRequest) -> Flow[Search]:
         names=tuple(name for name in names if speaker_words.isdisjoint(name.split())),
         time_spans=query.time_spans if "date" in signals else (),
         # A position of 0: the graph never had a relation, as for most users of a store without a model.
-        graph=(yield from _recall_graph(ports, request, vectors)) if known.get("relations") else GraphEvidence(),
+        graph=(yield from _recall_graph(ports, request, vectors, untrusted))
+        if known.get("relations")
+        else GraphEvidence(),
+        untrusted_relations=untrusted,
         allowed_rows=(yield from _load_allowed_rows(ports, request)),
         transient=(yield from _load_transient(ports, request, known.get("unprocessed", ()), vectors)),
     )
@@ -210,22 +216,32 @@ def _remove_names(text: str, names: frozenset[str]) -> str:
     return " ".join(cut.split()) if extract_terms(cut) else text
 
 
-def _recall_graph(ports: Ports, request: SearchRequest, vectors: NDArray[np.float32]) -> Flow[GraphEvidence]:
+def _find_untrusted(ports: Ports, request: SearchRequest) -> Flow[Collection[int]]:
+    if request.min_trust is None:
+        return ()
+    return (yield from do(ports.store.graph.untrusted_relation_rows, request.scope, request.min_trust))
+
+
+def _recall_graph(
+    ports: Ports, request: SearchRequest, vectors: NDArray[np.float32], untrusted: Collection[int]
+) -> Flow[GraphEvidence]:
+    """Return the relations that bear on a query. Where some are not trusted, no path is followed through them."""
     assert ports.graph is not None
     recipe = request.recipe
-    return (
-        yield from recall_relations(
-            ports,
-            ports.graph,
-            request.query,
-            request.scope,
-            vectors,
-            hops=recipe.hops,
-            as_of=request.as_of,
-            with_support="graph" in recipe.sources,
-            with_paths="path" in recipe.signals,
-        )
+    evidence = yield from recall_relations(
+        ports,
+        ports.graph,
+        request.query,
+        request.scope,
+        vectors,
+        hops=recipe.hops,
+        as_of=request.as_of,
+        with_support="graph" in recipe.sources,
+        with_paths="path" in recipe.signals and not untrusted,
     )
+    if not untrusted:
+        return evidence
+    return replace(evidence, best=[pair for pair in evidence.best if pair[0].row not in untrusted])
 
 
 def _load_allowed_rows(ports: Ports, request: SearchRequest) -> Flow[NDArray[np.int64] | None]:

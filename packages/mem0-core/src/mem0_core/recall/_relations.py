@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Relation, Scope
 from mem0_core.errors import ModelError
 from mem0_core.flow import Flow, do

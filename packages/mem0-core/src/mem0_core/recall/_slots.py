@@ -13,6 +13,7 @@ from mem0_core.interfaces import Ports
 from mem0_core.language.families import family_of_label, load_families
 from mem0_core.language.question import Question
 from mem0_core.language.statements import MAX_SLOT_TEXT_CHARS, SPEAKER, Statement, read_statements, slot_key
+from mem0_core.language.terms import extract_terms
 from mem0_core.recall._timeline import (
     Period,
     SlotMemory,
@@ -52,11 +53,22 @@ class SlotReader:
         if question.start is None:
             return (SPEAKER,)
         name = fold(question.start)
+        names = yield from self._find_full_names(question.start)
         own = yield from self.read_timeline((SPEAKER,), ("name",))
         is_speaker = name in {fold(value) for value in self._search.request.scope.ids.values()} or any(
             is_same_value(period.statement.value, name) for period in own.periods if period.statement.value
         )
-        return (name, SPEAKER) if is_speaker else (name,)
+        return (name, SPEAKER) if is_speaker else (name, *names)
+
+    def _find_full_names(self, name: str) -> Flow[list[str]]:
+        """Return the folded longer names in the graph that begin with a name; none if the graph has the name itself."""
+        if self._ports.graph is None:
+            return []
+        from mem0_core.recall.exploration import load_adjacency  # imports NumPy
+
+        adjacency = yield from load_adjacency(self._ports, self._search.request.scope)
+        vertices = () if adjacency.find_vertices(name) else adjacency.find_longer_names(name)
+        return [fold(adjacency.names[vertex]) for vertex in vertices][:_MAX_SUBJECTS]
 
     def follow(self, subjects: Sequence[str], families: Sequence[str], step: Sequence[str]) -> Flow[tuple[str, ...]]:
         """Return the folded names of the values of some slots: those that hold, else those that held."""
@@ -102,7 +114,7 @@ class SlotReader:
         self, timeline: Timeline, subjects: Sequence[str], families: Sequence[str], past: Sequence[SlotMemory]
     ) -> Flow[None]:
         """Add the relations of the graph to a timeline; they know better when a value began and ended."""
-        if self._ports.graph is None:
+        if self._ports.graph is None or self._search.untrusted_relations:
             return
         from mem0_core.recall.exploration import load_incident_relations  # imports NumPy
 
@@ -159,12 +171,21 @@ def _family_of(label: str, is_forward: bool) -> str:
 def _find_proof(
     relation: Relation, value: str, items: Mapping[str, MemoryItem], past: Sequence[SlotMemory]
 ) -> SlotMemory | None:
-    """Return the memory that supports a relation: one that names the value, or an earlier text that did."""
+    """Return the memory, or the earlier text of one, that states a relation best.
+
+    It was said before the relation ended ("gave up rugby" ends it), names the value, or has most words of the relation.
+    """
     supporting = [to_slot_memory(items[memory]) for memory in relation.memories if memory in items]
-    naming = [memory for memory in supporting if mentions_name(memory.item.text, value)]
-    earlier = [memory for memory in past if memory.item.id in relation.memories or not supporting]
-    former = [memory for memory in earlier if mentions_name(memory.item.text, value)]
-    return next(iter([*naming, *former, *supporting]), None)
+    earlier = [memory for memory in past if memory.item.id in relation.memories]
+    named = [memory for memory in past if mentions_name(memory.item.text, value)]
+    words = frozenset(extract_terms(f"{relation.triplet.relationship} {value}"))
+
+    def rank(memory: SlotMemory) -> tuple[bool, bool, int]:
+        text, end = memory.item.text, relation.valid_to
+        common = len(words.intersection(extract_terms(text)))
+        return end is None or memory.said_at < end, mentions_name(text, value), common
+
+    return max([*supporting, *earlier] or named, key=rank, default=None)
 
 
 def to_slot_memory(item: MemoryItem, *, replaced_at: str | None = None, is_unprocessed: bool = False) -> SlotMemory:

@@ -8,14 +8,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import DateRange, MemoryItem
 from mem0_core.language.families import load_families
 from mem0_core.language.statements import SPEAKER, Statement
 
-__all__ = ["Period", "SlotMemory", "Timeline", "add_period", "build_timeline", "is_same_value", "related_families"]
+__all__ = [
+    "Period",
+    "SlotMemory",
+    "Timeline",
+    "add_period",
+    "build_timeline",
+    "has_value",
+    "is_same_value",
+    "related_families",
+]
 
 _WORD = re.compile(r"[^\W_]+")
 _NEUTRAL_WORDS = frozenset(
@@ -198,6 +208,12 @@ def is_same_value(one: str, other: str) -> bool:
     """Return True if all words of one value are among those of the other, or one of both is not named."""
     left, right = _value_words(one), _value_words(other)
     return not left or not right or left <= right or right <= left
+
+
+def has_value(text: str, value: str) -> bool:
+    """Return True if all words of a value, of which there must be one, are in a text."""
+    words = _value_words(value)
+    return bool(words) and words <= _value_words(text)
 
 
 @lru_cache(maxsize=16_384)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Scope, Triplet, entity_key
 from mem0_core.flow import Flow, do
 from mem0_core.graph.lookup import self_name
 from mem0_core.interfaces import Ports
-from mem0_core.language.introductions import NAMING_LABELS, get_given_name, is_naming
+from mem0_core.language.naming import NAMING_LABELS, get_given_name, is_naming
 from mem0_core.language.rule_extractor import EndedRelation, RuleExtraction
 
 __all__ = ["Aliases", "load_aliases", "load_own_names"]
@@ -66,7 +67,8 @@ class Aliases:
         own = self._own_names_in(extraction.relations)
         entities = tuple(replace(entity, name=self._resolve_person(entity.name, own)) for entity in extraction.entities)
         ended = tuple(self._resolve_ending(ending, own) for ending in extraction.ended)
-        return RuleExtraction(entities, self.resolve_triplets(extraction.relations), ended)
+        triplets = self.resolve_triplets(extraction.relations)
+        return replace(extraction, entities=entities, relations=triplets, ended=ended)
 
     def _own_names_in(self, triplets: Iterable[Triplet]) -> frozenset[bytes]:
         """Return the names that denote the speaker in a text that states some triplets."""

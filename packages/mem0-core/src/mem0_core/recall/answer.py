@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Hit
 from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
@@ -74,7 +75,8 @@ def _find_path(ports: Ports, search: Search) -> Flow[Path | None]:
     from mem0_core.recall.exploration import traverse  # imports NumPy, which importing this package must not
 
     request = search.request
-    if ports.graph is None or not request.query.question.steps:
+    question = request.query.question
+    if ports.graph is None or search.untrusted_relations or not question.steps or question.asks == "other":
         return None
     paths = yield from traverse(ports, request.query, request.scope, as_of=request.as_of, limit=1)
     return paths[0] if paths else None
@@ -101,7 +103,7 @@ def _answer_from_slot(search: Search, slot: SlotAnswer, path: Path | None) -> An
 
 def _read_values(question: Question, slot: SlotAnswer) -> tuple[str, ...]:
     """Return the values that a question asks for: names, dates, a number, or yes and no."""
-    if question.asks == "when":
+    if question.asks == "when" and load_families()[slot.families[0]].answer != "date":
         times = [one.first for one in (*slot.periods, *reversed(slot.timeline.endings)) if one.first]
         return (times[0][:10],) if times else ()
     if question.asks == "whether":

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from math import inf
 from typing import TYPE_CHECKING
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Hit, MemoryItem, Message, Relation, Scope
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Ports

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Literal
 
-from mem0_core.errors import ConfigError
+from mem0_core.errors import ConfigError, ModelError
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Ports, check_embedding_space
+from mem0_core.llm.calls import call_model
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,14 +28,23 @@ def embed_texts(
 
     Raises:
         ConfigError: the embedder returned another shape than it declares.
+        ModelError: it failed, or returned no finite numbers.
     """
-    vectors = yield from do(ports.embedder.embed, texts, kind=kind)
-    expected = (len(texts), ports.embedder.dims)
+    vectors = yield from call_model(ports.embedder.embed, texts, kind=kind)
+    return _check_vectors(vectors, (len(texts), ports.embedder.dims), ports.embedder.name)
+
+
+def _check_vectors(vectors: NDArray[np.float32], expected: tuple[int, int], name: str) -> NDArray[np.float32]:
+    import numpy as np  # only where vectors exist: the import takes 0.1 s
+
+    if not isinstance(vectors, np.ndarray) or vectors.dtype.kind not in "fiu":
+        kind = vectors.dtype if isinstance(vectors, np.ndarray) else type(vectors).__name__
+        raise ModelError(f"embedder: {name!r} returned {kind}, not an array of numbers")
     if vectors.shape != expected:
-        raise ConfigError(
-            f"embedder: {ports.embedder.name!r} returned vectors of shape {vectors.shape}, not {expected}"
-        )
-    return vectors
+        raise ConfigError(f"embedder: {name!r} returned vectors of shape {vectors.shape}, not {expected}")
+    if not np.isfinite(vectors).all():
+        raise ModelError(f"embedder: {name!r} returned vectors with numbers that are not finite")
+    return np.asarray(vectors, dtype=np.float32)
 
 
 def embedding_space_of(

@@ -7,11 +7,12 @@ source brought it; others scored higher; the reranker, the threshold or the gate
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Literal
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.filters import matches
-from mem0_core.domain.records import Event, Hit, MemoryItem, is_expired
+from mem0_core.domain.records import Event, Hit, MemoryItem, Scope, is_expired
 from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Ports
 from mem0_core.recall._ranking import rank_rows_by_words
@@ -59,6 +60,9 @@ class SearchDiagnosis:
     weights: Mapping[str, float] = field(default_factory=dict)
 
 
+_UNKNOWN = SearchDiagnosis("unknown", "no memory of this owner has that id, and the history has none either")
+
+
 def explain_missing(ports: Ports, request: SearchRequest, memory_id: str) -> Flow[SearchDiagnosis]:
     """Make a search and diagnose why it did not find a memory.
 
@@ -68,14 +72,14 @@ def explain_missing(ports: Ports, request: SearchRequest, memory_id: str) -> Flo
     search = yield from plan_search(ports, request)
     item = yield from do(ports.store.get, memory_id)
     if item is None:
-        return (yield from _diagnose_absent(ports, memory_id))
-    if not request.scope.ids.items() <= item.scope.ids.items():
-        return SearchDiagnosis("other_scope", "it belongs to another user, agent or run than the search is for")
+        return (yield from _diagnose_absent(ports, request.scope, memory_id))
+    if not request.scope.contains(item.scope):
+        return _diagnose_foreign(request.scope, item.scope)
     hits = yield from rank_hits(ports, search)
     rank = next((rank for rank, hit in enumerate(hits, 1) if hit.item.id == memory_id), None)
     row = yield from do(ports.store.row, memory_id)
     if row is None:  # deleted since it was read
-        return (yield from _diagnose_absent(ports, memory_id))
+        return (yield from _diagnose_absent(ports, request.scope, memory_id))
     if rank is None and (excluded := _diagnose_excluded(search, item, row)) is not None:
         return excluded
     ranks = yield from _compute_source_ranks(ports, search, row)
@@ -84,12 +88,27 @@ def explain_missing(ports: Ports, request: SearchRequest, memory_id: str) -> Flo
     return replace((yield from _diagnose_unranked(ports, search, row, hits)), ranks=ranks)
 
 
-def _diagnose_absent(ports: Ports, memory_id: str) -> Flow[SearchDiagnosis]:
+def _diagnose_foreign(searched: Scope, owner: Scope) -> SearchDiagnosis:
+    """Diagnose a memory outside of the scope: as an unknown one, unless both are parts of one user's, or one agent's.
+
+    A caller of one owner must not learn which ids another owner has.
+    """
+    if owner.ids.get(searched.partition[0]) != searched.partition[1]:
+        return _UNKNOWN
+    return SearchDiagnosis("other_scope", "it belongs to another agent or run than the search is for")
+
+
+def _diagnose_absent(ports: Ports, searched: Scope, memory_id: str) -> Flow[SearchDiagnosis]:
+    owner = yield from do(ports.store.owner, memory_id)
+    if owner is None:
+        return _UNKNOWN
+    if not searched.contains(owner):
+        return _diagnose_foreign(searched, owner)
     history = yield from do(ports.store.history, memory_id)
     if history and history[-1].event == Event.DELETE:
         deleted_at = history[-1].updated_at or history[-1].created_at or ""
         return SearchDiagnosis("deleted", f"it was deleted on {deleted_at[:10]}")
-    return SearchDiagnosis("unknown", "no memory has that id, and the history has none either")
+    return _UNKNOWN
 
 
 def _diagnose_excluded(search: Search, item: MemoryItem, row: int) -> SearchDiagnosis | None:

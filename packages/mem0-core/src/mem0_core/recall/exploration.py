@@ -6,31 +6,31 @@ The flows here read from the store the input of the computations in `mem0_core.g
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Entity, MemoryItem, Relation, Scope, entity_key
 from mem0_core.domain.timestamps import parse_timestamp
 from mem0_core.errors import InputError, QueryError
 from mem0_core.flow import Flow, do
-from mem0_core.graph._query_check import check
 from mem0_core.graph.adjacency import Adjacency, AdjacencyIndex
 from mem0_core.graph.known_names import restore_names
 from mem0_core.graph.lookup import search_neighborhoods, search_relations, self_name
-from mem0_core.graph.query_engine import LIMIT, Bounds, Edge, Plan, Route, Vertex
-from mem0_core.graph.query_language import parse
 from mem0_core.graph.question_time import edge_masks
 from mem0_core.graph.traversal import Path, Step, Track, Walk, Weights, k_hop
-from mem0_core.graph.view import Drawing
 from mem0_core.interfaces import GraphMemory, Ports
 from mem0_core.language.families import load_families
 from mem0_core.language.name_similarity import EntityName, compare_names, is_part_of
 from mem0_core.language.parsed_query import ParsedQuery
 from mem0_core.language.question import Question, expand_kinship
 from mem0_core.recall.embedding import embed_texts
+
+if TYPE_CHECKING:
+    from mem0_core.graph.query_engine import Bounds, Edge
+    from mem0_core.graph.view import Drawing
 
 __all__ = ["GraphQueryAnswer", "build_drawing", "load_incident_relations", "restore_query", "run_query", "traverse"]
 
@@ -70,7 +70,7 @@ def traverse(
         InputError: `depth` is out of range.
     """
     if depth is not None and not 1 <= depth <= _MAX_DEPTH:
-        raise InputError(f"depth must lie in 1..{_MAX_DEPTH}, not {depth!r}")
+        raise InputError(f"depth must lie in 1..{_MAX_DEPTH}, not {depth!r}; pass, for example, depth=2")
     adjacency = yield from load_adjacency(ports, scope)
     query = query.with_text(restore_names(adjacency, query.text))
     starts = yield from _find_starts(ports, adjacency, query.question.start, scope, as_of)
@@ -265,6 +265,10 @@ def run_query(
     Raises:
         QueryError: the query cannot be read or makes no sense (with the position), or exceeds `bounds`.
     """
+    from mem0_core.graph._query_check import check
+    from mem0_core.graph.query_engine import LIMIT, Bounds, Plan
+    from mem0_core.graph.query_language import parse
+
     query = check(parse(text, parameters))
     if query.tree.as_of is not None:
         try:
@@ -319,6 +323,8 @@ def _resolve_similar(
 
 def _edges_in(value: Any) -> tuple[Edge, ...]:
     """Return the relations in a value of a row."""
+    from mem0_core.graph.query_engine import Edge, Route
+
     match value:
         case Edge():
             return (value,)
@@ -331,6 +337,8 @@ def _edges_in(value: Any) -> tuple[Edge, ...]:
 
 
 def _to_public_value(value: Any, adjacency: Adjacency, relations: dict[int, Relation]) -> Any:
+    from mem0_core.graph.query_engine import Edge, Route, Vertex
+
     match value:
         case Vertex(number):
             return Entity(adjacency.names[number], adjacency.kinds[adjacency.kind[number]])
@@ -360,6 +368,8 @@ def build_drawing(
     Raises:
         InputError: an entity is not in the graph.
     """
+    from mem0_core.graph.view import Drawing
+
     adjacency = yield from load_adjacency(ports, scope)
     starts: list[int] = []
     for name in entities or ():

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from mem0_core.domain.recipes import RERANK_WEIGHT
 from mem0_core.domain.records import is_valid_text
 from mem0_core.errors import InputError, ModelError, QueryError, ReplyError
-from mem0_core.flow import Flow, do
+from mem0_core.flow import Flow
 from mem0_core.interfaces import Reranker
+from mem0_core.llm.calls import call_model
 from mem0_core.recall._ranking import bm25
 
 __all__ = ["compute_lexical_scores", "rerank"]
@@ -65,7 +66,7 @@ def rerank(
     if reranker is None or not read or not weight:
         return unchanged
     try:
-        reply = yield from do(reranker.score, query, [texts[index] for index in read])
+        reply = yield from call_model(reranker.score, query, [texts[index] for index in read])
     except ReplyError as error:
         note(f"the order is that before reranking: {error}")
         return unchanged

@@ -21,7 +21,14 @@ from mem0_core.recall._candidates import rank_candidates
 from mem0_core.recall._plan import Search, SearchRequest, TransientCandidate, plan_search
 from mem0_core.recall._ranking import RankedMemory, clamp_cosine, rank_rows_by_words
 from mem0_core.recall.rerank import rerank
-from mem0_core.recall.validity import date_hits, demote_superseded, find_slot_answer, prefer_answers, prefer_latest
+from mem0_core.recall.validity import (
+    date_hits,
+    demote_later,
+    demote_superseded,
+    find_slot_answer,
+    prefer_answers,
+    prefer_latest,
+)
 
 __all__ = ["Search", "SearchRequest", "plan_search", "rank_hits", "recall", "retrieve_ranked"]
 
@@ -33,7 +40,7 @@ def recall(ports: Ports, request: SearchRequest) -> Flow[Search]:
     """Find the memories of a scope that answer a query best, and the relations that bear on it.
 
     Raises:
-        ConfigError: a rerank is required and there is no reranker, or the store holds another embedder's vectors.
+        ConfigError: the store holds another embedder's vectors.
     """
     search = yield from plan_search(ports, request)
     search.hits = yield from rank_hits(ports, search)
@@ -55,7 +62,7 @@ def rank_hits(ports: Ports, search: Search) -> Flow[list[Hit]]:
     if search.slot_answer is not None:
         hits = prefer_answers(hits, search.slot_answer)
     dated = yield from date_hits(ports, search, hits)
-    return demote_superseded(dated, search)
+    return demote_later(demote_superseded(dated, search), search)
 
 
 def _retrieve(ports: Ports, search: Search) -> Flow[list[Hit]]:
@@ -129,6 +136,8 @@ def _apply_age(hit: Hit, search: Search) -> Hit:
 
 def _rerank(ports: Ports, search: Search, hits: list[Hit]) -> Flow[list[Hit]]:
     request = search.request
+    if ports.reranker is None and request.rerank:
+        search.notes.append("rerank=True has no effect: no reranker is configured")
     if ports.reranker is None or request.rerank is False or not hits:
         return hits
     order = yield from rerank(

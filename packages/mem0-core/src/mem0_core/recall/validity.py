@@ -9,28 +9,48 @@ time first. `date_hits` dates other results: a memory is superseded once every s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Hit, Validity
 from mem0_core.flow import Flow
 from mem0_core.interfaces import Ports
 from mem0_core.language.families import load_families
 from mem0_core.language.question import Question, reaches_back
-from mem0_core.language.statements import SPEAKER, ending_key, slot_key
+from mem0_core.language.statements import MAX_SLOT_TEXT_CHARS, SPEAKER, ending_key, slot_key
+from mem0_core.language.temporal import TimeSpan, parse_time_spans
 from mem0_core.recall._slots import SlotReader, current_time, fold, to_slot_memory
-from mem0_core.recall._timeline import Period, SlotMemory, Timeline, build_timeline, is_same_value, related_families
+from mem0_core.recall._timeline import (
+    Period,
+    SlotMemory,
+    Timeline,
+    build_timeline,
+    has_value,
+    is_same_value,
+    related_families,
+)
 
 if TYPE_CHECKING:
     from mem0_core.recall._plan import Search
 
-__all__ = ["SlotAnswer", "date_hits", "demote_superseded", "find_slot_answer", "prefer_answers", "prefer_latest"]
+__all__ = [
+    "SlotAnswer",
+    "date_hits",
+    "demote_later",
+    "demote_superseded",
+    "find_slot_answer",
+    "prefer_answers",
+    "prefer_latest",
+]
 
 _MIN_CONFIDENCE = 0.4
 _OTHER_SHARE, _OVER_SHARE = 0.7, 0.5  # of the score that other results keep next to an answer
+_YEAR_DAYS = 365
 _MONTH_DAYS = 30  # periods that overlap a time by as many months are equal
 _SIMILAR_SHARE, _LATEST_GAIN = 0.6, 0.3  # scores near the best, and the gain of the latest among them
+_LATER_SHARE = 0.6  # of the score that a memory of a later time keeps for a question about a past one
 _SUPERSEDED_SHARE = 0.6  # of the score that a superseded memory keeps for a query about the present
 
 
@@ -179,11 +199,11 @@ def _select_by_anchor(anchor: tuple[str, str], asked: Sequence[Period], hits: Se
 
 def _mentions(period: Period, words: str) -> bool:
     value = period.statement.value
-    return (bool(value) and is_same_value(value, words)) or words.casefold() in period.memory.item.text.casefold()
+    return (bool(value) and is_same_value(value, words)) or has_value(period.memory.item.text, words)
 
 
 def _select_by_spans(question: Question, asked: Sequence[Period]) -> list[Period]:
-    """Return the values that held in one of the times that a question names; failing that, the nearest before."""
+    """Return the values that held in one of the times that a question names; failing that, the first one said."""
     spans = [
         (span.first.isoformat() if span.first else "0001-01-01", span.last.isoformat() if span.last else "9999-12-31")
         for span in question.spans
@@ -192,7 +212,13 @@ def _select_by_spans(question: Question, asked: Sequence[Period]) -> list[Period
     found = [one for one in asked if any(one.overlaps(first, last) for first, last in spans)]
     if found or not spans or not asked:
         return sorted(found, key=lambda one: -_overlap_days(one, spans[0]) // _MONTH_DAYS) if spans else list(asked)
-    return [min(asked, key=lambda one: one.first)]
+    first = min(asked, key=lambda one: one.first)
+    return [] if _is_dated(first) and first.first[:10] > spans[0][1] else [first]
+
+
+def _is_dated(period: Period) -> bool:
+    """Return True if a statement names the day from which it holds; else it may have held before it was said."""
+    return period.statement.days is not None and period.statement.days.first is not None
 
 
 def _overlap_days(period: Period, span: tuple[str, str]) -> int:
@@ -250,13 +276,23 @@ def prefer_latest(hits: Sequence[Hit], search: Search) -> list[Hit]:
 def _end_of_interest(search: Search) -> str | None:
     """Return the end of the time that a question is about, ISO 8601; None if it is about a change or unclear."""
     question = search.request.query.question
-    if question.anchor is not None or question.event or question.asks == "when":
+    if _asks_of_change(question):
         return None
-    ends = [span.last for span in question.spans if not span.is_yearly]
-    if ends:
-        last = [day for day in ends if day is not None]
-        return f"{max(last).isoformat()}T24" if len(last) == len(ends) else None
+    spans = [span for span in question.spans if not span.is_yearly]
+    if spans:
+        last = _find_last_day(spans)
+        return None if last is None else f"{last.isoformat()}T24"
     return None if question.tense == "past" else current_time(search)
+
+
+def _asks_of_change(question: Question) -> bool:
+    return question.anchor is not None or bool(question.event) or question.asks == "when"
+
+
+def _find_last_day(spans: Sequence[TimeSpan]) -> date | None:
+    """Return the last day of some times; None if there is none, or one of them has no end."""
+    days = [span.last for span in spans if span.last is not None]
+    return max(days, default=None) if len(days) == len(spans) else None
 
 
 def _said_at(hit: Hit) -> str:
@@ -306,6 +342,35 @@ def demote_superseded(hits: Sequence[Hit], search: Search) -> list[Hit]:
         return list(hits)
     lowered = [replace(hit, score=hit.score * _SUPERSEDED_SHARE) if _is_over(hit) else hit for hit in hits]
     return sorted(lowered, key=lambda hit: -hit.score)
+
+
+def demote_later(hits: Sequence[Hit], search: Search) -> list[Hit]:
+    """Return hits with those lower that are of a later time, for a question about a state at a past time.
+
+    A question is about a state if its relation is known or its time is a year or longer; else about an event, which
+    may be reported later. The time of a memory is the first that its text names, else the time at which it was said.
+    """
+    query, question = search.request.query, search.request.query.question
+    spans = [span for span in query.time_spans if not span.is_yearly]
+    is_about_state = bool(question.path) or any(_count_days(span) >= _YEAR_DAYS for span in spans)
+    end = _find_last_day(spans)
+    if _asks_of_change(question) or not is_about_state or end is None or end >= query.reference:
+        return list(hits)
+    lowered = [
+        hit if hit.is_answer or _begins_on(hit) <= end else replace(hit, score=hit.score * _LATER_SHARE) for hit in hits
+    ]
+    return sorted(lowered, key=lambda hit: -hit.score)
+
+
+def _count_days(span: TimeSpan) -> int:
+    return (span.last - span.first).days + 1 if span.first is not None and span.last is not None else _YEAR_DAYS
+
+
+def _begins_on(hit: Hit) -> date:
+    """Return the first day that the text of a hit names, else the day on which it was said."""
+    said_on = date.fromisoformat(_said_at(hit)[:10])
+    spans = parse_time_spans(hit.item.text[:MAX_SLOT_TEXT_CHARS], said_on)
+    return min((span.first or date.min for span in spans if not span.is_yearly), default=said_on)
 
 
 def _is_over(hit: Hit) -> bool:

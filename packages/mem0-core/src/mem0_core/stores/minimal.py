@@ -10,11 +10,13 @@ starts a new epoch, and projections start over with it.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from threading import RLock
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
+from mem0_core._system.boundary import describe_error
 from mem0_core.domain.filters import Filter
 from mem0_core.domain.records import (
     Event,
@@ -28,7 +30,8 @@ from mem0_core.domain.records import (
     new_id,
     same_fact_key,
 )
-from mem0_core.errors import CapabilityError, ConfigError, InputError, StoreError
+from mem0_core.domain.suggestions import describe_value
+from mem0_core.errors import CapabilityError, ConfigError, InputError, Mem0Error, StoreError
 from mem0_core.interfaces import (
     ChangePosition,
     CommitResult,
@@ -41,8 +44,10 @@ from mem0_core.interfaces import (
     MemoryFeatureSet,
     MemoryStore,
     OnConflict,
+    PlannedUpdate,
     QueuedTurn,
     RecordStore,
+    RetractionResult,
     Summary,
     VectorChanges,
     WordKind,
@@ -73,6 +78,9 @@ _FEATURES_OF = {
     "merges": "merge, unmerge and merges",
     "history": "history() and as_of=...",
     "import checkpoints": "add_many() with a key",
+    "change feed": "changes()",
+    "spaces": "Principal",
+    "sources": "retract",
     "maintenance": "doctor, stats, backup, export and adopt",
     "archive": "backup and migrate",
 }
@@ -92,10 +100,30 @@ def complete_store(store: MemoryStore | RecordStore) -> MemoryStore:
     missing = [name for name in _RECORD_STORE_METHODS if not callable(getattr(store, name, None))]
     if missing:
         raise ConfigError(
-            f"store: {type(store).__name__} lacks {', '.join(missing)}; implement mem0_core.interfaces.RecordStore"
+            f"store: {describe_value(store)} lacks {', '.join(missing)}; pass a URL such as postgresql://host/database,"
+            " the path of a SQLite file, or an object with these methods: mem0_core.interfaces.RecordStore"
             " (docs/how-to/write-a-store.md)"
         )
     return MinimalMemoryStore(cast(RecordStore, store))
+
+
+class _GuardedRecords:
+    """The methods of a caller's store, with its errors raised as StoreError."""
+
+    def __init__(self, records: RecordStore) -> None:
+        self._records = records
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._records, name)
+        return functools.partial(self._call, name, method) if callable(method) else method
+
+    def _call(self, name: str, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        try:
+            return method(*args, **kwargs)
+        except (Mem0Error, MemoryError):
+            raise
+        except Exception as error:
+            raise StoreError(f"{type(self._records).__name__}.{name} failed: {describe_error(error)}") from error
 
 
 class MinimalMemoryStore:
@@ -110,6 +138,7 @@ class MinimalMemoryStore:
 
     def __init__(self, records: RecordStore) -> None:
         self._records = records
+        self._guarded_records = cast(RecordStore, _GuardedRecords(records))
         self.where = self.name = type(records).__name__
         self.inline = getattr(records, "inline", False)  # see `flow`
         self._lock = RLock()  # held while a write is planned and done
@@ -121,6 +150,8 @@ class MinimalMemoryStore:
         self.jobs = _NoJobs(self.name)
         self.message_log = _NoMessages()
         self.lexicon: Lexicon = getattr(records, "lexicon", None) or _ScannedLexicon(self, inline=self.inline)
+        self.feed: Any = _MissingCapability(self.name, "change feed")
+        self.spaces: Any = _MissingCapability(self.name, "spaces")
         self.graph: Any = _MissingCapability(self.name, "graph")
         self.merges: Any = _MissingCapability(self.name, "merges")
         self.maintenance: Any = self._offered("maintenance")
@@ -139,13 +170,11 @@ class MinimalMemoryStore:
         messages: Sequence[Message] = (),
         at: str,
         embedding_space: tuple[str, int] | None = None,
-        reject_duplicates: bool = False,
         relations: Sequence[RelationChange] = (),
         on_conflict: OnConflict = "invalidate",
         lease: Lease | None = None,
         import_checkpoint: tuple[str, int] | None = None,
         distinct_sessions: bool = False,
-        replace_relations: bool = False,
     ) -> CommitResult:
         for given, capability in ((relations, "graph"), (lease, "queue"), (import_checkpoint, "import checkpoints")):
             if given:
@@ -159,7 +188,7 @@ class MinimalMemoryStore:
             conflicts = tuple(i for i, change in enumerate(changes) if change.before is not None and not targets[i])
             if conflicts:
                 return CommitResult(conflicts=conflicts)
-            plan = _WritePlan(records, embedding_space[1] if embedding_space else 0, reject_duplicates)
+            plan = _WritePlan(records, embedding_space[1] if embedding_space else 0, False)
             applied = list(changes)
             for place in write_order(changes):
                 session = self._last_session + 1 + (place if distinct_sessions else 0)
@@ -168,6 +197,34 @@ class MinimalMemoryStore:
             self._last_seq += len(changes)
             self._last_session += len(changes) if distinct_sessions else 1
             self._write(plan.saved.values(), plan.removed.values(), embedding_space)
+            return CommitResult(applied=tuple(applied))
+
+    def commit_updates(
+        self,
+        updates: Sequence[PlannedUpdate],
+        *,
+        at: str,
+        embedding_space: tuple[str, int] | None = None,
+        on_conflict: OnConflict = "invalidate",
+    ) -> CommitResult:
+        """Write all updates by one call of the store's `write`, which is all or nothing."""
+        if any(update.relations for update in updates):
+            _refuse(self.name, "graph")
+        with self._lock:
+            records = self._open()
+            self._load_rows()
+            if embedding_space is not None:
+                check_embedding_space(records.embedding_space(), embedding_space)
+            targets = [self._find_target(update.change) for update in updates]
+            if conflicts := tuple(index for index, target in enumerate(targets) if target is None):
+                return CommitResult(conflicts=conflicts)
+            plan = _WritePlan(records, embedding_space[1] if embedding_space else 0, True)
+            applied = [
+                plan.apply(update.change, target, self._last_seq + 1 + place, 0)
+                for place, (update, target) in enumerate(zip(updates, targets, strict=True))
+            ]
+            self._last_seq += len(updates)
+            self._write(plan.saved.values(), (), embedding_space)
             return CommitResult(applied=tuple(applied))
 
     def _find_target(self, change: MemoryChange) -> MemoryItem | None:
@@ -218,6 +275,11 @@ class MinimalMemoryStore:
                 self._begin_epoch()
             return len(found)
 
+    def retract(
+        self, source: str, scope: Scope | None, *, at: str, relearn: bool = False, purge: bool = False
+    ) -> RetractionResult:
+        _refuse(self.name, "sources")
+
     def replace_vectors(self, vectors: Sequence[tuple[EmbeddedItem, Any]], *, embedding_space: tuple[str, int]) -> None:
         with self._lock:
             items = {(_row(item), item.seq): item for item in self.list_memories(None)}
@@ -264,7 +326,7 @@ class MinimalMemoryStore:
 
         if as_of is not None:
             _refuse(self.name, "history")
-        return np.array([item.row for item in self.list_memories(scope, filter=filter)], dtype=np.int64)
+        return np.sort(np.array([item.row for item in self.list_memories(scope, filter=filter)], dtype=np.int64))
 
     def memories_by_rows(self, rows: Sequence[int], *, scope: Scope) -> dict[int, MemoryItem]:
         ids = self._load_rows()
@@ -291,6 +353,11 @@ class MinimalMemoryStore:
         if self.get(memory_id) is None:
             return []
         _refuse(self.name, "history")
+
+    def owner(self, memory_id: str) -> Scope | None:
+        """Return the scope of an existing memory."""
+        item = self.get(memory_id)
+        return None if item is None else item.scope
 
     def past_memories(
         self, scope: Scope, *, as_of: str, filter: Filter | None = None
@@ -352,7 +419,7 @@ class MinimalMemoryStore:
     def _open(self) -> RecordStore:
         if self._closed:
             raise StoreError(f"{self.name} is closed")
-        return self._records
+        return self._guarded_records
 
     def close(self) -> None:
         with self._lock:
@@ -538,6 +605,9 @@ class _NoMessages:
 
     def count_messages_since(self, scope: Scope, row: int, *, limit: int) -> int:
         return 0
+
+    def are_stored(self, scope: Scope, messages: Sequence[Message]) -> list[bool]:
+        return [False] * len(messages)
 
     def latest_summary(self, scope: Scope, *, as_of: str | None = None) -> Summary | None:
         return None

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CypherGraph", "Dialect", "ResultRows", "Statement", "vector_property_name"]
+__all__ = ["CypherGraph", "Dialect", "ResultRows", "Statement", "validity_condition", "vector_property_name"]
 
 Statement: TypeAlias = tuple[str, dict[str, Any]]
 """A statement text, and exactly the parameters it names."""
@@ -179,7 +179,7 @@ class CypherGraph:
         yield from self._follow()
         yield from self._prepare_vectors(vectors.shape[1])
         matched, values = self._address(scope)
-        is_valid, times = _validity_condition(as_of)
+        is_valid, times = validity_condition(as_of)
         text = (
             f"MATCH (n:Entity {{{matched}}})"
             f" WITH n.key AS key, n.row AS row, {self._dialect.cosine_expression('n', vectors.shape[1])} AS similarity"
@@ -198,7 +198,7 @@ class CypherGraph:
         yield from self._follow()
         yield from self._prepare_vectors(vectors.shape[1])
         matched, values = self._address(scope)
-        is_valid, times = _validity_condition(as_of)
+        is_valid, times = validity_condition(as_of)
         text = (
             f"MATCH ()-[r:RELATES {{{matched}}}]->() WHERE {is_valid}"
             f" WITH r.row AS row, {self._dialect.cosine_expression('r', vectors.shape[1])} AS similarity"
@@ -222,14 +222,14 @@ class CypherGraph:
             Relation(
                 row=row[0],
                 triplet=Triplet(*row[1:4]),
-                scope=Scope(*row[4:7]),
+                scope=Scope.from_stored(*row[4:7]),
                 valid_from=row[7],
                 valid_to=row[8],
                 invalidated_at=row[9],
                 weight=row[10],
                 source_node=row[11],
                 destination_node=row[12],
-                memories=tuple(row[13]),
+                memories=self._read_memories(row[13]),
                 event_dates=DateRange(*row[14:16]) if row[14] or row[15] else None,
             )
             for row in answer
@@ -260,7 +260,8 @@ class CypherGraph:
     def _read_cursor(self) -> Flow[ChangePosition]:
         """Read the cursor from the database; create it if missing."""
         if not self._prepared:
-            yield from do(self._execute, [(text, {}) for text in self._dialect.schema])
+            if self._dialect.schema:
+                yield from do(self._execute, [(text, {}) for text in self._dialect.schema])
             self._prepared = True
         text = "MERGE (c:Mem0Cursor {store: $store}) ON CREATE SET c.epoch = '', c.seq = 0 RETURN c.epoch, c.seq"
         (answer,) = yield from do(self._execute, [(text, {"store": self._store})])
@@ -283,7 +284,8 @@ class CypherGraph:
 
     def _prepare_vectors(self, dims: int) -> Flow[None]:
         if dims and dims not in self._prepared_dims:
-            yield from do(self._execute, [(text, {}) for text in self._dialect.vector_schema_statements(dims)])
+            if statements := self._dialect.vector_schema_statements(dims):
+                yield from do(self._execute, [(text, {}) for text in statements])
             self._prepared_dims.add(dims)
 
     def _write_next_page(self, here: ChangePosition, goal: ChangePosition) -> Flow[bool]:
@@ -344,6 +346,13 @@ class CypherGraph:
         ]
         return [(text, {"given": given, "store": self._store}) for text, given in work if given]
 
+    def _store_memories(self, memories: Sequence[str]) -> Any:
+        """Return ids of memories as a property of the database."""
+        return list(memories)
+
+    def _read_memories(self, stored: Any) -> tuple[str, ...]:
+        return tuple(stored)
+
     def _key(self, row: int | str) -> str:
         return f"{self._store}:{row}"
 
@@ -381,7 +390,7 @@ class CypherGraph:
             "valid_from": relation.valid_from,
             "valid_to": relation.valid_to,
             "invalidated_at": relation.invalidated_at,
-            "memories": list(relation.memories),
+            "memories": self._store_memories(relation.memories),
             "day_first": relation.event_dates and relation.event_dates.first,
             "day_last": relation.event_dates and relation.event_dates.last,
             **_scope_properties(relation.scope),
@@ -408,7 +417,8 @@ def _to_neighborhood(answer: ResultRows) -> GraphNeighborhood:
     return GraphNeighborhood([(row, similarity) for row, similarity, _ in answer], list(relations.items()))
 
 
-def _validity_condition(as_of: str | None) -> tuple[str, dict[str, str]]:
+def validity_condition(as_of: str | None) -> tuple[str, dict[str, str]]:
+    """Return the condition of relations `r` that are valid, now or at a time, and its values."""
     if as_of is None:
         return "r.valid_to IS NULL", {}
     return "r.valid_from <= $as_of AND (r.valid_to IS NULL OR r.valid_to > $as_of)", {"as_of": as_of}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mem0_core.domain.records import Relation, Scope
 from mem0_core.interfaces import GraphNeighborhood, GraphStore, VectorIndex
-from mem0_core.interfaces.maintenance import VectorTable
+from mem0_core.interfaces.maintenance import ErasableProjection, VectorTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -89,6 +90,17 @@ class EmbeddedGraph:
     def purge_deleted(self, scope: Scope | None) -> None:
         self._nodes.purge_deleted(scope)
         self._relations.purge_deleted(scope)
+
+    def discard(self) -> None:
+        """Drop everything held in memory and in snapshots; see `ErasableProjection`."""
+        for part in self.parts.values():
+            if isinstance(part, ErasableProjection):
+                part.discard()
+
+    def files(self) -> list[Path]:
+        """Return the files of both projections."""
+        kept = [part for part in self.parts.values() if isinstance(part, ErasableProjection)]
+        return [path for part in kept for path in part.files()]
 
     @property
     def parts(self) -> dict[VectorTable, VectorIndex]:

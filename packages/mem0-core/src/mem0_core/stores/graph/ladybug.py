@@ -11,7 +11,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Literal, cast
 
-from mem0_core._files import make_folder
+from mem0_core._system.files import clear_abandoned, make_file, make_folder, private_folder, sync_folder
+from mem0_core.domain.records import Scope
 from mem0_core.errors import MissingExtraError, StoreError
 from mem0_core.interfaces import GraphStore
 from mem0_core.stores.graph.cypher import CypherGraph, ResultRows, Statement, vector_property_name
@@ -71,6 +72,24 @@ class LadybugGraph(CypherGraph):
         self._handle: _Handle | None = None
         self._closed = False
 
+    def purge_deleted(self, scope: Scope | None) -> None:
+        """Remove deleted relations, and the bytes that Ladybug keeps of them: the file is replaced by a new one."""
+        super().purge_deleted(scope)
+        try:
+            self._open_handle().compact()
+        except (RuntimeError, OSError) as error:
+            reason = str(error).partition("\n")[0]
+            raise StoreError(f"the graph in {self._path} cannot be rewritten: {reason}") from error
+
+    def discard(self) -> None:
+        """Do nothing: `purge_deleted` removes what was deleted; see `ErasableProjection`."""
+
+    def files(self) -> list[Path]:
+        """Return the file and its logs."""
+        if self._path == ":memory:":
+            return []
+        return [path for end in ("", *_LOGS) if (path := Path(f"{self._path}{end}")).is_file()]
+
     def close(self) -> None:
         with self._lock:
             self._closed = True
@@ -94,6 +113,9 @@ class LadybugGraph(CypherGraph):
             return self._handle
 
 
+_LOGS = (".wal", ".shadow")
+
+
 class _Handle:
     """An open database, shared by all users in this process: Ladybug's file lock excludes other processes only."""
 
@@ -101,15 +123,24 @@ class _Handle:
     _open_lock = Lock()
 
     def __init__(self, path: str) -> None:
-        import ladybug
-
-        if path != ":memory:":
-            make_folder(Path(path).parent)
         self._path = path
-        self._database = ladybug.Database(path)
-        self._connection = ladybug.Connection(self._database)
         self._users = 0
         self._busy = Lock()
+        self._connect()
+
+    def _connect(self) -> None:
+        import ladybug
+
+        if self._path != ":memory:":
+            make_folder(Path(self._path).parent)
+            make_file(Path(self._path))
+        self._database = ladybug.Database(self._path)
+        self._connection = ladybug.Connection(self._database)
+
+    def _disconnect(self) -> None:
+        self._make_logs()
+        self._connection.close()
+        self._database.close()
 
     @classmethod
     def open_shared(cls, path: str) -> _Handle:
@@ -125,12 +156,12 @@ class _Handle:
             self._users -= 1
             if not self._users:
                 self._handles_by_path.pop(self._path, None)
-                self._connection.close()
-                self._database.close()
+                self._disconnect()
 
     def execute(self, statements: Sequence[Statement], is_conditional: bool) -> list[ResultRows]:
         answers: list[ResultRows] = []
         with self._busy:
+            self._make_logs()
             self._run("BEGIN TRANSACTION")
             try:
                 for text, values in statements:
@@ -145,6 +176,32 @@ class _Handle:
                 raise
         return answers
 
+    def compact(self) -> None:
+        """Copy everything into a new file, and replace the file by it: Ladybug keeps the bytes of deleted rows."""
+        if self._path == ":memory:":
+            return
+        path = Path(self._path)
+        clear_abandoned([path.parent])
+        with self._busy, private_folder(path.parent) as folder:
+            self._make_logs()
+            self._run(f"EXPORT DATABASE {_quote(folder / 'export')} (format='parquet')")
+            _import(folder / "export", folder / path.name)
+            self._disconnect()
+            try:
+                for end in _LOGS:
+                    Path(f"{path}{end}").unlink(missing_ok=True)
+                (folder / path.name).replace(path)
+                sync_folder(path.parent)
+            finally:
+                self._connect()
+
+    def _make_logs(self) -> None:
+        """Make the logs that Ladybug is about to write: those that it makes itself are readable by everybody."""
+        if self._path != ":memory:":
+            with suppress(OSError):  # the folder is gone; Ladybug reports that
+                for end in _LOGS:
+                    make_file(Path(f"{self._path}{end}"))
+
     def _run(self, text: str, values: Any = None) -> ResultRows:
         result = self._connection.execute(text, dict(values or {}))
         assert not isinstance(result, list)  # one statement, one result
@@ -152,3 +209,23 @@ class _Handle:
             return cast(ResultRows, result.get_all())
         finally:
             result.close()
+
+
+def _import(exported: Path, path: Path) -> None:
+    """Create a database from an export."""
+    import ladybug
+
+    make_file(path)
+    database = ladybug.Database(str(path))
+    connection = ladybug.Connection(database)
+    try:
+        connection.execute(f"IMPORT DATABASE {_quote(exported)}")
+    finally:
+        connection.close()
+        database.close()
+
+
+def _quote(path: Path) -> str:
+    """Return a path as a text of Cypher."""
+    escaped = str(path).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -24,7 +24,7 @@ from mem0_core.domain.records import Relation, Scope
 from mem0_core.errors import ConfigError, MissingExtraError, StoreError
 from mem0_core.flow import arun
 from mem0_core.interfaces import GraphNeighborhood, GraphStore
-from mem0_core.stores.graph.cypher import CypherGraph, ResultRows, Statement, vector_property_name
+from mem0_core.stores.graph.cypher import CypherGraph, Dialect, ResultRows, Statement, vector_property_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,6 +88,7 @@ class Neo4jGraph(CypherGraph):
         retry_after: seconds after a failure in which calls raise StoreError at once.
         connection_timeout: seconds to establish a connection.
         base_label: accepted for mem0's configuration; the label ``Entity`` is always set.
+        dialect: the Cypher of another server.
 
     Raises:
         MissingExtraError: `neo4j` is not installed.
@@ -95,6 +96,9 @@ class Neo4jGraph(CypherGraph):
     """
 
     name = "neo4j"
+    server = "Neo4j"
+    ignored_settings: tuple[str, ...] = ()
+    """Settings of the driver that servers of this kind refuse."""
 
     def __init__(
         self,
@@ -108,14 +112,15 @@ class Neo4jGraph(CypherGraph):
         retry_after: float = 5.0,
         connection_timeout: float = 3.0,
         base_label: object = None,
+        dialect: Dialect | None = None,
     ) -> None:
         try:
             import neo4j
             from neo4j.exceptions import ClientError, ConfigurationError, DriverError, Neo4jError
         except ModuleNotFoundError as error:
             raise MissingExtraError("neo4j", "neo4j") from error
-        super().__init__(primary_graph, store_id, _Neo4jCypher())
-        self._server_name = f"Neo4j at {_redact_password(url)}"
+        super().__init__(primary_graph, store_id, dialect or _Neo4jCypher())
+        self._server_name = f"{self.server} at {_redact_password(url)}"
         self._database = database
         self._retry_after = retry_after
         self._failure: tuple[float, str] | None = None  # time and reason
@@ -133,12 +138,19 @@ class Neo4jGraph(CypherGraph):
             "notifications_min_severity": "OFF",  # else each search of an empty database logs an unknown label
             "telemetry_disabled": True,
         }
+        for name in self.ignored_settings:
+            self._settings.pop(name)
         try:
             self._driver = neo4j.GraphDatabase.driver(**self._settings)
         except ConfigurationError as error:
             # Without a cause, which may contain the password.
             raise ConfigError(f"url: {str(error).replace(url, _redact_password(url))}") from None
         self._async_drivers: dict[asyncio.AbstractEventLoop, tuple[AsyncDriver, AsyncGenerator[None]]] = {}
+
+    @property
+    def location(self) -> str:
+        """Name and URL of the server; see `RemoteProjection`."""
+        return self._server_name
 
     async def aneighborhoods(
         self,
@@ -260,5 +272,9 @@ def _redact_password(url: str) -> str:
     except ValueError as error:
         raise ConfigError(f"url: {error}") from error
     if parts.scheme.partition("+")[0] not in ("bolt", "neo4j"):
-        raise ConfigError(f"url must begin with bolt:// or neo4j:// (with +s for TLS), not {parts.scheme!r}")
+        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()
+        raise ConfigError(
+            f"graph_store.config.url: {shown!r} must begin with bolt:// or neo4j:// (with +s for TLS); pass, for"
+            " example, bolt://localhost:7687"
+        )
     return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="").geturl()

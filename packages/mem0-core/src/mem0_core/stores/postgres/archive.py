@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from mem0_core.domain.records import Axis
 from mem0_core.interfaces.archive import FROZEN_MESSAGE, SECTIONS, Section, StoreMetadata
 from mem0_core.stores.postgres.engine.dialect import POSTGRES
 from mem0_core.stores.postgres.engine.text import from_json, to_json
@@ -16,13 +17,15 @@ from mem0_core.stores.sql.rows import partition_key, scope_ids, session_number
 
 __all__ = ["MEMORY_PARTITION_SQL", "PostgresArchive"]
 
-_JSON_COLUMNS = frozenset({"metadata", "options"})
-_BOOLEAN_COLUMNS = frozenset({"pinned", "withdrawn", "standing"})
+_JSON_COLUMNS = frozenset({"metadata", "options", "arguments"})
+_BOOLEAN_COLUMNS = frozenset({"pinned", "repeats", "withdrawn", "standing", "requires_approval"})
 _TABLES_WITH_SCOPE_DIGEST = frozenset(
     {"memories", "messages", "nodes", "edges", "merges", "aliases", "jobs", "imports", "summaries"}
+    | {"spaces", "space_members", "space_writes"}
 )
 _PARENT_TABLES = {
     "sources": ("messages", "message"),
+    "endings": ("messages", "message"),
     "evidence": ("edges", "edge"),
     "edge_messages": ("edges", "edge"),
     "job_messages": ("jobs", "job"),
@@ -43,6 +46,7 @@ class PostgresArchive(SqlArchive):
         **SqlArchive.key_columns,
         "history": ("t.place",),
         "tombstones": ("t.seq",),
+        "events": ("t.seq",),
         "aliases": ("t.merge", "t.kind", "encode(t.key, 'hex')"),
         "imports": ("encode(t.exact, 'hex')", "t.key"),
     }
@@ -96,7 +100,7 @@ class PostgresArchive(SqlArchive):
             leading = [POSTGRES.exact_values(record_scope(record)) for record in records]
         else:
             sql = insert_sql(section.name, f"part, {names}")
-            leading = [POSTGRES.part_values(record_scope(record)) for record in records]
+            leading = [_part_values(record) for record in records]
         yield from execute_many(sql, [(*first, *row) for first, row in zip(leading, values, strict=True)])
 
     def _insert_words(self, records: Sequence[dict[str, Any]]) -> Steps[None]:
@@ -135,7 +139,13 @@ class PostgresArchive(SqlArchive):
         return bool(value) if column in _BOOLEAN_COLUMNS else value
 
 
+def _part_values(record: dict[str, Any]) -> tuple[Any, ...]:
+    """Return the partition of a record; the empty one for an event without ids."""
+    is_named = any(record[axis.value] is not None for axis in Axis)
+    return POSTGRES.part_values(record_scope(record)) if is_named else ("",)
+
+
 def _typed_marks(columns: Sequence[str]) -> str:
     """Return placeholders of a SELECT, which PostgreSQL takes for text without a type."""
-    types = {"withdrawn": "boolean", "day_first": "text", "day_last": "text"}
+    types = {"withdrawn": "boolean", "repeats": "boolean", "kind": "text", "day_first": "text", "day_last": "text"}
     return ", ".join(f"?::{types.get(column, 'bigint')}" for column in columns)

@@ -13,6 +13,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Protocol
 
+from mem0_core._system.locks import SignalSafeLock
 from mem0_core.domain.records import Axis, Scope
 from mem0_core.stores.postgres.engine.rows import partition_key
 from mem0_core.stores.postgres.engine.session import Database
@@ -54,7 +55,7 @@ class HnswIndexes:
         self._source = source
         self._limit = exact_limit
         self._indexes: dict[str, tuple[float, str | None]] = {}  # when a partition was checked, and its index
-        self._lock = threading.Lock()
+        self._lock = SignalSafeLock()
         self._building: dict[str, threading.Thread] = {}
         self._closed = False
 
@@ -105,7 +106,7 @@ class HnswIndexes:
         """Build the index of a partition. Return False if another host builds it, or this role may not."""
         import psycopg
 
-        with self._source.db.connect() as db:
+        with self._source.db.connect("write") as db:
             if db.execute("SELECT pg_try_advisory_lock(mem0_lock(%s))", (f"hnsw {part}",)).fetchone() != (True,):
                 return False
             table, name = self._source.tables.vectors, self._name(part)
@@ -164,7 +165,7 @@ class HnswIndexes:
 def drop_hnsw_indexes() -> Steps[None]:
     """Drop all indexes, before vectors are deleted or replaced by others; searches build them again."""
     found = yield from fetch_rows(
-        "SELECT c.relname FROM pg_class AS c WHERE c.relnamespace = current_schema()::regnamespace"
+        "SELECT c.relname FROM pg_class AS c WHERE c.relnamespace = quote_ident(current_schema())::regnamespace"
         " AND c.relkind = 'i' AND starts_with(c.relname, 'hnsw_')"
     )
     for (name,) in found:
@@ -173,7 +174,7 @@ def drop_hnsw_indexes() -> Steps[None]:
 
 _IS_INDEX_VALID = (
     "SELECT i.indisvalid FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"
-    " WHERE c.relname = ? AND c.relnamespace = current_schema()::regnamespace"
+    " WHERE c.relname = ? AND c.relnamespace = quote_ident(current_schema())::regnamespace"
 )
 
 

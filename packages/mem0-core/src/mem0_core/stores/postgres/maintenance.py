@@ -11,13 +11,13 @@ from mem0_core.stores.postgres.engine.session import Database
 from mem0_core.stores.postgres.lexicon import refresh_words
 from mem0_core.stores.sql.engine.steps import Statement, Steps, execute, fetch_rows
 from mem0_core.stores.sql.maintenance import LAST_SEQ_SQL, SqlMaintenance
-from mem0_core.stores.sql.schema import HISTORY_COLUMNS
+from mem0_core.stores.sql.schema import HISTORY_COLUMNS, TABLES
 
 __all__ = ["PostgresMaintenance"]
 
 _INVALID_INDEXES_SQL = (
     "SELECT c.relname FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid"
-    " WHERE NOT i.indisvalid AND c.relkind = 'i' AND c.relnamespace = current_schema()::regnamespace"
+    " WHERE NOT i.indisvalid AND c.relkind = 'i' AND c.relnamespace = quote_ident(current_schema())::regnamespace"
     " AND NOT starts_with(c.relname, 'hnsw_') ORDER BY 1"
 )
 """HNSW indexes are not listed: they are invalid while they are built, and are rebuilt automatically."""
@@ -27,7 +27,7 @@ _COUNT_UNINDEXED_SQL = (
 )
 _TOTAL_SIZE_SQL = (
     "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
-    " WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace"
+    " WHERE relkind = 'r' AND relnamespace = quote_ident(current_schema())::regnamespace"
 )
 
 
@@ -41,6 +41,7 @@ class PostgresMaintenance(SqlMaintenance):
 
     def __init__(self, db: Database) -> None:
         super().__init__(db)
+        self._database = db
         self._server_name = db.server_name
 
     def disk_usage(self) -> dict[str, Any]:
@@ -54,6 +55,12 @@ class PostgresMaintenance(SqlMaintenance):
         if unindexed:
             issues.append(StoreIssue("words", f"{unindexed} memories are missing from the word index"))
         return [*issues, *super().find_issues()]
+
+    def scrub(self) -> None:
+        """Reclaim deleted rows; a role that does not own the tables leaves that to the server's autovacuum."""
+        with self._database.connect("write") as db:
+            for table in TABLES:
+                db.execute(f"VACUUM {table}".encode())
 
     def _rebuild_indexes(self) -> Steps[None]:
         for (name,) in (yield from fetch_rows(_INVALID_INDEXES_SQL)):

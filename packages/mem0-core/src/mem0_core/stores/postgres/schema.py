@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from mem0_core._system.records import dataclass
+from mem0_core.domain.spaces import SPACE_PREFIX
 from mem0_core.errors import StoreError
-from mem0_core.stores.sql.schema import TABLES, Ddl, shared_tables_script
+from mem0_core.stores.sql.schema import TABLES, Ddl, feed_script, provenance_script, shared_tables_script, spaces_script
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -138,28 +139,109 @@ CREATE INDEX jobs_leased ON jobs (leased_by) WHERE leased_by IS NOT NULL;
 _POSTGRES_INDEXES += _id_indexes("merges", "row") + _id_indexes("aliases", "kind")
 
 _TYPES = {"INTEGER": "bigint", "REAL": "double precision", "BLOB": "bytea", "BOOLEAN": "boolean", "VECTOR": "vector"}
-_SHARED_TABLES = re.sub(r"\b[A-Z]+\b", lambda word: _TYPES.get(word[0], word[0]), shared_tables_script(_DDL))
 
-_TABLES_WITH_IDS = (
-    *("memories", "past", "tombstones", "messages", "nodes", "edges", "node_tombstones", "edge_tombstones"),
-    *("jobs", "imports", "summaries", "merges", "aliases"),
+
+def _translate_types(script: str) -> str:
+    return re.sub(r"\b[A-Z]+\b", lambda word: _TYPES.get(word[0], word[0]), script)
+
+
+_SHARED_TABLES = _translate_types(shared_tables_script(_DDL))
+
+_TABLES_WITH_IDS = frozenset(
+    {
+        *("memories", "past", "tombstones", "messages", "nodes", "edges", "node_tombstones", "edge_tombstones"),
+        *("jobs", "imports", "summaries", "merges", "aliases", "events"),
+        *("spaces", "space_members", "space_writes"),
+    }
 )
 
-_CURRENT_SCOPE = "(SELECT current_setting('mem0.scope', true))"
-_POLICY = "part = {0} OR {0} = '*'"
-_MATCHES_AGENT_OR_RUN = " OR {0} = 'agent_id=' || agent_id OR {0} = 'run_id=' || run_id"
-_MATCHES_ANY_AXIS = " OR starts_with({0}, 'agent_id=') OR starts_with({0}, 'run_id=')"
+_PARENTS = {
+    "vectors": ("row", "memories"),
+    "sketches": ("row", "memories"),
+    "sources": ("message", "messages"),
+    "endings": ("message", "messages"),
+    "node_vectors": ("row", "nodes"),
+    "edge_vectors": ("row", "edges"),
+    "evidence": ("edge", "edges"),
+    "edge_messages": ("edge", "edges"),
+    "job_messages": ("job", "jobs"),
+}
+"""For tables without ids: the column that names a row of the table that has them."""
 
-_POLICIES = "".join(
+_CREATE_TABLE = re.compile(r"CREATE TABLE (\w+) \(")
+
+
+def _created_tables(script: str) -> list[str]:
+    """Return the tables that a script creates, but `meta`, which holds no data of a scope."""
+    return [table for table in _CREATE_TABLE.findall(script) if table != "meta"]
+
+
+_FIRST_SCOPE = "(SELECT current_setting('mem0.scope', true))"
+_FIRST_POLICY = "part = {0} OR {0} = '*'"
+_FIRST_IDS = " OR {0} = 'agent_id=' || agent_id OR {0} = 'run_id=' || run_id"
+_FIRST_AXES = " OR starts_with({0}, 'agent_id=') OR starts_with({0}, 'run_id=')"
+
+_FIRST_POLICIES = "".join(
     f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;\n"
     f"CREATE POLICY {table}_scope ON {table} USING"
-    f" ({(_POLICY + (_MATCHES_AGENT_OR_RUN if table in _TABLES_WITH_IDS else _MATCHES_ANY_AXIS)).format(_CURRENT_SCOPE)});\n"  # noqa: E501
-    for table in TABLES
+    f" ({(_FIRST_POLICY + (_FIRST_IDS if table in _TABLES_WITH_IDS else _FIRST_AXES)).format(_FIRST_SCOPE)});\n"
+    for table in _created_tables(_POSTGRES_TABLES + _SHARED_TABLES)
 )
-"""Row-level security: a role that does not own the tables sees only the rows that ``mem0.scope`` names.
+"""Policies of the first schema version, which the second one replaces."""
 
-Rows without ids of their own (vectors, features) are reached through rows with ids. Those rows restrict a scope without
-a user, which spans several parts.
+# A setting that was local to an earlier transaction of the connection reads as an empty text.
+_SETTING = "(SELECT nullif(current_setting('mem0.{}', true), ''))"
+_SCOPE, _AGENT, _RUN = (_SETTING.format(name) for name in ("scope", "agent_id", "run_id"))
+
+
+def _policy_condition(table: str) -> str:
+    """Return the condition of the rows of a table that the settings of a transaction let it see and write.
+
+    A row without ids is visible where the row that it belongs to is. The subqueries are scalar: the planner would turn
+    EXISTS into a hash of the other table, which reads all of it.
+    """
+    if table in _TABLES_WITH_IDS:
+        return (
+            f"{_SCOPE} = '*' OR ((part = {_SCOPE} OR {_SCOPE} = 'agent_id=' || agent_id OR {_SCOPE} = 'run_id=' || run_id)"  # noqa: E501
+            f" AND ({_AGENT} IS NULL OR agent_id = {_AGENT}) AND ({_RUN} IS NULL OR run_id = {_RUN}))"
+        )
+    visible = f"{_SCOPE} = '*' OR (part = {_SCOPE} AND {_AGENT} IS NULL AND {_RUN} IS NULL)"
+    if table == "history":
+        return (
+            f"{visible} OR (SELECT true FROM memories AS m WHERE m.part = history.part AND m.id = history.memory_id)"
+            " OR (SELECT true FROM tombstones AS t WHERE t.part = history.part AND t.memory_id = history.memory_id"
+            " LIMIT 1)"
+        )
+    column, parent = _PARENTS[table]
+    return f"{visible} OR (SELECT true FROM {parent} AS p WHERE p.part = {table}.part AND p.row = {table}.{column})"
+
+
+# A partition has no policy of its own: a role that is granted the partition itself sees nothing in it.
+_CLOSE_PARTITIONS = """
+DO $do$ DECLARE partition regclass; BEGIN
+    FOR partition IN
+        SELECT i.inhrelid::regclass FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhparent
+        WHERE c.relkind = 'p' AND c.relnamespace = quote_ident(current_schema())::regnamespace
+    LOOP
+        EXECUTE format('ALTER TABLE %s ENABLE ROW LEVEL SECURITY', partition);
+    END LOOP;
+END $do$;
+"""
+
+_POLICIES = (
+    "".join(
+        f"DROP POLICY {table}_scope ON {table};\n"
+        f"CREATE POLICY {table}_scope ON {table} USING ({_policy_condition(table)});\n"
+        for table in _created_tables(_POSTGRES_TABLES + _SHARED_TABLES)
+    )
+    + "ALTER TABLE meta ENABLE ROW LEVEL SECURITY;\nCREATE POLICY meta_shared ON meta USING (true);\n"
+    + _CLOSE_PARTITIONS
+)
+"""Row-level security: a role that does not own the tables sees only the rows that four settings name.
+
+``mem0.scope`` is the first id of a scope (``user_id=alice``), or ``*`` for all. ``mem0.agent_id`` and ``mem0.run_id``
+are its further ids, if any. ``mem0.member`` is the user on whose behalf the rows of a space are read or written, or
+``*`` for the library itself. Each table of a later version needs a policy of its own.
 """
 
 # Full case folding came with PostgreSQL 18; older servers have lower case only.
@@ -191,8 +273,91 @@ CREATE FUNCTION mem0_under_way() RETURNS bigint LANGUAGE sql VOLATILE
     );
 """
 
+_PROVENANCE = (
+    _translate_types(provenance_script(_DDL))
+    + "CREATE INDEX endings_target ON endings (target);\n"
+    + "ALTER TABLE endings ENABLE ROW LEVEL SECURITY;\n"
+    + f"CREATE POLICY endings_scope ON endings USING ({_policy_condition('endings')});\n"
+    + _CLOSE_PARTITIONS
+)
+
+_EARLIER_EVENTS = """
+INSERT INTO events (part, seq, event, memory_id, user_id, agent_id, run_id, actor_id, role, why, at)
+SELECT h.part, row_number() OVER (ORDER BY h.place), h.event, h.memory_id, o.user_id, o.agent_id, o.run_id,
+    h.actor_id, h.role, 'history', coalesce(h.updated_at, h.created_at, '')
+FROM history AS h LEFT JOIN (
+    SELECT part, id, max(user_id) AS user_id, max(agent_id) AS agent_id, max(run_id) AS run_id FROM (
+        SELECT part, id, user_id, agent_id, run_id FROM memories
+        UNION SELECT part, memory_id, user_id, agent_id, run_id FROM tombstones
+    ) AS owners GROUP BY part, id
+) AS o ON o.part = h.part AND o.id = h.memory_id;
+SELECT setval('next_seq', greatest(last_value, (SELECT count(*) FROM history))) FROM next_seq;
+"""
+
+_FEED = (
+    _translate_types(feed_script(_DDL))
+    + "CREATE INDEX events_seq ON events (seq);\n"
+    + "ALTER TABLE events ENABLE ROW LEVEL SECURITY;\n"
+    + f"CREATE POLICY events_scope ON events USING ({_policy_condition('events')});\n"
+    + _CLOSE_PARTITIONS
+    + _EARLIER_EVENTS
+)
+
+# A user sees their own memberships in all spaces, and the spaces themselves.
+_OWN_MEMBERSHIPS = f"{_SCOPE} = 'user_id=' || member"
+_OWN_SPACES = (
+    f"(SELECT true FROM space_members AS m WHERE m.part = spaces.part AND {_SCOPE} = 'user_id=' || m.member LIMIT 1)"
+)
+
+_MEMBER = _SETTING.format("member")
+_IN_SPACE = f"starts_with(part, 'user_id={SPACE_PREFIX}')"
+
+
+def _member_condition(roles: str = "") -> str:
+    """Return the condition of rows that are in no space, or in one of which the caller is a member with a role."""
+    member = f"SELECT 1 FROM space_members AS m WHERE m.part = {_SCOPE} AND m.member = {_MEMBER}{roles}"
+    return f"NOT {_IN_SPACE} OR (SELECT {_MEMBER} = '*' OR EXISTS ({member}))"
+
+
+def _member_policies(table: str) -> str:
+    """Return the statements that let only members read, and only writers and owners write, the rows of a space.
+
+    The condition holds in addition to that of the scope. It is evaluated once in a statement, not for each row.
+    """
+    writes = _member_condition(" AND m.role <> 'reader'")
+    create = f"CREATE POLICY {table}_{{}} ON {table} AS RESTRICTIVE FOR {{}} {{}} ({{}});\n"
+    return "".join(
+        create.format(name, command, check, condition)
+        for name, command, check, condition in (
+            ("members", "SELECT", "USING", _member_condition()),
+            ("writers_insert", "INSERT", "WITH CHECK", writes),
+            ("writers_update", "UPDATE", "USING", writes),
+            ("writers_delete", "DELETE", "USING", writes),
+        )
+    )
+
+
+_SPACES = (
+    _translate_types(spaces_script(_DDL))
+    + "".join(
+        f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY;\n"
+        f"CREATE POLICY {table}_scope ON {table} USING ({_policy_condition(table)}{further});\n"
+        for table, further in (
+            ("spaces", f" OR {_OWN_SPACES}"),
+            ("space_members", f" OR {_OWN_MEMBERSHIPS}"),
+            ("space_writes", ""),
+        )
+    )
+    + "".join(map(_member_policies, _created_tables(_POSTGRES_TABLES + _SHARED_TABLES + _PROVENANCE + _FEED)))
+    + _CLOSE_PARTITIONS
+)
+
 SCHEMA_VERSIONS: tuple[str, ...] = (
-    _POSTGRES_TABLES + _SHARED_TABLES + _POSTGRES_INDEXES + _POLICIES + _CASEFOLD + _LOCKS,
+    _POSTGRES_TABLES + _SHARED_TABLES + _POSTGRES_INDEXES + _FIRST_POLICIES + _CASEFOLD + _LOCKS,
+    _POLICIES,
+    _PROVENANCE,
+    _FEED,
+    _SPACES,
 )
 """Script n takes a store from version n to n + 1, in one transaction. Never edit a released one.
 
@@ -203,9 +368,9 @@ _TABLE = re.compile(r"CREATE TABLE (\w+) \((?:(?!CREATE TABLE).)*?\) PARTITIONED
 _COMMENT = re.compile(r"\s*--[^\n]*")
 
 
-def migration_statements(shape: TableLayout, *, since: int = 0) -> Iterator[str]:
-    """Yield the statements that take a store from version `since` to the newest, for one transaction."""
-    for step, migration in enumerate(SCHEMA_VERSIONS[since:], since + 1):
+def migration_statements(shape: TableLayout, *, since: int = 0, until: int | None = None) -> Iterator[str]:
+    """Yield the statements that take a store from version `since` to `until` (the newest), for one transaction."""
+    for step, migration in enumerate(SCHEMA_VERSIONS[since:until], since + 1):
         yield from _split_statements(_expand_partitions(migration, shape))
         yield (f"INSERT INTO meta VALUES ('schema', '{step}') ON CONFLICT (key) DO UPDATE SET value = excluded.value")
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from mem0_core.domain.records import Event, MemoryChange, MemoryItem, RelationChange, Scope, same_fact_key
+from mem0_core.domain.records import Event, HistoryEvent, MemoryChange, MemoryItem, RelationChange, Scope, same_fact_key
 from mem0_core.errors import ConfigError
-from mem0_core.interfaces import GraphStore, JobQueue, Lexicon, MergeLedger, MessageLog
+from mem0_core.interfaces import ChangeFeed, GraphStore, JobQueue, Lexicon, MergeLedger, MessageLog, SpaceLedger
 from mem0_core.interfaces.archive import Archive, check_load_complete
 from mem0_core.interfaces.maintenance import StoreMaintenance
 from mem0_core.stores.postgres.archive import PostgresArchive
@@ -32,12 +32,15 @@ from mem0_core.stores.postgres.maintenance import PostgresMaintenance
 from mem0_core.stores.postgres.queue import PostgresJobQueue
 from mem0_core.stores.postgres.schema import DEFAULT_PARTITIONS, Layout, TableLayout, migrate
 from mem0_core.stores.postgres.vectors import PostgresVectors
+from mem0_core.stores.sql.changes import Cause, event_values
 from mem0_core.stores.sql.engine.dialect import Condition
 from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, read_method, write_method
+from mem0_core.stores.sql.feed import SqlChangeFeed, latest_time_sql
 from mem0_core.stores.sql.graph.merges import SqlMerges
 from mem0_core.stores.sql.messages import SqlMessageLog
 from mem0_core.stores.sql.rows import CONTENT_COLUMNS, content_values, history_values, pages, scope_ids, session_number
-from mem0_core.stores.sql.schema import HISTORY_COLUMNS
+from mem0_core.stores.sql.schema import EVENT_COLUMNS, HISTORY_COLUMNS
+from mem0_core.stores.sql.spaces import SqlSpaceLedger
 from mem0_core.stores.sql.store import SqlStore
 from mem0_core.stores.sql.vectors import MEMORY_VECTORS
 
@@ -55,7 +58,7 @@ _REPLACE_VECTORS_SQL = (
 _INSERT_MEMORY_SQL = f"""
 WITH memory AS (
     INSERT INTO memories (part, exact, same, valid_from, {CONTENT_COLUMNS})
-    VALUES ({", ".join("?" * 18)}) ON CONFLICT DO NOTHING RETURNING part, row
+    VALUES ({", ".join("?" * 19)}) ON CONFLICT DO NOTHING RETURNING part, row
 ), added_vector AS (
     INSERT INTO vectors (part, row, vector) SELECT part, row, ? FROM memory
 ), added_features AS (
@@ -64,6 +67,9 @@ WITH memory AS (
 ), added_history AS (
     INSERT INTO history (part, {", ".join(HISTORY_COLUMNS)})
     SELECT part, {", ".join("?" * 7)}, ?::integer, ?, ? FROM memory
+), added_event AS (
+    INSERT INTO events (part, {", ".join(EVENT_COLUMNS)})
+    SELECT part, ?::bigint, {", ".join("?" * (len(EVENT_COLUMNS) - 2))}, greatest(?, {{latest}}) FROM memory
 )
 SELECT row FROM memory
 """
@@ -80,6 +86,8 @@ class PostgresStore(SqlStore):
         schema: schema of the tables, which are created if missing and permitted.
         pool_size: maximum number of connections for all threads together, and for each event loop.
         timeout: seconds that a call waits for a connection before StoreError.
+        statement_timeout: seconds after which the server ends a statement, with StoreError; 0 for never.
+        lock_timeout: seconds that a statement waits for a lock before StoreError; 0 for no limit.
         durability: with ``"process"`` a commit does not wait for the server's disk: if the server fails, commits of the
             last half second may be lost. With ``"full"`` the server's settings apply.
         layout: ``"citus"`` distributes the tables when they are created; ``"postgres"`` partitions them.
@@ -105,13 +113,23 @@ class PostgresStore(SqlStore):
         schema: str = "mem0",
         pool_size: int = 10,
         timeout: float = 10.0,
+        statement_timeout: float = 300.0,
+        lock_timeout: float = 30.0,
         durability: Literal["full", "process"] = "full",
         layout: Layout = "postgres",
         partitions: int = DEFAULT_PARTITIONS,
         halfvec: bool = False,
         is_loading: bool = False,
     ) -> None:
-        db = Database(url, schema=schema, pool_size=pool_size, timeout=timeout, waits_for_disk=durability == "full")
+        db = Database(
+            url,
+            schema=schema,
+            pool_size=pool_size,
+            timeout=timeout,
+            statement_timeout=statement_timeout,
+            lock_timeout=lock_timeout,
+            waits_for_disk=durability == "full",
+        )
         super().__init__(db, _PostgresMemoryWriter())
         self.server_name = db.server_name
         self._open(TableLayout(layout, partitions, halfvec))
@@ -119,6 +137,8 @@ class PostgresStore(SqlStore):
         self.graph: GraphStore = PostgresGraph(db)
         self.merges: MergeLedger = SqlMerges(db)
         self.message_log: MessageLog = SqlMessageLog(db)
+        self.feed: ChangeFeed = SqlChangeFeed(db)
+        self.spaces: SpaceLedger = SqlSpaceLedger(db)
         self.jobs: JobQueue = PostgresJobQueue(db)
         self.lexicon: Lexicon = PostgresLexicon(db)
         self.archive: Archive = PostgresArchive(db)
@@ -148,7 +168,7 @@ class PostgresStore(SqlStore):
         ended = [change.relation_row for change in relations if change.relation_row is not None]
         changed = [change.after.id for change in changes if change.before is not None]
         parts.update((yield from find_partitions(relations=ended, memory_ids=changed)))
-        yield from self._dialect.set_scope(scope if len(parts) == 1 else None)
+        yield from self._dialect.set_scope(scope.partition_scope if len(parts) == 1 else None)
         yield from lock_partitions(*parts)
 
     def _lock_memories(self, condition: Condition, scope: Scope | None = None) -> Steps[None]:
@@ -163,9 +183,11 @@ class PostgresStore(SqlStore):
         while True:
             found |= {part for (part,) in (yield from fetch_rows(sql, [*values] * 4))}
             if found <= locked:  # otherwise another writer added a partition before it was locked
-                return
+                break
             yield from lock_partitions(*(found - locked))
             locked |= found
+        if scope is not None and locked == {partition_key(scope)}:
+            yield from self._dialect.set_scope(scope.partition_scope)
 
     def _replace_vectors(self, table: str, rows: str, new: Sequence[tuple[int, int, Any]]) -> Steps[int]:
         replaced = 0
@@ -199,15 +221,20 @@ class PostgresStore(SqlStore):
 class _PostgresMemoryWriter:
     """A `MemoryWriter` whose words are keys in the table of features."""
 
-    def insert(self, item: MemoryItem, vector: Any, seq: int, session: int) -> Steps[int | None]:
+    def insert(
+        self, item: MemoryItem, vector: Any, seq: int, session: int, cause: Cause, event: HistoryEvent = Event.ADD
+    ) -> Steps[int | None]:
+        latest, latest_values = latest_time_sql(POSTGRES, item.scope)
         inserted = yield from fetch_rows(
-            _INSERT_MEMORY_SQL,
+            _INSERT_MEMORY_SQL.format(latest=latest),
             (
                 *(*POSTGRES.exact_values(item.scope), same_fact_key(item.text, item.actor_id), item.created_at),
                 *content_values(item, POSTGRES.to_json, seq),
                 vector,
                 *memory_feature_values(item, session_number(*scope_ids(item.scope), session)),
-                *history_values(item, Event.ADD, None, item.text, None),
+                *history_values(item, event, None, item.text, None),
+                *event_values(item, event, seq, cause),
+                *latest_values,
             ),
         )
         return inserted[0][0] if inserted else None

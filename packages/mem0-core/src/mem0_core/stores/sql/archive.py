@@ -30,11 +30,18 @@ VECTOR_TABLES = {"memories": "vectors", "nodes": "node_vectors", "edges": "edge_
 
 ARCHIVED_TABLES = (*(section.name for section in SECTIONS), *VECTOR_TABLES.values())
 
-_BOOLEAN_COLUMNS = {("memories", "pinned"), ("evidence", "withdrawn"), ("aliases", "standing")}
+_BOOLEAN_COLUMNS = {
+    ("memories", "pinned"),
+    ("sources", "repeats"),
+    ("evidence", "withdrawn"),
+    ("aliases", "standing"),
+    ("spaces", "requires_approval"),
+}
 """Columns that a record gives as 0 or 1."""
 
 _KEY_COLUMNS = {
     "sources": ("t.memory", "t.message"),
+    "endings": ("t.kind", "t.target", "t.message"),
     "evidence": ("t.edge", "t.memory"),
     "edge_messages": ("t.edge", "t.message"),
     "job_messages": ("t.job", "t.place"),
@@ -151,7 +158,8 @@ class SqlArchive(StepMethods):
     def first_nonempty_section(self) -> Steps[str | None]:
         yield from self._dialect.set_scope(None)
         for section in SECTIONS:
-            if (yield from fetch_rows(f"SELECT 1 FROM {section.name} LIMIT 1")):
+            where = " WHERE memory_id IS NOT NULL" if section.name == "events" else ""  # a reset leaves others
+            if (yield from fetch_rows(f"SELECT 1 FROM {section.name}{where} LIMIT 1")):
                 return section.name
         return None
 
@@ -186,6 +194,8 @@ class SqlArchive(StepMethods):
     @write_method
     def load(self, section: Section, records: Sequence[Record], *, progress: LoadProgress) -> Steps[None]:
         yield from self._dialect.lock_all()
+        if section == SECTIONS[0] and not progress.after:
+            yield from execute("DELETE FROM events")  # an emptied store has one of that
         yield from set_meta("migration", progress.to_json())
         rows = [dict(zip(section.columns, record, strict=True)) for record in records]
         vectors = VECTOR_TABLES.get(section.name)

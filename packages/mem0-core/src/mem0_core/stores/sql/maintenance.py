@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar
 
-from mem0_core.domain.records import Axis, HistoryRow, Message, RelationChange, Scope, Triplet, entity_key
+from mem0_core.domain.records import Axis, HistoryRow, Message, RelationChange, Scope, Triplet, Trust, entity_key
+from mem0_core.domain.trust import trust_name
 from mem0_core.errors import StoreError
 from mem0_core.interfaces.maintenance import OrphanedRelation, StoreIssue, VectorTable
 from mem0_core.stores.sql.engine.dialect import Engine
 from mem0_core.stores.sql.engine.steps import (
     Statement,
-    StepMethods,
     Steps,
     execute,
     execute_batch,
@@ -21,10 +21,11 @@ from mem0_core.stores.sql.engine.steps import (
     write_method,
 )
 from mem0_core.stores.sql.graph.writer import GraphWriter
-from mem0_core.stores.sql.messages import insert_unique_messages
+from mem0_core.stores.sql.messages import find_message_rows, insert_unique_messages
 from mem0_core.stores.sql.meta import begin_epoch, read_embedding_space
 from mem0_core.stores.sql.rows import chunks, placeholders, scope_from_ids
 from mem0_core.stores.sql.schema import HISTORY_COLUMNS
+from mem0_core.stores.sql.subjects import SqlSubjects
 
 __all__ = ["LAST_SEQ_SQL", "ORPHAN_CONDITIONS", "VECTOR_TABLES", "SqlMaintenance", "TableReader"]
 
@@ -35,7 +36,7 @@ VECTOR_TABLES: dict[VectorTable, str] = {"memories": "vectors", "nodes": "node_v
 
 _PAGE_ROWS = 500  # rows read at once
 
-_TABLES_WITH_SEQ = ("memories", "tombstones", "nodes", "edges", "node_tombstones", "edge_tombstones")
+_TABLES_WITH_SEQ = ("memories", "tombstones", "nodes", "edges", "node_tombstones", "edge_tombstones", "events")
 LAST_SEQ_SQL = (
     "SELECT max(seq) FROM"
     f" ({' UNION ALL '.join(f'SELECT max(seq) AS seq FROM {table}' for table in _TABLES_WITH_SEQ)}) AS counted"
@@ -51,6 +52,7 @@ ORPHAN_CONDITIONS = {
     "vectors": _missing_condition("vectors.row", "memories"),
     "node_vectors": _missing_condition("node_vectors.row", "nodes"),
     "sources": _missing_condition("sources.message", "messages"),
+    "endings": _missing_condition("endings.message", "messages"),
     "edge_messages": _missing_condition("edge_messages.message", "messages"),
     "job_messages": f"({_missing_condition('job_messages.job', 'jobs')} OR {_missing_condition('job_messages.message', 'messages')})",  # noqa: E501
 }
@@ -74,7 +76,7 @@ class TableReader:
         return self._engine.run(steps, "read")
 
 
-class SqlMaintenance(StepMethods):
+class SqlMaintenance(SqlSubjects):
     """A `StoreMaintenance`. Methods that only read are synchronous: async code runs them in a thread.
 
     Attributes:
@@ -88,8 +90,7 @@ class SqlMaintenance(StepMethods):
     wrong_dims_condition: ClassVar[str]
 
     def __init__(self, db: Engine) -> None:
-        self._db = db
-        self._dialect = db.dialect
+        super().__init__(db)
         self._tables = TableReader(db)
 
     @contextmanager
@@ -254,12 +255,12 @@ class SqlMaintenance(StepMethods):
             f" UNION ALL SELECT DISTINCT NULL, NULL, run_id FROM {table} WHERE user_id IS NULL AND agent_id IS NULL"
         )
         tables = self._tables
-        return [Scope(*row) for row in tables.fetch_rows(sql)]
+        return [Scope.from_stored(*row) for row in tables.fetch_rows(sql)]
 
     def list_addresses(self, table: VectorTable) -> list[Scope]:
         tables = self._tables
         return [
-            Scope(**{axis.value: value})
+            Scope.from_stored(**{axis.value: value})
             for axis in Axis
             for (value,) in tables.fetch_rows(
                 f"SELECT DISTINCT {axis.value} FROM {table} WHERE {axis.value} IS NOT NULL"
@@ -303,6 +304,22 @@ class SqlMaintenance(StepMethods):
                 )
         return totals
 
+    def count_jobs_by_state(self) -> dict[str, int]:
+        leased = f"t.state = 'waiting' AND t.leased_until > {self._dialect.now}"
+        state = f"CASE WHEN {leased} THEN 'leased' ELSE t.state END"
+        with self._snapshot() as tables:
+            rows = tables.fetch_rows(f"SELECT {state}, count(*) FROM jobs AS t GROUP BY 1")
+        return {"waiting": 0, "leased": 0, "failed": 0} | {name: int(count) for name, count in rows}
+
+    def count_memories_by_scope(self) -> dict[str, int]:
+        kinds = ("user", "agent", "run")
+        given = ", ".join(f"t.{kind}_id IS NOT NULL" for kind in kinds)
+        with self._snapshot() as tables:
+            rows = tables.fetch_rows(f"SELECT {given}, count(*) FROM memories AS t GROUP BY 1, 2, 3")
+        return {
+            "+".join(kind for kind, has in zip(kinds, flags, strict=True) if has): int(count) for *flags, count in rows
+        }
+
     # --- adoption from other stores ----------------------------------------------------------------------------------
 
     @write_method
@@ -324,7 +341,12 @@ class SqlMaintenance(StepMethods):
     @write_method
     def adopt_messages(self, scope: Scope, messages: Sequence[tuple[bytes, Message]]) -> Steps[list[int]]:
         yield from self._dialect.lock_scope(scope)
-        return (yield from insert_unique_messages(self._dialect, messages, scope, ""))
+        rows = yield from find_message_rows(self._dialect, [digest for digest, _ in messages], scope)
+        # A conflict would use up a number: a repeated call would number its messages differently.
+        new = {digest: message for digest, message in messages if digest not in rows}
+        inserted = yield from insert_unique_messages(self._dialect, list(new.items()), scope, "")
+        rows |= dict(zip(new, inserted, strict=True))
+        return [rows[digest] for digest, _ in messages]
 
     # --- export ------------------------------------------------------------------------------------------------------
 
@@ -361,23 +383,25 @@ _RELATION_COLUMNS = ("weight", "valid_from", "valid_to", "invalidated_at")
 
 def _read_memories(tables: TableReader, scope: Scope | None) -> Iterator[dict[str, Any]]:
     columns = _qualified_columns(
-        *_ID_COLUMNS, *_MEMORY_COLUMNS, "expiration_date", "pinned", id="t.id", memory="t.text"
+        *_ID_COLUMNS, *_MEMORY_COLUMNS, "expiration_date", "pinned", "trust", id="t.id", memory="t.text"
     )
     for page in _read_pages(tables, columns, "memories AS t", scope):
         history = _read_history(tables, [one["id"] for _, one in page])
         heard = _read_grouped(tables, "memory", "message", "sources", [row for row, _ in page])
         for row, one in page:
             one |= {"metadata": tables.dialect.from_json(one["metadata"]), "pinned": bool(one["pinned"])}
+            one["trust"] = trust_name(Trust(one["trust"]))
             yield {"kind": "memory", **one, "history": history.get(one["id"], []), "messages": heard.get(row, [])}
 
 
 def _read_messages(tables: TableReader, scope: Scope | None) -> Iterator[dict[str, Any]]:
     columns = _qualified_columns(
-        *_ID_COLUMNS, "role", "content", "name", "metadata", "created_at", "digest", id="t.row"
+        *_ID_COLUMNS, "role", "content", "name", "metadata", "created_at", "digest", "source", "trust", id="t.row"
     )
     for page in _read_pages(tables, columns, "messages AS t", scope):
         for _, one in page:
             one |= {"metadata": tables.dialect.from_json(one["metadata"]), "digest": bytes(one["digest"]).hex()}
+            one["trust"] = trust_name(Trust(one["trust"]))
             yield {"kind": "message", **one}
 
 

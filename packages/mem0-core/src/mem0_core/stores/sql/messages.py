@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from mem0_core.domain.records import Message, Scope
+from mem0_core.domain.records import Message, Scope, Trust, trust_of_role
 from mem0_core.interfaces import Summary
 from mem0_core.stores.sql.engine.dialect import Condition, Dialect, Engine
 from mem0_core.stores.sql.engine.steps import (
@@ -23,14 +23,17 @@ from mem0_core.stores.sql.rows import message_digests, pages, scope_ids
 __all__ = [
     "MESSAGE_COLUMNS",
     "SqlMessageLog",
+    "are_messages_stored",
     "erase_summaries",
+    "find_message_rows",
     "insert_messages",
     "insert_summary",
     "insert_unique_messages",
     "message_from_row",
 ]
 
-MESSAGE_COLUMNS = "m.row, m.role, m.content, m.name, m.metadata, m.created_at"
+_WRITTEN_COLUMNS = "digest, role, content, name, metadata, created_at, source, trust"
+MESSAGE_COLUMNS = "m.row, m.role, m.content, m.name, m.metadata, m.created_at, m.source, m.trust"
 
 
 class SqlMessageLog(StepMethods):
@@ -70,6 +73,11 @@ class SqlMessageLog(StepMethods):
         return int(count)
 
     @read_method
+    def are_stored(self, scope: Scope, messages: Sequence[Message]) -> Steps[list[bool]]:
+        yield from self._dialect.set_scope(scope)
+        return (yield from are_messages_stored(self._dialect, messages, scope))
+
+    @read_method
     def latest_summary(self, scope: Scope, *, as_of: str | None = None) -> Steps[Summary | None]:
         yield from self._dialect.set_scope(scope)
         where, values = self._dialect.in_exact_scope(scope)
@@ -88,7 +96,17 @@ class SqlMessageLog(StepMethods):
 
 def message_from_row(row: Sequence[Any], dialect: Dialect) -> Message:
     """Return the message in a row that begins with `MESSAGE_COLUMNS`."""
-    return Message(row[1], row[2], name=row[3], metadata=dialect.from_json(row[4]), timestamp=row[5], row=row[0])
+    trust = Trust(row[7])
+    return Message(
+        row[1],
+        row[2],
+        name=row[3],
+        metadata=dialect.from_json(row[4]),
+        timestamp=row[5],
+        source=row[6],
+        trust=None if trust is trust_of_role(row[1]) else trust,
+        row=row[0],
+    )
 
 
 # --- steps of a write transaction that holds the scope's partition -------------------------------------------------
@@ -110,7 +128,7 @@ def insert_unique_messages(
     """Store messages whose digests are not stored yet, and return the rows of all."""
     if not messages:
         return []
-    columns = f"{dialect.exact}user_id, agent_id, run_id, digest, role, content, name, metadata, created_at"
+    columns = f"{dialect.exact}user_id, agent_id, run_id, {_WRITTEN_COLUMNS}"
     insert = insert_sql("messages", columns, "ON CONFLICT DO NOTHING RETURNING row")
     scope_values = (*dialect.exact_values(scope), *scope_ids(scope))
     inserted = yield from execute_batch(
@@ -121,18 +139,37 @@ def insert_unique_messages(
                     *scope_values,
                     *(digest, message.role, message.content, message.name),
                     *(dialect.to_json(message.metadata), message.timestamp or at),
+                    *(message.source, int(message.trust_class)),
                 ),
             )
             for digest, message in messages
         )
     )
     rows = {digest: done.rows[0][0] for (digest, _), done in zip(messages, inserted, strict=True) if done.rows}
+    rows |= yield from find_message_rows(dialect, [digest for digest, _ in messages if digest not in rows], scope)
+    return [rows[digest] for digest, _ in messages]
+
+
+def are_messages_stored(dialect: Dialect, messages: Sequence[Message], scope: Scope) -> Steps[list[bool]]:
+    """Return for each message with a key whether the scope has it; False for the others."""
+    if all(message.key is None for message in messages):
+        return [False] * len(messages)
+    digests = message_digests(messages, scope, dialect.to_json)
+    keyed = [message.key is not None for message in messages]
+    wanted = [digest for has_key, digest in zip(keyed, digests, strict=True) if has_key]
+    stored = yield from find_message_rows(dialect, wanted, scope)
+    return [has_key and digest in stored for has_key, digest in zip(keyed, digests, strict=True)]
+
+
+def find_message_rows(dialect: Dialect, digests: Sequence[bytes], scope: Scope) -> Steps[dict[bytes, int]]:
+    """Return the rows of the stored messages with these digests."""
+    rows: dict[bytes, int] = {}
     part, part_values = dialect.in_part(scope)
-    for page in pages([digest for digest, _ in messages if digest not in rows]):
-        where, values = dialect.among("digest", page, "bytea")
+    for page in pages(digests):
+        where, values = dialect.equals_key("digest", page, scope)
         found = yield from fetch_rows(f"SELECT digest, row FROM messages WHERE {part}{where}", part_values + values)
         rows.update((bytes(digest), row) for digest, row in found)
-    return [rows[digest] for digest, _ in messages]
+    return rows
 
 
 def insert_summary(dialect: Dialect, scope: Scope, summary: Summary) -> Steps[None]:

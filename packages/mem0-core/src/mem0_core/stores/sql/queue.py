@@ -12,6 +12,7 @@ from typing import Any
 
 from mem0_core.domain.records import Message, Scope
 from mem0_core.interfaces import Job, JobKind, Lease, QueuedTurn
+from mem0_core.interfaces.queue import add_trace_context
 from mem0_core.stores.sql.engine.dialect import Dialect, Engine
 from mem0_core.stores.sql.engine.steps import (
     StepMethods,
@@ -23,7 +24,7 @@ from mem0_core.stores.sql.engine.steps import (
     read_method,
     write_method,
 )
-from mem0_core.stores.sql.messages import MESSAGE_COLUMNS, insert_messages, message_from_row
+from mem0_core.stores.sql.messages import MESSAGE_COLUMNS, are_messages_stored, insert_messages, message_from_row
 from mem0_core.stores.sql.meta import save_import_checkpoint
 from mem0_core.stores.sql.rows import batchable_jobs, check_queue_limit, partition_key, scope_from_ids, scope_ids
 
@@ -269,8 +270,11 @@ def enqueue_job(
     part = dialect.exact_values(scope) or (partition_key(scope),)  # in SQLite only jobs have one
     [(row,)] = yield from fetch_rows(
         insert_sql("jobs", columns, "RETURNING row"),
-        (*part, kind, *scope_ids(scope), dialect.to_json(options), at, *outcome),
+        (*part, kind, *scope_ids(scope), dialect.to_json(add_trace_context(options)), at, *outcome),
     )
+    if not any(message.images for message in messages):  # the options of the job have images by index
+        repeated = yield from are_messages_stored(dialect, messages, scope)  # by another agent of the same turn
+        messages = [message for message, known in zip(messages, repeated, strict=True) if not known]
     stored = yield from insert_messages(dialect, messages, scope, at)
     yield from execute_many(
         insert_sql("job_messages", f"{dialect.part}job, place, message"),

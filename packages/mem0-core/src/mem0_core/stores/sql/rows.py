@@ -13,6 +13,7 @@ from mem0_core.domain.records import (
     DateRange,
     Entity,
     Event,
+    HistoryEvent,
     MemoryChange,
     MemoryItem,
     Message,
@@ -20,11 +21,13 @@ from mem0_core.domain.records import (
     Relation,
     Scope,
     Triplet,
+    Trust,
     expires_later,
     new_id,
 )
 from mem0_core.errors import LimitError, StoreError
 from mem0_core.interfaces import Job
+from mem0_core.interfaces.queue import TRACE_OPTION
 from mem0_core.language.terms import split_words
 
 if TYPE_CHECKING:
@@ -62,13 +65,15 @@ T = TypeVar("T")
 
 CONTENT_COLUMNS = (
     "id, user_id, agent_id, run_id, text, hash, metadata, actor_id, role, memory_type,"
-    " created_at, updated_at, expiration_date, seq"
+    " created_at, updated_at, expiration_date, seq, trust"
 )
 """Columns of a memory and of its earlier texts, as `memory_from_row` reads them after a row number."""
 
 StoredMemory = tuple[int, MemoryItem]
 """Row and memory."""
 
+
+_TRUST = tuple(Trust)
 
 _MAX_ID_CHARS = 200  # characters of an id in a partition key: an index entry has a limit, an id has none
 
@@ -85,7 +90,7 @@ def partition_key(scope: Scope) -> str:
 @lru_cache(maxsize=4096)
 def scope_from_ids(user_id: str | None, agent_id: str | None, run_id: str | None) -> Scope:
     """Return the cached scope of three id columns."""
-    return Scope(user_id, agent_id, run_id)  # cached: the rows of one search mostly share theirs
+    return Scope.from_stored(user_id, agent_id, run_id)  # cached: the rows of one search mostly share theirs
 
 
 def check_queue_limit(queued: int, most: int, scope: Scope) -> None:
@@ -115,7 +120,8 @@ def memory_from_row(row: Sequence[Any], read_json: Callable[[str], Any], number:
         updated_at=row[12],
         expiration_date=row[13],
         seq=row[14],
-        pinned=bool(row[15]),
+        trust=_TRUST[row[15]],
+        pinned=bool(row[16]),
         row=number,
     )
 
@@ -135,6 +141,7 @@ def content_values(item: MemoryItem, to_json: Callable[[Any], str], seq: int) ->
         item.updated_at,
         item.expiration_date,
         seq,
+        int(item.trust),
     )
 
 
@@ -183,10 +190,10 @@ def resolve_duplicate_add(change: MemoryChange, duplicate: MemoryItem, seq: int)
 
 
 def history_values(
-    item: MemoryItem, event: Event, old: str | None, new: str | None, updated_at: str | None
+    item: MemoryItem, event: HistoryEvent, old: str | None, new: str | None, updated_at: str | None
 ) -> tuple[Any, ...]:
     """Return the values of `schema.HISTORY_COLUMNS`."""
-    gone = int(event is Event.DELETE)
+    gone = int(new is None)
     created_at = item.created_at
     return new_id(), item.id, old, new, event.value, created_at, updated_at, gone, item.actor_id, item.role
 
@@ -195,14 +202,31 @@ def history_values(
 
 
 def message_digests(messages: Sequence[Message], scope: Scope, to_json: Callable[[Any], str]) -> list[bytes]:
-    """Return a key of 16 bytes for each message of an add: a digest of the whole add and the index in it."""
-    add = repr((scope_ids(scope), [(m.role, m.content, m.name, m.timestamp, to_json(m.metadata)) for m in messages]))
-    whole, digests = hashlib.blake2b(add.encode(), digest_size=16), []
-    for place in range(len(messages)):
+    """Return 16 bytes for each message of an add that identify it in the store.
+
+    Those of a message with a key are a digest of the key, and of any other message a digest of the whole add and its
+    index in it.
+    """
+    ids, others = scope_ids(scope), [message for message in messages if message.key is None]
+    add = repr((ids, [_digest_parts(message, to_json) for message in others]))
+    whole, place, digests = hashlib.blake2b(add.encode(), digest_size=16), 0, []
+    for message in messages:
+        if message.key is not None:
+            named = (ids, message.key) if message.source is None else (ids, message.key, message.source)
+            digests.append(hashlib.blake2b(repr(named).encode(), digest_size=16).digest())
+            continue
         its = whole.copy()
         its.update(b"#%d" % place)
         digests.append(its.digest())
+        place += 1
     return digests
+
+
+def _digest_parts(message: Message, to_json: Callable[[Any], str]) -> tuple[Any, ...]:
+    """Return the parts of a message that tell it from others; another source makes it another message."""
+    parts = (message.role, message.content, message.name, message.timestamp, to_json(message.metadata))
+    origin = (message.source, message.trust)
+    return parts if origin == (None, None) else (*parts, message.source, int(message.trust_class))
 
 
 def batchable_jobs(jobs: Sequence[Job]) -> list[Job]:
@@ -218,7 +242,8 @@ def batchable_jobs(jobs: Sequence[Job]) -> list[Job]:
 
 
 def _batch_key(job: Job) -> tuple[Any, ...]:
-    return job.kind, job.scope, job.options, job.timestamp[:10]
+    options = {name: value for name, value in job.options.items() if name != TRACE_OPTION}
+    return job.kind, job.scope, options, job.timestamp[:10]
 
 
 # --- words -------------------------------------------------------------------------------------------------------

@@ -7,9 +7,19 @@ PostgreSQL puts a column ``part`` in front of every key and finds the rows of ex
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-__all__ = ["HISTORY_COLUMNS", "TABLES", "Ddl", "shared_tables_script"]
+from mem0_core._system.records import dataclass
+
+__all__ = [
+    "EVENT_COLUMNS",
+    "HISTORY_COLUMNS",
+    "TABLES",
+    "Ddl",
+    "feed_script",
+    "provenance_script",
+    "shared_tables_script",
+    "spaces_script",
+]
 
 HISTORY_COLUMNS = (
     "id",
@@ -25,10 +35,17 @@ HISTORY_COLUMNS = (
 )
 """Columns of mem0's own history table, in its order. SQLite adds none, so that mem0's tools read the table."""
 
+EVENT_COLUMNS = (
+    *("seq", "event", "memory_id", "user_id", "agent_id", "run_id"),
+    *("actor_id", "role", "source", "why", "at"),
+)
+"""Columns of the change feed, as `domain.feed.ChangeEvent` has them."""
+
 TABLES = (
-    *("aliases", "merges", "sources", "job_messages", "edge_messages", "evidence", "sketches", "vectors"),
+    *("endings", "aliases", "merges", "sources", "job_messages", "edge_messages", "evidence", "sketches", "vectors"),
     *("edge_vectors", "node_vectors", "memories", "past", "tombstones", "history", "edges", "nodes"),
-    *("edge_tombstones", "node_tombstones", "jobs", "messages", "summaries", "imports"),
+    *("edge_tombstones", "node_tombstones", "jobs", "messages", "summaries", "imports", "events"),
+    *("space_writes", "space_members", "spaces"),
 )
 """All tables but `meta`; a table comes before those it refers to."""
 
@@ -363,4 +380,87 @@ CREATE TABLE aliases (
 ){ddl.by_row};
 CREATE UNIQUE INDEX aliases_key ON aliases ({ddl.exact}, kind, key) WHERE standing;
 CREATE INDEX aliases_merge ON aliases ({ddl.partition}merge);
+"""
+
+
+def provenance_script(ddl: Ddl) -> str:
+    """Return the statements that add the origin of messages and memories to the tables of the first version."""
+    trusted = ("memories", "past", "messages")
+    columns = "".join(
+        # The class of all data of earlier versions, in which only roles tell origins.
+        f"ALTER TABLE {table} ADD COLUMN trust INTEGER NOT NULL DEFAULT 3;\n"
+        f"UPDATE {table} SET trust = CASE role WHEN 'assistant' THEN 2 ELSE 1 END WHERE role <> 'user';\n"
+        for table in trusted
+    )
+    return f"""
+{columns}
+ALTER TABLE messages ADD COLUMN source TEXT;
+CREATE INDEX messages_source ON messages ({ddl.hashed("source")}) WHERE source IS NOT NULL;
+-- Number of the change that linked the message to the memory, and true if the memory had its text already.
+ALTER TABLE sources ADD COLUMN seq INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sources ADD COLUMN repeats BOOLEAN NOT NULL DEFAULT false;
+-- Messages that ended a relation or deleted a memory.
+CREATE TABLE endings (
+    {ddl.partition_column}
+    kind    TEXT NOT NULL,                              -- memory, relation
+    target  INTEGER NOT NULL,                           -- row of the memory or relation
+    message INTEGER NOT NULL,
+    PRIMARY KEY ({ddl.partition}kind, target, message),
+    FOREIGN KEY ({ddl.partition}message) REFERENCES messages ({ddl.partition}row) ON DELETE CASCADE
+){ddl.by_key};
+CREATE INDEX endings_message ON endings ({ddl.partition}message);
+"""
+
+
+def feed_script(ddl: Ddl) -> str:
+    """Return the statements that add the change feed, without the changes that the history contains already."""
+    return f"""
+-- Change feed: one row for each change of a memory, in the order of seq. It holds no text.
+CREATE TABLE events (
+    {ddl.partition_column}
+    seq       INTEGER NOT NULL,
+    event     TEXT NOT NULL,                            -- domain.feed.EventKind
+    memory_id TEXT,                                     -- NULL, as the ids, for the erasure of a scope or of everything
+    {_IDS},
+    actor_id  TEXT,
+    role      TEXT,
+    source    TEXT,                                     -- source of the messages behind the change
+    why       TEXT NOT NULL,                            -- domain.feed.Reason
+    at        TEXT NOT NULL,                            -- when the change was written
+    PRIMARY KEY ({ddl.partition}seq)
+){ddl.by_row};
+{ddl.id_indexes("events", "seq")}"""
+
+
+def spaces_script(ddl: Ddl) -> str:
+    """Return the statements that add spaces: memory that several users share."""
+    return f"""
+-- Spaces, their members, and the writes that wait for an owner. The ids are those of the space's memories.
+CREATE TABLE spaces (
+    {ddl.exact_row}
+    {_IDS},
+    requires_approval BOOLEAN NOT NULL,
+    created_at        TEXT NOT NULL
+){ddl.by_row};
+CREATE UNIQUE INDEX spaces_exact ON spaces ({ddl.exact});
+CREATE TABLE space_members (
+    {ddl.exact_row}
+    {_IDS},
+    member TEXT NOT NULL,                               -- user id of the member
+    role   TEXT NOT NULL,                               -- domain.spaces.SpaceRole
+    since  TEXT NOT NULL
+){ddl.by_row};
+CREATE UNIQUE INDEX space_members_exact ON space_members ({ddl.exact}, member);
+CREATE INDEX space_members_member ON space_members ({ddl.hashed("member")});
+CREATE TABLE space_writes (
+    {ddl.exact_row}
+    {_IDS},
+    id        TEXT NOT NULL,
+    author    TEXT NOT NULL,                            -- user id of the member who wants to write
+    kind      TEXT NOT NULL,                            -- domain.spaces.WriteKind
+    arguments TEXT NOT NULL,                            -- a JSON object
+    at        TEXT NOT NULL
+){ddl.by_row};
+CREATE UNIQUE INDEX space_writes_id ON space_writes ({ddl.unique_id});
+CREATE INDEX space_writes_exact ON space_writes ({ddl.exact}, row);
 """

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from mem0_core.domain.feed import Reason
 from mem0_core.domain.filters import Filter
 from mem0_core.domain.records import (
     Event,
@@ -19,19 +20,31 @@ from mem0_core.domain.records import (
     Triplet,
 )
 from mem0_core.errors import StoreError
-from mem0_core.interfaces import CommitResult, EmbeddedItem, Lease, OnConflict, Summary
+from mem0_core.interfaces import (
+    CommitResult,
+    EmbeddedItem,
+    Lease,
+    OnConflict,
+    PlannedUpdate,
+    RetractionResult,
+    Summary,
+)
 from mem0_core.stores.sql.changes import (
+    Cause,
     ChangeWriter,
     MemoryWriter,
     erase_memories,
     erase_past,
     find_targets,
-    insert_sources,
+    insert_event,
+    link_endings,
+    link_messages,
     purge_deleted,
     select_memories,
 )
 from mem0_core.stores.sql.engine.dialect import Condition, Engine
 from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, read_method, snapshot_method, write_method
+from mem0_core.stores.sql.feed import insert_scope_event
 from mem0_core.stores.sql.graph.erasure import erase_graph
 from mem0_core.stores.sql.graph.merges import erase_merges
 from mem0_core.stores.sql.graph.writer import GraphWriter
@@ -45,8 +58,18 @@ from mem0_core.stores.sql.meta import (
     set_meta,
 )
 from mem0_core.stores.sql.queue import erase_jobs, finish_jobs
-from mem0_core.stores.sql.rows import CONTENT_COLUMNS, StoredMemory, first_column, memory_from_row, pages, write_order
+from mem0_core.stores.sql.retraction import Retraction
+from mem0_core.stores.sql.rows import (
+    CONTENT_COLUMNS,
+    StoredMemory,
+    first_column,
+    memory_from_row,
+    pages,
+    scope_from_ids,
+    write_order,
+)
 from mem0_core.stores.sql.schema import HISTORY_COLUMNS, TABLES
+from mem0_core.stores.sql.spaces import SPACE_TABLES
 from mem0_core.stores.sql.vectors import MEMORY_VECTORS, SqlVectors
 
 if TYPE_CHECKING:
@@ -64,10 +87,6 @@ _VECTOR_TABLES: dict[str, tuple[str, str]] = {
     "relation": ("edge_vectors", "edges"),
 }
 """For each kind of `EmbeddedItem` the table of its vector and the table of its `seq`."""
-
-
-_Replaced: TypeAlias = "tuple[MemoryChange, StoredMemory]"
-"""An UPDATE or DELETE, and the memory before it."""
 
 
 class SqlStore(SqlVectors):
@@ -113,13 +132,11 @@ class SqlStore(SqlVectors):
         messages: Sequence[Message] = (),
         at: str,
         embedding_space: tuple[str, int] | None = None,
-        reject_duplicates: bool = False,
         relations: Sequence[RelationChange] = (),
         on_conflict: OnConflict = "invalidate",
         lease: Lease | None = None,
         import_checkpoint: tuple[str, int] | None = None,
         distinct_sessions: bool = False,
-        replace_relations: bool = False,
     ) -> Steps[CommitResult]:
         dialect = self._dialect
         yield from self._lock_plan(scope, changes, relations)
@@ -134,28 +151,73 @@ class SqlStore(SqlVectors):
             yield from save_import_checkpoint(dialect, scope, *import_checkpoint)
         stored = yield from insert_messages(dialect, messages, scope, at)
         seqs = yield from dialect.reserve_seqs(len(changes))
+        why: Reason = "add" if import_checkpoint is None else "import"
         applied, rows = list(changes), dict[int, int]()
         for index in write_order(changes):
             change, session = changes[index], seqs[index if distinct_sessions else 0]
-            write = ChangeWriter(dialect, self._writer, seqs[index], at, reject_duplicates, dims, session)
+            cause = Cause(why, _find_source(change, messages))
+            write = ChangeWriter(dialect, self._writer, seqs[index], at, False, dims, session, cause)
             row, applied[index] = yield from write.apply(change, targets[index])
+            if row is not None:
+                yield from link_messages(dialect, scope, row, applied[index], stored, seqs[index])
             if row is not None and applied[index].event is not Event.DELETE:
                 rows[index] = row
-                yield from insert_sources(dialect, scope, row, [stored[i] for i in change.message_indexes])
         replaced = [
             (change, target)
             for change, target in zip(applied, targets, strict=True)
             if target is not None and change.event is not Event.NONE
         ]
         graph = GraphWriter(dialect, scope, at, dims, on_conflict)
-        retracted = yield from _withdraw_relations(graph, replaced if replace_relations else ())
         related = yield from graph.apply(relations, rows, stored)
-        related += yield from _withdraw_support(graph, replaced, retracted)
+        for change, (row, before) in replaced:
+            text = change.after.text if change.event is Event.UPDATE else None
+            related += yield from graph.withdraw(row, before.text, text)
+        yield from link_endings(dialect, scope, related, stored)
+        return CommitResult(applied=tuple(applied), relations=tuple(related))
+
+    @write_method
+    def commit_updates(
+        self,
+        updates: Sequence[PlannedUpdate],
+        *,
+        at: str,
+        embedding_space: tuple[str, int] | None = None,
+        on_conflict: OnConflict = "invalidate",
+    ) -> Steps[CommitResult]:
+        dialect, changes = self._dialect, [update.change for update in updates]
+        if not changes:
+            return CommitResult()
+        related = [change for update in updates for change in update.relations]
+        yield from self._lock_plan(changes[0].after.scope, changes, related)
+        dims = yield from claim_embedding_space(embedding_space)
+        targets = yield from find_targets(dialect, changes)
+        if conflicts := tuple(index for index, target in enumerate(targets) if target is None):
+            return CommitResult(conflicts=conflicts)
+        applied: list[MemoryChange] = []
+        related = []
+        seqs = yield from dialect.reserve_seqs(len(changes))
+        for update, target, seq in zip(updates, targets, seqs, strict=True):
+            assert target is not None
+            writer = ChangeWriter(dialect, self._writer, seq, at, True, dims, seq, Cause("update"))
+            _, done = yield from writer.apply(update.change, target)
+            applied.append(done)
+            graph = GraphWriter(dialect, target[1].scope, at, dims, on_conflict)
+            related += yield from _update_relations(graph, update, target)
         return CommitResult(applied=tuple(applied), relations=tuple(related))
 
     @write_method
     def pin(self, memory_id: str, pinned: bool) -> Steps[bool]:
-        return (yield from execute("UPDATE memories SET pinned = ? WHERE id = ?", (pinned, memory_id))) > 0
+        found = yield from self._select("WHERE id = ?", (memory_id,))
+        if not found:
+            return False
+        row, item = found[0]
+        yield from self._dialect.lock_scope(item.scope)
+        part, values = self._dialect.in_part(item.scope)
+        sql = f"UPDATE memories SET pinned = ? WHERE {part}row = ? AND pinned <> ?"
+        if (yield from execute(sql, (pinned, *values, row, pinned))):
+            [seq] = yield from self._dialect.reserve_seqs(1)
+            yield insert_event(self._dialect, item, Event.UPDATE, seq, Cause("pin" if pinned else "unpin"))
+        return True
 
     @write_method
     def save_summary(self, scope: Scope, summary: Summary, lease: Lease) -> Steps[bool]:
@@ -172,7 +234,7 @@ class SqlStore(SqlVectors):
         yield from self._lock_memories(condition)
         memories = yield from self._select(f"WHERE {condition[0]} ORDER BY row", condition[1])
         deleted_before = yield from erase_past(self._dialect, ids, at, keep_ids={item.id for _, item in memories})
-        yield from erase_memories(self._dialect, self._writer, memories, at)
+        yield from erase_memories(self._dialect, self._writer, memories, at, Cause("delete"))
         if purge:
             yield from purge_deleted(self._dialect, ids)
         return len(memories) + deleted_before
@@ -181,16 +243,15 @@ class SqlStore(SqlVectors):
     def erase_scope(self, scope: Scope, *, at: str, purge: bool = False) -> Steps[int]:
         dialect = self._dialect
         where, values = dialect.in_scope(scope)
-        yield from dialect.set_scope(scope)
         yield from self._lock_memories((where, values), scope)
         memories = yield from self._select(f"WHERE {where} ORDER BY row", values)
         past = yield from fetch_rows(f"SELECT DISTINCT id FROM past WHERE {where}", values)
         yield from erase_past(dialect, [memory_id for (memory_id,) in past], at)
-        yield from erase_memories(dialect, self._writer, memories, at)
+        yield from erase_memories(dialect, self._writer, memories, at, Cause("delete"))
         yield from erase_merges(dialect, scope)
         yield from erase_graph(dialect, scope)
         yield from erase_jobs(dialect, scope)
-        for table in ("summaries", "imports", "messages"):
+        for table in ("summaries", "imports", "messages", *SPACE_TABLES):
             yield from execute(f"DELETE FROM {table} WHERE {where}", values)
         if purge:
             deleted = yield from fetch_rows(f"SELECT memory_id FROM tombstones WHERE {where}", values)
@@ -198,7 +259,23 @@ class SqlStore(SqlVectors):
             for tombstones in ("tombstones", "node_tombstones", "edge_tombstones"):
                 yield from execute(f"DELETE FROM {tombstones} WHERE {where}", values)
             yield from begin_epoch()  # without the tombstones, projections cannot follow: they start from the beginning
+            if (yield from execute(f"DELETE FROM events WHERE {where}", values)):
+                yield from insert_scope_event(dialect, "ERASE", "erase")
         return len(memories)
+
+    @write_method
+    def retract(
+        self, source: str, scope: Scope | None, *, at: str, relearn: bool = False, purge: bool = False
+    ) -> Steps[RetractionResult]:
+        dialect = self._dialect
+        if scope is not None and scope.user_id is not None:  # all its rows are in one partition
+            yield from self._lock_memories(dialect.in_scope(scope), scope)
+        else:
+            yield from dialect.lock_all()
+        result, gone = yield from Retraction(dialect, self._writer, at, relearn).run(scope, source)
+        if purge:
+            yield from purge_deleted(dialect, gone)
+        return result
 
     @write_method
     def replace_vectors(
@@ -225,9 +302,14 @@ class SqlStore(SqlVectors):
     def reset(self) -> Steps[None]:
         yield from self._dialect.lock_all()
         yield from self._clear_indexes(keep_words=False)
+        events = yield from fetch_rows("SELECT event FROM events LIMIT 2")
+        is_repeated = [event for (event,) in events] == ["RESET"]  # no memory has changed since
         for table in TABLES:
-            yield from execute(f"DELETE FROM {table}")
+            if table != "events" or not is_repeated:
+                yield from execute(f"DELETE FROM {table}")
         yield from execute("DELETE FROM meta WHERE key = 'space'")
+        if not is_repeated:
+            yield from insert_scope_event(self._dialect, "RESET", "reset")
         yield from begin_epoch()
 
     # --- reading -----------------------------------------------------------------------------------------------------
@@ -276,7 +358,7 @@ class SqlStore(SqlVectors):
         where, values = self._dialect.in_exact_scope(scope)
         found: dict[bytes, MemoryItem] = {}
         for page in pages(keys):
-            among, same = self._dialect.among("same", page, "bytea")
+            among, same = self._dialect.equals_key("same", page, scope)
             rows = yield from fetch_rows(
                 f"SELECT {_MEMORY_COLUMNS}, same FROM memories WHERE {where} AND {among}", (*values, *same)
             )
@@ -306,7 +388,7 @@ class SqlStore(SqlVectors):
         where, values = self._condition(scope, filter)
         if as_of is not None:
             where, values = f"{where} AND valid_from <= ?", [*values, as_of]
-        return first_column((yield from fetch_rows(f"SELECT row FROM memories WHERE {where}", values)))
+        return first_column((yield from fetch_rows(f"SELECT row FROM memories WHERE {where} ORDER BY row", values)))
 
     @read_method
     def past_memories(
@@ -352,6 +434,27 @@ class SqlStore(SqlVectors):
         )
         return [dataclasses.replace(HistoryRow(*row), is_deleted=bool(row[7])) for row in rows]
 
+    @read_method
+    def owner(self, memory_id: str) -> Steps[Scope | None]:
+        for table, column in (("memories", "id"), ("tombstones", "memory_id")):
+            found = yield from fetch_rows(
+                f"SELECT user_id, agent_id, run_id FROM {table} WHERE {column} = ? LIMIT 1", (memory_id,)
+            )
+            if found:
+                return scope_from_ids(*found[0])
+        return None
+
+    @read_method
+    def find_memory_ids(self, part: str) -> Steps[list[str]]:
+        """Return the ids of present and deleted memories that begin or end with `part`."""
+        like = (f"{part}%", f"%{part}")
+        rows = yield from fetch_rows(
+            "SELECT id FROM memories WHERE id LIKE ? OR id LIKE ?"
+            " UNION SELECT memory_id FROM history WHERE memory_id LIKE ? OR memory_id LIKE ?",
+            (*like, *like),
+        )
+        return [row[0] for row in rows]
+
     def _select(self, tail: str, values: Sequence[Any]) -> Steps[list[StoredMemory]]:
         return select_memories(self._dialect, tail, values)
 
@@ -363,24 +466,18 @@ class SqlStore(SqlVectors):
         return where, values
 
 
-def _withdraw_relations(graph: GraphWriter, replaced: Sequence[_Replaced]) -> Steps[dict[int, list[int]]]:
-    """Withdraw all relations of updated memories; return the rows of the relations by those of the memories."""
-    retracted: dict[int, list[int]] = {}
-    for change, (row, _) in replaced:
-        if change.event is Event.UPDATE:
-            retracted[row] = yield from graph.withdraw_relations(row)
-    return retracted
+def _find_source(change: MemoryChange, messages: Sequence[Message]) -> str | None:
+    """Return the source of the first message behind a change that has one."""
+    behind = [messages[index] for index in change.message_indexes] or messages
+    return next((message.source for message in behind if message.source is not None), None)
 
 
-def _withdraw_support(
-    graph: GraphWriter, replaced: Sequence[_Replaced], retracted: Mapping[int, Sequence[int]]
-) -> Steps[list[RelationChange]]:
-    """End the relations that memories no longer support, because they were updated or deleted."""
-    ended: list[RelationChange] = []
-    for change, (row, before) in replaced:
-        if row in retracted:
-            ended += yield from graph.close_unsupported(retracted[row])
-        else:
-            text = change.after.text if change.event is Event.UPDATE else None
-            ended += yield from graph.withdraw(row, before.text, text)
-    return ended
+def _update_relations(graph: GraphWriter, update: PlannedUpdate, before: StoredMemory) -> Steps[list[RelationChange]]:
+    """Write the graph changes of an updated memory, and end the relations that it no longer supports."""
+    row, item = before
+    if not update.replaces_relations:
+        changed = yield from graph.apply(update.relations, {0: row}, ())
+        return changed + (yield from graph.withdraw(row, item.text, update.change.after.text))
+    retracted = yield from graph.withdraw_relations(row)
+    changed = yield from graph.apply(update.relations, {0: row}, ())
+    return changed + (yield from graph.close_unsupported(retracted))

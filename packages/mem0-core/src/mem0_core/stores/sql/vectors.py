@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Scope
 from mem0_core.interfaces import ChangePosition, VectorChanges
 from mem0_core.stores.sql.engine.dialect import Dialect, Engine
@@ -52,6 +52,11 @@ class SqlVectors(StepMethods):
         self._db = db
         self._dialect: Dialect = db.dialect
         self._tables = tables
+
+    @property
+    def is_encrypted(self) -> bool:
+        """True if the store is encrypted, so that an index may keep vectors in memory only."""
+        return getattr(self._db, "vault", None) is not None
 
     @read_method
     def position(self, scope: Scope) -> Steps[ChangePosition]:
@@ -100,7 +105,7 @@ class SqlVectors(StepMethods):
     def rows(self, scope: Scope) -> Steps[NDArray[np.int64]]:
         yield from self._dialect.set_scope(scope)
         where, values = self._dialect.in_scope(scope)
-        sql = f"SELECT row FROM {self._tables.rows} WHERE {where} AND {self._tables.live_condition}"
+        sql = f"SELECT row FROM {self._tables.rows} WHERE {where} AND {self._tables.live_condition} ORDER BY row"
         return first_column((yield from fetch_rows(sql, values)))
 
     def _seq_limit(self, scope: Scope) -> Steps[tuple[str, list[Any]]]:

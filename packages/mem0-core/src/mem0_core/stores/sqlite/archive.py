@@ -65,6 +65,5 @@ class SQLiteArchive(SqlArchive):
         for record in records:
             ids = scope_ids(record_scope(record))
             session = session_number(*ids, record["seq"]) if record["session"] is None else record["session"]
-            index_text(
-                self._db.writer, record["row"], record["text"], (record["actor_id"], record["role"]), ids, session
-            )
+            speaker = record["actor_id"], record["role"]
+            index_text(self._db.writer, record["row"], record["text"], speaker, ids, session, self._db.vault)

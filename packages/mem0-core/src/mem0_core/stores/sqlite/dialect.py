@@ -11,13 +11,15 @@ from mem0_core.domain.records import Scope
 from mem0_core.stores.sql.engine.dialect import ColumnType, Condition
 from mem0_core.stores.sql.engine.steps import Steps, fetch_rows
 from mem0_core.stores.sql.rows import to_stored_vector
+from mem0_core.stores.sqlite._sealed_tables import LOCKED_NAMES
+from mem0_core.stores.sqlite._vault import Vault
 from mem0_core.stores.sqlite.filters import filter_sql
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["SQLITE", "SQLiteDialect"]
+__all__ = ["SQLITE", "SQLiteDialect", "SealedDialect", "tenant_of"]
 
 
 class SQLiteDialect:
@@ -81,6 +83,9 @@ class SQLiteDialect:
         listed = f"[{','.join(map(str, values))}]" if type == "bigint" else json.dumps(list(values), ensure_ascii=False)
         return f"{column} IN (SELECT value FROM json_each(?))", [listed]
 
+    def equals_key(self, column: str, keys: Sequence[bytes], scope: Scope) -> Condition:
+        return self.among(column, keys, "bytea")
+
     def equals_text(self, column: str, text: str) -> Condition:
         return f"{column} = ?", [text]
 
@@ -116,6 +121,25 @@ class SQLiteDialect:
         found = yield from fetch_rows("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,))
         last = found[0][0] if found else 0
         return list(range(last + 1, last + count + 1))
+
+
+class SealedDialect(SQLiteDialect):
+    """The dialect of an encrypted file."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault = vault
+
+    def equals_key(self, column: str, keys: Sequence[bytes], scope: Scope) -> Condition:
+        table, dot, name = column.rpartition(".")
+        tenant = tenant_of(scope)
+        sealed = [self._vault.lookup(key, tenant, LOCKED_NAMES[name]) for key in keys]
+        return self.among(f"{table}{dot}sealed_{name}", sealed, "bytea")
+
+
+def tenant_of(scope: Scope) -> str:
+    """Return the tenant of a scope, as `_sealed_tables.TENANT_SQL` does."""
+    axis, value = scope.partition
+    return f"{axis.value}={value}"
 
 
 SQLITE = SQLiteDialect()

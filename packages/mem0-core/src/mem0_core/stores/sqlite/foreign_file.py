@@ -42,5 +42,5 @@ def refuse_foreign(db: sqlite3.Connection, path: str | Path) -> None:
 def _way_out(path: Path) -> str:
     """Return the command that imports the data of mem0."""
     where = shlex.quote(str(path.parent))
-    named = "" if path.name == "history.db" else f" --format mem0-v1 --history {shlex.quote(str(path))}"
-    return f" To take over what mem0 kept there, name another file and run `mem0-core import {where}{named}`."
+    named = "" if path.name == "history.db" else f" --history {shlex.quote(str(path))}"
+    return f" To copy what mem0 keeps there, name another file and run `mem0-core adopt {where}{named}`."

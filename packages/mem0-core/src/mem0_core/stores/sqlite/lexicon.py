@@ -2,7 +2,7 @@
 
 The table `sketches` holds the features, the FTS5 table `words` the index. A token of the index is a term under an id of
 its memory, ``<hash of the id><kind><term>``. So FTS5 keeps the postings of each id apart, and never reads or counts
-those of other ids.
+those of other ids. In an encrypted file, a token is ``<prefix of the tenant><kind><keyed hash of the term>``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from mem0_core.domain.records import Axis, MemoryItem, Scope
 from mem0_core.interfaces import MemoryFeatures, MemoryFeatureSet, WordKind
 from mem0_core.language.terms import analyze_text, get_analyzer_version
 from mem0_core.stores.sql.rows import index_keys, narrowest_axis, scope_ids, session_number
-from mem0_core.stores.sqlite.dialect import SQLITE
+from mem0_core.stores.sqlite._sealed_tables import TENANT_SQL
+from mem0_core.stores.sqlite._vault import Vault
+from mem0_core.stores.sqlite.dialect import SQLITE, tenant_of
 from mem0_core.stores.sqlite.session import ConnectionFactory
 
 if TYPE_CHECKING:
@@ -43,16 +45,25 @@ _POSTINGS_PER_STATEMENT = 100  # postings read in one statement
 
 
 class SQLiteLexicon:
-    """A `Lexicon`, for reading."""
+    """A `Lexicon`, for reading.
+
+    Args:
+        read: connections.
+        vault: encryption of an encrypted file.
+    """
 
     inline = True  # see `flow`
 
-    def __init__(self, read: ConnectionFactory) -> None:
+    def __init__(self, read: ConnectionFactory, vault: Vault | None = None) -> None:
         self._read = read
+        self._vault = vault
 
     def postings(
         self, scope: Scope, words: Sequence[str], *, kind: WordKind, limit: int
     ) -> dict[str, NDArray[np.int64]]:
+        if self._vault is not None:
+            with self._read() as db:
+                return _sealed_postings(db, self._vault, scope, words, kind, limit)
         import numpy as np
 
         # The narrowest id has the shortest postings; the others are checked against the memories.
@@ -92,6 +103,42 @@ class SQLiteLexicon:
             )
 
 
+def _sealed_postings(
+    db: sqlite3.Connection, vault: Vault, scope: Scope, words: Sequence[str], kind: WordKind, limit: int
+) -> dict[str, NDArray[np.int64]]:
+    """Return the postings of an encrypted file. A scope without a user may contain memories of many tenants."""
+    import numpy as np
+
+    others = dict(scope.ids)
+    if scope.user_id is not None:
+        del others[Axis.USER]
+        tenants = [tenant_of(scope)]
+    else:
+        where, values = SQLITE.in_scope(scope)
+        ids = {axis.value: axis.value for axis in Axis}
+        distinct = f"SELECT DISTINCT {TENANT_SQL.format(**ids)} FROM memories WHERE {where}"
+        tenants = [tenant for (tenant,) in db.execute(distinct, values)]
+    prefixes = [prefix for tenant in tenants if (prefix := vault.prefix(tenant))]
+    if not prefixes or (kind == "speaker" and not _has_speakers(db, prefixes)):
+        return {}
+    joined = " JOIN memories AS m ON m.row = words.rowid" if others else ""
+    checked = "".join(f" AND m.{other.value} = ?" for other in others)
+    matching = f"SELECT words.rowid AS row FROM words{joined} WHERE words MATCH ?{checked} LIMIT ?"
+    sql = f"SELECT group_concat(row) FROM ({matching})"
+    found: dict[str, NDArray[np.int64]] = {}
+    for word in dict.fromkeys(words):
+        tokens = " OR ".join(f'"{vault.token(tenant, _KIND_PREFIXES[kind], word)}"' for tenant in tenants)
+        ((rows,),) = db.execute(sql, (tokens, *others.values(), limit)).fetchall()
+        if rows is not None:
+            found[word] = np.fromstring(rows, dtype=np.int64, sep=",")
+    return found
+
+
+def _has_speakers(db: sqlite3.Connection, prefixes: Sequence[str]) -> bool:
+    some = " OR ".join(f'"{prefix}{_KIND_PREFIXES["speaker"]}" *' for prefix in prefixes)
+    return db.execute(_HAS_MATCH_SQL, (some,)).fetchone() is not None
+
+
 _PREVIOUS_ROW, _NEXT_ROW, _ROW = attrgetter("previous_row"), attrgetter("next_row"), attrgetter("row")
 _FEATURES_SQL = (
     "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at,"
@@ -110,9 +157,9 @@ def _to_json_array(rows: Iterable[int | None]) -> str:
 # --- writing -----------------------------------------------------------------------------------------------------
 
 
-def index_memory(db: sqlite3.Connection, row: int, item: MemoryItem, session: int) -> None:
+def index_memory(db: sqlite3.Connection, row: int, item: MemoryItem, session: int, vault: Vault | None = None) -> None:
     """Add a memory to the word index."""
-    index_text(db, row, item.text, (item.actor_id, item.role), scope_ids(item.scope), session)
+    index_text(db, row, item.text, (item.actor_id, item.role), scope_ids(item.scope), session, vault)
 
 
 def index_text(
@@ -122,11 +169,13 @@ def index_text(
     speaker: tuple[str | None, str | None],
     ids: Sequence[str | None],
     session: int,
+    vault: Vault | None = None,
 ) -> None:
     """Add a text and its ranking features to the word index.
 
     Args:
         speaker: name and role of the speaker.
+        vault: encryption of an encrypted file.
     """
     words = analyze_text(text, *speaker)
     joined = " ".join(words.terms), "\n".join(words.names), "\n".join(words.slots)
@@ -134,11 +183,11 @@ def index_text(
         "INSERT INTO sketches VALUES (?, ?, ?, ?, ?, ?, ?)",
         (row, session, words.word_count, words.is_question, *joined),
     )
-    keys = _keys(words.terms, words.names, speaker[0], words.slots, ids)
+    keys = _keys(words.terms, words.names, speaker[0], words.slots, ids, vault)
     db.execute("INSERT INTO words (rowid, keys) VALUES (?, ?)", (row, keys))
 
 
-def unindex_memory(db: sqlite3.Connection, row: int) -> int:
+def unindex_memory(db: sqlite3.Connection, row: int, vault: Vault | None = None) -> int:
     """Remove a memory from the word index and return its session. Call it before the memory is deleted."""
     erased = db.execute(
         "SELECT s.session, s.terms, s.names, s.slots, m.actor_id, m.user_id, m.agent_id, m.run_id"
@@ -147,7 +196,7 @@ def unindex_memory(db: sqlite3.Connection, row: int) -> int:
     ).fetchone()
     session, terms, names, slots, actor_id, *ids = erased
     # A contentless FTS5 table deletes a row by its former tokens.
-    held = _keys(terms.split(), _split_lines(names), actor_id, _split_lines(slots), ids)
+    held = _keys(terms.split(), _split_lines(names), actor_id, _split_lines(slots), ids, vault)
     db.execute("INSERT INTO words (words, rowid, keys) VALUES ('delete', ?, ?)", (row, held))
     db.execute("DELETE FROM sketches WHERE row = ?", (row,))
     return int(session)
@@ -173,8 +222,12 @@ def _keys(
     speaker: str | None,
     slots: Iterable[str],
     ids: Sequence[str | None],
+    vault: Vault | None,
 ) -> str:
-    """Return the tokens of a memory: its terms, names, speaker and slots under each of its ids."""
+    """Return the tokens of a memory: its terms, names, speaker and slots under each of its ids, or under its tenant."""
+    if vault is not None:
+        tenant, keys = tenant_of(Scope.from_stored(*ids)), index_keys(terms, names, speaker, slots)
+        return " ".join(vault.token(tenant, _KIND_PREFIXES[kind], word) for kind, word in keys)
     said = [f"{_KIND_PREFIXES[kind]}{_token(word)}" for kind, word in index_keys(terms, names, speaker, slots)]
     prefixes = [_prefix(axis, value) for axis, value in zip(Axis, ids, strict=True) if value is not None]
     return " ".join(f"{prefix}{word}" for prefix in prefixes for word in said)
@@ -190,7 +243,7 @@ def _token(word: str) -> str:
     return word.replace(" ", "_")
 
 
-def refresh_words(db: sqlite3.Connection) -> None:
+def refresh_words(db: sqlite3.Connection, vault: Vault | None = None) -> None:
     """Rebuild the words of all memories if another version of the text analysis wrote them, or none."""
     if not is_word_index_stale(db):
         return
@@ -200,7 +253,8 @@ def refresh_words(db: sqlite3.Connection) -> None:
     memories = "SELECT row, user_id, agent_id, run_id, seq, text, actor_id, role FROM memories ORDER BY row"
     for row, *ids, seq, text, actor_id, role in db.execute(memories).fetchall():
         user_id, agent_id, run_id = ids
-        index_text(db, row, text, (actor_id, role), ids, session_number(user_id, agent_id, run_id, alone.get(row, seq)))
+        session = session_number(user_id, agent_id, run_id, alone.get(row, seq))
+        index_text(db, row, text, (actor_id, role), ids, session, vault)
     db.execute("INSERT OR REPLACE INTO meta VALUES ('words', ?)", (get_analyzer_version(),))
 
 

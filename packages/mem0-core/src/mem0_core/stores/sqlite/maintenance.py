@@ -12,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
 
-from mem0_core._files import make_file, make_folder
+from mem0_core._system.files import make_file, make_folder
 from mem0_core.domain.records import HistoryRow
 from mem0_core.errors import StoreError
 from mem0_core.interfaces.maintenance import ProgressCallback, StoreIssue
@@ -20,6 +20,7 @@ from mem0_core.stores.sql.engine.steps import Statement, Steps, execute, insert_
 from mem0_core.stores.sql.maintenance import LAST_SEQ_SQL, SqlMaintenance
 from mem0_core.stores.sql.meta import begin_epoch
 from mem0_core.stores.sql.schema import HISTORY_COLUMNS
+from mem0_core.stores.sqlite._file_access import read_only_uri
 from mem0_core.stores.sqlite.lexicon import refresh_words
 from mem0_core.stores.sqlite.schema import SCHEMA_VERSIONS
 from mem0_core.stores.sqlite.session import Database, drive
@@ -58,7 +59,9 @@ class SQLiteMaintenance(SqlMaintenance):
             issues = _check_integrity(db)
             if any(issue.kind == "damaged" for issue in issues):
                 return issues  # further counts mean nothing in a damaged file
-            issues += list(_check_word_index(db, known={issue.kind for issue in issues}))
+            known: set[str] = {issue.kind for issue in issues}
+            is_writable = not self._database.is_read_only
+            issues += list(_check_word_index(db, known=known, is_writable=is_writable))
         return [*issues, *super().find_issues()]
 
     def repair(self, issue: StoreIssue) -> str:
@@ -66,8 +69,18 @@ class SQLiteMaintenance(SqlMaintenance):
             return super().repair(issue)
         with self._database.write() as db:
             db.execute("DELETE FROM meta WHERE key = 'words'")
-            refresh_words(db)
+            refresh_words(db, self._database.vault)
         return "rebuilt the word index of all memories"
+
+    def scrub(self) -> None:
+        if self.file is None:
+            return
+        with self._database.exclusive("scrub") as writer:
+            deadline = time.monotonic() + self._database.busy_timeout
+            while writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+                if time.monotonic() > deadline:
+                    raise StoreError(f"a reader of {self.file} keeps its old log; repeat the call later")
+                time.sleep(0.02)
 
     def _rebuild_indexes(self) -> Steps[None]:
         yield from execute("REINDEX")
@@ -112,11 +125,12 @@ def _check_integrity(db: sqlite3.Connection) -> list[StoreIssue]:
     return issues
 
 
-def _check_word_index(db: sqlite3.Connection, *, known: set[str]) -> Iterator[StoreIssue]:
-    """Compare the word index with the memories."""
+def _check_word_index(db: sqlite3.Connection, *, known: set[str], is_writable: bool) -> Iterator[StoreIssue]:
+    """Compare the word index with the memories; the index checks itself only where it can be written."""
     if "words" not in known:
         try:
-            db.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 0)")
+            if is_writable:
+                db.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 0)")
             sql = (
                 "SELECT count(*) FROM (SELECT row FROM memories EXCEPT SELECT id FROM words_docsize)"
                 " UNION ALL SELECT count(*) FROM (SELECT row FROM memories EXCEPT SELECT row FROM sketches)"
@@ -239,7 +253,7 @@ def copy_file(database: Path, path: Path, *, on_progress: ProgressCallback | Non
     """Copy everything that is committed into a new file, while others may write."""
     try:
         with (
-            closing(sqlite3.connect(f"{database.resolve().as_uri()}?mode=ro", uri=True)) as db,
+            closing(sqlite3.connect(read_only_uri(database), uri=True)) as db,
             closing(sqlite3.connect(path)) as target,
         ):
             db.execute("BEGIN")  # concurrent commits do not restart the copy

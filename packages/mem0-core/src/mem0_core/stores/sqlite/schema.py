@@ -5,7 +5,7 @@ A file that holds tables of another program (`foreign_file`) is never migrated.
 
 from __future__ import annotations
 
-from mem0_core.stores.sql.schema import Ddl, shared_tables_script
+from mem0_core.stores.sql.schema import Ddl, feed_script, provenance_script, shared_tables_script, spaces_script
 
 __all__ = ["SCHEMA_VERSIONS"]
 
@@ -68,5 +68,24 @@ CREATE INDEX jobs_waiting ON jobs (part, row) WHERE state = 'waiting';
 
 _SHARED_TABLES = shared_tables_script(_DDL).replace(" VECTOR ", " BLOB ")
 
-SCHEMA_VERSIONS: tuple[str, ...] = (_SQLITE_TABLES + _SHARED_TABLES + _INDEXES,)
+# A sealed name stays with the history: it is bound to that row. A number above the counter would be given out again.
+_EARLIER_EVENTS = """
+INSERT INTO events (seq, event, memory_id, user_id, agent_id, run_id, actor_id, role, why, at)
+SELECT row_number() OVER (ORDER BY h.rowid), ifnull(h.event, 'UPDATE'), h.memory_id, o.user_id, o.agent_id, o.run_id,
+    CASE typeof(h.actor_id) WHEN 'text' THEN h.actor_id END, h.role, 'history', coalesce(h.updated_at, h.created_at, '')
+FROM history AS h LEFT JOIN (
+    SELECT id, max(user_id) AS user_id, max(agent_id) AS agent_id, max(run_id) AS run_id FROM (
+        SELECT id, user_id, agent_id, run_id FROM memories
+        UNION SELECT memory_id, user_id, agent_id, run_id FROM tombstones
+    ) GROUP BY id
+) AS o ON o.id = h.memory_id;
+UPDATE meta SET value = max(value, (SELECT count(*) FROM history)) WHERE key = 'seq';
+"""
+
+SCHEMA_VERSIONS: tuple[str, ...] = (
+    _SQLITE_TABLES + _SHARED_TABLES + _INDEXES,
+    provenance_script(_DDL),
+    feed_script(_DDL) + _EARLIER_EVENTS,
+    spaces_script(_DDL),
+)
 """Script n takes a file from ``user_version`` n to n + 1, in one transaction. Never edit a released one."""

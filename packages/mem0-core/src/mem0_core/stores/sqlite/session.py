@@ -9,15 +9,24 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from threading import RLock
 from typing import Any, Literal, TypeVar
 
-from mem0_core._files import make_file, make_folder
+from mem0_core._system.files import make_file, make_folder, validate_path
 from mem0_core.errors import InputError, StoreError
 from mem0_core.stores.sql.engine.steps import Batch, Statement, StatementResult, Step, Steps, TransactionKind
-from mem0_core.stores.sqlite.dialect import SQLITE
+from mem0_core.stores.sqlite._file_access import (
+    FileIdentity,
+    is_read_only,
+    read_only_uri,
+    refuse_emptied_file,
+    writable_uri,
+)
+from mem0_core.stores.sqlite._sealed_tables import create_views, rewrite
+from mem0_core.stores.sqlite._vault import Vault, take_failure
+from mem0_core.stores.sqlite.dialect import SQLITE, SealedDialect, SQLiteDialect
 from mem0_core.stores.sqlite.filters import casefold
 from mem0_core.stores.sqlite.foreign_file import refuse_foreign_file
 
@@ -35,29 +44,47 @@ class Database:
         path: the file, created with its folder if missing, or ``":memory:"``.
         durability: with ``"full"`` a commit waits for the disk; with ``"process"`` it survives the process only.
         busy_timeout: seconds that a write waits for another process's write.
+        vault: encryption of an encrypted file, used from `unseal` on; None for a plain one.
 
     Raises:
         StoreError: the file cannot be opened, or belongs to another program.
     """
 
-    dialect = SQLITE
-
-    def __init__(self, path: str | Path, *, durability: Literal["full", "process"], busy_timeout: float) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        durability: Literal["full", "process"],
+        busy_timeout: float,
+        vault: Vault | None = None,
+    ) -> None:
         self.path = str(path)
+        self.vault = vault
+        self.dialect: SQLiteDialect = SQLITE if vault is None else SealedDialect(vault)
+        self._is_unsealed = False
         self.in_memory = self.path == ":memory:"
         self.busy_timeout = busy_timeout
         self._durability = durability
         self._lock = RLock()  # held by the one writer of this process
         self._idle: list[sqlite3.Connection] = []
         self._closed = False
-        if not self.in_memory:
-            _make_folder(Path(self.path))
+        self._identity: FileIdentity | None = None
+        self._uri, self.is_read_only = self.path, False
         with self.as_store_error("open"):
             if not self.in_memory:
-                refuse_foreign_file(Path(self.path))
-                _make_file(Path(self.path))  # its log and its shared memory get its permissions
+                self._prepare_file(validate_path(self.path, "path"))
             self.writer = self._connect()
             self.writer.execute("PRAGMA cache_size = -32768")  # KiB: the inner pages of all indexes stay cached
+
+    def _prepare_file(self, path: Path) -> None:
+        """Check the file, make a missing one, and choose how it is opened."""
+        _make_folder(path)
+        refuse_emptied_file(path)
+        refuse_foreign_file(path)
+        _make_file(path)  # its log and its shared memory get its permissions
+        self._identity = FileIdentity(path)
+        self.is_read_only = is_read_only(path)
+        self._uri = read_only_uri(path) if self.is_read_only else writable_uri(path)
 
     # --- running steps -----------------------------------------------------------------------------------------------
 
@@ -78,7 +105,7 @@ class Database:
         with self.read() as db:
             db.execute("BEGIN")
             try:
-                yield Snapshot(db)
+                yield Snapshot(db, self.dialect)
             finally:
                 db.execute("COMMIT")
 
@@ -92,12 +119,15 @@ class Database:
     def write(self) -> Iterator[sqlite3.Connection]:
         """Open one transaction: committed when the block ends, rolled back when it raises."""
         with self._lock, self.as_store_error("write to"):
-            self._check_open()
+            self._check_writable()
             db = self.writer
             db.execute("BEGIN IMMEDIATE")
+            if self.vault is not None:
+                self.vault.begin()
             try:
                 yield db
                 db.execute("COMMIT")
+                self._check_file()  # what was committed to a removed file is lost
             except BaseException:
                 with suppress(sqlite3.Error):  # a full disk may have rolled back by itself
                     db.execute("ROLLBACK")
@@ -107,6 +137,7 @@ class Database:
     def exclusive(self, doing: str) -> Iterator[sqlite3.Connection]:
         """Lend the writing connection without a transaction, for statements that cannot run in one."""
         with self._lock, self.as_store_error(doing):
+            self._check_writable()
             yield self.writer
 
     def retry_while_locked(self, statement: str) -> None:
@@ -114,12 +145,20 @@ class Database:
         deadline = time.monotonic() + self.busy_timeout
         while True:
             try:
-                self.writer.execute(statement)
+                self._execute_plainly(statement)
                 return
             except sqlite3.OperationalError as error:
                 if "locked" not in str(error) or time.monotonic() > deadline:
                     raise
                 time.sleep(0.02)
+
+    def _execute_plainly(self, statement: str) -> None:
+        """Run a statement over tables that no view hides: VACUUM creates their indexes again by their names."""
+        if not self._is_unsealed or self.in_memory:
+            self.writer.execute(statement)
+            return
+        with closing(self._connect(hide_tables=False)) as db:
+            db.execute(statement)
 
     def close(self) -> None:
         with self._lock:
@@ -131,6 +170,20 @@ class Database:
     def as_store_error(self, doing: str) -> _StoreErrors:
         """Return a context that raises StoreError in place of SQLite's errors."""
         return _StoreErrors(f"{doing} {self.path}")
+
+    def unseal(self) -> None:
+        """Make the connections of an encrypted file open and seal its values; its tables must exist."""
+        self._is_unsealed = True
+        self._unseal(self.writer)
+
+    def _unseal(self, db: sqlite3.Connection) -> None:
+        assert isinstance(db, _SealedConnection)
+        assert self.vault is not None
+        for name, (arguments, function) in self.vault.functions().items():
+            db.create_function(name, arguments, function)
+        db.execute("PRAGMA temp_store = MEMORY")  # sorting writes no plain text to temporary files
+        create_views(db)
+        db.is_unsealed = True
 
     def borrow_connection(self) -> sqlite3.Connection:
         self._check_open()
@@ -150,13 +203,15 @@ class Database:
         else:
             self._idle.append(db)
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self, *, hide_tables: bool = True) -> sqlite3.Connection:
         db = sqlite3.connect(
-            self.path,
+            self._uri,
+            uri=not self.in_memory,
             timeout=self.busy_timeout,
             isolation_level=None,  # BEGIN and COMMIT are written out
             check_same_thread=False,  # a connection serves one thread at a time, but not always the same
             cached_statements=256,
+            factory=sqlite3.Connection if self.vault is None else _SealedConnection,
         )
         db.create_function("casefold", 1, casefold, deterministic=True)
         db.create_function("mem0_now", 0, lambda: time.time())
@@ -165,7 +220,19 @@ class Database:
         db.execute("PRAGMA cache_size = -8192")  # KiB; the file system's cache holds the rest
         db.execute("PRAGMA wal_autocheckpoint = 4000")  # pages (16 MB): pages that many commits change are copied once
         db.execute(f"PRAGMA synchronous = {'FULL' if self._durability == 'full' else 'NORMAL'}")
+        if self._is_unsealed and hide_tables:
+            self._unseal(db)
         return db
+
+    def _check_writable(self) -> None:
+        self._check_open()
+        if self.is_read_only:
+            raise StoreError(f"{self.path} is read-only: this process may not write to the file, or to its folder")
+        self._check_file()
+
+    def _check_file(self) -> None:
+        if self._identity is not None:
+            self._identity.check()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -175,10 +242,9 @@ class Database:
 class Snapshot:
     """An engine over one connection whose transaction is open."""
 
-    dialect = SQLITE
-
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, dialect: SQLiteDialect) -> None:
         self.db = db
+        self.dialect = dialect
 
     def run(self, make_steps: Callable[[], Steps[T]], kind: TransactionKind) -> T:
         if kind == "write":
@@ -188,6 +254,33 @@ class Snapshot:
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         yield self
+
+
+class _SealedConnection(sqlite3.Connection):
+    """A connection to an encrypted file: its statements are rewritten once it is unsealed."""
+
+    is_unsealed = False
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        return super().execute(self._rewrite(sql) if self.is_unsealed else sql, parameters)
+
+    def executemany(self, sql: str, parameters: Any, /) -> sqlite3.Cursor:
+        return super().executemany(self._rewrite(sql) if self.is_unsealed else sql, parameters)
+
+    def _rewrite(self, sql: str) -> str:
+        rewritten = _rewritten.get(sql)
+        if rewritten is None:
+            if len(_rewritten) >= _MAX_REWRITTEN:
+                _rewritten.clear()
+            rewritten = _rewritten[sql] = rewrite(sql, self._columns_of)
+        return rewritten
+
+    def _columns_of(self, table: str) -> list[str]:
+        return [name for (name,) in super().execute(f"SELECT name FROM pragma_table_info('{table}', 'main')")]
+
+
+_rewritten: dict[str, str] = {}
+_MAX_REWRITTEN = 1_024  # statements: their texts are few, but some contain a number of placeholders
 
 
 class _ReadConnection:
@@ -266,6 +359,8 @@ def _raise_store_error(error: BaseException, doing: str) -> None:
     if isinstance(error, UnicodeEncodeError):
         raise InputError(f"not valid Unicode (a lone surrogate): {error.object[:40]!r}") from error
     if isinstance(error, sqlite3.Error | sqlite3.Warning):
+        if (failure := take_failure()) is not None:
+            raise failure from error
         raise StoreError(f"cannot {doing}: {error}") from error
 
 
@@ -273,7 +368,8 @@ def _make_folder(path: Path) -> None:
     try:
         make_folder(path.parent)
     except OSError as error:
-        raise StoreError(f"cannot make the folder {path.parent}: {error}") from error
+        step = "pass path= or set MEM0_CORE_HOME to a folder that can be made"
+        raise StoreError(f"cannot make the folder {path.parent}: {error}; {step}") from error
 
 
 def _make_file(path: Path) -> None:

@@ -2,28 +2,42 @@
 
 from __future__ import annotations
 
-import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from mem0_core.domain.records import Event, MemoryItem, Scope, same_fact_key
+from mem0_core.domain.records import Event, HistoryEvent, MemoryItem, Scope, same_fact_key
 from mem0_core.errors import StoreError
-from mem0_core.interfaces import GraphStore, JobQueue, Lexicon, MergeLedger, MessageLog
+from mem0_core.interfaces import (
+    ChangeFeed,
+    GraphStore,
+    JobQueue,
+    Lexicon,
+    MergeLedger,
+    MessageLog,
+    RetractionResult,
+    SpaceLedger,
+)
 from mem0_core.interfaces.archive import Archive, check_load_complete
+from mem0_core.interfaces.keys import KeyProvider
 from mem0_core.interfaces.maintenance import StoreMaintenance
-from mem0_core.stores.sql.changes import insert_history
+from mem0_core.stores.sql.changes import Cause, insert_event, record_change
 from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, insert_sql
+from mem0_core.stores.sql.feed import SqlChangeFeed
 from mem0_core.stores.sql.graph.merges import SqlMerges
 from mem0_core.stores.sql.graph.reader import SqlGraph
 from mem0_core.stores.sql.messages import SqlMessageLog
 from mem0_core.stores.sql.queue import SqlJobQueue
 from mem0_core.stores.sql.rows import CONTENT_COLUMNS, content_values, scope_ids, session_number
+from mem0_core.stores.sql.spaces import SqlSpaceLedger
 from mem0_core.stores.sql.store import SqlStore
 from mem0_core.stores.sql.vectors import EDGE_VECTORS, NODE_VECTORS, SqlVectors
+from mem0_core.stores.sqlite._encryption import check_keys, encrypt_file, has_rows, is_encrypted
+from mem0_core.stores.sqlite._layout import refuse_other_layout, split_statements
+from mem0_core.stores.sqlite._vault import Vault
 from mem0_core.stores.sqlite.archive import SQLiteArchive
-from mem0_core.stores.sqlite.dialect import SQLITE
+from mem0_core.stores.sqlite.dialect import SQLITE, tenant_of
 from mem0_core.stores.sqlite.foreign_file import refuse_foreign
 from mem0_core.stores.sqlite.lexicon import (
     SQLiteLexicon,
@@ -50,9 +64,11 @@ class SQLiteStore(SqlStore):
             end of the process only, and takes a fraction of the time.
         busy_timeout: seconds that a write waits for another process's write before StoreError.
         is_loading: open the file although a transfer into it is not complete.
+        keys: keys of an encrypted file, one per tenant; a new or empty file becomes encrypted.
 
     Raises:
         StoreError: the file cannot be opened, belongs to another program, or a transfer into it is not complete.
+        EncryptionError: the file is encrypted and `keys` are missing or others, or it contains plain data.
     """
 
     _db: Database
@@ -64,15 +80,19 @@ class SQLiteStore(SqlStore):
         durability: Literal["full", "process"] = "full",
         busy_timeout: float = 30.0,
         is_loading: bool = False,
+        keys: KeyProvider | None = None,
     ) -> None:
-        db = Database(path, durability=durability, busy_timeout=busy_timeout)
+        vault = None if keys is None else Vault(keys)
+        db = Database(path, durability=durability, busy_timeout=busy_timeout, vault=vault)
         super().__init__(db, _SQLiteMemoryWriter(db))
         self.path = db.path
         self.graph: GraphStore = SqlGraph(db, SqlVectors(db, NODE_VECTORS), SqlVectors(db, EDGE_VECTORS))
         self.merges: MergeLedger = SqlMerges(db)
         self.message_log: MessageLog = SqlMessageLog(db)
+        self.feed: ChangeFeed = SqlChangeFeed(db)
+        self.spaces: SpaceLedger = SqlSpaceLedger(db)
         self.jobs: JobQueue = SqlJobQueue(db)
-        self.lexicon: Lexicon = SQLiteLexicon(db.read)
+        self.lexicon: Lexicon = SQLiteLexicon(db.read, vault)
         self.maintenance: StoreMaintenance = SQLiteMaintenance(db)
         self.archive: Archive = SQLiteArchive(db)
         with db.as_store_error("open"):
@@ -90,7 +110,24 @@ class SQLiteStore(SqlStore):
     def erase_scope(self, scope: Scope, *, at: str, purge: bool = False) -> int:
         count = super().erase_scope(scope, at=at, purge=purge)
         self._purge_deleted_text(rewrite_file=purge)
+        if purge and self._db.vault is not None and len(scope.ids) == 1:
+            count += self._forget_key(scope, self._db.vault, at)
         return count
+
+    def _forget_key(self, scope: Scope, vault: Vault, at: str) -> int:
+        """Destroy the key of an erased tenant; erase rows that others have added since, and return their number."""
+        with self._db.write() as db:  # no process adds anything between the check and the end of the key
+            if not has_rows(db, scope):
+                vault.forget(tenant_of(scope))
+                return 0
+        return self.erase_scope(scope, at=at, purge=True)
+
+    def retract(
+        self, source: str, scope: Scope | None, *, at: str, relearn: bool = False, purge: bool = False
+    ) -> RetractionResult:
+        result = super().retract(source, scope, at=at, relearn=relearn, purge=purge)
+        self._purge_deleted_text(rewrite_file=purge)
+        return result
 
     def reset(self) -> None:
         super().reset()
@@ -138,8 +175,20 @@ class SQLiteStore(SqlStore):
     def _migrate(self) -> None:
         db = self._db.writer
         refuse_foreign(db, self.path)
-        if db.execute("PRAGMA user_version").fetchone()[0] == len(SCHEMA_VERSIONS) and not is_word_index_stale(db):
-            return
+        version = db.execute("PRAGMA user_version").fetchone()[0]
+        if 0 < version <= len(SCHEMA_VERSIONS):
+            refuse_other_layout(db, self.path, SCHEMA_VERSIONS[:version], len(SCHEMA_VERSIONS))
+            check_keys(db, self.path, self._db.vault)
+        is_current = version == len(SCHEMA_VERSIONS) and (self._db.vault is None or is_encrypted(db))
+        if is_current and (self._db.is_read_only or not is_word_index_stale(db)):
+            if self._db.vault is not None:
+                self._db.unseal()
+            return  # words of another version of the analyzer are found less well until the store can be written
+        if self._db.is_read_only and version <= len(SCHEMA_VERSIONS):
+            raise StoreError(
+                f"{self.path} has the schema {version} and is read-only: open it once where it can be written, which"
+                f" brings it to {len(SCHEMA_VERSIONS)}"
+            )
         if not self._db.in_memory:
             self._db.retry_while_locked("PRAGMA journal_mode = WAL")
         with self._db.write():
@@ -149,9 +198,12 @@ class SQLiteStore(SqlStore):
                     f"{self.path} was written by a newer version (schema {version}, known {len(SCHEMA_VERSIONS)})"
                 )
             for script in SCHEMA_VERSIONS[version:]:
-                for statement in _statements(script):
+                for statement in split_statements(script):
                     db.execute(statement)
-            refresh_words(db)
+            if self._db.vault is not None:
+                encrypt_file(db, self.path, self._db.vault)
+                self._db.unseal()
+            refresh_words(db, self._db.vault)
             db.execute(f"PRAGMA user_version = {len(SCHEMA_VERSIONS)}")
 
     def _check_load_finished(self) -> None:
@@ -168,7 +220,9 @@ class _SQLiteMemoryWriter:
     def __init__(self, db: Database) -> None:
         self._db = db
 
-    def insert(self, item: MemoryItem, vector: Any, seq: int, session: int) -> Steps[int | None]:
+    def insert(
+        self, item: MemoryItem, vector: Any, seq: int, session: int, cause: Cause, event: HistoryEvent = Event.ADD
+    ) -> Steps[int | None]:
         inserted = yield from fetch_rows(
             insert_sql("memories", f"{CONTENT_COLUMNS}, same, valid_from", "ON CONFLICT DO NOTHING RETURNING row"),
             (
@@ -182,23 +236,14 @@ class _SQLiteMemoryWriter:
         row: int = inserted[0][0]
         yield from execute("INSERT INTO vectors VALUES (?, ?)", (row, vector))
         yield from self.write_words(row, item, session_number(*scope_ids(item.scope), session))
-        yield from insert_history(SQLITE, item, Event.ADD, None, item.text, None)
+        feed = insert_event(SQLITE, item, event, seq, cause)
+        yield from record_change(SQLITE, item, event, (None, item.text), None, feed)
         return row
 
     def clear_words(self, row: int) -> Steps[int]:
         yield from ()
-        return unindex_memory(self._db.writer, row)
+        return unindex_memory(self._db.writer, row, self._db.vault)
 
     def write_words(self, row: int, item: MemoryItem, session: int) -> Steps[None]:
         yield from ()
-        index_memory(self._db.writer, row, item, session)
-
-
-def _statements(script: str) -> Iterator[str]:
-    """Yield the statements of a script: `executescript` would commit the transaction around them."""
-    buffer = ""
-    for line in script.splitlines(keepends=True):
-        buffer += line
-        if sqlite3.complete_statement(buffer):
-            yield buffer
-            buffer = ""
+        index_memory(self._db.writer, row, item, session, self._db.vault)

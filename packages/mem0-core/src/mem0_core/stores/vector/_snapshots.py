@@ -10,12 +10,20 @@ import uuid
 import zlib
 from collections.abc import Collection
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
-from mem0_core._files import make_file, make_folder
+from mem0_core._system.files import (
+    clear_abandoned,
+    list_private_folders,
+    make_file,
+    make_folder,
+    private_folder,
+    sync_folder,
+)
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Scope
 from mem0_core.interfaces import ChangePosition
 from mem0_core.stores.vector._tables import HnswIndex, import_faiss
@@ -59,18 +67,21 @@ class Snapshot:
 
     def save(self, graph: HnswIndex, at: ChangePosition) -> None:
         make_folder(self._folder)
+        clear_abandoned([self._folder])
         stem = f"{self.name}-{uuid.uuid4().hex[:12]}"
-        index, rows = self._folder / f"{stem}.hnsw", self._folder / f"{stem}.rows"
-        draft = self._folder / f"{stem}.seal"
-        for path in (index, rows, draft):
-            make_file(path)
-        rows.write_bytes(graph.write(index).astype("<i8").tobytes())
-        manifest = _Manifest(stem, _checksum(index, rows), _length(index, rows), at.epoch, at.seq, graph.dims)
-        draft.write_text(json.dumps(asdict(manifest)))
-        for path in (index, rows, draft):
-            _sync(path)
-        os.replace(draft, self._manifest_path)
-        _sync(self._folder)
+        with private_folder(self._folder) as private:
+            index, rows, draft = (private / f"{stem}{suffix}" for suffix in (".hnsw", ".rows", ".seal"))
+            for path in (index, rows, draft):
+                make_file(path)
+            rows.write_bytes(graph.write(index).astype("<i8").tobytes())
+            manifest = _Manifest(stem, _checksum(index, rows), _length(index, rows), at.epoch, at.seq, graph.dims)
+            draft.write_text(json.dumps(asdict(manifest)))
+            for path in (index, rows, draft):
+                _sync(path)
+            for path in (index, rows):
+                path.replace(self._folder / path.name)
+            draft.replace(self._manifest_path)
+            sync_folder(self._folder)
         self._remove_stale_files(keep=stem)
 
     def load(self) -> tuple[HnswIndex, ChangePosition] | None:
@@ -94,10 +105,16 @@ class Snapshot:
             return None
         return graph, ChangePosition(manifest.epoch, manifest.seq)
 
-    def files(self) -> list[Path]:
-        """Return all files of the snapshot."""
-        manifest = [self._manifest_path] if self._manifest_path.exists() else []
-        return [*manifest, *self._folder.glob(f"{self.name}-*")] if self._folder.is_dir() else manifest
+    def is_sealed(self) -> bool:
+        """Return True if there is a manifest; files without one are unfinished, and the next save removes them."""
+        return self._manifest_path.exists()
+
+    def stem(self) -> str | None:
+        """Return the common beginning of the names of the sealed files; None if no manifest names them."""
+        try:
+            return str(json.loads(self._manifest_path.read_bytes())["file"])
+        except (OSError, ValueError, TypeError, KeyError):
+            return None
 
     def damage(self) -> str | None:
         """Describe the damage of the files; None if they match the manifest."""
@@ -124,18 +141,28 @@ class Snapshot:
 def remove_snapshots(folder: Path, addresses: Collection[Scope] | None) -> None:
     """Remove the snapshots of some partitions; None removes those of all."""
     names = None if addresses is None else [Snapshot(folder, address).name for address in addresses]
-    for path in folder.iterdir() if folder.is_dir() else ():
+    clear_abandoned([folder])
+    files = folder.iterdir() if folder.is_dir() else ()
+    for path in sorted(files, key=lambda file: file.suffix != ".json"):  # without its manifest, a file is not used
         if path.suffix in _SUFFIXES and (names is None or path.name.startswith(tuple(names))):
             path.unlink(missing_ok=True)
 
 
 def find_orphaned_files(folder: Path, addresses: Collection[Scope]) -> list[str]:
-    """Return the names of snapshot files that belong to none of these partitions."""
-    known = {Snapshot(folder, address).name for address in addresses}
+    """Return the names of snapshot files that belong to none of these partitions, or that no manifest names.
+
+    A process that is killed while it saves a snapshot leaves files without a manifest. While a process saves one, only
+    files of other partitions are returned.
+    """
+    snapshots = [Snapshot(folder, address) for address in addresses]
+    named = {stem for snapshot in snapshots for stem in (snapshot.name, snapshot.stem()) if stem is not None}
+    known = {snapshot.name for snapshot in snapshots}
+    is_saving = bool(list_private_folders([folder]))
     return [
         path.name
         for path in (sorted(folder.iterdir()) if folder.is_dir() else ())
-        if path.suffix in _SUFFIXES and path.is_file() and "-".join(path.stem.split("-")[:2]) not in known
+        if path.suffix in _SUFFIXES and path.is_file()
+        if (path.stem not in named if not is_saving else "-".join(path.stem.split("-")[:2]) not in known)
     ]
 
 

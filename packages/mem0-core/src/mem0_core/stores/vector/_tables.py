@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mem0_core.errors import MissingExtraError
 from mem0_core.stores.vector._quantized import QuantizedVectors
 
 if TYPE_CHECKING:
@@ -25,8 +26,10 @@ __all__ = [
     "FlatIndex",
     "HnswIndex",
     "Neighbors",
+    "VectorTable",
     "import_faiss",
     "limit_threads",
+    "pair_row",
     "scan",
 ]
 
@@ -43,7 +46,7 @@ Neighbors = list[list[tuple[int, float]]]
 """For each query the (row, cosine) of its nearest vectors, best first."""
 
 
-class _VectorTable:
+class VectorTable:
     """Vectors by position in a FAISS index. Removing one costs as much as a scan, so its position is marked dead."""
 
     def __init__(self, dims: int, index: Any, rows: NDArray[np.int64] | None = None) -> None:
@@ -78,6 +81,17 @@ class _VectorTable:
             self._places.update(zip(rows.tolist(), range(first, self._count), strict=True))
         self._mark_dead(int(row) for row in removed)
 
+    def copy_live_vectors(self, target: VectorTable) -> None:
+        """Add all vectors that are not removed to an empty table."""
+        rows = self.row_numbers()
+        for start in range(0, len(rows), READ_BATCH_VECTORS):
+            target.replace(*self.vectors(rows[start : start + READ_BATCH_VECTORS]), ())
+
+    def take_over(self, other: VectorTable) -> None:
+        """Replace the content by that of `other`, which is not used any more."""
+        self._index, self._row_buffer = other._index, other._row_buffer
+        self._count, self._places = other._count, other._places
+
     def _mark_dead(self, rows: Iterable[int]) -> None:
         for row in rows:
             place = self._places.pop(row, None)
@@ -104,7 +118,7 @@ class _VectorTable:
         return np.where(places >= 0, self._rows[places], -1)
 
 
-class FlatIndex(_VectorTable):
+class FlatIndex(VectorTable):
     """A scan of all vectors; a large index first reads four bits per coordinate, then the candidates in full."""
 
     def __init__(self, dims: int) -> None:
@@ -128,15 +142,9 @@ class FlatIndex(_VectorTable):
             self._compact()
 
     def _compact(self) -> None:
-        rows, fresh = self.row_numbers(), FlatIndex(self.dims)
-        for start in range(0, len(rows), READ_BATCH_VECTORS):
-            fresh.replace(*self.vectors(rows[start : start + READ_BATCH_VECTORS]), ())
-        self._index, self._row_buffer, self._count, self._places = (
-            fresh._index,
-            fresh._row_buffer,
-            fresh._count,
-            fresh._places,
-        )
+        fresh = FlatIndex(self.dims)
+        self.copy_live_vectors(fresh)
+        self.take_over(fresh)
         self._quantized = None
 
     def search(
@@ -163,7 +171,7 @@ class FlatIndex(_VectorTable):
             if nearest is None:  # the next searches would most likely miss too
                 self._full_scans_left = _FULL_SCANS_AFTER_MISS
                 return None
-            found.append(_pair_row(self._rows[nearest[0]], nearest[1]))
+            found.append(pair_row(self._rows[nearest[0]], nearest[1]))
         return found
 
     def _extend_quantized(self) -> QuantizedVectors | None:
@@ -186,7 +194,7 @@ class FlatIndex(_VectorTable):
             self._is_unquantizable, self._quantized = True, None
 
 
-class HnswIndex(_VectorTable):
+class HnswIndex(VectorTable):
     """An HNSW graph. It cannot remove vectors, so every search excludes dead positions."""
 
     def __init__(self, dims: int, index: Any = None, rows: NDArray[np.int64] | None = None) -> None:
@@ -218,8 +226,10 @@ class HnswIndex(_VectorTable):
 
 def import_faiss() -> Any:
     """Import faiss on first use, untyped: its stubs describe the C++ API, not the Python one."""
-    import faiss
-
+    try:
+        import faiss
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("faiss-cpu", "faiss") from error
     return faiss
 
 
@@ -250,14 +260,14 @@ def scan(rows: NDArray[np.int64], vectors: NDArray[np.float32], queries: NDArray
     found = []
     for scores in queries @ vectors.T:
         best = np.argsort(-scores, kind="stable")[:k]
-        found.append(_pair_row(rows[best], scores[best]))
+        found.append(pair_row(rows[best], scores[best]))
     return found
 
 
 def _pair_rows(scores: NDArray[np.float32], rows: NDArray[np.int64]) -> Neighbors:
-    return [_pair_row(of_query, points) for of_query, points in zip(rows, scores, strict=True)]
+    return [pair_row(of_query, points) for of_query, points in zip(rows, scores, strict=True)]
 
 
-def _pair_row(rows: NDArray[np.int64], scores: NDArray[np.float32]) -> list[tuple[int, float]]:
+def pair_row(rows: NDArray[np.int64], scores: NDArray[np.float32]) -> list[tuple[int, float]]:
     """Pair rows with scores, without empty positions."""
     return [(row, score) for row, score in zip(rows.tolist(), scores.tolist(), strict=True) if row >= 0]

@@ -22,18 +22,19 @@ import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Scope
 from mem0_core.errors import ConfigError, StoreError
 from mem0_core.interfaces import ChangePosition, VectorSource, drop_below_threshold
 from mem0_core.interfaces.maintenance import ProjectionMismatch
-from mem0_core.stores.vector.faiss import FaissIndex
+from mem0_core.stores.vector.embedded import create_embedded_index
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -151,7 +152,7 @@ class ExternalIndex:
         self._positions: dict[Scope, ChangePosition] = {}
         self._marker_slots: dict[str, int] = {}  # which of a partition's two markers holds its position
         self._locks: defaultdict[Scope, Lock] = defaultdict(Lock)
-        self._exact_index = FaissIndex(source, folder=None)
+        self._exact_index = create_embedded_index(source)
         self._closed = False
 
     def nearest(
@@ -194,6 +195,20 @@ class ExternalIndex:
         except _StoreUnavailableError as unavailable:
             _log.warning("%s: %s; deletions are sent later", self._store.name, unavailable)
         self._exact_index.purge_deleted(scope)
+
+    @property
+    def location(self) -> str:
+        """Name of the external store; see `RemoteProjection`."""
+        return self._store.name
+
+    def discard(self) -> None:
+        """Drop the vectors and positions held in memory; see `ErasableProjection`."""
+        self._exact_index.discard()
+        self._positions.clear()
+
+    def files(self) -> list[Path]:
+        """Return no files: the external store keeps its own."""
+        return []
 
     def find_mismatches(self, partitions: Sequence[Scope], addresses: Sequence[Scope]) -> list[ProjectionMismatch]:
         """Compare partitions of the external store with the primary store; see `VerifiableProjection`."""
@@ -366,7 +381,7 @@ class ExternalIndex:
         """Return the addresses with a partition in the store, including those of earlier processes."""
         found = self._search(self._marker_partition, self._placeholder_vector(), 2 * _MAX_ENTRIES)
         partitions = dict.fromkeys(entry["mem0_of"] for entry in found)
-        return [Scope(**{axis: value}) for _, axis, value in map(json.loads, partitions)]
+        return [Scope.from_stored(**{axis: value}) for _, axis, value in map(json.loads, partitions)]
 
     def _placeholder_vector(self) -> list[float]:
         """Return an arbitrary vector, for calls that require one."""
@@ -410,7 +425,11 @@ class ExternalIndex:
                 missing=tuple(row for row in rows if row not in stored),
                 extra=tuple(sorted(listed - set(rows))),
                 mismatched=tuple(
-                    row for row, vector in self._iterate_vectors(sample) if not self._is_findable(address, row, vector)
+                    sorted(
+                        row
+                        for row, vector in self._iterate_vectors(sample)
+                        if not self._is_findable(address, row, vector)
+                    )
                 ),
             )
 

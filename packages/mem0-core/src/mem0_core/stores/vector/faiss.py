@@ -22,16 +22,20 @@ import logging
 import os
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from importlib.util import find_spec
 from pathlib import Path
-from threading import Event, Lock, RLock, Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mem0_core._system.locks import SignalSafeLock
 from mem0_core.domain.records import Scope
-from mem0_core.errors import StoreError
+from mem0_core.errors import MissingExtraError, StoreError
 from mem0_core.interfaces import ChangePosition, VectorSource, drop_below_threshold
 from mem0_core.interfaces.maintenance import ProjectionMismatch
+from mem0_core.stores.vector._arrays import ArrayIndex
 from mem0_core.stores.vector._snapshots import Snapshot, find_orphaned_files, remove_snapshots
 from mem0_core.stores.vector._tables import (
     MAX_DEAD_SHARE,
@@ -65,9 +69,13 @@ class FaissIndex:
         folder: the folder of the snapshots of large partitions; None for no snapshots.
         exact_limit: the largest number of vectors of a partition that is scanned exactly.
         cache_bytes: memory for the vectors of loaded partitions; the partition being searched is always kept.
+
+    Raises:
+        MissingExtraError: FAISS is not installed.
     """
 
     inline = True  # see `flow.Call.inline`
+    _flat_index: type[FlatIndex | ArrayIndex] = FlatIndex
 
     def __init__(
         self,
@@ -77,13 +85,14 @@ class FaissIndex:
         exact_limit: int = 20_000,
         cache_bytes: int = 256 << 20,
     ) -> None:
+        self._check_library()
         self._source = source
         self._folder = Path(folder) if folder is not None else None
         self._exact_limit = exact_limit
         self._cache_bytes = cache_bytes
         self._partitions: OrderedDict[Scope, _Partition] = OrderedDict()
         self._bytes = 0
-        self._lock = Lock()
+        self._lock = SignalSafeLock()
         self._closing = Event()
 
     def nearest(
@@ -101,7 +110,7 @@ class FaissIndex:
         if k <= 0 or not len(queries) or (allowed_rows is not None and not len(allowed_rows)):
             return [[] for _ in queries]
         partition = self._partition(address)
-        with limit_threads(1):
+        with self._limit_threads():
             found = partition.search(np.ascontiguousarray(queries, dtype=np.float32), k, allowed_rows, threshold)
         self._evict_partitions(partition)
         return drop_below_threshold(found, threshold)
@@ -114,6 +123,19 @@ class FaissIndex:
                 partition.mark_unsaved()
         if self._folder is not None:
             remove_snapshots(self._folder, addresses)
+
+    def discard(self) -> None:
+        """Drop all partitions from memory, and all snapshots; see `ErasableProjection`."""
+        self.wait_for_builds()
+        with self._lock:
+            self._partitions.clear()
+            self._bytes = 0
+        if self._folder is not None:
+            remove_snapshots(self._folder, None)
+
+    def files(self) -> list[Path]:
+        """Return the files of all snapshots."""
+        return [] if self._folder is None else [path for path in self._folder.rglob("*") if path.is_file()]
 
     def wait_for_builds(self, timeout: float | None = None) -> None:
         """Wait until no HNSW graph is being built."""
@@ -129,9 +151,8 @@ class FaissIndex:
             mismatch for address in addresses if (mismatch := self._examine_snapshot(address, address in partitions))
         ]
         if files := tuple(find_orphaned_files(self._folder, addresses)):
-            found.append(
-                ProjectionMismatch(f"{len(files)} snapshot files without a partition ({files[0]})", files=files)
-            )
+            problem = f"{len(files)} snapshot files without a partition or a manifest ({files[0]})"
+            found.append(ProjectionMismatch(problem, files=files))
         return found
 
     def repair_mismatch(self, mismatch: ProjectionMismatch) -> str:
@@ -159,7 +180,7 @@ class FaissIndex:
         assert self._folder is not None
         snapshot, rows = Snapshot(self._folder, address), self._source.rows(address)
         name = f"{snapshot.name} ({address.partition[0]} {address.partition[1]!r})"
-        if not snapshot.files():
+        if not snapshot.is_sealed():
             if expected and len(rows) > self._exact_limit:
                 return ProjectionMismatch(
                     f"the snapshot {name} is missing: {len(rows)} vectors would be read at the next search", address
@@ -223,11 +244,27 @@ class FaissIndex:
                 raise StoreError("the vector index is closed")
             partition = self._partitions.get(address)
             if partition is None:
-                snapshot = Snapshot(self._folder, address) if self._folder else None
-                partition = _Partition(self._source, address, snapshot, self._exact_limit, self._closing)
+                partition = _Partition(
+                    self._source,
+                    address,
+                    self._snapshot(address),
+                    self._flat_index,
+                    exact_limit=self._exact_limit,
+                    closing=self._closing,
+                )
                 self._partitions[address] = partition
             self._partitions.move_to_end(address)
             return partition
+
+    def _check_library(self) -> None:
+        if find_spec("faiss") is None:
+            raise MissingExtraError("faiss-cpu", "faiss")
+
+    def _snapshot(self, address: Scope) -> Snapshot | None:
+        return Snapshot(self._folder, address) if self._folder else None
+
+    def _limit_threads(self) -> AbstractContextManager[None]:
+        return limit_threads(1)
 
     def _evict_partitions(self, used: _Partition) -> None:
         """Update the size of `used`, and drop the least recently used partitions while the cache is too large."""
@@ -255,18 +292,21 @@ class _Partition:
         source: VectorSource,
         address: Scope,
         snapshot: Snapshot | None,
+        flat_index: type[FlatIndex | ArrayIndex],
+        *,
         exact_limit: int,
         closing: Event,
     ) -> None:
         self._source = source
         self.address = address
         self._snapshot = snapshot
+        self._flat_index = flat_index
         self._exact_limit = exact_limit
         self._closing = closing
-        self._lock = RLock()
+        self._lock = SignalSafeLock()
         self._builder: Thread | None = None
         self._at: ChangePosition | None = None
-        self._index: FlatIndex | HnswIndex | None = None
+        self._index: FlatIndex | ArrayIndex | HnswIndex | None = None
         self._saved_at: ChangePosition | None = None
         self.counted_bytes = 0  # as last added to the total of the index
 
@@ -296,13 +336,17 @@ class _Partition:
                 return scan(*index.vectors(allowed_rows), queries, k)
             return index.search(queries, k, allowed_rows, threshold)
 
-    def _follow(self) -> FlatIndex | HnswIndex | None:
+    def _follow(self) -> FlatIndex | ArrayIndex | HnswIndex | None:
         """Apply all changes of the primary store; return None if the partition is empty."""
         now = self._source.position(self.address)
         if self._at is None or self._at.epoch != now.epoch:
             self._index, self._at = self._load(now)
         if self._at.seq != now.seq:
-            self._catch_up(self._at.seq)
+            try:
+                self._catch_up(self._at.seq)
+            except BaseException:
+                self._at = None  # it may hold a part of a batch: the next search reads it anew
+                raise
             self._at = now
         if self._needs_graph():
             self._builder = Thread(target=self._build, name="mem0-hnsw", daemon=True)
@@ -314,12 +358,12 @@ class _Partition:
         while after is not None:
             changes = self._source.vector_changes(self.address, after=after, limit=READ_BATCH_VECTORS)
             if self._index is None and len(changes.rows):
-                self._index = FlatIndex(changes.vectors.shape[1])
+                self._index = self._flat_index(changes.vectors.shape[1])
             if self._index is not None:
                 self._index.replace(changes.rows, changes.vectors, changes.removed)
             after = changes.next_after
 
-    def _load(self, now: ChangePosition) -> tuple[FlatIndex | HnswIndex | None, ChangePosition]:
+    def _load(self, now: ChangePosition) -> tuple[HnswIndex | None, ChangePosition]:
         if self._snapshot is not None and (loaded := self._snapshot.load()):
             graph, at = loaded
             if at.epoch == now.epoch and at.seq <= now.seq:
@@ -372,8 +416,15 @@ class _Partition:
             if isinstance(self._index, HnswIndex) and self._at is not None and self._at != self._saved_at:
                 self._saved_at = self._at if self._write(self._index, self._at) else None
 
+    def _is_current(self, at: ChangePosition) -> bool:
+        """Return False if stored data was rewritten since: the graph may contain data that another process purged."""
+        try:
+            return self._source.position(self.address).epoch == at.epoch
+        except StoreError:
+            return False
+
     def _write(self, graph: HnswIndex, at: ChangePosition) -> bool:
-        if self._snapshot is None:
+        if self._snapshot is None or not self._is_current(at):
             return False
         try:
             self._snapshot.save(graph, at)

@@ -70,6 +70,9 @@ class PostgresDialect:
     def among(self, column: str, values: Sequence[Any], type: ColumnType = "bigint") -> Condition:
         return f"{column} = ANY (?::{type}[])", [to_int_list(values) if type == "bigint" else list(values)]
 
+    def equals_key(self, column: str, keys: Sequence[bytes], scope: Scope) -> Condition:
+        return (f"{column} = ?", [keys[0]]) if len(keys) == 1 else self.among(column, keys, "bytea")
+
     def equals_text(self, column: str, text: str) -> Condition:
         sql = f'hashtextextended({column}, 0) = hashtextextended(?::text COLLATE "C", 0) AND {column} = ?'
         return sql, [text, text]
@@ -81,7 +84,7 @@ class PostgresDialect:
         return locks.set_scope(scope)
 
     def lock_scope(self, scope: Scope) -> Steps[None]:
-        yield from locks.set_scope(scope)
+        yield from locks.set_scope(scope.partition_scope)  # a change can end a relation of a wider scope
         yield from locks.lock_partitions(partition_key(scope))
 
     def lock_part(self, part: str) -> Steps[None]:

@@ -8,7 +8,7 @@ is in progress.
 
 from __future__ import annotations
 
-from mem0_core.domain.records import Scope
+from mem0_core.domain.records import Axis, Scope, SpaceId
 from mem0_core.stores.postgres.engine.rows import partition_key
 from mem0_core.stores.sql.engine.steps import SetScope, Statement, Steps, execute_batch, fetch_rows
 
@@ -17,7 +17,13 @@ __all__ = ["lock_all_partitions", "lock_partitions", "reserve_seqs", "safe_read_
 
 def set_scope(scope: Scope | None) -> Steps[None]:
     """Restrict the statements that follow to rows of `scope` (None: of all), where row-level security is active."""
-    yield SetScope("*" if scope is None else partition_key(scope))
+    if scope is None:
+        yield SetScope("*")
+        return
+    axis, _ = scope.partition
+    further = {other: value for other, value in scope.ids.items() if other is not axis}
+    member = scope.user_id.member if isinstance(scope.user_id, SpaceId) else ""
+    yield SetScope(partition_key(scope), further.get(Axis.AGENT, ""), further.get(Axis.RUN, ""), member or "*")
 
 
 def lock_partitions(*parts: str) -> Steps[None]:

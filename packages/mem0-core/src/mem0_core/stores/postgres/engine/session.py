@@ -10,12 +10,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import re
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from mem0_core._system.locks import SignalSafeLock
 from mem0_core.errors import ConfigError, InputError, MissingExtraError, StoreError
 from mem0_core.stores.postgres.engine.dialect import POSTGRES
 from mem0_core.stores.sql.engine.steps import Batch, SetScope, Statement, StatementResult, Step, Steps, TransactionKind
@@ -29,6 +29,7 @@ __all__ = ["Database", "DatabaseSnapshot", "describe_server"]
 
 T = TypeVar("T")
 
+_MAX_LIMIT_SECONDS = 1_000_000  # PostgreSQL counts in milliseconds, in 31 bits
 _MAX_ATTEMPTS = 4  # of a transaction that a deadlock or a broken connection ended
 _COMMIT_CHECK_SECONDS = 10.0  # to ask the server for the state of a transaction whose COMMIT was interrupted
 
@@ -37,11 +38,16 @@ _COMMIT_CHECK_SECONDS = 10.0  # to ask the server for the state of a transaction
 
 
 class _CommitUnknownError(Exception):
-    """The connection broke while COMMIT was under way."""
+    """The connection broke while COMMIT was under way.
 
-    def __init__(self, xid: str, value: Any, cause: BaseException) -> None:
-        super().__init__(xid)
-        self.xid, self.value, self.cause = xid, value, cause
+    Args:
+        transaction: its number, and the timeline of the server that gave the number.
+    """
+
+    def __init__(self, transaction: Sequence[Any], value: Any, cause: BaseException) -> None:
+        super().__init__(*transaction)
+        self.xid, self.timeline = transaction
+        self.value, self.cause = value, cause
 
 
 class Database:
@@ -52,6 +58,8 @@ class Database:
         schema: where the tables are.
         pool_size: connections at most, for all threads together and for each event loop.
         timeout: seconds that a call waits for a connection.
+        statement_timeout: seconds after which the server ends a statement; 0 for never.
+        lock_timeout: seconds that a statement waits for a lock; 0 for no limit.
         wait: whether a commit waits for the server's disk, where its settings say so.
 
     Raises:
@@ -62,7 +70,15 @@ class Database:
     dialect = POSTGRES
 
     def __init__(
-        self, url: str, *, schema: str, pool_size: int = 10, timeout: float = 10.0, waits_for_disk: bool = True
+        self,
+        url: str,
+        *,
+        schema: str,
+        pool_size: int = 10,
+        timeout: float = 10.0,
+        statement_timeout: float = 300.0,
+        lock_timeout: float = 30.0,
+        waits_for_disk: bool = True,
     ) -> None:
         try:
             import psycopg
@@ -87,11 +103,15 @@ class Database:
         self._session_sql = (
             _SESSION_SQL if waits_for_disk else f"{_SESSION_SQL}, set_config('synchronous_commit', 'off', false)"
         )
-        self._lock = threading.Lock()
+        limits = {"statement_timeout": statement_timeout, "lock_timeout": lock_timeout}
+        settings = (f"set_config('{name}', '{_to_milliseconds(limit, name)}', false)" for name, limit in limits.items())
+        self._limits_sql = f"SELECT {', '.join(settings)}"
+        self._lock = SignalSafeLock()
         self._pool: ConnectionPool[Connection[Any]] | None = None
         self._pools_by_loop: dict[asyncio.AbstractEventLoop, AsyncConnectionPool[AsyncConnection[Any]]] = {}
         self._closed = False
         self._types: dict[str, Any] = {}  # pgvector's, as this database numbers them
+        self._timeline_sql = "NULL"
         self.is_row_security_active = False
         """True if the server restricts this role to `mem0.scope`, which each transaction then sets."""
 
@@ -135,7 +155,7 @@ class Database:
 
     def _with_transaction(self, steps: Steps[T], kind: TransactionKind) -> Steps[T]:
         if kind == "write":
-            return _transaction_steps(steps, self._psycopg.OperationalError)
+            return _transaction_steps(steps, self._psycopg.OperationalError, self._timeline_sql)
         if kind == "snapshot":
             return _read_only_steps(steps, "REPEATABLE READ")
         # not one snapshot: `safe_read_seq` covers only the statements after it
@@ -152,18 +172,24 @@ class Database:
     def _resolve_commit(self, lost: _CommitUnknownError) -> Any:
         """Return the value of a committed transaction; raise the error of an aborted one."""
         deadline = time.monotonic() + _COMMIT_CHECK_SECONDS
+        sql = f"SELECT pg_xact_status(%s::text::xid8), {self._timeline_sql}, pg_is_in_recovery()"
         while time.monotonic() < deadline:
             try:
                 with self._psycopg.connect(self._url, autocommit=True, connect_timeout=5) as db:
-                    found = db.execute("SELECT pg_xact_status(%s::text::xid8)", (lost.xid,)).fetchone()
+                    found, timeline, is_standby = db.execute(sql.encode(), (lost.xid,)).fetchone()  # type: ignore[misc]
             except self._psycopg.OperationalError:
                 time.sleep(0.2)  # the server starts
                 continue
             except self._psycopg.Error:
                 break  # another server answered, which does not know the transaction
-            if found == ("committed",):
+            if is_standby:  # it may not have received the commit yet
+                time.sleep(0.2)
+                continue
+            if found == "committed" and timeline != lost.timeline:
+                break  # a promoted standby, which may have given the number to another transaction
+            if found == "committed":
                 return lost.value
-            if found == ("aborted",):
+            if found == "aborted":
                 raise StoreError(
                     f"cannot write to {self.server_name}: {lost.cause}; nothing is written"
                 ) from lost.cause
@@ -176,21 +202,25 @@ class Database:
     @contextmanager
     def snapshot(self) -> Iterator[DatabaseSnapshot]:
         """Read the current state for any length of time, over a connection outside of the pools."""
-        with self._as_store_error("read"), self.connect() as db:
+        with self.connect("read") as db:
             self._adapt(db)
             db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             db.execute("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")  # a reader may be slow
-            db.execute("SELECT set_config('mem0.scope', '*', true)")
+            db.execute("SELECT set_config('mem0.scope', '*', true), set_config('mem0.member', '*', true)")
             yield DatabaseSnapshot(self, db)
 
     # --- pools -----------------------------------------------------------------------------------------------------
 
-    def connect(self) -> Connection[Any]:
-        """Open a connection outside of the pools and of transactions, for migrations."""
-        with self._as_store_error("open"):
-            db = self._psycopg.connect(self._url, autocommit=True, **self._parameters)
+    @contextmanager
+    def connect(self, kind: str = "open") -> Iterator[Connection[Any]]:
+        """Open a connection outside of the pools and of transactions, for migrations, and close it.
+
+        Args:
+            kind: action that the StoreError of a failure names: "open", "read" or "write".
+        """
+        with self._as_store_error(kind), self._psycopg.connect(self._url, autocommit=True, **self._parameters) as db:
             db.execute(self._session_sql, (self.schema,))
-            return db
+            yield db
 
     def probe_types(self, db: Connection[Any]) -> None:
         """Read the ids of pgvector's types in this database, and the state of row-level security."""
@@ -201,6 +231,9 @@ class Database:
             raise StoreError(
                 f"{self.server_name} has no extension vector: CREATE EXTENSION vector (pgvector 0.7 or newer)"
             )
+        with suppress(self._psycopg.Error):  # some services lack these functions, and fail over without a new timeline
+            db.execute(f"SELECT {_TIMELINE_SQL}".encode())
+            self._timeline_sql = _TIMELINE_SQL
         self.is_row_security_active = bool(db.execute("SELECT row_security_active('memories')").fetchone()[0])  # type: ignore[index]
 
     def _open_pool(self) -> ConnectionPool[Connection[Any]]:
@@ -243,10 +276,12 @@ class Database:
     def _configure(self, db: Connection[Any]) -> None:
         self._adapt(db)
         db.execute(self._session_sql, (self.schema,))
+        db.execute(self._limits_sql)
 
     async def _aconfigure(self, db: AsyncConnection[Any]) -> None:
         self._adapt(db)
         await db.execute(self._session_sql, (self.schema,))
+        await db.execute(self._limits_sql)
 
     def _adapt(self, db: Any) -> None:
         from mem0_core.stores.postgres.engine.text import adapt_text
@@ -284,7 +319,8 @@ class Database:
             raise InputError(f"not valid Unicode (a lone surrogate): {error.object[:40]!r}") from error
         except self._psycopg.Error as error:
             doing = {"write": "write to", "open": "open"}.get(kind, "read")
-            raise StoreError(f"cannot {doing} {self.server_name}: {error}") from error
+            advice = _TIMEOUT_ADVICE.get(getattr(error, "sqlstate", None) or "", "")
+            raise StoreError(f"cannot {doing} {self.server_name}: {error}{advice}") from error
 
 
 class DatabaseSnapshot:
@@ -319,6 +355,28 @@ _SESSION_SQL = (
 )
 
 
+_TIMELINE_SQL = "CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END"
+"""The timeline of a primary. A promoted standby begins a new one, and numbers transactions as the old primary did."""
+
+_TIMEOUT_ADVICE = {
+    "57014": "; nothing is written: raise statement_timeout of the store, or narrow the call",
+    "55P03": "; nothing is written: another writer holds the lock; repeat the call, or raise lock_timeout of the store",
+}
+"""Next step, by SQLSTATE: query_canceled and lock_not_available."""
+
+
+def _to_milliseconds(seconds: object, name: str) -> int:
+    """Return a time limit for PostgreSQL's settings; 0 is none.
+
+    Raises:
+        ConfigError: it is not a number of seconds between 0 and 1,000,000.
+    """
+    is_number = isinstance(seconds, (int, float)) and not isinstance(seconds, bool)
+    if not is_number or not 0 <= seconds <= _MAX_LIMIT_SECONDS:  # type: ignore[operator]
+        raise ConfigError(f"store: {name} must be a number of seconds in [0, {_MAX_LIMIT_SECONDS}], not {seconds!r}")
+    return int(-(-seconds * 1000 // 1))  # type: ignore[operator]
+
+
 def describe_server(parameters: dict[str, Any]) -> str:
     """Return the host, port and database, without user and password."""
     host = parameters.get("host") or parameters.get("hostaddr") or "localhost"
@@ -346,8 +404,9 @@ def _is_disconnected(error: BaseException) -> bool:
 # --- running steps over one connection ---------------------------------------------------------------------------
 
 
-def _transaction_steps(steps: Steps[T], connection_error: type[Exception]) -> Steps[T]:
-    _, known = yield Batch((Statement("BEGIN"), Statement("SELECT pg_current_xact_id()::text")))
+def _transaction_steps(steps: Steps[T], connection_error: type[Exception], timeline_sql: str) -> Steps[T]:
+    identify = Statement(f"SELECT pg_current_xact_id()::text, {timeline_sql}")
+    _, known = yield Batch((Statement("BEGIN"), identify))
     yield SetScope("*")
     value = yield from steps
     try:
@@ -355,7 +414,7 @@ def _transaction_steps(steps: Steps[T], connection_error: type[Exception]) -> St
     except connection_error as error:
         if _is_retryable(error):
             raise
-        raise _CommitUnknownError(known.rows[0][0], value, error) from error
+        raise _CommitUnknownError(known.rows[0], value, error) from error
     return value
 
 
@@ -428,10 +487,17 @@ async def _aexecute_step(db: AsyncConnection[Any], step: Step, database: Databas
 
 def _to_statement(step: Step, database: Database) -> Statement | None:
     if isinstance(step, SetScope):
-        setting = "SELECT set_config('mem0.scope', ?, true)"
-        return Statement(setting, (step.part,)) if database.is_row_security_active else None
+        if not database.is_row_security_active:
+            return None
+        return Statement(_SET_SCOPE_SQL, (step.part, step.agent_id, step.run_id, step.member))
     assert isinstance(step, Statement)
     return step
+
+
+_SET_SCOPE_SQL = (
+    "SELECT set_config('mem0.scope', ?, true), set_config('mem0.agent_id', ?, true),"
+    " set_config('mem0.run_id', ?, true), set_config('mem0.member', ?, true)"
+)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -110,6 +110,10 @@ class Dialect(Protocol):
         """Return the condition that `column` equals one of `values`."""
         ...
 
+    def equals_key(self, column: str, keys: Sequence[bytes], scope: Scope) -> Condition:
+        """Return the condition that `column`, a digest of a text, equals one of `keys` in the partition of `scope`."""
+        ...
+
     def equals_text(self, column: str, text: str) -> Condition:
         """Return the condition that `column`, which is indexed by a hash where texts have any length, equals `text`."""
         ...

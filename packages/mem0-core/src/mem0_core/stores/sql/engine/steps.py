@@ -19,10 +19,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
+from mem0_core._system.records import dataclass
 from mem0_core.flow import Call
 
 __all__ = [
@@ -72,9 +72,23 @@ class Batch:
 
 @dataclass(slots=True)
 class SetScope:
-    """Restrict the rest of the transaction to one partition, where row-level security is active."""
+    """Restrict the rest of the transaction to one scope, where row-level security is active.
+
+    Attributes:
+        part: the first id of the scope, as `partition_key` writes it; ``"*"`` for all scopes.
+        agent_id, run_id: further ids of the scope; empty for none.
+        member: user whose membership the database checks in a space; ``"*"`` for the library itself.
+    """
 
     part: str
+    agent_id: str = ""
+    run_id: str = ""
+    member: str = "*"
+
+    def widen(self, other: SetScope) -> SetScope:
+        """Return the narrowest restriction that admits the rows of both."""
+        agent_id = self.agent_id if self.agent_id == other.agent_id else ""
+        return SetScope(self.part, agent_id, self.run_id if self.run_id == other.run_id else "", self.member)
 
 
 @dataclass(slots=True)
@@ -236,16 +250,16 @@ def _interleave(all_steps: Sequence[Steps[Any]]) -> Steps[list[Any]]:
     """Advance several generators together: their next statements form one batch."""
     results: list[Any] = [None] * len(all_steps)
     answers: dict[int, Any] = dict.fromkeys(range(len(all_steps)))
-    part: str | None = None
+    scope: SetScope | None = None
     while answers:
         requests: dict[int, Statement | Batch] = {}
         for index, answer in answers.items():
             try:
                 step = all_steps[index].send(answer)
                 while isinstance(step, SetScope):
-                    assert part in (None, step.part), "calls that share round trips must have one scope"
-                    part = step.part
-                    step = all_steps[index].send((yield step))
+                    assert scope is None or scope.part == step.part, "calls that share round trips must have one scope"
+                    scope = step if scope is None else scope.widen(step)
+                    step = all_steps[index].send((yield scope))
                 requests[index] = step
             except StopIteration as stop:
                 results[index] = stop.value

@@ -15,7 +15,7 @@ __all__ = ["alias_condition", "resolve_node_aliases", "resolve_relationship_alia
 def alias_condition(dialect: Dialect, scope: Scope, kind: str, keys: Sequence[bytes]) -> tuple[str, list[Any]]:
     """Return the condition of aliases ``a`` of exactly this scope that are in force."""
     where, values = dialect.in_exact_scope(scope, "a")
-    among, listed = dialect.among("a.key", keys, "bytea")
+    among, listed = dialect.equals_key("a.key", keys, scope)
     return f"{where} AND a.kind = '{kind}' AND a.standing AND {among}", values + listed
 
 

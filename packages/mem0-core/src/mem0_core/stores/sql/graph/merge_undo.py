@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Merge
 from mem0_core.errors import InputError
 from mem0_core.interfaces import MergePlan

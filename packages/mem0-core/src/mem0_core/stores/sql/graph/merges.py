@@ -9,9 +9,9 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Merge, MergeKind, Scope, Triplet, entity_key, new_id
 from mem0_core.errors import NotFoundError
 from mem0_core.interfaces import MergePlan, check_embedding_space

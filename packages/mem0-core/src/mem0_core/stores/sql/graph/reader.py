@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mem0_core.domain.records import DateRange, Node, Relation, Scope, entity_key
+from mem0_core.domain.records import DateRange, Node, Relation, Scope, Trust, entity_key
 from mem0_core.interfaces import ChangePosition, GraphChanges, GraphDelta, VectorSource
 from mem0_core.stores.sql.engine.dialect import Dialect, Engine
 from mem0_core.stores.sql.engine.steps import (
@@ -87,7 +87,7 @@ class SqlGraph(StepMethods):
         yield from dialect.set_scope(scope)
         keys = list({entity_key(name) for name in names})
         exact, exact_values = dialect.in_exact_scope(scope, "n")
-        among, listed = dialect.among("n.key", keys, "bytea")
+        among, listed = dialect.equals_key("n.key", keys, scope)
         vectors = f"JOIN node_vectors AS v ON {dialect.same_part('v', 'n')}v.row = n.row"
         named = f"SELECT {_NODE_COLUMNS}, n.key, v.vector FROM nodes AS n {vectors} WHERE {exact} AND {among}"
         aliases, alias_values = alias_condition(dialect, scope, "entity", keys)
@@ -107,12 +107,13 @@ class SqlGraph(StepMethods):
         yield from dialect.set_scope(scope)
         where, values = dialect.in_exact_scope(scope, "s")
         among, listed = dialect.among("e.relationship", list(relationships), "text")
+        same_key, key = dialect.equals_key("s.key", [entity_key(source)], scope)
         sql = (
             f"SELECT d.name FROM nodes AS s JOIN edges AS e ON {dialect.same_part('e', 's')}e.source = s.row"
             f" JOIN nodes AS d ON {dialect.same_part('d', 'e')}d.row = e.destination"
-            f" WHERE {where} AND s.key = ? AND e.valid_to IS NULL AND {among} ORDER BY e.row"
+            f" WHERE {where} AND {same_key} AND e.valid_to IS NULL AND {among} ORDER BY e.row"
         )
-        return [name for (name,) in (yield from fetch_rows(sql, [*values, entity_key(source), *listed]))]
+        return [name for (name,) in (yield from fetch_rows(sql, [*values, *key, *listed]))]
 
     @read_method
     def incident_relation_rows(
@@ -154,6 +155,31 @@ class SqlGraph(StepMethods):
         for edge, memory in (yield from fetch_rows(sql, listed)):
             found[edge].append(memory)
         return found
+
+    @read_method
+    def untrusted_relation_rows(self, scope: Scope, min_trust: Trust) -> Steps[set[int]]:
+        yield from self._dialect.set_scope(scope)
+        same = self._dialect.same_part
+        where, values = self._dialect.in_scope(scope, "e")
+        stated = (
+            f"EXISTS (SELECT 1 FROM edge_messages AS h JOIN messages AS m ON {same('m', 'h')}m.row = h.message"
+            f" WHERE {same('h', 'e')}h.edge = e.row AND m.trust >= ?)"
+        )
+        proven = (
+            "EXISTS (SELECT 1 FROM evidence AS v JOIN memories AS m ON m.row = v.memory"
+            f" WHERE {same('v', 'e')}v.edge = e.row AND NOT v.withdrawn AND m.trust >= ?)"
+        )
+        ended = (
+            f"SELECT 1 FROM endings AS d JOIN messages AS m ON {same('m', 'd')}m.row = d.message"
+            f" WHERE {same('d', 'e')}d.kind = 'relation' AND d.target = e.row"
+        )
+        least = int(min_trust)
+        found = yield from fetch_rows(
+            f"SELECT e.row FROM edges AS e WHERE {where} AND (NOT ({stated} OR {proven})"
+            f" OR (EXISTS ({ended}) AND NOT EXISTS ({ended} AND m.trust >= ?)))",
+            [*values, least, least, least],
+        )
+        return {row for (row,) in found}
 
     @read_method
     def event_dates(self, memories: Sequence[int]) -> Steps[dict[int, list[DateRange]]]:

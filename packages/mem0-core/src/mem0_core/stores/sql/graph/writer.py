@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from mem0_core._system.records import dataclass
 from mem0_core.domain.records import Event, Relation, RelationChange, Scope, drops_mention, entity_key
 from mem0_core.interfaces import OnConflict
 from mem0_core.stores.sql.engine.dialect import Dialect
@@ -31,7 +32,10 @@ from mem0_core.stores.sql.rows import scope_ids
 __all__ = ["GraphWriter"]
 
 
-@dataclasses.dataclass(slots=True)
+_TripletKey = tuple[bytes, str, bytes]
+
+
+@dataclass(slots=True)
 class _EdgeWrite:
     """A new relation, or a valid one that gains weight.
 
@@ -52,7 +56,7 @@ class _EdgeWrite:
     change: RelationChange | None = None
 
 
-@dataclasses.dataclass(slots=True)
+@dataclass(slots=True)
 class _Endpoint:
     """One end of an added relation: row of the node that was found for it, if any, and data of a new node."""
 
@@ -63,7 +67,7 @@ class _Endpoint:
     vector: Any
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class GraphWriter:
     """Changes to the graph of one scope, within a write transaction that holds its partition.
 
@@ -86,21 +90,41 @@ class GraphWriter:
     ) -> Steps[list[RelationChange]]:
         """Write a plan and return the changes that took place.
 
-        Additions come first: a refined relation takes weight and evidence from the one it replaces.
+        Additions come first: a refined relation takes weight and evidence from the one it replaces. A relation that is
+        stated again after its end is a new one, so its addition and the rest of the plan come after that end.
 
         Args:
             changes: the plan.
             memories: rows of memories by their position in the plan of memories.
             messages: rows of the messages of the plan.
         """
-        if not changes:
-            return []
+        applied: list[RelationChange] = []
+        stated: dict[_TripletKey, int] = {}
+        for part in _split_restated(changes):
+            applied += yield from self._apply_part(part, memories, messages, stated)
+        return applied
+
+    def _apply_part(
+        self,
+        changes: Sequence[RelationChange],
+        memories: Mapping[int, int],
+        messages: Sequence[int],
+        stated: dict[_TripletKey, int],
+    ) -> Steps[list[RelationChange]]:
+        """Write the additions of a part of the plan, then its ends; `stated` gets the rows of added relations."""
         applied = list(changes)
         adds = [index for index, change in enumerate(changes) if change.event is Event.ADD]
         added = yield from self._add([changes[index] for index in adds], memories, messages)
-        for index, outcome in zip(adds, added, strict=True):
+        for index, (outcome, row) in zip(adds, added, strict=True):
             applied[index] = outcome
-        deletes = {index: change for index, change in enumerate(changes) if change.event is not Event.ADD}
+            stated[outcome.triplet.key] = row
+        deletes = {
+            index: change
+            if change.relation_row is not None
+            else dataclasses.replace(change, relation_row=stated.get(change.triplet.key))
+            for index, change in enumerate(changes)
+            if change.event is not Event.ADD
+        }
         times = {
             change.relation_row: change.effective_at
             for change in reversed(deletes.values())
@@ -108,11 +132,10 @@ class GraphWriter:
         }
         ended = yield from self._close_relations(times)
         for index, change in deletes.items():
-            if change.relation_row is None:
-                continue
-            if change.relation_row not in ended:
-                applied[index] = dataclasses.replace(change, event=Event.NONE)
-            ended.discard(change.relation_row)  # a second DELETE of the same relation does nothing
+            has_ended = change.relation_row in ended
+            applied[index] = change if has_ended else dataclasses.replace(change, event=Event.NONE)
+            if change.relation_row is not None:
+                ended.discard(change.relation_row)  # a second DELETE of the same relation does nothing
         return applied
 
     def withdraw(self, memory: int, before: str, after: str | None) -> Steps[list[RelationChange]]:
@@ -217,7 +240,8 @@ class GraphWriter:
 
     def _add(
         self, changes: Sequence[RelationChange], memories: Mapping[int, int], messages: Sequence[int]
-    ) -> Steps[list[RelationChange]]:
+    ) -> Steps[list[tuple[RelationChange, int]]]:
+        """Write additions, and return them as they took effect with the rows of their relations."""
         if not changes:
             return []
         ends = yield from self._resolve_nodes(changes)
@@ -225,8 +249,11 @@ class GraphWriter:
         if statements := self._evidence_statements(changes, edges, memories, messages):
             yield from execute_batch(*statements)
         return [
-            dataclasses.replace(change, event=Event.ADD if new else Event.NONE, vectors=(None, None, None))
-            for change, new in zip(changes, is_new, strict=True)
+            (
+                dataclasses.replace(change, event=Event.ADD if new else Event.NONE, vectors=(None, None, None)),
+                edge.row,
+            )
+            for change, new, edge in zip(changes, is_new, edges, strict=True)
         ]
 
     def _evidence_statements(
@@ -303,7 +330,7 @@ class GraphWriter:
         where, values = self.dialect.in_exact_scope(self.scope)
         rows = [end.row for end in ends if end.row is not None]
         by_row, listed = self.dialect.among("row", rows)
-        by_key, keys = self.dialect.among("key", list({end.key for end in ends}), "bytea")
+        by_key, keys = self.dialect.equals_key("key", list({end.key for end in ends}), self.scope)
         statements = [Statement(f"SELECT key, row, type FROM nodes WHERE {where} AND {by_key}", values + keys)]
         if rows:
             statements.append(Statement(f"SELECT row FROM nodes WHERE {by_row} AND {where}", listed + values))
@@ -470,6 +497,19 @@ class GraphWriter:
             yield from execute(f"DELETE FROM {table} WHERE {column} = ?", (edge,))
         part, part_values = self.dialect.in_part(self.scope)
         yield from execute(f"UPDATE edges SET changed = ? WHERE {part}row = ?", (seq, *part_values, target))
+
+
+def _split_restated(changes: Sequence[RelationChange]) -> list[Sequence[RelationChange]]:
+    """Split a plan before each addition of a relation that an earlier change of the same part ends."""
+    parts: list[Sequence[RelationChange]] = []
+    first, ended = 0, set[_TripletKey]()
+    for index, change in enumerate(changes):
+        if change.event is not Event.ADD:
+            ended.add(change.triplet.key)
+        elif change.triplet.key in ended:
+            parts.append(changes[first:index])
+            first, ended = index, set()
+    return [*parts, changes[first:]] if changes else []
 
 
 _NODE_COLUMNS = "user_id, agent_id, run_id, row, name, key, type, seq, changed"

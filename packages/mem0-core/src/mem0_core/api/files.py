@@ -1,0 +1,70 @@
+"""Flows behind the views of a memory: list, create, replace and delete whole memories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mem0_core.api._arguments import raise_policy_refusal, utc_now, utc_today
+from mem0_core.api._runtime import MemoryRuntime
+from mem0_core.domain.filters import Filter, unexpired
+from mem0_core.domain.policy import apply_policy, check_sizes
+from mem0_core.domain.records import MemoryItem, Message, Scope, Trust
+from mem0_core.flow import Flow, do
+
+__all__ = ["FilesApi"]
+
+
+class FilesApi(MemoryRuntime):
+    """Flows on whole memories. Texts are stored exactly as they are given."""
+
+    def _list_items_flow(self, scope: Scope, filter: Filter | None = None) -> Flow[list[MemoryItem]]:
+        """Return the memories of a scope that pass the filter and have not expired, oldest first."""
+        return (yield from do(self._store.list_memories, scope, filter=unexpired(utc_today(), filter)))
+
+    def _create_items_flow(
+        self,
+        scope: Scope,
+        texts: Sequence[tuple[str, Mapping[str, Any]]],
+        *,
+        extract: bool = True,
+        trust: Trust = Trust.USER,
+    ) -> Flow[list[MemoryItem | None]]:
+        """Add texts with their metadata as memories; None for a text that the scope has already."""
+        from mem0_core.ingest import updates
+
+        self._rates.record_add(scope)
+        allowed = [(self._allowed_text(text, scope), metadata) for text, metadata in texts]
+        ports = yield from self._ports()
+        at = yield from self._statement_time(scope)
+        options: dict[str, Any] = {"at": at, "extract": extract, "trust": trust}
+        return (yield from updates.create_memories(ports, allowed, scope=scope, **options))
+
+    def _replace_items_flow(self, texts: Sequence[tuple[MemoryItem, str]]) -> Flow[bool]:
+        """Give memories their new texts, and the metadata of the given items, in one transaction.
+
+        Returns:
+            False if another writer changed one of them after it was read; nothing is written then.
+
+        Raises:
+            InputError: another memory of the scope has a new text.
+        """
+        from mem0_core.ingest import updates
+
+        allowed = [(item, text if text == item.text else self._allowed_text(text, item.scope)) for item, text in texts]
+        for _, text in allowed:
+            updates.check_memory_text(text)
+        ports = yield from self._ports()
+        at = yield from self._statement_time(texts[0][0].scope if texts else None)
+        return (yield from updates.update_memories(ports, allowed, metadata=None, at=at)) is not None
+
+    def _delete_items_flow(self, items: Sequence[MemoryItem]) -> Flow[None]:
+        """Erase memories in one transaction."""
+        from mem0_core.ingest import updates
+
+        yield from updates.delete_memories((yield from self._ports()), items, at=utc_now(), purge=False)
+
+    def _allowed_text(self, text: str, scope: Scope) -> str:
+        """Return the text as limits and policy allow it, or raise."""
+        check_sizes(self._limits, [Message("user", text)])
+        return apply_policy(self._policy, text, scope) or raise_policy_refusal(text)

@@ -1,0 +1,210 @@
+"""Catalog of components by name: providers, the packages that they need, and the providers of known models."""
+
+from __future__ import annotations
+
+import re
+from typing import Literal
+
+__all__ = [
+    "BASE_URLS",
+    "BASE_URL_KEYS",
+    "CLIENT_ONLY_STORES",
+    "FRAMEWORK_PROVIDERS",
+    "KEY_VARIABLES",
+    "PROVIDERS",
+    "ComponentKind",
+    "find_model_provider",
+]
+
+ComponentKind = Literal["llm", "embedder", "reranker", "store", "vector_store", "graph_store"]
+
+_OPENAI_CHAT = "mem0_core.providers.openai:OpenAIChat"
+_OPENAI_EMBEDDER = "mem0_core.providers.openai:OpenAIEmbedder"
+_SENTENCE_TRANSFORMERS = "mem0_core.providers.sentence_transformers:SentenceTransformerEmbedder"
+
+PROVIDERS: dict[str, dict[str, str]] = {
+    "llm": {
+        **dict.fromkeys(
+            ["openai", "openai_structured", "ollama", "vllm", "lmstudio", "minimax", "sarvam"], _OPENAI_CHAT
+        ),
+        "local": "mem0_core.providers.local:create_local_chat",
+        "llama_cpp": "mem0_core.providers.llama_cpp:LlamaCppChat",
+        "openvino": "mem0_core.providers.openvino:OpenVinoChat",
+        "transformers": "mem0_core.providers.transformers:TransformersChat",
+    },
+    "embedder": {
+        "local": "mem0_core.providers.numpy_embedder:create_local_embedder",
+        "numpy": "mem0_core.providers.numpy_embedder:NumpyEmbedder",
+        "onnx": "mem0_core.providers.onnx:OnnxEmbedder",
+        "openvino": "mem0_core.providers.openvino_embedder:OpenVinoEmbedder",
+        **dict.fromkeys(["openai", "ollama", "lmstudio", "together"], _OPENAI_EMBEDDER),
+        **dict.fromkeys(["huggingface", "sentence_transformers"], _SENTENCE_TRANSFORMERS),
+        "jina": "mem0_core.providers.sentence_transformers:jina",
+        "fastembed": "mem0_core.providers.fastembed:FastEmbedEmbedder",
+        "hash": "mem0_core.testing:HashEmbedder",
+    },
+    "reranker": {
+        "sentence_transformers": "mem0_core.providers.rerankers:TransformersReranker",
+        "sentence_transformer": "mem0_core.providers.rerankers:TransformersReranker",
+        "huggingface": "mem0_core.providers.rerankers:huggingface",
+        "qwen": "mem0_core.providers.rerankers:qwen",
+        "llm": "mem0_core.api.factory:llm_reranker",
+        "llm_reranker": "mem0_core.api.factory:llm_reranker",
+    },
+    "store": {
+        "sqlite": "mem0_core.stores.sqlite.store:SQLiteStore",
+        "postgres": "mem0_core.stores.postgres.store:PostgresStore",
+    },
+    "vector_store": {
+        "embedded": "mem0_core.stores.vector.embedded:create_embedded_index",
+        "numpy": "mem0_core.stores.vector.embedded:NumpyIndex",
+        "exact": "mem0_core.stores.vector.exact:ExactIndex",
+        "faiss": "mem0_core.stores.vector.faiss:FaissIndex",
+        "pgvector": "mem0_core.stores.postgres.vectors:PgvectorIndex",
+    },
+    "graph_store": {
+        "sqlite": "mem0_core.stores.graph.embedded:EmbeddedGraph",
+        "neo4j": "mem0_core.stores.graph.neo4j:Neo4jGraph",
+        "ladybug": "mem0_core.stores.graph.ladybug:LadybugGraph",
+        "kuzu": "mem0_core.stores.graph.ladybug:LadybugGraph",
+        "memgraph": "mem0_core.stores.graph.shared_cypher:MemgraphGraph",
+        "neptune": "mem0_core.stores.graph.shared_cypher:NeptuneGraph",
+        "neptunedb": "mem0_core.stores.graph.shared_cypher:NeptuneGraph",
+    },
+}
+"""``provider -> module:name``; a module is imported once a configuration names its provider."""
+
+FRAMEWORK_PROVIDERS: dict[str, dict[str, str]] = {
+    "llm": {
+        "anthropic": "langchain-anthropic",
+        "aws_bedrock": "langchain-aws",
+        "azure_ai": "langchain-azure-ai",
+        "azure_openai": "langchain-openai",
+        "azure_openai_structured": "langchain-openai",
+        "bedrock": "langchain-aws",
+        "bedrock_converse": "langchain-aws",
+        "cohere": "langchain-cohere",
+        "deepseek": "langchain-deepseek",
+        "fireworks": "langchain-fireworks",
+        "gemini": "langchain-google-genai",
+        "google_genai": "langchain-google-genai",
+        "google_vertexai": "langchain-google-vertexai",
+        "groq": "langchain-groq",
+        "huggingface": "langchain-huggingface",
+        "ibm": "langchain-ibm",
+        "litellm": "langchain-litellm",
+        "mistralai": "langchain-mistralai",
+        "nvidia": "langchain-nvidia-ai-endpoints",
+        "openrouter": "langchain-openrouter",
+        "perplexity": "langchain-perplexity",
+        "together": "langchain-together",
+        "upstage": "langchain-upstage",
+        "xai": "langchain-xai",
+    },
+    "embedder": {
+        "aws_bedrock": "langchain-aws",
+        "azure_ai": "langchain-azure-ai",
+        "azure_openai": "langchain-openai",
+        "bedrock": "langchain-aws",
+        "cohere": "langchain-cohere",
+        "gemini": "langchain-google-genai",
+        "google_genai": "langchain-google-genai",
+        "google_vertexai": "langchain-google-vertexai",
+        "mistralai": "langchain-mistralai",
+        "vertexai": "langchain-google-vertexai",
+    },
+    "reranker": {
+        "cohere": "langchain-cohere",
+        "zero_entropy": "zeroentropy",
+        "voyageai": "langchain-voyageai",
+        "nvidia": "langchain-nvidia-ai-endpoints",
+        "aws_bedrock": "langchain-aws",
+        "pinecone": "langchain-pinecone",
+        "flashrank": "langchain-community flashrank",
+        "jina": "langchain-community",
+    },
+    "vector_store": {
+        "qdrant": "langchain-qdrant",
+        "chroma": "langchain-chroma",
+    },
+}
+"""Providers that ``mem0-langchain`` builds from LangChain's classes, each with the packages of its class."""
+
+CLIENT_ONLY_STORES = (
+    *("azure_ai_search", "azure_mysql", "baidu", "cassandra", "databricks", "elasticsearch", "milvus", "mongodb"),
+    *("neptune", "opensearch", "pinecone", "redis", "s3_vectors", "supabase", "turbopuffer", "upstash_vector"),
+    *("valkey", "vertex_ai_vector_search", "weaviate"),
+)
+"""mem0's vector stores that a memory uses through a store object of LangChain or LlamaIndex, not by their keys."""
+
+BASE_URLS = {
+    "ollama": "http://localhost:11434/v1",
+    "vllm": "http://localhost:8000/v1",
+    "lmstudio": "http://localhost:1234/v1",
+    "minimax": "https://api.minimax.io/v1",
+    "sarvam": "https://api.sarvam.ai/v1",
+    "together": "https://api.together.xyz/v1",
+}
+"""Default addresses of servers with the OpenAI protocol."""
+
+KEY_VARIABLES = {"minimax": "MINIMAX_API_KEY", "sarvam": "SARVAM_API_KEY", "together": "TOGETHER_API_KEY"}
+"""Environment variables with the API keys of hosted servers; as in mem0."""
+
+BASE_URL_KEYS = (
+    "base_url",
+    *(f"{name}_base_url" for name in ("openai", "ollama", "vllm", "lmstudio", "minimax", "sarvam", "together")),
+)
+"""mem0's names for the address of a server."""
+
+_MODELS: dict[str, tuple[tuple[str, str], ...]] = {
+    "llm": (
+        (r"gpt-oss[:-]", "ollama"),
+        (r"gpt[-\d]|(chatgpt|codex|o[1-9])\b", "openai"),
+        (r"claude\b", "anthropic"),
+        (r"gemini\b", "gemini"),
+        (r"grok\b", "xai"),
+        (r"deepseek-(chat|reasoner)$", "deepseek"),
+        (r"(mistral|magistral|ministral|codestral|pixtral|devstral)-(tiny|small|medium|large|latest|\d)", "mistralai"),
+        (r"open-mi[sx]tral", "mistralai"),
+        (r"command\b", "cohere"),
+        (r"sonar\b", "perplexity"),
+        (r"minimax\b", "minimax"),
+        (r"sarvam\b", "sarvam"),
+        (
+            r"(llama|codellama|tinyllama|qwen|qwq|gemma|phi|mistral|mixtral|deepseek|smollm|granite|olmo|falcon|vicuna|"
+            r"orca|solar|yi|starcoder|nemotron|hermes|dolphin|openchat|zephyr|wizardlm|stablelm|exaone|glm|kimi)"
+            r"[\w.-]*(:[\w.-]+)?$",
+            "ollama",
+        ),
+    ),
+    "embedder": (
+        (r"text-embedding-(3|ada)\b", "openai"),
+        (r"text-embedding-00\d|gemini-embedding|embedding-001", "gemini"),
+        (r"embed-(english|multilingual|v\d)", "cohere"),
+        (r"mistral-embed|codestral-embed", "mistralai"),
+        (r"jinaai/|jina-embeddings", "jina"),
+        (
+            r"(nomic-embed-text|mxbai-embed|all-minilm|snowflake-arctic-embed|bge-m3|embeddinggemma|qwen3-embedding)"
+            r"[\w.-]*(:[\w.-]+)?$",
+            "ollama",
+        ),
+        (r"[\w.-]+/[\w.-]+$", "huggingface"),
+    ),
+    "reranker": (
+        (r"rerank-(v\d|english|multilingual)", "cohere"),
+        (r"zerank\b", "zero_entropy"),
+        (r"rerank-(lite-)?\d", "voyageai"),
+        (r"qwen/.*reranker", "qwen"),
+        (r"cross-encoder/", "sentence_transformers"),
+        (r"[\w.-]+/[\w.-]+$", "huggingface"),
+    ),
+}
+"""Beginnings of model names, each with the provider of these models; the first that matches counts."""
+
+
+def find_model_provider(kind: ComponentKind, model: str) -> str | None:
+    """Return the provider of a model that is known by its name, or None."""
+    for pattern, provider in _MODELS.get(kind, ()):
+        if re.match(pattern, model, re.IGNORECASE):
+            return provider
+    return None

@@ -1,0 +1,178 @@
+"""The command `hook`: memory for a coding assistant that runs commands at its events.
+
+Before a prompt it adds the relevant memories to the context; after a turn it queues the user's messages. It reads the
+event as JSON on standard input, and fails open: an error never stops the assistant. With the URL of a running server it
+imports nothing but the standard library; otherwise it opens the store itself, which takes longer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from http import HTTPStatus
+from http.client import HTTPConnection, HTTPSConnection
+from pathlib import Path
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+__all__ = ["DEFAULT_MAX_TOKENS", "ask_server", "run_hook"]
+
+DEFAULT_MAX_TOKENS = 1_000
+
+MAX_EVENT_BYTES = 1_000_000
+MAX_TRANSCRIPT_BYTES = 2_000_000  # of its end: one turn with the output of tools
+MAX_QUERY_CHARS = 4_000
+TIMEOUT_SECONDS = 5.0
+
+_RECALL_EVENTS = ("UserPromptSubmit", "SessionStart")
+_CAPTURE_EVENTS = ("Stop", "SessionEnd", "PreCompact")
+
+
+class _Backend(Protocol):
+    """The two calls of a hook, on a server or on the store."""
+
+    def recall(self, query: str | None, max_tokens: int) -> str:
+        """Return the context for a query, or for the start of a session."""
+
+    def capture(self, messages: list[dict[str, Any]], source: str) -> None:
+        """Queue messages."""
+
+
+def ask_server(arguments: Sequence[str]) -> dict[str, Any] | None:
+    """Handle the event on standard input with a running server.
+
+    Returns:
+        The reply, or None if no server is named or the arguments have options for something else.
+    """
+    parser = argparse.ArgumentParser(add_help=False, exit_on_error=False)
+    parser.add_argument("--url", default=os.environ.get("MEM0_SERVER_URL"))
+    parser.add_argument("--max-tokens", type=int, default=DEFAULT_MAX_TOKENS)
+    try:
+        options, rest = parser.parse_known_args(arguments)
+    except argparse.ArgumentError:
+        return None
+    return run_hook(options) if options.url and not rest else None
+
+
+def run_hook(options: argparse.Namespace) -> dict[str, Any]:
+    """Handle the event on standard input, and return the reply for standard output; empty after any error."""
+    try:
+        event = json.loads(sys.stdin.buffer.read(MAX_EVENT_BYTES))
+        return _handle(event, options)
+    except Exception as error:  # noqa: BLE001 - memory must not stop an assistant
+        print(f"mem0-core hook: {type(error).__name__}: {error}", file=sys.stderr)
+        return {}
+
+
+def _handle(event: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+    name = event.get("hook_event_name")
+    if name in _RECALL_EVENTS:
+        query = event.get("prompt") or event.get("user_prompt")
+        if name == "UserPromptSubmit" and not query:
+            return {}
+        text = _choose_backend(options).recall(query and query[:MAX_QUERY_CHARS], options.max_tokens)
+        return {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}} if text else {}
+    if name in _CAPTURE_EVENTS and event.get("transcript_path"):
+        messages = list(_read_last_turn(Path(event["transcript_path"]).expanduser()))
+        if messages:
+            _choose_backend(options).capture(messages, f"session:{event.get('session_id', 'unknown')}")
+    return {}
+
+
+def _choose_backend(options: argparse.Namespace) -> _Backend:
+    url = options.url or os.environ.get("MEM0_SERVER_URL")
+    return _Server(url) if url else _Store(options)
+
+
+class _Server:
+    """A running `mem0-core serve`, with the key in $MEM0_SERVER_KEY."""
+
+    def __init__(self, url: str) -> None:
+        self._url = urlsplit(url)
+        if self._url.scheme not in ("http", "https"):
+            raise ValueError(f"--url must start with http:// or https://, not {url!r}")
+        self._headers = {"Content-Type": "application/json", "X-API-Key": os.environ.get("MEM0_SERVER_KEY", "")}
+
+    def recall(self, query: str | None, max_tokens: int) -> str:
+        return str(self._post("/v1/context", {"query": query, "max_tokens": max_tokens, "recent": 0})["text"])
+
+    def capture(self, messages: list[dict[str, Any]], source: str) -> None:
+        self._post("/memories", {"messages": messages, "source": source, "keep": "statements", "background": True})
+
+    def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        kind = HTTPSConnection if self._url.scheme == "https" else HTTPConnection
+        with closing(kind(self._url.netloc, timeout=TIMEOUT_SECONDS)) as connection:
+            connection.request("POST", self._url.path.rstrip("/") + path, json.dumps(body).encode(), self._headers)
+            reply = connection.getresponse()
+            found: dict[str, Any] = json.load(reply)
+        if reply.status != HTTPStatus.OK:
+            raise ConnectionError(found.get("detail", reply.reason))
+        return found
+
+
+class _Store:
+    """The store of the configuration; the next process with a memory on it works on the queue."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self._options = options
+
+    def recall(self, query: str | None, max_tokens: int) -> str:
+        with self._open() as memory:
+            return str(memory.context(query, max_tokens=max_tokens, recent=0, **self._find_ids())["text"])
+
+    def capture(self, messages: list[dict[str, Any]], source: str) -> None:
+        with self._open() as memory:
+            memory.add(messages, source=source, keep="statements", background=True, **self._find_ids())
+
+    def _open(self) -> Any:
+        from mem0_core.cli import load_config
+        from mem0_core.memory import Memory
+
+        config = load_config(self._options)
+        background = config.background.model_copy(update={"drain": 0})
+        return Memory(config.model_copy(update={"background": background}))
+
+    def _find_ids(self) -> dict[str, Any]:
+        from mem0_core.cli._commands import own_ids
+
+        return own_ids(self._options)
+
+
+def _read_last_turn(transcript: Path) -> Iterator[dict[str, Any]]:
+    """Yield the user's messages since the last reply of the assistant before them, from a file of JSON lines."""
+    with transcript.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - MAX_TRANSCRIPT_BYTES))
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    if size > MAX_TRANSCRIPT_BYTES:
+        del lines[0]  # a part of a line
+    turn: list[dict[str, Any]] = []
+    for line in reversed(lines):
+        role, message = _parse_line(line)
+        if message is not None:
+            turn.append(message)
+        elif role == "assistant" and turn:
+            break
+    yield from reversed(turn)
+
+
+def _parse_line(line: str) -> tuple[str | None, dict[str, Any] | None]:
+    """Return the role of a line, and its message if the user wrote it."""
+    try:
+        row = json.loads(line)
+        said = row["message"]
+        role, content = said["role"], said["content"]
+    except (ValueError, KeyError, TypeError):
+        return None, None
+    if role != "user" or row.get("isMeta"):
+        return role, None
+    if isinstance(content, list):
+        content = "\n".join(part["text"] for part in content if isinstance(part, dict) and part.get("type") == "text")
+    if not isinstance(content, str) or not content.strip() or content.startswith("<"):
+        return None, None  # the output of a tool, or a command of the assistant
+    more = {"id": row.get("uuid"), "timestamp": row.get("timestamp")}
+    return role, {"role": "user", "content": content, **{name: value for name, value in more.items() if value}}

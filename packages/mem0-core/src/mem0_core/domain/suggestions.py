@@ -1,0 +1,235 @@
+"""Messages for unknown names: of arguments, configuration keys, providers and models.
+
+Every such message has the same parts: the name as it was written, the nearest accepted name, and all accepted names.
+"""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+from mem0_core.errors import ArgumentError
+
+__all__ = ["check_arguments", "check_call", "check_constructor", "describe_value", "find_nearest", "suggest"]
+
+Owner = TypeVar("Owner", bound=type)
+Function = TypeVar("Function", bound=Callable[..., Any])
+Advice = Callable[[str], str]
+
+_SECRET_NAME = re.compile(r"key|token|secret|password|credential", re.IGNORECASE)
+
+_MAX_VALUE_CHARS = 60
+_MAX_LISTED_NAMES = 40
+_MIN_SIMILARITY = 0.6
+"""Below it, difflib proposes unrelated names, such as 'gemini' for 'gpt-4o-mini'."""
+
+_SYNONYMS = {
+    "user": ("user_id",),
+    "username": ("user_id",),
+    "owner": ("user_id",),
+    "customer_id": ("user_id",),
+    "agent": ("agent_id",),
+    "assistant_id": ("agent_id",),
+    "app_id": ("agent_id",),
+    "run": ("run_id",),
+    "thread_id": ("run_id",),
+    "session_id": ("run_id",),
+    "conversation_id": ("run_id",),
+    "chat_id": ("run_id",),
+    "k": ("limit", "top_k"),
+    "n": ("limit",),
+    "top_n": ("limit", "top_k"),
+    "max_results": ("limit",),
+    "hops": ("depth", "hops"),
+    "max_depth": ("depth",),
+    "max_hops": ("depth", "hops"),
+    "uri": ("url",),
+    "msgs": ("messages",),
+    "n_results": ("limit",),
+    "num_results": ("limit",),
+    "size": ("limit",),
+    "text": ("messages", "data", "query"),
+    "content": ("messages", "data"),
+    "message": ("messages",),
+    "memory": ("messages", "data"),
+    "id": ("memory_id",),
+    "question": ("query",),
+    "q": ("query",),
+    "filter": ("filters",),
+    "where": ("filters",),
+    "min_score": ("threshold",),
+    "score_threshold": ("threshold",),
+    "date": ("timestamp", "as_of"),
+    "time": ("timestamp", "as_of"),
+    "expires": ("expiration_date", "ttl"),
+    "folder": ("path",),
+    "directory": ("path",),
+    "dir": ("path",),
+    "db": ("store", "path"),
+    "database": ("store", "path"),
+    "url": ("store", "base_url"),
+    "model_name": ("model",),
+    "chat_model": ("llm",),
+    "embeddings": ("embedder",),
+    "embedding": ("embedder",),
+    "embedding_model": ("embedder",),
+    "vector_index": ("index",),
+    "vectorstore": ("index", "vector_store"),
+    "graph_store": ("graph",),
+    "endpoint": ("base_url",),
+    "api_base": ("base_url",),
+    "host": ("base_url", "url"),
+    "key": ("api_key",),
+    "token": ("api_key",),
+    "dims": ("embedding_dims",),
+    "dimensions": ("embedding_dims",),
+}
+"""Names that other libraries use, each with our names for it, the best first."""
+
+
+def find_nearest(name: str, known: Collection[str]) -> str | None:
+    """Return the accepted name that `name` probably means, or None."""
+    folded = name.casefold().replace("-", "_")
+    for synonym in _SYNONYMS.get(folded, ()):
+        if synonym in known:
+            return synonym
+    by_key = {one.casefold().replace("-", "_"): one for one in known}
+    near = difflib.get_close_matches(folded, by_key, n=1, cutoff=_MIN_SIMILARITY)
+    return by_key[near[0]] if near else None
+
+
+def suggest(name: str, known: Iterable[str], *, label: str = "accepted") -> str:
+    """Return the end of a message about an unknown name: the nearest accepted name, and all of them."""
+    names = list(dict.fromkeys(known))
+    near = find_nearest(name, names)
+    listed = ", ".join(names[:_MAX_LISTED_NAMES]) + (", ..." if len(names) > _MAX_LISTED_NAMES else "")
+    return f"; did you mean {near!r}? ({label}: {listed})" if near else f"; {label}: {listed or 'none'}"
+
+
+def describe_value(value: object) -> str:
+    """Return a value for a message, cut to a readable length."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - a broken __repr__ of the caller's class
+        text = f"<{type(value).__name__}>"
+    return text if len(text) <= _MAX_VALUE_CHARS else f"{text[: _MAX_VALUE_CHARS - 3]}..."
+
+
+# --- calls ---------------------------------------------------------------------------------------------------------
+
+
+def check_arguments(*, advise: Advice = lambda name: "") -> Callable[[Owner], Owner]:
+    """Class decorator: a public method called with wrong argument names raises ArgumentError with the right ones.
+
+    The constructor and class methods are included; methods with ``**keywords`` accept any name. Signatures,
+    docstrings and types of the methods do not change.
+
+    Args:
+        advise: Returns the next step for an unknown argument of the constructor, or an empty text.
+    """
+
+    def check(owner: Owner) -> Owner:
+        for name, member in list(vars(owner).items()):
+            label = owner.__name__ if name == "__init__" else f"{owner.__name__}.{name}"
+            if name == "__init__":
+                setattr(owner, name, _check(member, label, 1, advise))
+            elif name.startswith("_"):
+                continue
+            elif inspect.isfunction(member):
+                setattr(owner, name, _check(member, label, 1))
+            elif isinstance(member, classmethod):
+                setattr(owner, name, classmethod(_check(member.__func__, label, 1)))
+        return owner
+
+    return check
+
+
+def check_constructor(owner: Owner) -> Owner:
+    """Class decorator: like `check_arguments`, for the constructor alone."""
+    setattr(owner, "__init__", _check(vars(owner)["__init__"], owner.__name__, 1))  # noqa: B010 - mypy refuses the assignment
+    return owner
+
+
+def check_call(function: Function) -> Function:
+    """Decorator: like `check_arguments`, for a function."""
+    checked: Any = _check(function, function.__name__, 0)
+    return checked  # type: ignore[no-any-return]
+
+
+def _check(
+    function: Callable[..., Any], label: str, bound: int, advise: Advice = lambda name: ""
+) -> Callable[..., Any]:
+    """Return a function that checks the names of its arguments before it runs.
+
+    Args:
+        bound: Number of leading arguments that the caller does not write: 1 for ``self`` or ``cls``.
+    """
+    code = function.__code__
+    if code.co_flags & (inspect.CO_VARKEYWORDS | inspect.CO_VARARGS):
+        return function
+    positional = code.co_varnames[: code.co_argcount]
+    names = frozenset(code.co_varnames[bound : code.co_argcount + code.co_kwonlyargcount])
+    required = positional[: len(positional) - len(function.__defaults__ or ())]
+
+    def is_wrong(args: Sequence[object], given: dict[str, object]) -> bool:
+        if len(args) > len(positional) or not given.keys() <= names:
+            return True
+        return len(args) < len(required) and any(name not in given for name in required[len(args) :])
+
+    @wraps(function)
+    def checked(*args: Any, **given: Any) -> Any:
+        if is_wrong(args, given):
+            raise ArgumentError(f"{label}() {_describe_mistake(function, args[bound:], given, bound, advise)}")
+        return function(*args, **given)
+
+    return _mark_coroutine_function(checked) if inspect.iscoroutinefunction(function) else checked
+
+
+def _mark_coroutine_function(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that returns a coroutine, recognized as a coroutine function.
+
+    It is none, so that wrong arguments raise when it is called, as Python's own errors do, and not when it is awaited.
+    """
+    if sys.version_info >= (3, 12):
+        return inspect.markcoroutinefunction(function)
+    code = function.__code__
+    function.__code__ = code.replace(co_flags=code.co_flags | inspect.CO_COROUTINE)
+    return function
+
+
+def _describe_mistake(
+    function: Callable[..., Any], args: Sequence[object], given: dict[str, object], bound: int, advise: Advice
+) -> str:
+    """Return the mistake of a call: an unknown name, a value too many, or a missing argument."""
+    code = function.__code__
+    positional = code.co_varnames[bound : code.co_argcount]
+    by_name = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    accepted = [*positional, *by_name]
+    for name, value in given.items():
+        if name not in accepted:
+            shown = "" if _SECRET_NAME.search(name) else f"={describe_value(value)}"
+            next_step = advise(name) or (
+                "" if find_nearest(name, accepted) else "leave it out, or pass an accepted one"
+            )
+            hint = suggest(name, accepted)
+            return f"got an unexpected keyword argument {name!r} ({name}{shown}){hint}" + (
+                next_step and f"; {next_step}"
+            )
+    listed = ", ".join(accepted) or "no argument"
+    if len(args) > len(positional):
+        extra = describe_value(args[len(positional)])
+        advice = f"pass it by name, for example {by_name[0]}={extra}" if by_name else "leave it out"
+        takes = f"({', '.join(positional)}) " if positional else ""
+        count = "one value" if len(positional) == 1 else f"{len(positional)} values"
+        return (
+            f"takes {count} without a name {takes}and got {len(args)}: {extra} is one too many; {advice}"
+            f" (accepted: {listed})"
+        )
+    required = positional[: len(positional) - len(function.__defaults__ or ())]
+    missing = ", ".join(repr(name) for name in required[len(args) :] if name not in given)
+    return f"is missing the required argument {missing}; pass it first or by name (accepted: {listed})"

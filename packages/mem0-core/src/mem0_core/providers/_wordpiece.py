@@ -1,0 +1,184 @@
+"""WordPiece, the tokenizer of BERT, without the library ``tokenizers``.
+
+It reads ``tokenizer.json`` and returns the ids that the library returns. The pieces of frequent words are cached.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Self
+
+from mem0_core.errors import ConfigError
+from mem0_core.providers._model_folder import read_json
+
+__all__ = ["WordPiece"]
+
+_CACHED_WORDS = 20_000
+_ASCII_PARTS = re.compile(r"[a-z0-9]+|[!-/:-@\[-`{-~]")
+_ASCII_CONTROLS = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CJK_RANGES = (
+    *((0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF), (0x2A700, 0x2B73F)),
+    *((0x2B740, 0x2B81F), (0x2B920, 0x2CEAF), (0x2F800, 0x2FA1F)),
+)
+
+
+class WordPiece:
+    """The tokenizer of an uncased BERT. Safe to share between threads.
+
+    Args:
+        vocabulary: the id of each piece; pieces within a word begin with ``##``.
+        special: the ids of the tokens that a text may contain literally, such as ``[SEP]``.
+        max_tokens: maximum number of ids, including the first and the last one.
+        max_word_chars: a longer word is unknown.
+    """
+
+    def __init__(
+        self, vocabulary: Mapping[str, int], special: Mapping[str, int], *, max_tokens: int, max_word_chars: int = 100
+    ) -> None:
+        self._vocabulary = vocabulary
+        self._special = special
+        self._max_pieces = max_tokens - 2
+        self._max_word_chars = max_word_chars
+        self._first, self._last, self._unknown = (vocabulary[token] for token in ("[CLS]", "[SEP]", "[UNK]"))
+        longest_first = sorted(special, key=len, reverse=True)
+        self._split_special = re.compile("(" + "|".join(map(re.escape, longest_first)) + ")") if special else None
+        self._cut_cached = lru_cache(_CACHED_WORDS)(self._cut)
+
+    @classmethod
+    def read(cls, file: Path, max_tokens: int) -> Self | None:
+        """Read a ``tokenizer.json``; return None if it describes another tokenizer.
+
+        Raises:
+            ConfigError: the file is unreadable.
+        """
+        content = read_json(file)
+        try:
+            if not _is_uncased_bert(content):
+                return None
+            model = content["model"]
+            special = {token["content"]: int(token["id"]) for token in content["added_tokens"]}
+            return cls(
+                model["vocab"], special, max_tokens=max_tokens, max_word_chars=int(model["max_input_chars_per_word"])
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ConfigError(f"{file} cannot be read: {error!r}") from error
+
+    def encode(self, text: str) -> list[int]:
+        """Return the ids of `text`, between those of ``[CLS]`` and ``[SEP]``."""
+        ids = [self._first]
+        room = self._max_pieces
+        for pieces in self._iterate_pieces(text):
+            ids += pieces[:room]
+            room -= len(pieces)
+            if room <= 0:
+                break
+        ids.append(self._last)
+        return ids
+
+    def _iterate_pieces(self, text: str) -> Iterator[tuple[int, ...]]:
+        parts = [text] if self._split_special is None or "[" not in text else self._split_special.split(text)
+        for part in parts:
+            if part in self._special:
+                yield (self._special[part],)
+            else:
+                yield from map(self._cut_cached, split_words(part))
+
+    def _cut(self, word: str) -> tuple[int, ...]:
+        """Cut a word into its longest known pieces, from the left."""
+        if len(word) > self._max_word_chars:
+            return (self._unknown,)
+        pieces: list[int] = []
+        start, prefix = 0, ""
+        while start < len(word):
+            for end in range(len(word), start, -1):
+                found = self._vocabulary.get(prefix + word[start:end])
+                if found is not None:
+                    break
+            else:
+                return (self._unknown,)
+            pieces.append(found)
+            start, prefix = end, "##"
+        return tuple(pieces)
+
+
+def _is_uncased_bert(content: Mapping[str, Any]) -> bool:
+    """Return True if this module implements the tokenizer that `content` describes."""
+    normalizer, model = content.get("normalizer") or {}, content.get("model") or {}
+    template = (content.get("post_processor") or {}).get("single") or []
+    kinds = [next(iter(part)) for part in template]
+    plain = all(
+        not (token.get("normalized") or token.get("lstrip") or token.get("rstrip") or token.get("single_word"))
+        for token in content.get("added_tokens") or []
+    )
+    expected = {
+        "type": "BertNormalizer",
+        "clean_text": True,
+        "handle_chinese_chars": True,
+        "strip_accents": None,
+        "lowercase": True,
+    }
+    return (
+        normalizer == expected
+        and (content.get("pre_tokenizer") or {}) == {"type": "BertPreTokenizer"}
+        and model.get("type") == "WordPiece"
+        and model.get("unk_token") == "[UNK]"
+        and model.get("continuing_subword_prefix") == "##"
+        and kinds == ["SpecialToken", "Sequence", "SpecialToken"]
+        and plain
+    )
+
+
+# --- normalization -----------------------------------------------------------------------------------------------
+
+
+def split_words(text: str) -> list[str]:
+    """Split a text into words in lower case, without accents, and single punctuation marks."""
+    if text.isascii():
+        if _ASCII_CONTROLS.search(text):
+            text = _ASCII_CONTROLS.sub("", text)
+        return _ASCII_PARTS.findall(text.lower())
+    text = unicodedata.normalize("NFD", text.translate(_CLEAN)).translate(_STRIP_ACCENTS)
+    # Character by character, as the library does: a sigma at the end of a word is like any other.
+    return text.replace("\u03a3", "\u03c3").lower().translate(_SPLIT).split()
+
+
+class _CharacterTable(dict[int, str | None]):
+    """A table for `str.translate` that computes each character when it is first needed."""
+
+    def __init__(self, translate: Callable[[str], str | None]) -> None:
+        self._translate = translate
+
+    def __missing__(self, code: int) -> str | None:
+        result = self[code] = self._translate(chr(code))
+        return result
+
+
+def _clean(character: str) -> str | None:
+    """Remove control characters, replace white space by spaces, and separate Chinese characters."""
+    if character in "\t\n\r":
+        return " "
+    if character in "\0\ufffd" or unicodedata.category(character) in ("Cc", "Cf", "Co", "Cs"):
+        return None
+    if any(first <= ord(character) <= last for first, last in _CJK_RANGES):
+        return f" {character} "
+    return " " if character.isspace() else character
+
+
+def _strip_accent(character: str) -> str | None:
+    return None if unicodedata.category(character) == "Mn" else character
+
+
+def _separate_punctuation(character: str) -> str:
+    is_ascii_mark = character.isascii() and character.isprintable() and not character.isalnum() and character != " "
+    if is_ascii_mark or unicodedata.category(character).startswith("P"):
+        return f" {character} "
+    return character
+
+
+_CLEAN = _CharacterTable(_clean)
+_STRIP_ACCENTS = _CharacterTable(_strip_accent)
+_SPLIT = _CharacterTable(_separate_punctuation)

@@ -1,0 +1,159 @@
+"""Reading of requests: their key, the scope they may reach, and their JSON within bounds."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any, cast
+
+from mem0_core.server._problems import HttpError
+from mem0_core.server.keys import ApiKey, KeyRing
+from mem0_core.server.scope import ScopeIds
+
+__all__ = [
+    *("MAX_BODY_BYTES", "authenticate", "find_secret", "merge_ids", "pick", "read_body", "read_filter_ids"),
+    *("read_flag", "read_json", "read_number"),
+]
+
+MAX_BODY_BYTES = 2**20
+BODY_SECONDS = 30.0
+BODY = "mem0_core.body"
+"""Key of a body that has been read, in the scope of its request."""
+
+_AXES = ("user_id", "agent_id", "run_id")
+_TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no", "")
+
+
+def authenticate(headers: Mapping[str, str], keys: KeyRing | None) -> ApiKey:
+    """Return the key of a request, as `X-API-Key`, or as a bearer or mem0's token.
+
+    Args:
+        keys: None lets every request act as an administrator.
+
+    Raises:
+        HttpError: 401, without a valid key.
+    """
+    if keys is None:
+        return ApiKey("local", "local", "")
+    secret = find_secret(headers)
+    if not secret:
+        raise HttpError(401, "an API key is required, as X-API-Key or as Authorization: Bearer")
+    key = keys.find(secret)
+    if key is None:
+        raise HttpError(401, "the API key is unknown or revoked")
+    return key
+
+
+def find_secret(headers: Mapping[str, str]) -> str:
+    """Return the text of a request's API key; empty without one."""
+    secret = headers.get("x-api-key")
+    if secret is None:
+        kind, _, secret = headers.get("authorization", "").partition(" ")
+        if kind.casefold() not in ("bearer", "token"):
+            return ""
+    return secret.strip()
+
+
+def merge_ids(key: ApiKey, given: Mapping[str, Any]) -> ScopeIds:
+    """Return the ids of a request, within those of its key.
+
+    Raises:
+        HttpError: 403, if the request names an id of another owner; 400, if an id is not a text.
+    """
+    ids: dict[str, str | None] = {}
+    for axis in _AXES:
+        value, bound = given.get(axis), getattr(key, axis)
+        if value is not None and not isinstance(value, str):
+            raise HttpError(400, f"{axis} is a text, not {type(value).__name__}")
+        if bound is not None and value not in (None, bound):
+            raise HttpError(403, f"the API key is not for this {axis}")
+        ids[axis] = bound if bound is not None else value
+    return cast("ScopeIds", ids)
+
+
+def read_filter_ids(filters: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the ids in the filters of an add, where mem0's client names the owner.
+
+    Raises:
+        HttpError: 400, if there is anything else, or another id in the request itself.
+    """
+    if not isinstance(filters, dict) or filters.keys() - set(_AXES):
+        raise HttpError(400, f"filters of an add are an object of {', '.join(_AXES)}")
+    for axis, value in filters.items():
+        if given.get(axis) not in (None, value):
+            raise HttpError(400, f"{axis} is given twice; pass it once")
+    return filters
+
+
+async def read_json(request: Any) -> dict[str, Any]:
+    """Return the JSON object in the body of a request.
+
+    Raises:
+        HttpError: 415, 413, 408 or 400.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip() != "application/json":
+        raise HttpError(415, "the body must be JSON, with Content-Type: application/json")
+    body = request.scope.get(BODY)
+    if body is None:
+        body = await read_body(request.stream())
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise HttpError(400, "the body is not valid JSON") from error
+    if not isinstance(found, dict):
+        raise HttpError(400, "the body must be a JSON object")
+    return found
+
+
+async def read_body(stream: AsyncIterator[bytes], max_bytes: int | None = None) -> bytes:
+    """Return the parts of a body together.
+
+    Args:
+        max_bytes: Maximum size, if it is less than that of the server.
+
+    Raises:
+        HttpError: 413, if it is too large; 408, if it is too slow.
+    """
+    parts, size = [], 0
+    maximum = MAX_BODY_BYTES if max_bytes is None else min(max_bytes, MAX_BODY_BYTES)
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            async for part in stream:
+                size += len(part)
+                if size > maximum:
+                    raise HttpError(413, f"the body has more than {maximum} bytes")
+                parts.append(part)
+    except TimeoutError:
+        raise HttpError(408, f"the body took longer than {BODY_SECONDS:.0f} seconds") from None
+    return b"".join(parts)
+
+
+def pick(given: Mapping[str, Any], accepted: Iterable[str], ignored: Iterable[str] = ()) -> dict[str, Any]:
+    """Return the accepted fields of a request that are not null.
+
+    Raises:
+        HttpError: 400, if there are other fields than those and the ids.
+    """
+    accepted = tuple(accepted)
+    if unknown := set(given) - {*accepted, *ignored, *_AXES}:
+        raise HttpError(400, f"unknown fields: {', '.join(sorted(unknown))}; accepted: {', '.join(sorted(accepted))}")
+    return {name: given[name] for name in accepted if given.get(name) is not None}
+
+
+def read_number(given: Mapping[str, str], name: str) -> int | None:
+    """Return a number of the query string."""
+    text = given.get(name)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
+        raise HttpError(400, f"{name} must be a whole number, not {text[:40]!r}")
+    return int(text)
+
+
+def read_flag(given: Mapping[str, str], name: str) -> bool:
+    """Return a switch of the query string."""
+    text = given.get(name, "").casefold()
+    if text not in _TRUE + _FALSE:
+        raise HttpError(400, f"{name} must be true or false, not {text[:40]!r}")
+    return text in _TRUE

@@ -1,0 +1,218 @@
+"""Pages of one memory: its history, and its correction, deletion and undo."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from mem0_core.domain.records import Scope, new_id
+from mem0_core.errors import CapabilityError, NotFoundError
+from mem0_core.memory import Memory
+from mem0_core.server._problems import HttpError
+from mem0_core.server.inspector._markup import Child, Html, clean, tag
+from mem0_core.server.inspector._visit import (
+    AXES,
+    Page,
+    Redirect,
+    Visit,
+    field_of,
+    paragraphs,
+    shorten,
+    show_period,
+    show_text,
+    show_time,
+    table,
+)
+
+__all__ = ["correct", "delete", "list_deleted", "list_sources", "pin", "show", "undo"]
+
+# A form sends up to nine bytes for each character, and a body has at most 1 MiB.
+MAX_FORM_CHARS = 100_000
+_RESTORED = (
+    *("memory", "created_at", "updated_at", "user_id", "agent_id", "run_id", "metadata", "actor_id", "role"),
+    *("memory_type", "expiration_date", "trust"),
+)
+
+
+async def show(memory: Memory, visit: Visit) -> Page:
+    """Show a memory with its history."""
+    memory_id = visit.parts["memory_id"]
+    known = await memory.aget(memory_id, **visit.ids)
+    changes = await memory.ahistory(memory_id, **visit.ids)
+    if known is None:
+        if not changes:
+            raise NotFoundError(memory_id)
+        return Page("Deleted memory", _show_history(visit, changes, is_known=False), 200)
+    body = paragraphs(
+        tag("blockquote", show_text(known["memory"]), class_="text"),
+        _facts(visit, known),
+        _forms(visit, known),
+        tag("p", tag("a", "Source messages", href=visit.link_memory(memory_id, "sources"))),
+        tag("h2", "History"),
+        _show_history(visit, changes, is_known=True),
+        tag("h2", "Why was it not found?"),
+        visit.get(
+            "/ui/missing",
+            tag("input", type="hidden", name="id", value=memory_id),
+            field_of("Search", "q", "", maxlength=2000, required=True),
+            tag("button", "Explain"),
+        ),
+    )
+    return Page("Memory", body)
+
+
+async def list_sources(memory: Memory, visit: Visit) -> Page:
+    """Show the messages that a memory was learned from."""
+    memory_id = visit.parts["memory_id"]
+    known = await memory.aget(memory_id, **visit.ids)
+    if known is None:
+        raise NotFoundError(memory_id)
+    owner = Scope.from_stored(known.get("user_id"), known.get("agent_id"), known.get("run_id"))
+    rows: list[list[Child]] = [
+        [show_time(one["created_at"]), one["role"], one.get("name"), one.get("source"), show_text(one["content"])]
+        for one in await asyncio.to_thread(_read_sources, memory, owner, memory_id)
+    ]
+    back = tag("p", tag("a", "The memory", href=visit.link_memory(memory_id)))
+    heads = ["Time", "Role", "Name", "Source", "Message"]
+    return Page("Source messages", paragraphs(back, table(heads, rows, "Messages that it was learned from")))
+
+
+def _read_sources(memory: Memory, owner: Scope, memory_id: str) -> list[dict[str, Any]]:
+    """Return the messages of a memory, from the records of its owner: memories precede messages there."""
+    wanted: set[int] = set()
+    found = []
+    for one in memory.store.maintenance.iter_records(owner):
+        if one["kind"] == "memory" and one["id"] == memory_id:
+            wanted.update(one["messages"])
+        elif one["kind"] == "message" and one["id"] in wanted:
+            found.append(one)
+            if len(found) == len(wanted):
+                break
+    return found
+
+
+async def correct(memory: Memory, visit: Visit) -> Redirect:
+    """Replace the text of a memory, by a new or an earlier one."""
+    memory_id, text = visit.parts["memory_id"], visit.form.get("text", "")
+    text = text.replace("\r\n", "\n")  # as browsers send lines
+    if change := visit.form.get("change"):
+        changes = await memory.ahistory(memory_id, **visit.ids)
+        text = next((one["old_memory"] or "" for one in changes if one["id"] == change), "")
+    if not text.strip():
+        raise HttpError(400, "the text is empty; delete the memory instead")
+    await memory.aupdate(memory_id, text, **visit.ids)
+    visit.session.note = "The memory is corrected. Its history has the earlier text."
+    return Redirect(visit.link_memory(memory_id))
+
+
+async def pin(memory: Memory, visit: Visit) -> Redirect:
+    """Pin a memory, or end this."""
+    memory_id, is_pinned = visit.parts["memory_id"], visit.form.get("pinned") == "yes"
+    await memory.apin(memory_id, is_pinned, **visit.ids)
+    visit.session.note = "The memory is pinned." if is_pinned else "The memory is no longer pinned."
+    return Redirect(visit.link_memory(memory_id))
+
+
+async def delete(memory: Memory, visit: Visit) -> Redirect:
+    """Delete a memory, and keep it for undo while the session lasts."""
+    memory_id = visit.parts["memory_id"]
+    known = await memory.aget(memory_id, **visit.ids)
+    if known is None:
+        raise NotFoundError(memory_id)
+    await _drop_erased(memory, visit)
+    await memory.adelete(memory_id, **visit.ids)
+    visit.session.keep_deleted(known)
+    visit.session.note = "The memory is deleted, with its source messages."
+    return Redirect(visit.link("/ui/deleted"))
+
+
+async def _drop_erased(memory: Memory, visit: Visit) -> None:
+    with suppress(CapabilityError):  # a store without erasures
+        visit.session.drop_erased(frozenset(receipt["id"] for receipt in await memory.aerasures()))
+
+
+async def list_deleted(memory: Memory, visit: Visit) -> Page:
+    """Show the memories that this session deleted."""
+    await _drop_erased(memory, visit)
+    rows: list[list[Child]] = [
+        [show_text(shorten(one["memory"])), visit.button(visit.link("/ui/undo"), "Undo", one["memory"], id=one["id"])]
+        for one in reversed(visit.session.deleted.values())
+    ]
+    text = (
+        "The last deletions of this session can be undone until it ends. A memory that comes back has a new id, and its"
+        " own text as its source."
+    )
+    return Page("Undo", paragraphs(tag("p", text), table(["Memory", "Undo"], rows, "Deleted in this session")))
+
+
+async def undo(memory: Memory, visit: Visit) -> Redirect:
+    """Add a deleted memory again, unless an owner was erased since."""
+    await _drop_erased(memory, visit)
+    known = visit.session.deleted.get(visit.form.get("id", ""))
+    if known is None:
+        raise HttpError(404, "this session no longer has that memory")
+    restored = {name: known[name] for name in _RESTORED if known.get(name) is not None}
+    memory_id = new_id()  # stores never use an id again
+    done = await memory.aadopt([{**restored, "id": memory_id}])
+    if not done["added"]:
+        raise HttpError(409, "another memory of this owner has the same text")
+    visit.session.deleted.pop(known["id"], None)
+    if known.get("pinned"):
+        await memory.apin(memory_id, **visit.ids)
+    visit.session.note = "The memory is back."
+    return Redirect(visit.link_memory(memory_id))
+
+
+def _facts(visit: Visit, known: Mapping[str, Any]) -> Html:
+    """Return the properties of a memory as a list of terms."""
+    pairs: list[tuple[str, Child]] = [("Id", tag("code", known["id"])), ("Created", known["created_at"])]
+    pairs += [(label, show_text(known[axis])) for axis, label in AXES.items() if known.get(axis)]
+    names = {"updated_at": "Updated", "role": "Role", "actor_id": "Said by", "trust": "Trust", "memory_type": "Type"}
+    names |= {"expiration_date": "Expires"}
+    pairs += [(label, show_text(known[name])) for name, label in names.items() if known.get(name)]
+    if period := show_period(known):
+        pairs.append(("Holds", period))
+    if known.get("superseded_by"):
+        pairs.append(("Ended by", tag("a", "another memory", href=visit.link_memory(known["superseded_by"]))))
+    pairs += [(str(name), show_text(value)) for name, value in known["metadata"].items()]
+    return tag("dl", [[tag("dt", name), tag("dd", value)] for name, value in pairs])
+
+
+def _forms(visit: Visit, known: Mapping[str, Any]) -> Html:
+    """Return the forms that change a memory."""
+    if not visit.may_write:
+        return tag("p", "This key may only read.", class_="soft")
+    memory_id, text = known["id"], known["memory"]
+    shown = clean(text, is_marked=False)
+    lost = tag("p", "Hidden characters of the text are left out here.", class_="note") if shown != text else None
+    area = tag("textarea", "\n" + shown, name="text", rows=4, required=True, dir="auto")
+    change: Child = visit.post(
+        visit.link_memory(memory_id, "correct"), tag("label", "Correct it", area), lost, tag("button", "Save")
+    )
+    if len(text) > MAX_FORM_CHARS:
+        change = tag("p", "The text is too long to be corrected here.", class_="note")
+    is_pinned = bool(known.get("pinned"))
+    return tag(
+        "section",
+        tag("h2", "Change it"),
+        change,
+        visit.button(
+            visit.link_memory(memory_id, "pin"), "Unpin" if is_pinned else "Pin", pinned="no" if is_pinned else "yes"
+        ),
+        " ",
+        visit.button(visit.link_memory(memory_id, "delete"), "Delete"),
+    )
+
+
+def _show_history(visit: Visit, changes: Any, *, is_known: bool) -> Html:
+    rows: list[list[Child]] = []
+    for one in changes:
+        restore = None
+        if is_known and one["old_memory"]:
+            action = visit.link_memory(one["memory_id"], "correct")
+            restore = visit.button(action, "Restore", one["old_memory"], change=one["id"])
+        shown = [show_text(one[name]) if one[name] else "" for name in ("old_memory", "new_memory")]
+        rows.append([show_time(one["updated_at"] or one["created_at"]), one["event"], *shown, restore])
+    return table(["Time", "Change", "Before", "After", "Undo"], rows, "Changes, oldest first")

@@ -1,0 +1,92 @@
+"""Detection of stores whose tables differ from those of their schema version.
+
+Versions of this package that were never released may write the same schema version with other tables.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import sqlite3
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+from mem0_core.errors import StoreError
+
+__all__ = ["refuse_other_layout", "split_statements"]
+
+_COLUMNS_SQL = (
+    "SELECT m.name, group_concat(c.name) FROM sqlite_master AS m, pragma_table_info(m.name) AS c"
+    " WHERE m.type = 'table' AND m.name NOT LIKE 'sqlite%' AND m.name NOT LIKE 'words%' GROUP BY m.name"
+)
+
+
+def refuse_other_layout(db: sqlite3.Connection, path: str | Path, scripts: tuple[str, ...], newest: int) -> None:
+    """Raise StoreError if the tables of a file are not those that the scripts of its schema version create."""
+    found: dict[str, str] = dict(db.execute(_COLUMNS_SQL).fetchall())
+    if KNOWN_LAYOUTS.get(digest_scripts(scripts)) == _digest(sorted(found.items())):
+        return
+    expected = _columns_of(scripts)
+    differing = sorted(name for name, columns in expected.items() if found.get(name) != columns)
+    if not differing:
+        return
+    from importlib.metadata import version  # takes as long as to open a store
+
+    ours = {name: columns for name, columns in found.items() if name in expected}
+    raise StoreError(
+        f"{path} has schema version {len(scripts)} with layout {_name_layout(ours)}, written by a development version"
+        f" of mem0-core; mem0-core {version('mem0-core')} uses schema version {newest}, whose"
+        f" version {len(scripts)} has layout {_name_layout(expected)} (tables that differ: {', '.join(differing)})."
+        " Nothing was changed. Export the store with the version that wrote it (`mem0-core export FILE`), and import"
+        " FILE into a new store with this one (`mem0-core import FILE`)."
+    )
+
+
+KNOWN_LAYOUTS = {"ff10346580634c266e307f19a42fe72c": "ab2675319823f3d1049f7449cb2bb4fc"}
+"""Digest of the scripts of a schema version -> digest of the tables that they create, of the newest version.
+
+It spares each start the creation of an empty store to compare with. Without an entry, the start takes longer.
+"""
+
+
+def digest_scripts(scripts: tuple[str, ...]) -> str:
+    """Return a digest of the scripts of a schema version."""
+    return _digest(scripts)
+
+
+def digest_layout(scripts: tuple[str, ...]) -> str:
+    """Return the digest of the tables that scripts create, for `KNOWN_LAYOUTS`."""
+    return _digest(sorted(_columns_of(scripts).items()))
+
+
+def _digest(value: object) -> str:
+    return hashlib.blake2b(repr(value).encode(), digest_size=16).hexdigest()
+
+
+def split_statements(script: str) -> Iterator[str]:
+    """Yield the statements of a script: `executescript` would commit the transaction around them."""
+    buffer = ""
+    for line in script.splitlines(keepends=True):
+        buffer += line
+        if sqlite3.complete_statement(buffer):
+            yield buffer
+            buffer = ""
+
+
+@functools.lru_cache(maxsize=8)
+def _columns_of(scripts: tuple[str, ...]) -> dict[str, str]:
+    """Return the columns of each table that scripts create."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        for statement in _iter_statements(scripts):
+            db.execute(statement)
+        return dict(db.execute(_COLUMNS_SQL).fetchall())
+
+
+def _iter_statements(scripts: Iterable[str]) -> Iterator[str]:
+    for script in scripts:
+        yield from split_statements(script)
+
+
+def _name_layout(columns: dict[str, str]) -> str:
+    return hashlib.blake2b(repr(sorted(columns.items())).encode(), digest_size=4).hexdigest()

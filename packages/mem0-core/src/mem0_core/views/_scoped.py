@@ -1,0 +1,44 @@
+"""Base class of the views."""
+
+from __future__ import annotations
+
+from mem0_core.domain.records import Scope
+from mem0_core.memory import AsyncMemory, Memory
+
+__all__ = ["MAX_ATTEMPTS", "ScopedView"]
+
+MAX_ATTEMPTS = 3
+"""Attempts of a write while other writers change the same memories."""
+
+
+class ScopedView:
+    """The memories of one scope, seen as something else.
+
+    Args:
+        memory: a `Memory` or an `AsyncMemory`.
+        user_id, agent_id, run_id: owner of the view; give at least one.
+
+    Raises:
+        ScopeError: no id is given, or an id is invalid.
+    """
+
+    def __init__(
+        self,
+        memory: Memory | AsyncMemory,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> None:
+        self._memory = memory.memory if isinstance(memory, AsyncMemory) else memory
+        self._scope = Scope(user_id, agent_id, run_id)
+
+    @property
+    def memory(self) -> Memory:
+        """Memory of the view."""
+        return self._memory
+
+    @property
+    def scope(self) -> Scope:
+        """Owner of the view."""
+        return self._scope

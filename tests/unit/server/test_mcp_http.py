@@ -1,0 +1,78 @@
+"""The MCP server over streamable HTTP: a real server and the client of the official SDK; each key has its scope."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp.server.mcpserver")
+pytest.importorskip("uvicorn")
+
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from mem0_core import Memory
+from mem0_core.server.keys import KeyRing
+
+QUESTION = {"question": "Where do I live?"}
+
+
+async def use(url: str, secret: str, *calls: tuple[str, dict[str, Any]], mode: Any = "auto") -> list[Any]:
+    """Return the results of tools that a client with a key calls one after the other."""
+    headers = {"Authorization": f"Bearer {secret}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        Client(streamable_http_client(f"{url}/mcp", http_client=http), mode=mode) as client,
+    ):
+        return [await client.call_tool(tool, arguments) for tool, arguments in calls]
+
+
+async def test_clients_at_once_act_in_the_scope_of_their_keys(url: str, memory: Memory, keys: KeyRing) -> None:
+    places = {"maya": "Lisbon", "ben": "Oslo", "zoe": "Turin"}
+    users = list(places) * 2
+    results = await asyncio.gather(
+        *(
+            use(
+                url,
+                keys.create("laptop", user_id=user)[0],
+                ("remember", {"text": f"I live in {places[user]}."}),
+                ("answer", QUESTION),
+                mode=mode,
+            )
+            for user, mode in zip(users, ["auto", "legacy"] * 3, strict=True)
+        )
+    )
+    answers = [answered.structured_content["answer"] for _, answered in results]
+    assert answers == [places[user] for user in users]
+    for user, place in places.items():
+        assert [one["memory"] for one in memory.get_all(user_id=user)["results"]] == [f"I live in {place}."]
+
+
+async def test_a_key_without_rights_changes_nothing(url: str, memory: Memory, keys: KeyRing) -> None:
+    reader = keys.create("reader", user_id="maya", is_read_only=True)[0]
+    (refused,) = await use(url, reader, ("remember", {"text": "I live in Lisbon."}))
+    assert refused.is_error
+    assert "may only read" in refused.content[0].text
+    call = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "tools/call",
+        "params": {"name": "recall", "arguments": {"query": "x"}},
+    }
+    accepted = {"Accept": "application/json, text/event-stream"}
+    async with httpx2.AsyncClient() as http:
+        for headers, status in (
+            ({}, 401),
+            ({"Authorization": "Bearer m0k_x"}, 401),
+            ({"Authorization": f"Bearer {keys.create('admin')[0]}"}, 403),
+            ({"X-API-Key": reader, "Host": "evil.example"}, 421),
+            ({"X-API-Key": reader, "Origin": "https://evil.example"}, 403),
+        ):
+            reply = await http.post(f"{url}/mcp", json=call, headers={**accepted, **headers})
+            assert reply.status_code == status, headers
+        large = await http.post(f"{url}/mcp", content=b" " * (2**20 + 1), headers={**accepted, "X-API-Key": reader})
+        assert large.status_code == 413
+    assert memory.stats()["memories"] == 0

@@ -1,0 +1,32 @@
+"""Recorded layouts of SQLite stores."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from mem0_core.errors import StoreError
+from mem0_core.stores.sqlite._layout import KNOWN_LAYOUTS, digest_layout, digest_scripts
+from mem0_core.stores.sqlite.schema import SCHEMA_VERSIONS
+from mem0_core.stores.sqlite.store import SQLiteStore
+
+
+def test_a_recorded_layout_is_the_one_that_its_scripts_create() -> None:
+    versions = [SCHEMA_VERSIONS[:count] for count in range(1, len(SCHEMA_VERSIONS) + 1)]
+    created = {digest_scripts(scripts): digest_layout(scripts) for scripts in versions}
+    recorded = {scripts: layout for scripts, layout in KNOWN_LAYOUTS.items() if scripts in created}
+    assert recorded == {scripts: created[scripts] for scripts in recorded}
+
+
+def test_a_store_whose_tables_differ_from_the_recorded_layout_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "memory.db"
+    SQLiteStore(file).close()
+    SQLiteStore(file).close()
+    with closing(sqlite3.connect(file)) as db:
+        db.execute("ALTER TABLE memories ADD COLUMN mood TEXT")
+        db.commit()
+    with pytest.raises(StoreError, match="tables that differ: memories"):
+        SQLiteStore(file)
