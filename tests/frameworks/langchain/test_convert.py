@@ -41,6 +41,7 @@ URL = "https://example.org/a.png"
         (FunctionMessage(content="RAW", name="look"), None),
         (SystemMessage("Be brief."), None),
         (HumanMessage(""), None),
+        (AIMessage("Transferring back to boss", response_metadata={"__is_handoff_back": True}), None),
         (HumanMessage("A summary.", additional_kwargs={"lc_source": "summarization"}), None),
         (HumanMessage(["Hi", " there."]), {"role": "user", "content": "Hi there."}),
         (

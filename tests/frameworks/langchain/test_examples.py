@@ -42,3 +42,18 @@ def test_an_example(script: str, told: str, speaker: str, tmp_path: Path) -> Non
     mayas, bens = re.split(r"ben(?:@example\.com)?: ", friday)
     assert told in next(line for line in mayas.splitlines() if line.strip().startswith(f"{speaker}:"))
     assert "That is new to me." in bens.splitlines()[1]
+
+
+def test_a_retrieval_chain_knows_on_friday_what_it_was_told_on_monday(tmp_path: Path) -> None:
+    mayas, bens = shown("langchain_rag_memory.py", tmp_path).split("Friday\n")[1].split("ben: ")
+    assert "The office in Oslo opens at eight" in mayas
+    assert "Which city is yours?" in bens
+
+
+def test_the_deep_agent_example_reads_its_notes_in_a_new_thread(tmp_path: Path) -> None:
+    pytest.importorskip("deepagents", reason="nox -s deepagents installs it")
+    monday, friday = shown("deep_agent.py", tmp_path).split("Friday, in a new thread\n")
+    assert "plan: Write the plan down" in monday
+    assert "approve write_file /memories/trips/porto.md? yes" in monday
+    assert "notes: Night train to Porto, window seat." in friday
+    assert "  /trips/porto.md" in friday

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
-from importlib.metadata import entry_points
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +24,16 @@ from langchain_core.runnables import RunnableLambda
 from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 from pydantic import BaseModel, SecretStr
 
-from mem0_core import ConfigError, ModelError, rerank
-from mem0_core.config import build_component
+import mem0_langchain
+from mem0_core import ConfigError, MissingExtraError, ModelError, rerank
+from mem0_core.catalog import FRAMEWORK_PROVIDERS, ComponentKind
+from mem0_core.components import build_component
 from mem0_core.domain.records import Usage
 from mem0_core.interfaces import Reply, Tool
 from mem0_core.testing import HashEmbedder
 from mem0_langchain import LangChainChat, LangChainEmbedder, LangChainReranker
+from mem0_langchain.reranker_providers import RERANKERS
+from mem0_langchain.vector_providers import VECTOR_STORES
 from tests.frameworks.langchain.fakes import Chatbot
 from tests.services.openai_server import OpenAIServer
 from tests.support import open_memory, result_texts
@@ -410,15 +417,74 @@ def test_models_by_the_names_of_their_providers(monkeypatch: pytest.MonkeyPatch)
         },
     )
     assert type(azure.model).__name__ == "AzureChatOpenAI"
-    with pytest.raises(ConfigError, match="langchain-anthropic"):
+    with pytest.raises(MissingExtraError, match="pip install langchain-anthropic"):
         build_component("llm", "anthropic:claude-sonnet-4-5")
     with pytest.raises(ConfigError, match="cannot make"):
         build_component("llm", "langchain:nobody:knows")
 
 
 def test_every_entry_point_leads_somewhere() -> None:
-    groups = [f"mem0_core.{kind}" for kind in ("llm", "embedder", "reranker", "vector_store", "adapters")]
-    entries = [entry for group in groups for entry in entry_points(group=group) if "mem0_langchain" in entry.value]
-    assert len(entries) > 30
-    for entry in entries:
-        assert callable(entry.load())
+    package = Path(mem0_langchain.__file__).parents[2]
+    project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
+    targets = [target for entries in project["entry-points"].values() for target in entries.values()]
+    assert len(targets) == 7
+    for target in targets:
+        module, _, name = target.partition(":")
+        assert callable(getattr(import_module(module), name))
+
+
+@pytest.mark.parametrize("kind", sorted(FRAMEWORK_PROVIDERS))
+def test_every_named_provider_has_a_builder_and_says_what_to_install(kind: ComponentKind) -> None:
+    assert set(VECTOR_STORES) == set(FRAMEWORK_PROVIDERS["vector_store"])
+    assert set(RERANKERS) == set(FRAMEWORK_PROVIDERS["reranker"])
+    for provider, packages in FRAMEWORK_PROVIDERS[kind].items():
+        if all(find_spec(package.replace("-", "_")) for package in packages.split()):
+            continue
+        with pytest.raises(MissingExtraError, match=rf"'{provider}' needs .*pip install .*{packages.split()[-1]}"):
+            build_component(kind, provider)
+
+
+COHERE = """
+from langchain_core.documents import BaseDocumentCompressor
+
+class CohereRerank(BaseDocumentCompressor):
+    model_config = {"extra": "forbid"}
+    model: str
+    cohere_api_key: str | None = None
+    top_n: int | None = 3
+
+    def compress_documents(self, documents, query, callbacks=None):
+        for document in documents:
+            document.metadata["relevance_score"] = float(query in document.page_content)
+        return list(documents)[: self.top_n]
+"""
+ZERO_ENTROPY = """
+from types import SimpleNamespace
+
+class ZeroEntropy:
+    def __init__(self, api_key=None):
+        self.key = api_key
+        self.models = SimpleNamespace(rerank=self.rerank)
+
+    def rerank(self, *, model, query, documents):
+        scored = [SimpleNamespace(index=n, relevance_score=float(query in text)) for n, text in enumerate(documents)]
+        return SimpleNamespace(results=scored[::-1])
+"""
+
+
+@pytest.mark.parametrize(
+    ("provider", "module", "source"),
+    [("cohere", "langchain_cohere", COHERE), ("zero_entropy", "zeroentropy", ZERO_ENTROPY)],
+)
+def test_rerankers_by_mem0s_names_and_keys(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str, module: str, source: str
+) -> None:
+    (tmp_path / f"{module}.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    keys = {"api_key": "k", "top_k": 2} if provider == "cohere" else {"api_key": "k", "model": "zerank-1"}
+    built = build_component("reranker", {"provider": provider, "config": keys})
+    texts = ["coffee", "black tea", "milk", "green tea", "water"]
+    assert built.score("tea", texts) == [0, 1, 0, 1, 0]
+    with pytest.raises(ConfigError, match=rf"reranker\.config \({provider}\): .*modle"):
+        build_component("reranker", {"provider": provider, "config": {"modle": "m"}})
+    monkeypatch.delitem(sys.modules, module)

@@ -222,3 +222,15 @@ def test_callbacks_see_documents_and_errors(memory: Memory) -> None:
     with pytest.raises(ScopeError):
         retriever.invoke("Which tea?", {"callbacks": [Watch()]})
     assert seen == [["I drink green tea."], ScopeError]
+
+
+def test_a_run_has_the_metadata_that_langsmith_groups_by(tmp_path: Path) -> None:
+    from langchain_core.tracers.run_collector import RunCollectorCallbackHandler
+
+    with open_memory(tmp_path) as memory:
+        seen = RunCollectorCallbackHandler()
+        Mem0Retriever(memory=memory, user_id="ana").invoke("tea", {"callbacks": [seen]})
+        metadata = seen.traced_runs[0].extra["metadata"] if seen.traced_runs[0].extra else {}
+    assert metadata["ls_retriever_name"] == "mem0"
+    assert metadata["ls_vector_store_provider"] == "SQLiteStore"
+    assert metadata["ls_embedding_model"] == "hash-384"

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from datetime import time as time_of_day
+from enum import Enum
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from langchain.agents import create_agent
@@ -28,8 +33,10 @@ from langgraph.store.base import (
 )
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
+from pydantic import BaseModel
 
-from mem0_core import ConfigError, InputError, Memory, StoreError
+from mem0_core import ConfigError, InputError, Memory, ScopeError, StoreError
+from mem0_core.domain.records import RESERVED_PREFIX
 from mem0_core.testing import HashEmbedder
 from mem0_langchain.langgraph import Mem0Store, decode_label, encode_label
 from tests.frameworks.langchain.fakes import Chatbot, calls
@@ -331,6 +338,63 @@ def test_fields_say_what_is_indexed(make: MakeStore, fields: list[str], query: s
         assert best.score == pytest.approx(1, abs=1e-3)
 
 
+def test_each_indexed_field_has_a_vector_of_its_own(make: MakeStore) -> None:
+    store = make(["title", "body"])
+    store.put(ANA, "both", {"title": "green tea", "body": "trains leave from platform nine"})
+    store.put(ANA, "one", {"title": "black coffee"})
+    assert [item.key for item in store.search(ANA, query="green tea")] == ["both", "one"]
+    best, other = store.search(ANA, query="trains leave from platform nine")
+    assert best.key == "both"
+    assert best.score == pytest.approx(1, abs=1e-3)
+    assert other.score is not None
+    assert other.score < 0.5
+
+
+def test_a_field_that_an_item_no_longer_has_is_not_found(memory: Memory) -> None:  # InMemoryStore keeps its vector
+    store = Mem0Store(memory, fields=["title", "body"])
+    store.put(ANA, "both", {"title": "green tea", "body": "trains leave from platform nine"})
+    store.put(ANA, "both", {"title": "red wine"})
+    [found] = store.search(ANA, query="trains leave from platform nine")
+    assert found.score is not None
+    assert found.score < 0.5
+    store.delete(ANA, "both")
+    assert store.search(ANA) == store.search(ANA, query="red wine") == []
+    assert not [item for item in memory.store.list_memories(None) if "key" in item.metadata]
+
+
+@pytest.mark.parametrize("namespace", [("foo.bar",), ("",), ("foo", 1), ("nul\0",)])
+def test_a_batch_refuses_labels_that_a_put_refuses(ours: Mem0Store, namespace: Any) -> None:
+    for op in (PutOp(namespace, "k", {"a": 1}), GetOp(namespace, "k"), SearchOp(namespace)):
+        with pytest.raises(InvalidNamespaceError, match="invalid label"):
+            ours.batch([PutOp(ANA, "good", {"a": 1}), op])
+    assert ours.get(ANA, "good") is None
+
+
+def test_a_namespace_may_be_a_list(ours: Mem0Store) -> None:
+    ours.put(["memories", "ana"], "k", {"a": 1})  # type: ignore[arg-type]
+    assert [item.namespace for item in ours.search(["memories"])] == [ANA]  # type: ignore[arg-type]
+
+
+def test_a_filter_may_name_a_path(ours: Mem0Store) -> None:
+    ours.put(ANA, "deep", {"user": {"home": {"city": "Oslo"}}})
+    ours.put(ANA, "flat", {"user.home.city": "Rome"})
+    assert keys(ours.search(ANA, filter={"user.home.city": "Oslo"})) == ["deep"]
+    assert keys(ours.search(ANA, filter={"user.home.city": "Rome"})) == ["flat"]
+
+
+def test_puts_and_deletes_of_a_batch_are_one_transaction(ours: Mem0Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours.put(ANA, "old", {"text": "tea"})
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise StoreError("the disk is full")
+
+    monkeypatch.setattr(ours._primary_store, "commit", fail)
+    with pytest.raises(StoreError):
+        ours.batch([PutOp(ANA, "old", None), PutOp(ANA, "new", {"text": "coffee"})])
+    monkeypatch.undo()
+    assert keys(ours.search(ANA)) == ["old"]
+
+
 def test_a_put_may_say_itself_what_is_indexed(store: BaseStore) -> None:
     store.put(ANA, "x", {"text": "kayak", "title": "violin"}, index=["title"])
     (item,) = store.search(ANA, query="violin")
@@ -512,7 +576,7 @@ def test_a_namespace_that_another_process_took_away_is_there_again_with_the_next
         if how == "everything":
             another.reset()
         else:
-            another.delete_all(agent_id="langgraph names")
+            another.delete_all(agent_id=ours._namespaces.scope.agent_id)
     ours.put(ANA, "home", {"text": "Ana lives in Porto"})
     assert ours.list_namespaces() == [ANA]
     assert keys(ours.search(ANA)) == (["home"] if how == "everything" else ["tea", "dog", "home"])
@@ -523,7 +587,7 @@ def test_an_item_is_a_memory_with_a_history_and_its_deletion_is_the_memorys(memo
     ours.put(ANA, "home", {"text": "Ana lives in Lisbon"})
     ours.put(ANA, "home", {"text": "Ana lives in Porto"})
     ((id, text),) = [
-        (entry["id"], entry["memory"]) for entry in memory.get_all(user_id="langgraph:memories/ana")["results"]
+        (entry["id"], entry["memory"]) for entry in memory.get_all(user_id=ours._user_id(ANA, True))["results"]
     ]
     assert text == "Ana lives in Porto"
     assert [row["new_memory"] for row in memory.history(id)] == ["Ana lives in Lisbon", "Ana lives in Porto"]
@@ -673,3 +737,117 @@ def test_a_recipe_says_what_a_query_is_weighed_by(memory: Memory, ours: Mem0Stor
     assert cosine != pytest.approx(weighed, abs=1e-3)
     with pytest.raises(ConfigError, match="recipe"):
         Mem0Store(memory, recipe="none such").search(ANA, query="tea")
+
+
+class Mood(Enum):
+    CALM = "calm"
+
+
+@dataclass
+class Place:
+    city: str
+    since: date
+
+
+class Guest(BaseModel):
+    name: str
+    born: date
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_times_and_other_types_are_stored_as_json(memory: Memory, asynchronous: bool) -> None:
+    store = Mem0Store(memory)
+    value = {
+        "at": datetime(2026, 11, 23, 13, 5, tzinfo=UTC),
+        "days": [date(2026, 1, 2), (time_of_day(7, 30), Mood.CALM)],
+        "id": UUID(int=7),
+        "place": Place("Porto", date(2024, 5, 1)),
+        "guest": Guest(name="Ana", born=date(1990, 1, 2)),
+    }
+    plain = {
+        "at": "2026-11-23T13:05:00+00:00",
+        "days": ["2026-01-02", ["07:30:00", "calm"]],
+        "id": str(UUID(int=7)),
+        "place": {"city": "Porto", "since": "2024-05-01"},
+        "guest": {"name": "Ana", "born": "1990-01-02"},
+    }
+    wanted: Any = {"at": {"$eq": value["at"]}, "place": Place("Porto", date(2024, 5, 1))}
+
+    async def use() -> tuple[Any, Any]:
+        await store.aput(ANA, "k", value)
+        return await store.aget(ANA, "k"), await store.asearch(ANA, filter=wanted)
+
+    if asynchronous:
+        item, found = asyncio.run(use())
+    else:
+        store.put(ANA, "k", value)
+        item, found = store.get(ANA, "k"), store.search(ANA, filter=wanted)
+    assert item.value == plain
+    assert keys(found) == ["k"]
+    assert store.search(ANA, filter={"at": datetime(2020, 1, 1, tzinfo=UTC)}) == []
+
+
+def test_a_value_without_a_json_form_is_refused(memory: Memory) -> None:
+    cycle: dict[str, Any] = {}
+    cycle["again"] = cycle
+    for value in ({"a": {1, 2}}, {"a": object()}, cycle):
+        with pytest.raises(InputError, match="not JSON"):
+            Mem0Store(memory).put(ANA, "k", value)
+
+
+@pytest.mark.parametrize("axis", ["user_id", "agent_id", "run_id"])
+def test_no_id_of_a_caller_reaches_an_item(memory: Memory, ours: Mem0Store, axis: str) -> None:
+    ours.put(ANA, "home", {"text": "Ana lives in Lisbon"})
+    ours.put(ANA, "plain", {"text": "Ana has a dog"}, index=False)
+    scopes = [item.scope for item in memory.store.list_memories(None)]
+    stored = {"".join(value) for scope in scopes for value in scope.ids.values()}  # the texts, as in a request
+    assert all(value.startswith(RESERVED_PREFIX) for value in stored)
+    for value in stored:
+        verbs: tuple[Any, ...] = (memory.get_all, memory.delete_all, memory.stats, memory.relations)
+        for call in verbs:
+            with pytest.raises(ScopeError, match="reserved"):
+                call(**{axis: value})
+    for value in ("langgraph", "langgraph:memories/ana", "langgraph plain", "memories/ana", "langgraph/items"):
+        ids: Any = {axis: value}
+        assert memory.get_all(**ids)["results"] == []
+        memory.delete_all(**ids)
+    assert ours.get(ANA, "home") is not None
+    assert ours.get(ANA, "plain") is not None
+
+
+def test_items_survive_an_export_and_an_erasure_of_others(memory: Memory, ours: Mem0Store, tmp_path: Path) -> None:
+    ours.put(ANA, "home", {"text": "Ana lives in Lisbon"})
+    memory.add("Ben lives in Rome", user_id="ben")
+    memory.export(tmp_path / "all.jsonl")
+    memory.erase(user_id="ben", reason="request 1")
+    assert memory.doctor()["healthy"]
+    assert keys(ours.search(ANA, query="Lisbon")) == ["home"]
+    records = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text(encoding="utf-8").splitlines()]
+    with open_memory(tmp_path / "other", embedder=HashEmbedder(DIMS)) as other:
+        other.adopt([record for record in records if record["kind"] == "memory"])
+        assert keys(Mem0Store(other).search(ANA, query="Lisbon")) == ["home"]
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_erasing_a_namespace_leaves_nothing_of_its_items(tmp_path: Path, mode: str) -> None:
+    with open_memory(tmp_path) as memory:
+        store = Mem0Store(memory)
+        for number in range(6):
+            place = ("memories", "torvald", f"topic {number % 2}")
+            store.put(place, f"k{number}", {"text": f"Kirkenes harbor {number}"}, index=None if number % 3 else False)
+        store.delete(("memories", "torvald", "topic 0"), "k2")
+        store.put(("memories", "bjarne"), "k", {"text": "Tromso"})
+        if mode == "sync":
+            receipts = store.erase(("memories", "torvald"), reason="request 4711")
+        else:
+            receipts = asyncio.run(store.aerase(["memories", "torvald"], reason="request 4711"))
+        assert receipts
+        assert all(one["complete"] and memory.verify_receipt(one) for one in receipts)
+        assert store.list_namespaces() == [("memories", "bjarne")]
+        assert store.erase(("memories", "torvald"), reason="request 4711") == []
+        content = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+        assert [word in content for word in (b"Kirkenes", b"torvald", b"Tromso")] == [False, False, True]
+        store.put(("memories", "torvald", "topic 0"), "k2", {"text": "again"})
+        assert store.get(("memories", "torvald", "topic 0"), "k2") is not None
+        with pytest.raises(InvalidNamespaceError):
+            store.erase(("a.b",), reason="request 4711")

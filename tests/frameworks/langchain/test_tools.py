@@ -17,7 +17,7 @@ from langchain_tests.unit_tests import ToolsUnitTests
 from pydantic import ValidationError
 from typing_extensions import TypedDict
 
-from mem0_core import AsyncMemory, Memory, Scope, ScopeError
+from mem0_core import ArgumentError, AsyncMemory, Memory, Scope, ScopeError
 from mem0_langchain import (
     DeleteMemoryTool,
     Mem0Retriever,
@@ -193,6 +193,22 @@ def test_no_argument_names_a_user_and_one_that_the_model_makes_up_does_nothing(t
     assert "sings" not in call(tools["search_memory"], BEN, query="sings")
 
 
+class _Unprintable:
+    def __repr__(self) -> str:
+        raise ZeroDivisionError
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_arguments_that_are_no_json_are_an_error_of_the_library(tools: dict[str, BaseTool], asynchronous: bool) -> None:
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    config: Any = ANA
+    tool = tools["save_memory"]
+    for given in (cycle, {"a": cycle}, [_Unprintable()]):
+        with pytest.raises(ArgumentError, match="JSON"):
+            asyncio.run(tool.ainvoke({"text": given}, config)) if asynchronous else tool.invoke({"text": given}, config)
+
+
 def test_without_a_scope_nothing_is_done(memory: Memory, tools: dict[str, BaseTool]) -> None:
     for tool, arguments in zip(tools.values(), [{"query": "x"}, {"question": "x"}, {"text": "x"}], strict=False):
         with pytest.raises(ScopeError, match="no user_id, agent_id or run_id is given"):
@@ -239,3 +255,27 @@ def test_an_agent_uses_them(memory: Memory, mode: str, given: dict[str, Any]) ->
     searched = done["messages"][-2]
     assert searched.artifact[0]["user_id"] == "ana"
     assert Mem0Retriever(memory=memory, user_id="ana").invoke("sings")[0].page_content == "Ana sings."
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("search_memory", {"query": " "}),
+        ("answer_question", {"question": ""}),
+        ("save_memory", {"text": " "}),
+        ("save_memory", {"text": "\ud800"}),
+        ("update_memory", {"memory_id": "unknown", "text": "I sing."}),
+        ("update_memory", {"memory_id": "ID", "text": ""}),
+        ("delete_memory", {"memory_id": "unknown"}),
+        ("memory_history", {"memory_id": "unknown"}),
+    ],
+)
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_a_refusal_has_an_artifact(memory: Memory, tool: str, arguments: dict[str, Any], asynchronous: bool) -> None:
+    id = memory.add("I drink tea.", user_id="ana")["results"][0]["id"]
+    arguments = {name: id if value == "ID" else value for name, value in arguments.items()}
+    (chosen,) = [each for each in memory_tools(memory, user_id="ana") if each.name == tool]
+    call: Any = {"type": "tool_call", "id": "1", "name": tool, "args": arguments}
+    message = asyncio.run(chosen.ainvoke(call)) if asynchronous else chosen.invoke(call)
+    assert message.artifact == [] or "error" in message.artifact
+    assert message.content

@@ -516,3 +516,29 @@ def test_a_memory_searches_in_it(tmp_path: Path, client: QdrantClient, way: str)
         memory.delete_all(user_id="ana", purge=True)
         assert held(client) == []
         assert memory.search("tea", user_id="ana")["results"] == []
+
+
+@pytest.mark.parametrize("given", ["nothing", "folder", "client"])
+def test_qdrant_by_mem0s_keys(tmp_path: Path, given: str) -> None:
+    client = QdrantClient(":memory:")
+    keys: dict[str, dict[str, Any]] = {
+        "nothing": {},
+        "folder": {"path": str(tmp_path / "qdrant"), "embedding_model_dims": 1536},
+    }
+    config = {**keys.get(given, {"client": client}), "collection_name": "facts"}
+    with open_memory(tmp_path, config={"vector_store": {"provider": "qdrant", "config": config}}) as memory:
+        memory.add("I like tea", user_id="alice")
+        memory.add("I like coffee", user_id="bob")
+        assert result_texts(memory.search("tea", user_id="alice")) == ["I like tea"]
+        assert isinstance(memory._index, VectorStoreIndex)
+    if given == "client":
+        assert client.count("facts").count
+
+
+def test_a_wrong_key_of_qdrant_is_named(tmp_path: Path) -> None:
+    config = {"provider": "qdrant", "config": {"colection_name": "facts"}}
+    with (
+        open_memory(tmp_path, config={"vector_store": config}) as memory,
+        pytest.raises(ConfigError, match=r"vector_store\.config \(qdrant\): .*colection_name"),
+    ):
+        memory.add("I like tea", user_id="alice")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from llama_index.core.chat_engine import SimpleChatEngine
 from llama_index.core.llms.mock import MockFunctionCallingLLM, MockLLM
 from llama_index.core.memory import Memory as LlamaIndexMemory
 from llama_index.core.memory import StaticMemoryBlock
+from llama_index.core.workflow import Context
 
 from mem0_core import ConfigError, ScopeError, StoreError
 from mem0_llamaindex import Mem0MemoryBlock, WriteThroughMemory
@@ -177,6 +180,12 @@ async def test_a_memory_that_is_too_full_cuts_it_by_its_priority(counted: Counte
     assert "Be kind." in cut
 
 
+async def test_a_long_message_of_a_new_user_leaves_the_block_out(counted: Counted) -> None:
+    memory = with_block(counted, token_limit=20, token_flush_size=10)
+    await memory.aput(user("tea " * 50))
+    assert "<memor" not in shown(await memory.aget())
+
+
 async def test_two_users_in_two_sessions_at_once(counted: Counted) -> None:
     async def turn(name: str) -> str:
         block = Mem0MemoryBlock(counted.memory, user_id=name)
@@ -189,6 +198,79 @@ async def test_two_users_in_two_sessions_at_once(counted: Counted) -> None:
 
     for name, prompt in zip(("ana", "ben"), await asyncio.gather(turn("ana"), turn("ben")), strict=True):
         assert [other for other in ("ana", "ben") if f"{other} likes" in prompt] == [name]
+
+
+@pytest.mark.parametrize("is_stored", [True, False])
+async def test_a_restored_context_has_its_blocks_and_writes_each_turn_once(tmp_path: Path, is_stored: bool) -> None:
+    """Also where messages are only in a temporary chat store, and where turns are equal."""
+    config = {"path": str(tmp_path), "embedder": {"provider": "hash", "config": {"dims": 64}}}
+    uri = f"sqlite+aiosqlite:///{tmp_path}/chats.db" if is_stored else None
+    rules: list[Any] = [TextBlock(text="Be brief.")]
+    blocks: list[Any] = [
+        StaticMemoryBlock(name="rules", static_content=rules, priority=0),
+        Mem0MemoryBlock(config=config, user_id="maya", k=3),
+    ]
+    memory = WriteThroughMemory.from_defaults(session_id="monday", memory_blocks=blocks, async_database_uri=uri)
+    agent = FunctionAgent(llm=MockFunctionCallingLLM(response_generator=lambda messages, **_: assistant("Noted.")))
+    ctx = Context(agent)
+    await agent.run("I like figs.", ctx=ctx, memory=memory)
+    await agent.run("I like figs.", ctx=ctx)
+    restored = Context.from_dict(agent, json.loads(json.dumps(ctx.to_dict())))
+    await agent.run("I like plums.", ctx=restored)
+    kept: WriteThroughMemory = await restored.store.get("memory")
+    assert len(await kept.aget_all()) == 6
+    static, block = kept.memory_blocks
+    assert isinstance(static, StaticMemoryBlock)
+    assert isinstance(block, Mem0MemoryBlock)
+    assert (static.static_content, block.user_id, block.k) == (rules, "maya", 3)
+    said = block.long_term.context(None, user_id="maya", recent=20)["messages"]
+    assert [message["content"] for message in said if message["role"] == "user"] == [
+        "I like figs.",
+        "I like figs.",
+        "I like plums.",
+    ]
+    await block.long_term.aclose()
+
+
+async def test_a_block_of_a_live_memory_is_bound_again_and_others_are_not_saved(counted: Counted) -> None:
+    memory = with_block(counted, WriteThroughMemory)
+    assert isinstance(memory, WriteThroughMemory)
+    (block,) = WriteThroughMemory.from_dict(json.loads(json.dumps(memory.to_dict()))).memory_blocks
+    assert isinstance(block, Mem0MemoryBlock)
+    with pytest.raises(ConfigError, match="bind"):
+        _ = block.long_term
+    block.bind(counted.memory)
+    assert block.long_term.store is counted.memory.store
+
+    class OwnBlock(StaticMemoryBlock):
+        pass
+
+    memory.memory_blocks.append(OwnBlock(static_content=[TextBlock(text="a")]))
+    with pytest.raises(ConfigError, match="OwnBlock cannot be saved"):
+        memory.to_dict()
+    uri = "postgresql+asyncpg://maya:secret@host/chats"
+    with pytest.raises(ConfigError, match="password"):
+        WriteThroughMemory.from_defaults(async_database_uri=uri).to_dict()
+
+
+class GoneMapping(Mapping[str, Any]):
+    """A mapping whose items cannot be read."""
+
+    def __getitem__(self, key: str) -> Any:
+        raise OSError("the file is gone")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(["config", "written"])
+
+    def __len__(self) -> int:
+        return 2
+
+
+@pytest.mark.parametrize("data", [GoneMapping(), {}, {"config": None}, ["config", "written"], None])
+@pytest.mark.parametrize("owner", [Mem0MemoryBlock, WriteThroughMemory])
+def test_data_that_was_not_saved_is_refused(owner: Any, data: Any) -> None:
+    with pytest.raises(ConfigError, match="that to_dict returned"):
+        owner.from_dict(data)
 
 
 def test_what_makes_no_sense_is_refused(counted: Counted) -> None:

@@ -23,7 +23,7 @@ from llama_index.core.llms.mock import MockLLM
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from mem0_core import Memory
+from mem0_core import Memory, StoreError
 from mem0_llamaindex import Mem0Memory
 
 from .conftest import Counted
@@ -93,7 +93,7 @@ class Listener(MockLLM):
         return stream()
 
 
-async def say(engine: BaseChatEngine, call: str, text: str) -> str:
+async def say(engine: BaseChatEngine, call: str, text: Any) -> str:
     """One turn, read to its end."""
     if call == "chat":
         return str(engine.chat(text))
@@ -122,6 +122,16 @@ async def test_the_next_session_is_told_what_the_first_was(counted: Counted, mak
     assert "Which tea" not in str(remembered.content)
     assert str(llm.shown[-1].content).endswith("Which tea do I drink?")
     assert counted.taken() == {"recalls": 1, "remembers": 1}
+
+
+@pytest.mark.parametrize("call", CALLS)
+async def test_a_query_bundle_is_a_question(counted: Counted, call: str) -> None:
+    counted.memory.add("I drink oolong tea every morning.", user_id="maya")
+    llm = Listener()
+    engine = context(llm, Mem0Memory.from_defaults(counted.memory, user_id="maya", keep="all"))
+    await say(engine, call, QueryBundle("Which tea do I drink?"))
+    assert any('"I drink oolong tea every morning."' in str(message.content) for message in llm.shown)
+    assert (await counted.texts(user_id="maya"))[1:] == ["Which tea do I drink?", "noted"]
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -205,7 +215,7 @@ async def test_a_failing_store_is_heard_of_and_the_turn_is_written_later(
 
     with monkeypatch.context() as broken:
         broken.setattr(type(getattr(store, part, store)), call, full)
-        with pytest.raises(OSError, match="disk full"):
+        with pytest.raises(StoreError, match="disk full"):
             engine.chat("I like figs.")
     engine.chat("And plums.")
     assert await counted.texts(user_id="maya") == ["I like figs.", "noted", "And plums."]

@@ -37,3 +37,11 @@ def test_the_second_look_finds_what_the_first_did_not(tmp_path: Path) -> None:
     assert all(line.startswith("  1.00") for line in first[:5])  # all alike
     assert "Dogs are not allowed on the ferry" in shown.split("With BM25 and a reranker:\n")[1].splitlines()[0]
     assert "a dog called Bruno" in shown.split("Of Maya's memories:\n")[1]
+
+
+def test_a_retrieval_engine_knows_on_friday_what_it_was_told_on_monday(tmp_path: Path) -> None:
+    friday, query = run("llamaindex_rag_memory.py", tmp_path).split("Friday\n")[1].split("A query engine\n")
+    mayas, bens = friday.split("ben: ")
+    assert "The office in Oslo opens at eight" in mayas
+    assert "Which city is yours?" in bens
+    assert "Oslo" in query

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 from collections.abc import Sequence
@@ -19,8 +20,11 @@ from llama_index.core.base.llms.types import (
     ToolCallBlock,
 )
 from llama_index.core.memory import InsertMethod
+from llama_index.core.schema import QueryBundle
+from llama_index.core.storage.chat_store.base_db import MessageStatus
 
-from mem0_core import AsyncMemory, ConfigError, Memory, ScopeError
+from mem0_core import AsyncMemory, ConfigError, InputError, Memory, ScopeError
+from mem0_core.domain.secrets import reveal
 from mem0_core.testing import HashEmbedder, ScriptedChat
 from mem0_llamaindex import Mem0Memory
 from mem0_llamaindex.convert import to_mem0_messages
@@ -75,7 +79,7 @@ def test_the_scope_does_not_change(core: Memory) -> None:
 
 
 def test_a_wrong_memory_or_config_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is not a mem0_core"):
+    with pytest.raises(ConfigError, match="must be a mem0_core"):
         Mem0Memory(object(), user_id="maya")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="embeder"):
         Mem0Memory.from_config({"path": str(tmp_path), "embeder": "hash"}, user_id="maya")
@@ -109,7 +113,15 @@ def test_secrets_are_not_saved(tmp_path: Path) -> None:
     saved = json.dumps(memory.to_dict())
     assert "sk-secret" not in saved
     assert "max_tokens" in saved
-    assert "sk-secret" in json.dumps(memory.config)
+    assert "sk-secret" not in repr(memory)
+    assert "sk-secret" in json.dumps(reveal(memory.config))
+
+
+def test_a_saved_url_has_no_password(tmp_path: Path) -> None:
+    config = {"path": str(tmp_path), "store": "postgresql://ann:pa55word@host/db", "embedder": "hash"}
+    saved = json.dumps(Mem0Memory(config=config, user_id="maya").to_dict())
+    assert "pa55word" not in saved
+    assert "postgresql://ann@host/db" in saved
 
 
 def test_options_reach_the_search(core: Memory) -> None:
@@ -203,8 +215,8 @@ def test_whole_messages_from_the_end(core: Memory) -> None:
     memory = Mem0Memory.from_defaults(core, user_id="maya", tokenizer_fn=words, token_limit=8, chat_history=history)
     assert len(memory.get()) == 4
     assert contents(memory.get(initial_token_count=1)) == ["six seven", "eight"]  # not to begin with an answer
-    assert contents(memory.get(initial_token_count=6)) == ["eight"]
-    assert contents(memory.get(initial_token_count=100)) == ["eight"]
+    assert contents(memory.get(initial_token_count=6)) == ["six seven", "eight"]  # never without the question
+    assert contents(memory.get(initial_token_count=100)) == ["six seven", "eight"]
     assert len(memory.get_all()) == 4
 
 
@@ -213,9 +225,47 @@ def test_a_tool_result_never_stands_without_its_call(budget: int) -> None:
     history = [user("a"), call(), result("b"), result("c"), assistant("d"), user("e"), call(), result("f")]
     window = fit_window(history, lambda place: 1, budget)
     places = [next(place for place, message in enumerate(history) if message is shown) for shown in window]
-    assert places in (list(range(8)), [4, 5, 6, 7], [5, 6, 7], [6, 7])
-    assert len(window) <= max(budget, 2)
-    assert window[0].role == (MessageRole.USER if budget >= 3 else MessageRole.ASSISTANT)
+    assert places in (list(range(8)), [5, 6, 7])
+    assert len(window) <= max(budget, 3)
+    assert window[0].role == MessageRole.USER
+
+
+@pytest.mark.parametrize("budget", range(14))
+def test_the_window_keeps_the_question_of_a_long_turn(budget: int) -> None:
+    history = [user("a"), assistant("b"), user("c"), *(part for _ in range(4) for part in (call(), result("d")))]
+    window = fit_window(history, lambda place: 1, budget)
+    assert window[0].content == ("a" if budget >= len(history) else "c")
+    assert [message.role for message in window[-2:]] == [MessageRole.ASSISTANT, MessageRole.TOOL]
+    assert len(window) <= max(budget, 3)
+    assert len(window) >= min(budget - 1, 9)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "figs?",
+        QueryBundle("figs?"),
+        QueryBundle("figs?", image_path="figs.png"),
+        user("figs?"),
+        Message(role="developer", content="figs?"),
+        [user("Hello."), user("figs?"), assistant("Let me see.")],
+        [assistant("figs?")],
+    ],
+)
+async def test_a_question_of_any_form_recalls(core: Memory, question: Any) -> None:
+    core.add("I like figs.", user_id="maya")
+    memory = Mem0Memory.from_defaults(core, user_id="maya")
+    (shown,) = memory.get(question)
+    assert "I like figs." in str(shown.content)
+    assert await memory.aget(question) == [shown]
+
+
+async def test_a_question_without_text_recalls_nothing_and_another_type_is_refused(core: Memory) -> None:
+    core.add("I like figs.", user_id="maya")
+    memory = Mem0Memory.from_defaults(core, user_id="maya")
+    assert memory.get([]) == memory.get(QueryBundle(" ")) == await memory.aget(user("")) == []
+    with pytest.raises(InputError, match="QueryBundle"):
+        memory.get(7)  # type: ignore[arg-type]
 
 
 def test_results_without_their_call_are_left_out() -> None:
@@ -386,3 +436,19 @@ async def test_memories_may_stand_in_the_question(core: Memory) -> None:
     asked_first = Mem0Memory.from_defaults(core, user_id="maya", insert_method=InsertMethod.USER)
     (block,) = asked_first.get("What do I like?")  # there is no message yet in which it could stand
     assert block.role == MessageRole.SYSTEM
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_messages_are_read_and_cleared_by_their_status(core: Memory, mode: str) -> None:
+    memory = Mem0Memory(core, user_id="maya")
+    memory.put(user("I keep bees."))
+
+    def use(name: str, status: MessageStatus) -> Any:
+        return asyncio.run(getattr(memory, f"a{name}")(status)) if mode == "async" else getattr(memory, name)(status)
+
+    assert [message.content for message in use("get_all", MessageStatus.ACTIVE)] == ["I keep bees."]
+    assert use("get_all", MessageStatus.ARCHIVED) == []
+    use("reset", MessageStatus.ARCHIVED)
+    assert len(memory.get_all()) == 1
+    use("reset", MessageStatus.ACTIVE)
+    assert memory.get_all() == []

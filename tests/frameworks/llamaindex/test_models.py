@@ -32,7 +32,7 @@ from llama_index.core.tools import BaseTool
 from pydantic import BaseModel
 
 from mem0_core import ConfigError, Memory, ModelError, rerank
-from mem0_core.config import build_component
+from mem0_core.components import build_component
 from mem0_core.domain.records import Usage
 from mem0_core.interfaces import Reply, Tool
 from mem0_core.testing import HashEmbedder

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from mem0_langchain.classic import Mem0Memory
     from mem0_langchain.compressor import Mem0Compressor
     from mem0_langchain.convert import format_memory_prompt
+    from mem0_langchain.documents import Mem0VectorStore
+    from mem0_langchain.files import MemoryFilesTool
     from mem0_langchain.history import Mem0ChatMessageHistory
     from mem0_langchain.middleware import MemoryMiddleware
     from mem0_langchain.models import LangChainChat, LangChainEmbedder, LangChainReranker
@@ -39,6 +41,8 @@ __all__ = [
     "Mem0Compressor",
     "Mem0Memory",
     "Mem0Retriever",
+    "Mem0VectorStore",
+    "MemoryFilesTool",
     "MemoryHistoryTool",
     "MemoryMiddleware",
     "MemoryVectors",
@@ -66,6 +70,8 @@ _MODULES_BY_NAME = {
     "LangChainEmbedder": "mem0_langchain.models",
     "LangChainReranker": "mem0_langchain.models",
     "Mem0Retriever": "mem0_langchain.retriever",
+    "Mem0VectorStore": "mem0_langchain.documents",
+    "MemoryFilesTool": "mem0_langchain.files",
     "MemoryMiddleware": "mem0_langchain.middleware",
     "MemoryVectors": "mem0_langchain.vectors",
     "VectorStoreIndex": "mem0_langchain.vectors",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, get_buffer_string
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from pydantic import Field, field_validator
 
 try:
@@ -14,7 +14,10 @@ except ImportError as error:
     raise ImportError("langchain-classic is not installed: pip install 'mem0-langchain[classic]'") from error
 
 from mem0_core import ContextDict, InputError, Memory, Scope
+from mem0_core._system.boundary import convert_errors_of
+from mem0_core.language.prompt_data import quote_text
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
+from mem0_langchain._fields import KnownFields
 from mem0_langchain.convert import read_messages, unwrap_memory
 from mem0_langchain.history import stamp_messages, to_langchain_messages
 from mem0_langchain.runs import to_ids
@@ -22,7 +25,8 @@ from mem0_langchain.runs import to_ids
 __all__ = ["Mem0Memory"]
 
 
-class Mem0Memory(BaseMemory):
+@convert_errors_of("load_memory_variables", "aload_memory_variables", "save_context", "asave_context")
+class Mem0Memory(KnownFields, BaseMemory):
     """Drop-in replacement for `ConversationBufferMemory` that adds long-term memories to the recent messages.
 
     >>> ConversationChain(llm=model, memory=Mem0Memory(memory=Memory(), user_id="maya"))
@@ -96,14 +100,12 @@ class Mem0Memory(BaseMemory):
     def save_context(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
         """Store a question and its answer, and learn from them."""
         if turn := self._turn_messages(inputs, outputs):
-            self.memory.add(turn, **self._scope_ids(), infer=self.infer, keep=self.keep, background=self.background)
+            self.memory.add(turn, **self._add_options())
 
     async def asave_context(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
         """Async version of `save_context`."""
         if turn := self._turn_messages(inputs, outputs):
-            await self.memory.aadd(
-                turn, **self._scope_ids(), infer=self.infer, keep=self.keep, background=self.background
-            )
+            await self.memory.aadd(turn, **self._add_options())
 
     def clear(self) -> None:
         """Delete all memories of these ids, including the conversation."""
@@ -115,6 +117,10 @@ class Mem0Memory(BaseMemory):
 
     def _scope_ids(self) -> dict[str, Any]:
         return to_ids(Scope(self.user_id, self.agent_id, self.run_id))
+
+    def _add_options(self) -> dict[str, Any]:
+        options = {"infer": self.infer, "keep": self.keep, "facts_about": "owner", "background": self.background}
+        return self._scope_ids() | options
 
     def _recent_request(self) -> dict[str, Any]:
         return {**self._scope_ids(), "recent": self.recent, "max_tokens": self.max_tokens}
@@ -133,26 +139,37 @@ class Mem0Memory(BaseMemory):
         }
 
     def _render_context(self, seen: ContextDict) -> str | list[BaseMessage]:
-        messages = to_langchain_messages(seen["messages"])
         if self.return_messages:
-            return [*([SystemMessage(seen["text"])] if seen["text"] else []), *messages]
-        talk = get_buffer_string(messages, human_prefix=self.human_prefix, ai_prefix=self.ai_prefix)
+            return [
+                *([SystemMessage(seen["text"])] if seen["text"] else []),
+                *to_langchain_messages(seen["messages"]),
+            ]
+        prefixes = {"user": self.human_prefix, "assistant": self.ai_prefix}
+        talk = "\n".join(f"{prefixes[said['role']]}: {quote_text(said['content'])}" for said in seen["messages"])
         return "\n\n".join(part for part in (seen["text"], talk) if part)
 
     def _turn_messages(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> list[dict[str, Any]]:
+        if not self._offered_inputs(inputs):
+            raise InputError("One input key expected got []: there is no input to remember")
+        if not outputs:
+            raise InputError("Got multiple output keys: none; there is no output to remember")
         answers = _to_messages(_select_values(outputs, self.output_key, "output"), AIMessage)
         return stamp_messages([*self._input_messages(inputs), *answers])
 
     def _input_messages(self, inputs: Mapping[str, Any]) -> list[BaseMessage]:
-        offered = {key: value for key, value in inputs.items() if key not in (self.memory_key, "stop")}
-        return _to_messages(_select_values(offered, self.input_key, "input"), HumanMessage)
+        return _to_messages(_select_values(self._offered_inputs(inputs), self.input_key, "input"), HumanMessage)
+
+    def _offered_inputs(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        return {key: value for key, value in inputs.items() if key not in (self.memory_key, "stop")}
 
 
 def _select_values(offered: Mapping[str, Any], key: str | Sequence[str] | None, what: str) -> list[Any]:
     """Return the values under the given key or keys, or else the only value."""
     if key is None:
         if len(offered) > 1:
-            raise InputError(f"{what}_key: which of {sorted(offered)} is the {what}? Name it, or several of them")
+            problem = "One input key expected got" if what == "input" else "Got multiple output keys:"
+            names = sorted(map(str, offered))
+            raise InputError(f"{problem} {names}; {what}_key= names the {what}, or several of them")
         return list(offered.values())
     keys = [key] if isinstance(key, str) else key
     missing = [name for name in keys if name not in offered]

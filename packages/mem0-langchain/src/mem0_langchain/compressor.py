@@ -11,11 +11,14 @@ from langchain_core.runnables import RunnableConfig, RunnableLambda
 from pydantic import ConfigDict, Field
 
 from mem0_core import arerank, rerank
+from mem0_core._system.boundary import convert_errors_of
+from mem0_langchain._fields import KnownFields
 
 __all__ = ["Mem0Compressor"]
 
 
-class Mem0Compressor(BaseDocumentCompressor):
+@convert_errors_of("compress_documents", "acompress_documents")
+class Mem0Compressor(KnownFields, BaseDocumentCompressor):
     """Rerank documents by their relevance to a query and keep the best.
 
     First scores are BM25 among the documents. A reranker reads the best `top_n` of them, and both scores are blended.

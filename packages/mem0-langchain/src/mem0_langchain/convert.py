@@ -15,8 +15,10 @@ from langchain_core.messages import (
     convert_to_messages,
 )
 
-from mem0_core import AsyncMemory, Memory, MemoryDict, RelationDict, SearchResult
+from mem0_core import ArgumentError, AsyncMemory, InputError, Memory, MemoryDict, RelationDict, SearchResult
+from mem0_core._system.boundary import convert_errors
 from mem0_core.domain.records import Triplet
+from mem0_core.domain.suggestions import describe_value
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION, memories_block, memory_line
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "extract_shown_texts",
     "find_last_turn",
     "format_memory_prompt",
+    "is_from_user",
     "memory_to_document",
     "read_messages",
     "relation_to_document",
@@ -44,7 +47,9 @@ def unwrap_memory(memory: Memory | AsyncMemory) -> Memory:
     """
     inner = memory.memory if isinstance(memory, AsyncMemory) else memory
     if not isinstance(inner, Memory):
-        raise TypeError(f"memory must be a mem0_core.Memory, not {type(memory).__name__}")
+        raise ArgumentError(
+            f"memory must be a mem0_core.Memory, not {describe_value(memory)}; pass, for example, Memory('data')"
+        )
     return inner
 
 
@@ -55,23 +60,38 @@ def read_messages(value: Any) -> list[BaseMessage]:
     """Read messages from a graph's state: LangChain messages, mappings, pairs, or one text.
 
     Raises:
-        NotImplementedError, ValueError: an item is not a message.
+        InputError: an item is not a message.
     """
-    return convert_to_messages([value] if isinstance(value, (str, BaseMessage)) else value)
+    try:
+        return convert_to_messages([value] if isinstance(value, (str, BaseMessage)) else value)
+    except (ArithmeticError, AttributeError, LookupError, NotImplementedError, OSError, TypeError, ValueError) as error:
+        raise InputError(f"messages cannot be read: {error}") from error
 
 
-def to_mem0_messages(messages: Iterable[BaseMessage]) -> list[dict[str, Any]]:
+def to_mem0_messages(
+    messages: Sequence[BaseMessage], *, ids: Sequence[str | None] | None = None
+) -> list[dict[str, Any]]:
     """Convert the user's and the assistant's messages to the form that `Memory.add` takes.
 
     System messages, tool calls and tool results are left out, and so is text that a framework wrote in the user's name
     (a summary of the conversation). Images are kept as URLs or data URLs. Of other kinds of content only the kind is
     kept, so that `add` reports it as skipped.
+
+    Args:
+        ids: the id of each message, None for a message without one.
     """
     return [
-        {"role": role, "content": content} | ({"name": message.name} if message.name else {})
-        for message in messages
+        {"role": role, "content": content}
+        | ({"name": message.name} if message.name else {})
+        | ({"id": id} if id else {})
+        for message, id in zip(messages, ids or [None] * len(messages), strict=True)
         if (role := _mem0_role(message)) is not None and (content := _convert_content(message))
     ]
+
+
+def is_from_user(message: BaseMessage) -> bool:
+    """Return True for a message that the user wrote."""
+    return _mem0_role(message) == "user"
 
 
 def find_last_turn(messages: Sequence[BaseMessage]) -> int:
@@ -109,6 +129,8 @@ def extract_shown_texts(messages: Iterable[BaseMessage]) -> list[str]:
 def _mem0_role(message: BaseMessage) -> str | None:
     """Return ``"user"`` or ``"assistant"``, or None for messages that neither of them wrote."""
     if "lc_source" in message.additional_kwargs:  # LangChain marks generated messages with it
+        return None
+    if message.response_metadata.get("__is_handoff_back"):  # langgraph-supervisor writes it for an agent
         return None
     if isinstance(message, HumanMessage):
         return "user"
@@ -167,11 +189,18 @@ def relation_to_document(relation: RelationDict) -> Document:
     return Document(page_content=triplet.sentence, metadata={**relation, "type": "relation"})
 
 
+@convert_errors
 def format_memory_prompt(memories: Sequence[Mapping[str, Any]], *, introduction: str = MEMORIES_INTRODUCTION) -> str:
     """Format memories as a block of data for a system prompt; empty if there are none.
 
     Args:
         memories: as `Memory.search` or `RecallNode` returns them.
         introduction: text that introduces the memories to the model.
+
+    Raises:
+        InputError: an item has no text.
     """
+    for memory in memories:
+        if "memory" not in memory:
+            raise InputError(f"memories: {describe_value(memory)} has no key 'memory'; pass what Memory.search returns")
     return memories_block([memory_line(memory) for memory in memories], introduction=introduction)

@@ -10,6 +10,8 @@ from langchain_core.chat_history import BaseChatMessageHistory
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 
 from mem0_core import AsyncMemory, Memory, Scope
+from mem0_core._system.boundary import convert_errors_of
+from mem0_core.domain.suggestions import check_constructor
 from mem0_langchain.convert import to_mem0_messages, unwrap_memory
 from mem0_langchain.runs import to_ids
 
@@ -18,6 +20,8 @@ __all__ = ["Mem0ChatMessageHistory", "stamp_messages", "to_langchain_messages"]
 _UNLIMITED_TOKENS = 10_000_000  # tokens; the number of messages is the effective limit
 
 
+@convert_errors_of("add_messages", "aadd_messages", "clear", "aclear")
+@check_constructor
 class Mem0ChatMessageHistory(BaseChatMessageHistory):
     """Chat message history of one conversation that also learns from its messages.
 
@@ -52,7 +56,7 @@ class Mem0ChatMessageHistory(BaseChatMessageHistory):
         self._memory = unwrap_memory(memory)
         self._ids: dict[str, Any] = to_ids(Scope(user_id, agent_id, run_id))
         self._limit = limit
-        self._options: dict[str, Any] = {"infer": infer, "keep": keep, "background": background}
+        self._options: dict[str, Any] = {"infer": infer, "keep": keep, "facts_about": "owner", "background": background}
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]

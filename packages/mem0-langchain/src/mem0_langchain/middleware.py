@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any, Literal, NotRequired
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal, NamedTuple, NotRequired
 
 from langchain.agents.middleware.types import (
     AgentMiddleware,
@@ -13,12 +13,13 @@ from langchain.agents.middleware.types import (
     ModelResponse,
     PrivateStateAttr,
 )
-from langchain_core.messages import SystemMessage
+from langchain_core.messages import BaseMessage, SystemMessage
 from langchain_core.runnables import ensure_config
 from langgraph.runtime import Runtime
 
 from mem0_core import (
     AsyncMemory,
+    ConfigError,
     ContextDict,
     InputError,
     LimitError,
@@ -27,15 +28,19 @@ from mem0_core import (
     Scope,
     StoreError,
 )
+from mem0_core.domain.suggestions import check_constructor
 from mem0_core.llm.prompts import MEMORIES_INTRODUCTION
-from mem0_langchain.convert import extract_question, extract_shown_texts, to_mem0_messages, unwrap_memory
+from mem0_langchain.convert import extract_question, extract_shown_texts, unwrap_memory
+from mem0_langchain.hooks import RecalledBlock, RecalledBlocks, RecallHook, RememberHook, TurnHooks, report_in_metadata
 from mem0_langchain.runs import MemoryRuns, build_recall_request, build_remember_request
 from mem0_langchain.scope import ScopeAddress
 from mem0_langchain.turn import (
     TurnState,
     begin_turn,
     finish_turn,
-    to_recalled_memory,
+    identify_messages,
+    is_run_by_tool,
+    to_remembered_messages,
     turn_scope,
     unremembered_messages,
 )
@@ -60,15 +65,19 @@ class MemoryState(AgentState[Any]):
     mem0_turns: NotRequired[Annotated[dict[str, TurnState], PrivateStateAttr, _merge_turns]]
 
 
+@check_constructor
 class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
     """Recall memories when a turn of an agent begins, and remember the turn when it ends.
 
     - **Recall**: once per turn, with the user's message as the query. The memories are added to the system message of
       every model call of the turn, delimited and marked as data. They never enter the agent's messages. Memories that
       do not bear on the message, and those that only repeat messages of the thread, are left out.
-    - **Remember**: the user's and the assistant's messages of the turn, once. Tool calls, tool results, system messages
-      and recalled memories are left out. When the turn ends it is stored durably, and a worker of the memory learns
-      from it while the agent goes on (`flush` waits for that). A crash in between loses nothing.
+    - **Remember**: the user's and the assistant's messages of the turn, once. Tool calls, tool results, system
+      messages, structured output and recalled memories are left out. A message counts once by its id within its
+      thread, however often the turn is replayed, and however many agents of a graph remember it. In an agent that a
+      tool runs, the human messages are tasks that a model wrote: they are not remembered. When the turn ends it is
+      stored durably, and a worker of the memory learns from it while the agent goes on (`flush` waits for that). A
+      crash in between loses nothing.
     - A turn that fails midway (on a model error, for example) is remembered with the next turn of its thread, if the
       agent has a checkpointer.
 
@@ -83,6 +92,8 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         filters: mem0's filters on metadata, for recall.
         recipe: the memory's recipe for recall.
         remember: False only recalls.
+        user_input: True if the user writes the human messages, False if another agent does. By default True, except
+            in an agent that a tool runs.
         infer: False stores messages verbatim, without extracting facts.
         keep: without a chat model, ``"statements"`` makes memories of statements only; questions, greetings and
             acknowledgements stay in the conversation. ``"all"`` makes a memory of each message.
@@ -96,6 +107,15 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
             checkpointer. Errors of the caller, such as `ScopeError`, are always raised.
         max_tokens: token budget for the recalled text, summary and relations included.
         introduction: text that introduces the memories to the model.
+        on_recall: a function of the recalled context (as `Memory.context` returns it) and the scope, called before the
+            model sees anything of it. It returns True or None to show everything, False to show nothing, or a list of
+            memories to show, possibly edited, without the summary and relations.
+        on_remember: a function of the messages that are about to be stored and the scope. It returns True or None to
+            store all of them, False to store nothing, or a list of messages to store, possibly edited. Both hooks may
+            call LangGraph's ``interrupt`` to ask a person, and may be coroutine functions in async runs. Their errors
+            end the turn.
+        stream_memories: True writes recalled memories, stored messages and the memories made of them to the custom
+            stream of the run (``stream_mode="custom"``), for programs that show them to the user.
         name: name of this middleware and of its nodes; required if an agent has two. By default ``"Mem0Middleware"``
             (for a subclass, the name of the class): deepagents has a ``MemoryMiddleware`` and replaces by name.
 
@@ -115,6 +135,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         filters: Mapping[str, Any] | None = None,
         recipe: Any = None,
         remember: bool = True,
+        user_input: bool | None = None,
         infer: bool = True,
         keep: Literal["all", "statements"] = "statements",
         background: bool = True,
@@ -127,11 +148,14 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         on_error: Literal["raise", "log"] = "raise",
         max_tokens: int = 2000,
         introduction: str = MEMORIES_INTRODUCTION,
+        on_recall: RecallHook | None = None,
+        on_remember: RememberHook | None = None,
+        stream_memories: bool = False,
         name: str | None = None,
     ) -> None:
         super().__init__()
         if on_error not in ("raise", "log"):
-            raise ValueError(f'on_error must be "raise" or "log", not {on_error!r}')
+            raise ConfigError(f'on_error must be "raise" or "log", not {on_error!r}')
         self.tools = []
         self._memory = unwrap_memory(memory)
         self._runs = MemoryRuns(memory)
@@ -141,6 +165,9 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         self._k, self._threshold, self._filters, self._recipe = k, threshold, filters, recipe
         self._remember, self._infer, self._keep, self._background = remember, infer, keep, background
         self._max_pending = max_pending
+        self._user_input = user_input
+        self._blocks = RecalledBlocks()
+        self._hooks = TurnHooks(on_recall, on_remember, introduction, stream=stream_memories)
         self._on_error = on_error
         self._max_tokens = max_tokens
         self._introduction = introduction
@@ -162,37 +189,54 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
 
     def before_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall memories for this turn."""
-        turn, request = self._begin_turn(state, runtime)
+        turn, scope, request = self._begin_turn(state, runtime)
         if request is not None:
             try:
-                _set_recalled(turn, self._runs.context.invoke(request))
+                recalled = self._runs.context.invoke(request)
             except _MEMORY_ERRORS as error:
                 self._report_failure("recall", turn, error, "the turn goes on without memories")
+            else:
+                self._set_recalled(turn, self._hooks.approve_recall(recalled, scope), runtime)
         return self._state_update(turn)
 
     async def abefore_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any]:
         """Recall memories for this turn."""
-        turn, request = self._begin_turn(state, runtime)
+        turn, scope, request = self._begin_turn(state, runtime)
         if request is not None:
             try:
-                _set_recalled(turn, await self._runs.context.ainvoke(request))
+                recalled = await self._runs.context.ainvoke(request)
             except _MEMORY_ERRORS as error:
                 self._report_failure("recall", turn, error, "the turn goes on without memories")
+            else:
+                self._set_recalled(turn, await self._hooks.aapprove_recall(recalled, scope), runtime)
         return self._state_update(turn)
 
-    def _begin_turn(self, state: AgentState[Any], runtime: Runtime[Any]) -> tuple[TurnState, dict[str, Any] | None]:
-        """Return a new turn, and the recall request if the user said anything."""
+    def _begin_turn(
+        self, state: AgentState[Any], runtime: Runtime[Any]
+    ) -> tuple[TurnState, Scope, dict[str, Any] | None]:
+        """Return a new turn, its owner, and the recall request if the user said anything."""
         messages = state["messages"]
         scope = self._address.resolve(ensure_config(), runtime.context)
         turn = begin_turn(messages, self._current_turn(state), scope)
+        return turn, scope, self._build_recall_request(messages, turn, scope)
+
+    def _build_recall_request(
+        self, messages: Sequence[BaseMessage], turn: TurnState, scope: Scope
+    ) -> dict[str, Any] | None:
+        """Return the arguments of `Memory.context`, or None if the user said nothing."""
         query = extract_question(unremembered_messages(messages, turn))
         if not query:
-            return turn, None
+            return None
         options: dict[str, Any] = {"threshold": self._threshold, "filters": self._filters, "recipe": self._recipe}
         arguments = build_recall_request(query, scope, k=self._k, **options)
         shown = extract_shown_texts(messages)
         prompt = {"recent": 0, "max_tokens": self._max_tokens, "introduction": self._introduction, "exclude": shown}
-        return turn, {**arguments, **prompt}
+        return {**arguments, **prompt}
+
+    def _set_recalled(self, turn: TurnState, recalled: ContextDict, runtime: Runtime[Any]) -> None:
+        turn["recalled"] = [memory["id"] for memory in recalled["memories"]]
+        turn["key"] = self._blocks.add(RecalledBlock.from_context(recalled)) if recalled["text"] else ""
+        self._hooks.report_recall(runtime.stream_writer, self._name, recalled)
 
     # --- model calls -----------------------------------------------------------------------------------------------
 
@@ -200,57 +244,113 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelResponse[Any]]
     ) -> ModelResponse[Any]:
         """Add the recalled memories to the system message."""
-        return handler(self._show_memories(request))
+        block, again = self._find_block(request.state)
+        if again is not None:
+            try:
+                recalled = self._runs.context.invoke(again.request)
+            except _MEMORY_ERRORS as error:
+                self._report_failure("recall", again.turn, error, "the turn goes on without memories")
+            else:
+                block = self._keep_block(again, self._hooks.approve_recall(recalled, again.scope))
+        if block is None:
+            return handler(request)
+        with report_in_metadata(block):
+            return handler(_show_block(request, block))
 
-    # A plain function, since nothing is awaited before the model call. LangChain wraps coroutine functions in
-    # LangSmith's `traceable`, which switches threads before and after the call even when tracing is off: 0.4 ms
-    # per model call. In a trace this span therefore ends where the model's run begins.
+    # A plain function, since LangChain wraps coroutine functions in LangSmith's `traceable`, which switches threads
+    # before and after the call even when tracing is off: 0.4 ms per model call. In a trace this span therefore ends
+    # where the model's run begins.
     def awrap_model_call(  # type: ignore[override]
         self,
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> Awaitable[ModelResponse[Any]]:
         """Add the recalled memories to the system message."""
-        return handler(self._show_memories(request))
+        block, again = self._find_block(request.state)
+        return handler(request) if block is None and again is None else self._call_model(request, handler, block, again)
 
-    def _show_memories(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        turn = self._current_turn(request.state)
-        if turn is None or not turn["block"]:
-            return request
-        return request.override(system_message=_append_to_system(request.system_message, turn["block"]))
+    async def _call_model(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+        block: RecalledBlock | None,
+        again: _RepeatedRecall | None,
+    ) -> ModelResponse[Any]:
+        if again is not None:
+            try:
+                recalled = await self._runs.context.ainvoke(again.request)
+            except _MEMORY_ERRORS as error:
+                self._report_failure("recall", again.turn, error, "the turn goes on without memories")
+            else:
+                block = self._keep_block(again, await self._hooks.aapprove_recall(recalled, again.scope))
+        if block is None:
+            return await handler(request)
+        with report_in_metadata(block):
+            return await handler(_show_block(request, block))
+
+    def _find_block(self, state: Mapping[str, Any]) -> tuple[RecalledBlock | None, _RepeatedRecall | None]:
+        """Return the text recalled for a turn; in a process that does not have it, the request to recall it again."""
+        turn = self._current_turn(state)
+        scope = turn_scope(turn)
+        if turn is None or scope is None or not turn["key"]:
+            return None, None
+        if (block := self._blocks.get(turn["key"])) is not None:
+            return block, None
+        request = self._build_recall_request(state["messages"], turn, scope)
+        return None, None if request is None else _RepeatedRecall(turn, scope, request)
+
+    def _keep_block(self, again: _RepeatedRecall, recalled: ContextDict) -> RecalledBlock:
+        block = RecalledBlock.from_context(recalled)
+        self._blocks.add(block, again.turn["key"])
+        return block
 
     # --- remember --------------------------------------------------------------------------------------------------
 
     def after_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Remember this turn."""
-        request = self._build_remember_request(state, runtime)
-        if request is not None:
+        proposed = self._build_remember_request(state, runtime)
+        request = proposed and self._hooks.approve_remember(proposed, _get_scope(proposed))
+        if request:
             try:
-                self._runs.remember.invoke(request)
+                result = self._runs.remember.invoke(request)
             except _MEMORY_ERRORS as error:
                 return self._handle_remember_failure(state, error)
-        return self._state_update(finish_turn(state["messages"]))
+            self._hooks.report_remember(runtime.stream_writer, self._name, request, result)
+        return self._finish(state)
 
     async def aafter_agent(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Remember this turn."""
-        request = self._build_remember_request(state, runtime)
-        if request is not None:
+        proposed = self._build_remember_request(state, runtime)
+        request = proposed and await self._hooks.aapprove_remember(proposed, _get_scope(proposed))
+        if request:
             try:
-                await self._runs.remember.ainvoke(request)
+                result = await self._runs.remember.ainvoke(request)
             except _MEMORY_ERRORS as error:
                 return self._handle_remember_failure(state, error)
+            self._hooks.report_remember(runtime.stream_writer, self._name, request, result)
+        return self._finish(state)
+
+    def _finish(self, state: AgentState[Any]) -> dict[str, Any]:
+        """Return the state update that ends the turn, and drop its recalled text."""
+        if (turn := self._current_turn(state)) is not None and turn["key"]:
+            self._blocks.drop(turn["key"])
         return self._state_update(finish_turn(state["messages"]))
 
     def _build_remember_request(self, state: AgentState[Any], runtime: Runtime[Any]) -> dict[str, Any] | None:
         """Return the arguments of `Memory.add`, or None if there is nothing to add."""
         if not self._remember:
             return None
-        turn = self._current_turn(state)
-        messages = to_mem0_messages(unremembered_messages(state["messages"], turn))
+        turn, config, history = self._current_turn(state), ensure_config(), state["messages"]
+        new = unremembered_messages(history, turn)
+        if not new:
+            return None
+        by_user = not is_run_by_tool(config) if self._user_input is None else self._user_input
+        ids = identify_messages(history, config["configurable"].get("thread_id"))
+        messages = to_remembered_messages(new, ids[-len(new) :], by_user=by_user)
         if not messages:
             return None
         # A turn that another middleware ended before this one saw it has no scope yet.
-        scope = turn_scope(turn) or self._address.resolve(ensure_config(), runtime.context)
+        scope = turn_scope(turn) or self._address.resolve(config, runtime.context)
         arguments = build_remember_request(
             messages, scope, infer=self._infer, keep=self._keep, background=self._background
         )
@@ -261,7 +361,7 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         turn = self._current_turn(state)
         if isinstance(error, InputError):  # a retry would fail again, and block every later turn
             self._report_failure("remember", turn, error, "this turn is lost")
-            return self._state_update(finish_turn(state["messages"]))
+            return self._finish(state)
         self._report_failure("remember", turn, error, "it is tried again with the next turn of this thread")
         return None
 
@@ -281,9 +381,22 @@ class MemoryMiddleware(AgentMiddleware[AgentState[Any], Any]):
         logger.error("%s could not %s for %s; %s", self._name, what, turn and turn["scope"], then, exc_info=error)
 
 
-def _set_recalled(turn: TurnState, seen: ContextDict) -> None:
-    turn["recalled"] = [to_recalled_memory(memory) for memory in seen["memories"]]
-    turn["block"] = seen["text"]
+class _RepeatedRecall(NamedTuple):
+    """A recall for a turn that began in another process."""
+
+    turn: TurnState
+    scope: Scope
+    request: dict[str, Any]
+
+
+def _get_scope(request: Mapping[str, Any]) -> Scope:
+    return Scope(**{axis: request.get(axis) for axis in ("user_id", "agent_id", "run_id")})
+
+
+def _show_block(request: ModelRequest[Any], block: RecalledBlock) -> ModelRequest[Any]:
+    if not block.text:
+        return request
+    return request.override(system_message=_append_to_system(request.system_message, block.text))
 
 
 def _append_to_system(system: SystemMessage | None, block: str) -> SystemMessage:

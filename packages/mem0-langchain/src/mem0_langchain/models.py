@@ -22,13 +22,13 @@ from langgraph.constants import TAG_NOSTREAM
 from numpy.typing import NDArray
 
 from mem0_core import ConfigError, ModelError
-from mem0_core.config import ComponentKind
+from mem0_core.catalog import ComponentKind
 from mem0_core.domain.records import Usage
 from mem0_core.flow import Flow, arun, do, run
 from mem0_core.interfaces import Reply, Tool, ToolCall
 from mem0_core.providers.adapters import normalize_scores, to_unit_vectors
 from mem0_core.providers.prompted_tools import add_tool_prompt, parse_tool_calls
-from mem0_core.providers.request_forms import RequestForm, RequestForms
+from mem0_core.providers.request_forms import FormsChat, RequestForm, RequestForms
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -42,6 +42,15 @@ log = logging.getLogger("mem0_langchain")
 _MODEL_NAME_FIELDS = ("model", "model_name", "model_id", "repo_id", "deployment")
 """Where LangChain's classes say which model they are; the first that holds a text counts."""
 _POSITION_KEY = "mem0_position"
+
+CHAT_NAMES = {
+    "aws_bedrock": "bedrock_converse",
+    "azure_openai_structured": "azure_openai",
+    "gemini": "google_genai",
+}
+"""LangChain's name of a chat provider for mem0's."""
+EMBEDDING_NAMES = {"aws_bedrock": "bedrock", "gemini": "google_genai", "vertexai": "google_vertexai"}
+"""LangChain's name of an embedding provider for mem0's."""
 
 
 def adapt(kind: ComponentKind, instance: Any, **wiring: Any) -> Any:
@@ -78,7 +87,8 @@ def chat(model: Any, *, provider: str | None = None, **config: Any) -> LangChain
     if isinstance(model, str):
         from langchain.chat_models import init_chat_model
 
-        model = _build_component("llm", init_chat_model, model, model_provider=provider, **config)
+        name = CHAT_NAMES.get(provider, provider) if provider else None
+        model = _build_component("llm", init_chat_model, model, model_provider=name, **config)
     return _cast_adapter(LangChainChat, adapt("llm", model))
 
 
@@ -91,14 +101,29 @@ def embedder(model: Any, *, provider: str | None = None, embedding_dims: int | N
     if isinstance(model, str):
         from langchain.embeddings import init_embeddings
 
-        model = _build_component("embedder", init_embeddings, model, provider=provider, **config)
+        name = EMBEDDING_NAMES.get(provider, provider) if provider else None
+        model = _build_component("embedder", init_embeddings, model, provider=name, **config)
     adapt("embedder", model)
     return LangChainEmbedder(model, dims=embedding_dims)
 
 
-def reranker(model: Any) -> LangChainReranker:
-    """Wrap a document compressor or cross-encoder, for ``{"provider": "langchain", "config": {"model": ...}}``."""
-    return _cast_adapter(LangChainReranker, adapt("reranker", model))
+def reranker(model: Any = None, *, provider: str | None = None, **config: Any) -> LangChainReranker:
+    """Build the reranker of a provider, or wrap a document compressor or cross-encoder that is given as `model`.
+
+    Raises:
+        ConfigError: the model has no method to rank texts, or an argument is rejected.
+        MissingExtraError: the packages of the provider are not installed.
+    """
+    if provider is None:
+        if model is None or config:
+            raise ConfigError(
+                "reranker.config (langchain): the key 'model' is required, and no other: a document compressor or a"
+                f" cross-encoder; given: {', '.join([*config]) or 'none'}"
+            )
+        return _cast_adapter(LangChainReranker, adapt("reranker", model))
+    from mem0_langchain.reranker_providers import build_reranker
+
+    return LangChainReranker(build_reranker(provider, {"model": model, **config}))
 
 
 def _cast_adapter(kind: type[T], adapted: Any) -> T:
@@ -116,7 +141,7 @@ def _build_component(kind: ComponentKind, make: Callable[..., Any], *args: Any, 
 # --- chat ---------------------------------------------------------------------------------------------------------
 
 
-class LangChainChat:
+class LangChainChat(FormsChat):
     """A LangChain chat model, or a runnable made of one (``with_retry``, ``with_fallbacks``, ``bind``).
 
     A `schema` is sent with ``with_structured_output`` and `tools` with ``bind_tools``. If the model has neither, or its
@@ -140,32 +165,6 @@ class LangChainChat:
         theirs = getattr(type(self.model), "bind_tools", None) or getattr(self.model, "bind_tools", None)
         has_tools = theirs is not None and theirs is not BaseChatModel.bind_tools
         return frozenset({"schema", "tools"}) if has_tools else frozenset()
-
-    def complete(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        task: str,
-        schema: type[BaseModel] | None = None,
-        tools: Sequence[Tool] = (),
-    ) -> Reply:
-        """Answer `messages`; see `mem0_core.interfaces.ChatModel`. If `tools` are given, `schema` is not sent.
-
-        Raises:
-            ModelError: the model failed; the original error is chained.
-        """
-        return run(self._exchange(messages, task, schema, tools))
-
-    async def acomplete(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        task: str,
-        schema: type[BaseModel] | None = None,
-        tools: Sequence[Tool] = (),
-    ) -> Reply:
-        """Async version of `complete`."""
-        return await arun(self._exchange(messages, task, schema, tools))
 
     def _exchange(
         self,

@@ -7,19 +7,20 @@ from typing import Any, Literal
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
-from langchain_core.retrievers import BaseRetriever
+from langchain_core.retrievers import BaseRetriever, LangSmithRetrieverParams
 from langchain_core.runnables import RunnableConfig, ensure_config
 from pydantic import field_validator
 
 from mem0_core import Memory, MemoryDict, Scope, SearchResult
+from mem0_langchain._fields import KnownFields
 from mem0_langchain.convert import extract_memories, memory_to_document, relation_to_document, unwrap_memory
-from mem0_langchain.runs import build_recall_request
+from mem0_langchain.runs import build_recall_request, langsmith_params
 from mem0_langchain.scope import ScopeAddress, get_run_context
 
 __all__ = ["Mem0Retriever"]
 
 
-class Mem0Retriever(BaseRetriever):
+class Mem0Retriever(KnownFields, BaseRetriever):
     """Retrieve the memories of a user (an agent, a run) that are nearest to a query, as documents.
 
     Ids given here are fixed; ``configurable`` of the config, or the context of the enclosing graph, names the others.
@@ -85,6 +86,9 @@ class Mem0Retriever(BaseRetriever):
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
         return self._to_documents(await self.memory.asearch(**self._build_request(query, **options)))
+
+    def _get_ls_params(self, **kwargs: Any) -> LangSmithRetrieverParams:
+        return langsmith_params(self.memory)
 
     def _to_documents(self, result: SearchResult | list[MemoryDict]) -> list[Document]:
         documents = [memory_to_document(memory) for memory in extract_memories(result)]

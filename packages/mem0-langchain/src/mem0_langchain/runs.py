@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Generic, Literal, TypeVar
 
 from langchain_core.callbacks import BaseCallbackManager, CallbackManager
+from langchain_core.retrievers import LangSmithRetrieverParams
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, ensure_config
+from langchain_core.runnables.config import var_child_runnable_config
 from langgraph.constants import TAG_NOSTREAM
 
 from mem0_core import AddResult, AsyncMemory, ContextDict, Memory, Scope
 from mem0_langchain.convert import unwrap_memory
 
-__all__ = ["MemoryRuns", "build_recall_request", "build_remember_request", "to_ids"]
+__all__ = ["MemoryRuns", "build_recall_request", "build_remember_request", "langsmith_params", "to_ids"]
 
 T = TypeVar("T")
+
+_STREAM_HANDLERS = frozenset({"_StreamingCallbackHandler", "_V2StreamingCallbackHandler"})
+"""Classes that LangChain derives its handlers for streams of events and messages from."""
 
 logger = logging.getLogger("mem0_langchain")
 
@@ -30,37 +36,67 @@ class MemoryRuns:
 
     def __init__(self, memory: Memory | AsyncMemory) -> None:
         self._memory = unwrap_memory(memory)
-        self.context = _TracedCall("mem0.recall", self._context, self._acontext)
+        metadata = langsmith_params(self._memory)
+        self.context = _TracedCall("mem0.recall", self._context, self._acontext, metadata)
         self.remember = _TracedCall("mem0.remember", self._remember, self._aremember)
 
     def _context(self, request: dict[str, Any]) -> ContextDict:
-        return self._memory.context(**request)
+        with _outside_streams():
+            return self._memory.context(**request)
 
     async def _acontext(self, request: dict[str, Any]) -> ContextDict:
-        return await self._memory.acontext(**request)
+        with _outside_streams():
+            return await self._memory.acontext(**request)
 
     def _remember(self, request: dict[str, Any]) -> AddResult:
-        return _log_skipped(self._memory.add(**request))
+        with _outside_streams():
+            return _log_skipped(self._memory.add(**request))
 
     async def _aremember(self, request: dict[str, Any]) -> AddResult:
-        return _log_skipped(await self._memory.aadd(**request))
+        with _outside_streams():
+            return _log_skipped(await self._memory.aadd(**request))
 
 
 class _TracedCall(Generic[T]):
     """A memory call that becomes a LangChain run only if a handler would see it: a run costs up to 0.5 ms."""
 
     def __init__(
-        self, name: str, call: Callable[[dict[str, Any]], T], acall: Callable[[dict[str, Any]], Awaitable[T]]
+        self,
+        name: str,
+        call: Callable[[dict[str, Any]], T],
+        acall: Callable[[dict[str, Any]], Awaitable[T]],
+        metadata: Mapping[str, Any] | None = None,
     ) -> None:
         self._call, self._acall = call, acall
         # The tag reaches LangChain models that the memory calls: their output is not part of the reply.
-        self._run: Runnable[dict[str, Any], T] = RunnableLambda(call, acall, name=name).with_config(tags=[TAG_NOSTREAM])
+        self._run: Runnable[dict[str, Any], T] = RunnableLambda(call, acall, name=name).with_config(
+            tags=[TAG_NOSTREAM], metadata=dict(metadata or {})
+        )
 
     def invoke(self, request: dict[str, Any], config: RunnableConfig | None = None) -> T:
         return self._run.invoke(request, config) if _is_traced(config) else self._call(request)
 
     async def ainvoke(self, request: dict[str, Any], config: RunnableConfig | None = None) -> T:
         return await (self._run.ainvoke(request, config) if _is_traced(config) else self._acall(request))
+
+
+@contextmanager
+def _outside_streams() -> Iterator[None]:
+    """Hide LangChain models that the memory calls from the handlers of streams; tracers still see their runs."""
+    config = var_child_runnable_config.get()
+    callbacks = (config or {}).get("callbacks")
+    if config is None or not isinstance(callbacks, BaseCallbackManager):
+        yield
+        return
+    quiet = callbacks.copy()
+    for handler in {*quiet.handlers, *quiet.inheritable_handlers}:
+        if _STREAM_HANDLERS.intersection(kind.__name__ for kind in type(handler).__mro__):
+            quiet.remove_handler(handler)
+    token = var_child_runnable_config.set({**config, "callbacks": quiet})
+    try:
+        yield
+    finally:
+        var_child_runnable_config.reset(token)
 
 
 def _is_traced(config: RunnableConfig | None) -> bool:
@@ -98,7 +134,18 @@ def build_remember_request(
     background: bool,
 ) -> dict[str, Any]:
     """Return the arguments of `Memory.add`."""
-    return {"messages": list(messages), **to_ids(scope), "infer": infer, "keep": keep, "background": background}
+    options = {"infer": infer, "keep": keep, "facts_about": "owner", "background": background}
+    return {"messages": list(messages), **to_ids(scope), **options}
+
+
+def langsmith_params(memory: Memory) -> LangSmithRetrieverParams:
+    """Return the metadata by which LangSmith groups retrievals."""
+    return LangSmithRetrieverParams(
+        ls_retriever_name="mem0",
+        ls_vector_store_provider=type(memory.store).__name__,
+        ls_embedding_provider=type(memory.embedder).__name__,
+        ls_embedding_model=memory.embedder.name,
+    )
 
 
 def to_ids(scope: Scope) -> dict[str, Any]:

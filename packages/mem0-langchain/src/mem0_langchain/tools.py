@@ -6,16 +6,19 @@ a user, and an id of another owner's memory is treated as unknown.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from langchain_core.messages import ToolCall
 from langchain_core.runnables import RunnableConfig, ensure_config
 from langchain_core.tools import BaseTool
 from pydantic import BaseModel, Field, field_validator
 
-from mem0_core import AnswerDict, AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope
+from mem0_core import AnswerDict, ArgumentError, AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope
+from mem0_core.domain.records import list_added
+from mem0_core.domain.suggestions import check_call, describe_value
 from mem0_core.flow import Flow, arun, do, run
+from mem0_core.language.prompt_data import encode_data, escape_line
 from mem0_core.llm.prompts import memory_line
 from mem0_langchain.convert import extract_memories, unwrap_memory
 from mem0_langchain.runs import build_recall_request, to_ids
@@ -25,16 +28,21 @@ __all__ = [
     "AnswerQuestionTool",
     "DeleteMemoryTool",
     "MemoryHistoryTool",
+    "MemoryTool",
     "SaveMemoryTool",
     "SearchMemoryTool",
+    "ToolResult",
     "UpdateMemoryTool",
+    "format_memory",
     "memory_tools",
+    "refuse_unknown",
 ]
 
+_MAX_DEPTH = 16  # of nested arguments
 _NOT_FOUND_TEMPLATE = "There is no memory with the id {!r}. Search for memories to learn their ids."
 
 ToolResult = tuple[str, Any]
-"""What the model reads, and beside it (as the message's artifact) what a program does."""
+"""Text for the model, and data for programs, as the artifact of the message; never None."""
 
 
 class _QueryArguments(BaseModel):
@@ -57,7 +65,7 @@ class _UpdateArguments(_MemoryIdArguments):
     text: str = Field(description="What the memory says from now on, as one sentence that stands alone.")
 
 
-class _MemoryTool(BaseTool):
+class MemoryTool(BaseTool):
     """Base of the tools: a memory and its owner; see `mem0_langchain.scope`."""
 
     memory: Memory
@@ -77,11 +85,42 @@ class _MemoryTool(BaseTool):
         super().model_post_init(context)
         self._build_address()  # reject invalid ids early
 
-    def _run(self, config: RunnableConfig, **arguments: Any) -> ToolResult:
+    def invoke(
+        self, input: str | dict[str, Any] | ToolCall, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Any:
+        """Check the arguments, and run the tool.
+
+        Raises:
+            ArgumentError: an argument is nested too deeply, or cannot be printed.
+        """
+        _check_plain(self.name, input)
+        return super().invoke(input, config, **kwargs)
+
+    async def ainvoke(
+        self, input: str | dict[str, Any] | ToolCall, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> Any:
+        """Async version of `invoke`."""
+        _check_plain(self.name, input)
+        return await super().ainvoke(input, config, **kwargs)
+
+    def _run(self, *values: Any, config: RunnableConfig, **arguments: Any) -> ToolResult:
+        arguments |= self._name_values(values)
         return run(self._execute(self._resolve_scope(config), **arguments))
 
-    async def _arun(self, config: RunnableConfig, **arguments: Any) -> ToolResult:
+    async def _arun(self, *values: Any, config: RunnableConfig, **arguments: Any) -> ToolResult:
+        arguments |= self._name_values(values)
         return await arun(self._execute(self._resolve_scope(config), **arguments))
+
+    def _name_values(self, values: tuple[Any, ...]) -> dict[str, Any]:
+        """Return the value of a call by a bare text, ``tool.invoke("...")``, under the name of its argument.
+
+        Raises:
+            ArgumentError: the tool takes several arguments.
+        """
+        names = list(self.tool_call_schema.model_fields) if values else []  # type: ignore[union-attr]
+        if len(names) != len(values):
+            raise ArgumentError(f"{self.name} takes a mapping with {', '.join(names)}, not {describe_value(values[0])}")
+        return dict(zip(names, values, strict=True))
 
     def _execute(self, scope: Scope, **arguments: Any) -> Flow[ToolResult]:
         raise NotImplementedError
@@ -102,13 +141,13 @@ class _MemoryTool(BaseTool):
         """Return the memory with this id if it belongs to the scope, else None."""
         if not memory_id:
             return None
-        memory = yield from do(self.memory.get, memory_id)
+        memory = yield from do(self.memory.get, memory_id, **to_ids(scope))
         if memory is None or any(memory.get(axis.value) != value for axis, value in scope.ids.items()):
             return None
         return memory
 
 
-class SearchMemoryTool(_MemoryTool):
+class SearchMemoryTool(MemoryTool):
     """`search_memory`: return the memories nearest to a query.
 
     Args:
@@ -136,10 +175,10 @@ class SearchMemoryTool(_MemoryTool):
             query, scope, k=self.k, threshold=self.threshold, filters=self.filters, recipe=self.recipe
         )
         memories = extract_memories((yield from do(self.memory.search, **asked)))
-        return "\n".join(_format_memory(memory) for memory in memories) or "Nothing is known about this.", memories
+        return "\n".join(format_memory(memory) for memory in memories) or "Nothing is known about this.", memories
 
 
-class AnswerQuestionTool(_MemoryTool):
+class AnswerQuestionTool(MemoryTool):
     """`answer_question`: return the value that a question asks for, with its dates and the memories that prove it."""
 
     name: str = "answer_question"
@@ -151,7 +190,7 @@ class AnswerQuestionTool(_MemoryTool):
 
     def _execute(self, scope: Scope, *, question: str) -> Flow[ToolResult]:  # type: ignore[override]
         if not question.strip():
-            return "The question is empty: ask for one fact.", None
+            return "The question is empty: ask for one fact.", {"error": "the question is empty"}
         found: AnswerDict = yield from do(self.memory.answer, question, **to_ids(scope))
         shown: dict[str, Any] = {
             "answer": found["answer"],
@@ -162,10 +201,10 @@ class AnswerQuestionTool(_MemoryTool):
             "memories": [memory["memory"] for memory in found["memories"]],
         }
         known = {key: value for key, value in shown.items() if value or key == "answer"}
-        return json.dumps(known, ensure_ascii=False), found
+        return encode_data(known), found
 
 
-class SaveMemoryTool(_MemoryTool):
+class SaveMemoryTool(MemoryTool):
     """`save_memory`: store a fact verbatim.
 
     Args:
@@ -182,17 +221,21 @@ class SaveMemoryTool(_MemoryTool):
 
     def _execute(self, scope: Scope, *, text: str) -> Flow[ToolResult]:  # type: ignore[override]
         try:
-            result = yield from do(self.memory.add, text, **to_ids(scope), infer=False, metadata=self.memory_metadata)
+            result: Any = yield from do(
+                self.memory.add, text, **to_ids(scope), infer=False, metadata=self.memory_metadata
+            )
         except InputError as error:
-            return f"Not saved: {error}", []
-        changes = result["results"] if isinstance(result, Mapping) else result
+            return f"Not saved: {escape_line(str(error))}", []
+        changes = list_added(result) if isinstance(result, Mapping) else result
+        if not changes and not isinstance(result, Mapping):  # version "v1.0" lists no unchanged memories
+            return "Not saved: it was known already, or there is nothing in it that can be kept.", []
         if not changes:
             return "Not saved: there is nothing in it that can be kept.", []
         known = "It was known already, with the id" if changes[0]["event"] == "NONE" else "Saved with the id"
         return f"{known} {changes[0]['id']}.", changes
 
 
-class UpdateMemoryTool(_MemoryTool):
+class UpdateMemoryTool(MemoryTool):
     """`update_memory`: replace the text of a memory."""
 
     name: str = "update_memory"
@@ -201,17 +244,17 @@ class UpdateMemoryTool(_MemoryTool):
 
     def _execute(self, scope: Scope, *, memory_id: str, text: str) -> Flow[ToolResult]:  # type: ignore[override]
         if (yield from self._get_own_memory(scope, memory_id)) is None:
-            return _NOT_FOUND_TEMPLATE.format(memory_id), None
+            return refuse_unknown(memory_id)
         try:
-            yield from do(self.memory.update, memory_id, text)
+            yield from do(self.memory.update, memory_id, text, **to_ids(scope))
         except InputError as error:
-            return f"Not updated: {error}", None
+            return f"Not updated: {escape_line(str(error))}", {"id": memory_id, "error": str(error)}
         except NotFoundError:  # deleted concurrently
-            return _NOT_FOUND_TEMPLATE.format(memory_id), None
-        return f"Updated: {memory_id} now says {text!r}.", {"id": memory_id, "memory": text}
+            return refuse_unknown(memory_id)
+        return f"Updated: {memory_id} now says {encode_data(text)}.", {"id": memory_id, "memory": text}
 
 
-class DeleteMemoryTool(_MemoryTool):
+class DeleteMemoryTool(MemoryTool):
     """`delete_memory`: delete a memory and the messages it came from.
 
     Args:
@@ -225,15 +268,15 @@ class DeleteMemoryTool(_MemoryTool):
 
     def _execute(self, scope: Scope, *, memory_id: str) -> Flow[ToolResult]:  # type: ignore[override]
         if (yield from self._get_own_memory(scope, memory_id)) is None:
-            return _NOT_FOUND_TEMPLATE.format(memory_id), None
+            return refuse_unknown(memory_id)
         try:
-            yield from do(self.memory.delete, memory_id, purge=self.purge)
+            yield from do(self.memory.delete, memory_id, **to_ids(scope), purge=self.purge)
         except NotFoundError:
-            return _NOT_FOUND_TEMPLATE.format(memory_id), None
+            return refuse_unknown(memory_id)
         return f"Deleted: {memory_id}.", {"id": memory_id}
 
 
-class MemoryHistoryTool(_MemoryTool):
+class MemoryHistoryTool(MemoryTool):
     """`memory_history`: list the changes of a memory that still exists."""
 
     name: str = "memory_history"
@@ -243,17 +286,17 @@ class MemoryHistoryTool(_MemoryTool):
     def _execute(self, scope: Scope, *, memory_id: str) -> Flow[ToolResult]:  # type: ignore[override]
         if (yield from self._get_own_memory(scope, memory_id)) is None:
             return _NOT_FOUND_TEMPLATE.format(memory_id), []
-        rows = yield from do(self.memory.history, memory_id)
+        rows = yield from do(self.memory.history, memory_id, **to_ids(scope))
         lines = [
-            json.dumps(
-                {"event": row["event"], "memory": row["new_memory"], "date": row["updated_at"] or row["created_at"]},
-                ensure_ascii=False,
+            encode_data(
+                {"event": row["event"], "memory": row["new_memory"], "date": row["updated_at"] or row["created_at"]}
             )
             for row in rows
         ]
         return "\n".join(lines), rows
 
 
+@check_call
 def memory_tools(
     memory: Memory | AsyncMemory,
     *,
@@ -287,5 +330,29 @@ def memory_tools(
     return [kind(memory=unwrap_memory(memory), **ids) for kind in kinds]
 
 
-def _format_memory(memory: MemoryDict) -> str:
-    return f'{{"id": {json.dumps(memory["id"])}, {memory_line(memory)[1:]}'
+def _check_plain(name: str, given: object) -> None:
+    """Raise ArgumentError for values that LangChain fails to copy and print, which it does before it validates."""
+    if not _is_plain(given, _MAX_DEPTH):
+        raise ArgumentError(f"{name}: its arguments must be JSON values, at most {_MAX_DEPTH} deep; pass strings")
+
+
+def _is_plain(value: object, depth: int) -> bool:
+    if isinstance(value, dict):
+        return bool(depth) and all(_is_plain(one, depth - 1) for pair in value.items() for one in pair)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return bool(depth) and all(_is_plain(one, depth - 1) for one in value)
+    try:
+        repr(value)
+    except Exception:  # noqa: BLE001 - an object of the caller
+        return False
+    return True
+
+
+def refuse_unknown(memory_id: str) -> ToolResult:
+    """Return the answer to an id that the scope does not have."""
+    return _NOT_FOUND_TEMPLATE.format(memory_id), {"id": memory_id, "error": "not found"}
+
+
+def format_memory(memory: MemoryDict) -> str:
+    """Return a memory as one line of JSON, with its id."""
+    return f'{{"id": {encode_data(memory["id"])}, {memory_line(memory)[1:]}'

@@ -1,40 +1,33 @@
 """Turns of an agent, and the messages of a turn that still have to be remembered.
 
 A turn's state is kept in the agent's own state, under a private key, so that it survives interrupts and the users of
-one agent stay separate. It is plain JSON, which every checkpointer can store.
+one agent stay separate. It is plain JSON, which every checkpointer can store, and names memories by id: a graph streams
+its state, and a checkpoint outlives the deletion of a memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict, cast
+from typing import Any, TypedDict
 
 from langchain_core.messages import BaseMessage
 
-from mem0_core import MemoryDict, Scope
-from mem0_langchain.convert import find_last_turn
+from mem0_core import Scope
+from mem0_core.language.messages import is_structured_output
+from mem0_langchain.convert import find_last_turn, is_from_user, to_mem0_messages
 
 __all__ = [
-    "RecalledMemory",
     "TurnState",
     "begin_turn",
     "finish_turn",
-    "to_recalled_memory",
+    "identify_messages",
+    "is_run_by_tool",
+    "to_remembered_messages",
     "turn_scope",
     "unremembered_messages",
 ]
 
-
-class RecalledMemory(TypedDict, total=False):
-    """The fields of a recalled memory that a prompt or a reader of the state needs."""
-
-    id: str
-    memory: str
-    score: float
-    created_at: str
-    updated_at: str | None
-    actor_id: str
-    role: str
+_TOOLS_NODE = "tools"  # the node of LangChain's and LangGraph's agents that runs tools
 
 
 class TurnState(TypedDict):
@@ -42,8 +35,8 @@ class TurnState(TypedDict):
 
     Attributes:
         scope: owner of the turn, as ids; None once the turn is over.
-        recalled: the memories recalled for it.
-        block: the text that the model is shown: memories, relations and summary.
+        recalled: ids of the memories recalled for it.
+        key: key of the text that the model is shown (memories, relations and summary); "" if there is none.
         first: id of the first message to remember; "" if there is none.
         after: id of the message before that, "" at the start. `first` has precedence: a middleware that cuts the
             history keeps the user's last message, if any.
@@ -51,8 +44,8 @@ class TurnState(TypedDict):
     """
 
     scope: dict[str, str] | None
-    recalled: list[RecalledMemory]
-    block: str
+    recalled: list[str]
+    key: str
     first: str
     after: str
     last_seen: str
@@ -69,7 +62,7 @@ def begin_turn(messages: Sequence[BaseMessage], previous: TurnState | None, scop
     return TurnState(
         scope=ids,
         recalled=[],
-        block="",
+        key="",
         first=_id_before(messages, start + 1) if start < end else "",
         after=_id_before(messages, start),
         last_seen=_id_before(messages, end),
@@ -83,9 +76,7 @@ def unremembered_messages(messages: Sequence[BaseMessage], turn: TurnState | Non
 
 def finish_turn(messages: Sequence[BaseMessage]) -> TurnState:
     """Return a finished turn, which keeps only its position in the history."""
-    return TurnState(
-        scope=None, recalled=[], block="", first="", after=_id_before(messages, len(messages)), last_seen=""
-    )
+    return TurnState(scope=None, recalled=[], key="", first="", after=_id_before(messages, len(messages)), last_seen="")
 
 
 def turn_scope(turn: TurnState | None) -> Scope | None:
@@ -93,9 +84,45 @@ def turn_scope(turn: TurnState | None) -> Scope | None:
     return None if turn is None or turn["scope"] is None else Scope(**turn["scope"])
 
 
-def to_recalled_memory(memory: MemoryDict) -> RecalledMemory:
-    """Return the fields of a memory that a turn keeps."""
-    return cast(RecalledMemory, {key: value for key, value in memory.items() if key in RecalledMemory.__annotations__})
+def identify_messages(messages: Sequence[BaseMessage], thread: object) -> list[str | None]:
+    """Return the id of each message of a history: its own, or else its place in its turn.
+
+    Args:
+        thread: id of the thread, or None. Without one, a message that has no id itself has none.
+    """
+    prefix = "" if thread is None else f"{thread}"
+    ids: list[str | None] = []
+    turn = place = 0
+    for index, message in enumerate(messages):
+        if is_from_user(message) and not (index and is_from_user(messages[index - 1])):
+            turn, place = turn + 1, 0
+        position = None if thread is None else f"{prefix}/turn {turn}/{place}"
+        ids.append(f"{prefix}/{message.id}" if message.id else position)
+        place += 1
+    return ids
+
+
+def to_remembered_messages(
+    messages: Sequence[BaseMessage], ids: Sequence[str | None], *, by_user: bool
+) -> list[dict[str, Any]]:
+    """Convert messages to those that `Memory.add` takes, without structured output.
+
+    Args:
+        ids: the id of each message.
+        by_user: False leaves out the human messages, which are tasks that another agent wrote.
+    """
+    said = [
+        (message, id)
+        for message, id in zip(messages, ids, strict=True)
+        if (by_user if is_from_user(message) else not is_structured_output(str(message.text)))
+    ]
+    return to_mem0_messages([message for message, _ in said], ids=[id for _, id in said])
+
+
+def is_run_by_tool(config: Mapping[str, Any]) -> bool:
+    """Return True in an agent that a tool of another agent runs: a model wrote its input."""
+    namespace = (config.get("configurable") or {}).get("checkpoint_ns") or ""
+    return any(node.partition(":")[0] == _TOOLS_NODE for node in namespace.split("|")[:-1])
 
 
 def _start_index(messages: Sequence[BaseMessage], previous: TurnState | None, ids: Mapping[str, Any]) -> int:

@@ -26,6 +26,7 @@ __all__ = ["MemoryVectors", "VectorStoreIndex", "vector_store"]
 
 FilterFactory = Callable[[Mapping[str, str]], Any]
 
+_INDEX_OPTIONS = ("namespace", "as_filter", "timeout", "retry_after")
 _VECTOR_PREFIX = "mem0:"  # prefix of the texts bound to vectors
 
 
@@ -71,19 +72,32 @@ class MemoryVectors(Embeddings):
 
 
 def vector_store(
-    client: VectorStore | Callable[[MemoryVectors], VectorStore],
+    client: Any = None,
     *,
     source: VectorSource,
     folder: Path | None = None,
     dims: int | None = None,
+    provider: str | None = None,
     **options: Any,
 ) -> VectorStoreIndex:
-    """Build the index for ``vector_store: {"provider": "langchain", "config": {"client": ...}}``.
+    """Build the index for ``vector_store: {"provider": "langchain", "config": {"client": ...}}``, or for a provider.
 
     Args:
-        client: a vector store built with `MemoryVectors`, or, with `dims`, a function that builds one from them.
+        client: a vector store built with `MemoryVectors`, or, with `dims`, a function that builds one from them. For a
+            `provider`, the client of its library.
+        dims: length of the vectors.
+        provider: mem0's name of a vector store; `options` then hold mem0's keys too.
         options: options of `VectorStoreIndex`.
     """
+    if provider is not None:
+        from mem0_langchain.vector_providers import build_vector_store
+
+        ours = {key: options.pop(key) for key in _INDEX_OPTIONS if key in options}
+        vectors = MemoryVectors(dims or 0)
+        built = build_vector_store(provider, vectors, vectors.dims, {"client": client, **options})
+        return VectorStoreIndex(built, source=source, **ours)
+    if client is None:
+        raise ConfigError("vector_store.config (langchain): the key 'client' is required: a LangChain vector store")
     if not isinstance(client, VectorStore):
         if dims is None:
             raise ConfigError("vector_store.config: a client that is a function needs dims")

@@ -12,6 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mem0_llamaindex.block import Mem0MemoryBlock, WriteThroughMemory
+    from mem0_llamaindex.chat_store import Mem0ChatStore
+    from mem0_llamaindex.documents import Mem0VectorStore
+    from mem0_llamaindex.embedding import Mem0Embedding
+    from mem0_llamaindex.files import memory_files_tool
+    from mem0_llamaindex.graph_store import Mem0PropertyGraphStore
     from mem0_llamaindex.memory import Mem0Memory
     from mem0_llamaindex.models import LlamaIndexChat, LlamaIndexEmbedder, LlamaIndexReranker
     from mem0_llamaindex.postprocessor import Mem0Rerank
@@ -23,12 +28,17 @@ __all__ = [
     "LlamaIndexChat",
     "LlamaIndexEmbedder",
     "LlamaIndexReranker",
+    "Mem0ChatStore",
+    "Mem0Embedding",
     "Mem0Memory",
     "Mem0MemoryBlock",
+    "Mem0PropertyGraphStore",
     "Mem0Rerank",
     "Mem0Retriever",
+    "Mem0VectorStore",
     "VectorStoreIndex",
     "WriteThroughMemory",
+    "memory_files_tool",
     "memory_tools",
 ]
 __version__ = "0.1.0"
@@ -38,12 +48,17 @@ _MODULES_BY_NAME = {
     "LlamaIndexChat": "mem0_llamaindex.models",
     "LlamaIndexEmbedder": "mem0_llamaindex.models",
     "LlamaIndexReranker": "mem0_llamaindex.models",
+    "Mem0ChatStore": "mem0_llamaindex.chat_store",
+    "Mem0Embedding": "mem0_llamaindex.embedding",
     "Mem0Memory": "mem0_llamaindex.memory",
     "Mem0MemoryBlock": "mem0_llamaindex.block",
+    "Mem0PropertyGraphStore": "mem0_llamaindex.graph_store",
     "Mem0Rerank": "mem0_llamaindex.postprocessor",
     "Mem0Retriever": "mem0_llamaindex.retriever",
+    "Mem0VectorStore": "mem0_llamaindex.documents",
     "VectorStoreIndex": "mem0_llamaindex.vectors",
     "WriteThroughMemory": "mem0_llamaindex.block",
+    "memory_files_tool": "mem0_llamaindex.files",
     "memory_tools": "mem0_llamaindex.tools",
 }
 

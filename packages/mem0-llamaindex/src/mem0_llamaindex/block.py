@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
-from typing import Any
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Self
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
-from llama_index.core.memory import BaseMemoryBlock, Memory
+from llama_index.core.memory import BaseMemoryBlock, Memory, StaticMemoryBlock
+from llama_index.core.prompts import RichPromptTemplate
+from llama_index.core.storage.chat_store.sql import SQLAlchemyChatStore
+from sqlalchemy.engine import make_url
 
 from mem0_core import AsyncMemory, ConfigError, Scope
 from mem0_core import Memory as LongTermMemory
+from mem0_core._system.boundary import convert_errors_of
 from mem0_llamaindex.convert import ends_turn, message_text, to_mem0_messages
-from mem0_llamaindex.long_term import ConfigSource, Keep, ScopedMemory
+from mem0_llamaindex.long_term import ConfigSource, Keep, ScopedMemory, strip_secrets
 from mem0_llamaindex.window import default_tokenizer
 
 __all__ = ["Mem0MemoryBlock", "WriteThroughMemory"]
@@ -22,6 +28,7 @@ __all__ = ["Mem0MemoryBlock", "WriteThroughMemory"]
 _UNLIMITED_TOKENS = 1_000_000_000  # tokens
 
 
+@convert_errors_of("atruncate", "write_finished_turns")
 class Mem0MemoryBlock(BaseMemoryBlock[str]):
     """Memory block that adds the relevant memories of a user (an agent, a run) to LlamaIndex's `Memory`.
 
@@ -70,6 +77,9 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
     _written_fingerprints: dict[str | None, list[str]] = PrivateAttr(
         default_factory=dict
     )  # session -> fingerprints of written messages
+    _unfinished: dict[str | None, list[tuple[str, str]]] = PrivateAttr(
+        default_factory=dict
+    )  # session -> fingerprints and ids of messages whose write failed or was cancelled, and may be stored
     _last_recall: dict[str | None, tuple[str, str]] = PrivateAttr(
         default_factory=dict
     )  # session -> the turn, its block
@@ -93,6 +103,41 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         ids: dict[str, Any] = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         super().__init__(**ids, **options)
         self._long_term = ScopedMemory(scope, memory=memory, config=config)
+
+    def bind(self, memory: LongTermMemory | AsyncMemory) -> None:
+        """Attach the long-term memory to a copy that was restored from a Context without it.
+
+        Raises:
+            ConfigError: it is not a `mem0_core.Memory`.
+        """
+        self._long_term.bind(memory)
+
+    def to_dict(self, **kwargs: Any) -> dict[str, Any]:
+        """Return the fields, the configuration without secrets, and the marks of written turns, as plain JSON."""
+        data = self.model_dump(mode="json", **kwargs)
+        config = self._long_term.config
+        data["config"] = None if config is None else strip_secrets(config)
+        data["written"] = [[session, marks] for session, marks in self._written_fingerprints.items()]
+        return data
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Restore a block; without a configuration, it needs `bind` before its first use.
+
+        Raises:
+            ConfigError: `data` is not from `to_dict`, or the configuration is wrong. ScopeError: an id is invalid.
+        """
+        fields = _read_saved(data, "config", "written")
+        config, written = fields.pop("config"), fields.pop("written")
+        scope = Scope(fields.get("user_id"), fields.get("agent_id"), fields.get("run_id"))
+        block = cls.__new__(cls)
+        try:
+            BaseMemoryBlock.__init__(block, **fields)
+            block._written_fingerprints = {session: list(marks) for session, marks in written}
+        except (TypeError, ValueError) as error:
+            raise ConfigError(f"data must be a mapping that to_dict returned: {error}") from error
+        block._long_term = ScopedMemory(scope, config=config)
+        return block
 
     @property
     def long_term(self) -> LongTermMemory:
@@ -126,13 +171,18 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         self._last_recall[session] = (turn, seen["text"])
         return seen["text"]
 
-    async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Drop the last lines of the block, the least relevant; return None if nothing would be left."""
+    async def atruncate(self, content: str | list[Any], tokens_to_truncate: int) -> str | None:
+        """Drop the last lines of the block, the least relevant; return None if nothing would be left.
+
+        LlamaIndex passes an empty list for a block that recalled nothing.
+        """
+        if not content or isinstance(content, list):
+            return None
         lines = content.splitlines()
         *kept, end = lines
         max_tokens_left = self._count_text_tokens(content) - tokens_to_truncate
         head = len(lines) - sum(line.startswith("{") for line in lines) - 1  # the opening tag and its introduction
-        while len(kept) > head and self._count_text_tokens("\n".join([*kept, end])) > max_tokens_left:
+        while len(kept) > max(head, 0) and self._count_text_tokens("\n".join([*kept, end])) > max_tokens_left:
             kept.pop()
         return "\n".join([*kept, end]) if len(kept) > head else None
 
@@ -150,7 +200,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         )
         same = next((n for n, pair in enumerate(zip(fingerprints, written, strict=False)) if pair[0] != pair[1]), None)
         known = min(len(fingerprints), len(written)) if same is None else same
-        await self._write_messages(messages[known:])
+        await self._write_messages(messages[known:], session)
         self._written_fingerprints[session] = written[known:]
 
     async def write_finished_turns(self, messages: Sequence[ChatMessage], session_id: str | None = None) -> None:
@@ -173,7 +223,7 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
             known = await self._count_known(messages[:end])
         self._written_fingerprints[session_id] = fingerprints
         try:
-            await self._write_messages(messages[known:end])
+            await self._write_messages(messages[known:end], session_id)
         except BaseException:
             self._written_fingerprints[session_id] = fingerprints[:known]
             raise
@@ -183,23 +233,95 @@ class Mem0MemoryBlock(BaseMemoryBlock[str]):
         core = await asyncio.to_thread(self._long_term.open)
         ids: dict[str, Any] = self._long_term.ids
         held = await core.acontext(None, **ids, recent=2 * len(messages), max_tokens=_UNLIMITED_TOKENS)
-        texts = {(message["role"], message["content"]) for message in held["messages"]}
+        texts = Counter((message["role"], message["content"]) for message in held["messages"])
         for index, message in enumerate(messages):
-            said = to_mem0_messages([message])
-            if said and (said[0]["role"], said[0]["content"]) not in texts:
-                return index
+            for said in to_mem0_messages([message]):
+                if not texts[said["role"], said["content"]]:
+                    return index
+                texts[said["role"], said["content"]] -= 1
         return len(messages)
 
-    async def _write_messages(self, messages: Sequence[ChatMessage]) -> None:
+    async def _write_messages(self, messages: Sequence[ChatMessage], session_id: str | None) -> None:
         core = await asyncio.to_thread(self._long_term.open)
-        said = to_mem0_messages(messages, images=core.config.enable_vision)
+        ids = self._choose_ids(messages, session_id)
+        said = to_mem0_messages(messages, images=core.config.enable_vision, ids=ids)
         if said:
             # In a thread: each sync method of `Memory` runs in an event loop of its own, and workers must outlive it.
             await asyncio.to_thread(self._long_term.remember, said, keep=self.keep, background=self.background)
+        self._unfinished.pop(session_id, None)
+
+    def _choose_ids(self, messages: Sequence[ChatMessage], session_id: str | None) -> list[str]:
+        """Return new ids, since equal words are other messages, and the former ids of an unfinished write."""
+        ids = [uuid.uuid4().hex for _ in messages]
+        fingerprints = [_fingerprint(message) for message in messages]
+        for index, (fingerprint, id) in enumerate(self._unfinished.get(session_id, ())):
+            if index == len(ids) or fingerprint != fingerprints[index]:
+                break
+            ids[index] = id
+        self._unfinished[session_id] = list(zip(fingerprints, ids, strict=True))
+        return ids
+
+
+def _read_saved(data: object, *names: str) -> dict[str, Any]:
+    """Return the items of a mapping that has the keys `names`.
+
+    Raises:
+        ConfigError: it is no such mapping, or cannot be read.
+    """
+    wanted = f"data must be a mapping that to_dict returned, with the keys {', '.join(map(repr, names))}"
+    if not isinstance(data, Mapping):
+        raise ConfigError(wanted)
+    try:
+        fields = dict(data)
+    except Exception as error:  # code of the caller's class
+        raise ConfigError(f"{wanted}: {error}") from error
+    if not fields.keys() >= set(names):
+        raise ConfigError(wanted)
+    return fields
 
 
 class WriteThroughMemory(Memory):
-    """LlamaIndex's `Memory`, but each `Mem0MemoryBlock` writes a turn when its answer is put, not on the next read."""
+    """LlamaIndex's `Memory`, but each `Mem0MemoryBlock` writes a turn when its answer is put, not on the next read.
+
+    A workflow's Context saves and restores it with its messages, if its blocks are `Mem0MemoryBlock` and
+    `StaticMemoryBlock` and its chat store is LlamaIndex's own, without a password in the address. A block made from a
+    configuration opens its memory again, another one needs `Mem0MemoryBlock.bind`.
+    """
+
+    def to_dict(self, **kwargs: Any) -> dict[str, Any]:
+        """Return plain JSON, messages in a temporary chat store included.
+
+        Raises:
+            ConfigError: a block or the chat store cannot be saved.
+        """
+        store = self.sql_store
+        if type(store) is not SQLAlchemyChatStore or make_url(store.async_database_uri or "sqlite://").password:
+            raise ConfigError("only LlamaIndex's SQLAlchemyChatStore without a password in its address is saved")
+        data = self.model_dump(mode="json", exclude={"memory_blocks", "memory_blocks_template"}, **kwargs)
+        return {
+            **data,
+            "template": getattr(self.memory_blocks_template, "template_str", None),
+            "chat_store": store.model_dump(mode="json"),
+            "blocks": [_dump_block(block) for block in self.memory_blocks],
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
+        """Restore a memory with its blocks; `kwargs` replace saved fields.
+
+        Raises:
+            ConfigError: `data` is not from `to_dict`.
+        """
+        fields = _read_saved(data, "template", "chat_store", "blocks") | kwargs
+        template, store, blocks = fields.pop("template"), fields.pop("chat_store"), fields.pop("blocks")
+        fields.pop("class_name", None)
+        if template is not None:
+            fields["memory_blocks_template"] = RichPromptTemplate(template)
+        return cls(sql_store=SQLAlchemyChatStore(**store), memory_blocks=[_load_block(one) for one in blocks], **fields)
+
+    def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
+        """Return itself: ``ctx.store.edit_state()`` copies a workflow, and a conversation must not fork."""
+        return self
 
     async def aput(self, message: ChatMessage) -> None:
         await super().aput(message)
@@ -214,6 +336,21 @@ class WriteThroughMemory(Memory):
         for block in self.memory_blocks:
             if isinstance(block, Mem0MemoryBlock):
                 await block.write_finished_turns(held, self.session_id)
+
+
+def _dump_block(block: BaseMemoryBlock[Any]) -> dict[str, Any]:
+    if type(block) is Mem0MemoryBlock:
+        return {"kind": "mem0", "data": block.to_dict()}
+    if type(block) is StaticMemoryBlock:
+        return {"kind": "static", "data": block.model_dump(mode="json")}
+    raise ConfigError(
+        f"a block of the type {type(block).__name__} cannot be saved; pass the memory again after a restore"
+    )
+
+
+def _load_block(saved: Mapping[str, Any]) -> BaseMemoryBlock[Any]:
+    data = saved["data"]
+    return Mem0MemoryBlock.from_dict(data) if saved["kind"] == "mem0" else StaticMemoryBlock.model_validate(data)
 
 
 def _drop_repeated_question(messages: Sequence[ChatMessage]) -> list[ChatMessage]:

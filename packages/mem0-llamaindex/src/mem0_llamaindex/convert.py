@@ -21,24 +21,29 @@ from llama_index.core.base.llms.types import (
     ToolCallBlock,
     VideoBlock,
 )
-from llama_index.core.schema import NodeWithScore, TextNode
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from mem0_core import MemoryDict, RelationDict, SearchResult
+from mem0_core import InputError, MemoryDict, RelationDict, SearchResult
 from mem0_core.domain.records import Triplet
+from mem0_core.language.messages import is_structured_output
 
 __all__ = [
+    "Question",
     "calls_tools",
     "copy_message",
     "count_tokens",
     "ends_turn",
     "is_tool_result",
     "message_text",
+    "question_text",
     "replace_lone_surrogates",
     "to_mem0_messages",
     "to_nodes",
 ]
 
 _log = logging.getLogger(__name__)
+
+Question = str | QueryBundle | ChatMessage | Sequence[ChatMessage]
 
 _MEM0_ROLES = {
     MessageRole.USER: "user",
@@ -53,16 +58,22 @@ _REASONING = re.compile(r"\A\s*Thought:.*\n\s*Answer:\s*", re.DOTALL)
 """Text that a ReActAgent writes to memory before its answer."""
 
 
-def to_mem0_messages(messages: Iterable[ChatMessage], *, images: bool = False) -> list[dict[str, Any]]:
+def to_mem0_messages(
+    messages: Sequence[ChatMessage], *, images: bool = False, ids: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
     """Convert the user's and the assistant's messages to the form that `Memory.add` takes.
 
-    System messages, tool calls and their results, a model's reasoning, and empty messages are left out.
+    System messages, tool calls and their results, a model's reasoning, structured output, and empty messages are left
+    out.
 
     Args:
         images: keep images, as URLs or data URLs, for a memory that describes them (``enable_vision``).
+        ids: the id of each message.
     """
-    converted = (_to_mem0_message(message, images) for message in messages)
-    return [message for message in converted if message is not None]
+    converted = [_to_mem0_message(message, images) for message in messages]
+    if ids is not None:
+        converted = [said and {**said, "id": id} for said, id in zip(converted, ids, strict=True)]
+    return [said for said in converted if said is not None]
 
 
 def _to_mem0_message(message: ChatMessage, images: bool) -> dict[str, Any] | None:
@@ -71,7 +82,7 @@ def _to_mem0_message(message: ChatMessage, images: bool) -> dict[str, Any] | Non
         return None
     text = _strip_reasoning(message) if role == "assistant" else message_text(message)
     urls = _image_urls(message) if images else []
-    if not text.strip() and not urls:
+    if (not text.strip() and not urls) or (role == "assistant" and is_structured_output(text)):
         return None
     parts = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
     content: Any = [{"type": "text", "text": text}, *parts] if parts else text
@@ -82,6 +93,30 @@ def _to_mem0_message(message: ChatMessage, images: bool) -> dict[str, Any] | Non
 def message_text(message: ChatMessage) -> str:
     """Return all text of a message, in storable form; for plain text blocks the same as its `content`."""
     return replace_lone_surrogates("\n".join(_block_texts(message.blocks)))
+
+
+def question_text(question: Question | None) -> str | None:
+    """Return the text of a question in any form that chat engines and agents pass on; None if there is no question.
+
+    Of several messages, the last user message is the question, or else the last message.
+
+    Raises:
+        InputError: it is of another type.
+    """
+    if question is None:
+        return None
+    if isinstance(question, str):
+        return replace_lone_surrogates(question)
+    if isinstance(question, QueryBundle):
+        return replace_lone_surrogates(question.query_str)
+    if isinstance(question, ChatMessage):
+        return message_text(question)
+    if isinstance(question, Sequence):
+        messages = [message for message in question if isinstance(message, ChatMessage)]
+        if len(messages) == len(question):
+            said = [message for message in messages if message.role == MessageRole.USER] or messages
+            return message_text(said[-1]) if said else None
+    raise InputError(f"the question must be a text, a QueryBundle or messages, not {type(question).__name__}")
 
 
 def replace_lone_surrogates(text: str) -> str:

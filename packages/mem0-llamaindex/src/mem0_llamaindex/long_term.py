@@ -5,9 +5,9 @@ Recall and remember are spans of LlamaIndex's instrumentation, with the events o
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -15,10 +15,12 @@ from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 import llama_index.core.instrumentation as instrument
-from pydantic import BaseModel
+from pydantic import BaseModel, SecretStr
 
 from mem0_core import AsyncMemory, ConfigError, ContextDict, Memory, MemoryConfig, Scope
 from mem0_core.config import load_config
+from mem0_core.domain.secrets import conceal, is_secret_name, reveal, strip_url
+from mem0_core.domain.suggestions import describe_value
 from mem0_core.flow import Flow, arun, do, run
 from mem0_llamaindex.events import (
     MemoryRecallEndEvent,
@@ -32,8 +34,6 @@ __all__ = ["ConfigSource", "Keep", "ScopedMemory", "strip_secrets", "unwrap_memo
 _log = logging.getLogger(__name__)
 
 _dispatcher = instrument.get_dispatcher(__name__)  # type: ignore[attr-defined]
-
-_SECRET_KEY = re.compile(r"(api_?key|access_key|password|secret|(^|_)token|authorization)$", re.IGNORECASE)
 
 _PATH_KEYS = ("path", "history_db_path")
 
@@ -49,7 +49,9 @@ def unwrap_memory(memory: Memory | AsyncMemory) -> Memory:
     """
     inner = memory.memory if isinstance(memory, AsyncMemory) else memory
     if not isinstance(inner, Memory):
-        raise ConfigError(f"memory: {memory!r} is not a mem0_core.Memory")
+        raise ConfigError(
+            f"memory must be a mem0_core.Memory, not {describe_value(memory)}; pass, for example, Memory('data')"
+        )
     return inner
 
 
@@ -146,7 +148,7 @@ class ScopedMemory:
         _dispatcher.event(MemoryRememberStartEvent(messages=said, scope=self.ids))
         core = yield from self.open_flow()
         ids: dict[str, Any] = self.ids
-        added: Any = yield from do(core.add, said, **ids, keep=keep, background=background)
+        added: Any = yield from do(core.add, said, **ids, keep=keep, facts_about="owner", background=background)
         whole = added if isinstance(added, dict) else {"results": added, "skipped": []}  # version "v1.0"
         for skipped in whole["skipped"]:
             _log.warning("not remembered: %s (%r)", skipped["reason"], skipped["item"])
@@ -157,13 +159,19 @@ class ScopedMemory:
 # --- serializable configurations ---------------------------------------------------------------------------------
 
 
-def strip_secrets(value: Any) -> Any:
-    """Return a configuration as JSON, without its keys and passwords."""
+def strip_secrets(value: Any, name: str = "") -> Any:
+    """Return a configuration as JSON, without its keys and passwords; a URL loses its password only."""
     if isinstance(value, Mapping):
-        return {key: strip_secrets(item) for key, item in value.items() if not _SECRET_KEY.search(str(key))}
+        stripped = {key: strip_secrets(item, str(key)) for key, item in value.items()}
+        return {key: item for key, item in stripped.items() if item is not _SECRET}
     if isinstance(value, list):
-        return [strip_secrets(item) for item in value]
+        return [item for item in (strip_secrets(item, name) for item in value) if item is not _SECRET]
+    if isinstance(value, SecretStr):
+        return _SECRET if is_secret_name(name) else strip_url(value.get_secret_value())
     return value
+
+
+_SECRET = object()
 
 
 def _to_portable(config: MemoryConfig) -> dict[str, Any] | None:
@@ -180,10 +188,12 @@ def _to_portable(config: MemoryConfig) -> dict[str, Any] | None:
     folder = portable.get("vector_store", {}).get("config", {})
     if isinstance(folder.get("path"), str):
         folder["path"] = str(Path(folder["path"]).expanduser().absolute())
-    return portable
+    return {key: conceal(value) if isinstance(value, (dict, list)) else value for key, value in portable.items()}
 
 
 def _encode_plain(value: object) -> Any:
+    if isinstance(value, SecretStr):
+        return value.get_secret_value()
     if isinstance(value, Path):
         return str(value)
     if isinstance(value, BaseModel):  # not model_dump: it would copy or dissolve a live object
@@ -197,7 +207,7 @@ _open_lock = Lock()
 
 def _open_shared(config: dict[str, Any]) -> Memory:
     """Return the shared memory of a configuration: a process that restores many conversations opens it once."""
-    key = json.dumps(config, sort_keys=True)
+    key = hashlib.sha256(json.dumps(reveal(config), sort_keys=True).encode()).hexdigest()  # not with its secrets
     with _open_lock:
         memory = _open_memories.get(key)
         if memory is None or memory.closed:

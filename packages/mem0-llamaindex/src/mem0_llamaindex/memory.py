@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import hashlib
+import uuid
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, Self
@@ -10,20 +12,24 @@ from typing import Any, Self
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
 from llama_index.core.memory import BaseMemory, InsertMethod
+from llama_index.core.storage.chat_store.base_db import MessageStatus
 from pydantic_core import to_jsonable_python
 
 from mem0_core import AsyncMemory, ConfigError, InputError, Memory, Scope
+from mem0_core._system.boundary import convert_errors_of
+from mem0_core.domain.suggestions import describe_value, suggest
 from mem0_core.flow import Flow, arun, do, run
 from mem0_llamaindex.convert import (
+    Question,
     copy_message,
     count_tokens,
     ends_turn,
     message_text,
-    replace_lone_surrogates,
+    question_text,
     to_mem0_messages,
 )
 from mem0_llamaindex.long_term import ConfigSource, Keep, ScopedMemory, strip_secrets
-from mem0_llamaindex.window import default_tokenizer, fit_window
+from mem0_llamaindex.window import default_tokenizer, find_last_question, fit_window
 
 __all__ = ["Mem0Memory"]
 
@@ -40,6 +46,10 @@ class _QuestionTurn:
     block: str
 
 
+_CONTEXT_KEYS = ("user_id", "agent_id", "run_id")
+
+
+@convert_errors_of("from_defaults", "get", "aget", "put", "aput", "put_messages", "aput_messages", "set", "aset")
 class Mem0Memory(BaseMemory):
     """Short-term messages of one conversation combined with long-term memory.
 
@@ -87,7 +97,9 @@ class Mem0Memory(BaseMemory):
         description="Show memories as a system message, or before the question in the user's message.",
     )
     token_limit: int = Field(
-        default=30_000, ge=1, description="Token budget of `get`; only a longer last message exceeds it."
+        default=30_000,
+        ge=1,
+        description="Token budget of `get`; only a longer question, with the last message, exceeds it.",
     )
     chat_history_token_ratio: float = Field(
         default=0.7, gt=0, le=1, description="Share of the limit that memories leave to the short-term messages."
@@ -101,7 +113,13 @@ class Mem0Memory(BaseMemory):
         default_factory=list, description="Short-term messages that are not remembered yet."
     )
 
+    conversation: str = Field(
+        default_factory=lambda: uuid.uuid4().hex,
+        description="Id of the conversation. A message is remembered once at its place in it, also by several objects.",
+    )
+
     _long_term: ScopedMemory = PrivateAttr()
+    _message_ids: list[str] = PrivateAttr(default_factory=list)  # of the messages, from the first on
     _turn: _QuestionTurn | None = PrivateAttr(default=None)
     _costs: dict[int, int] = PrivateAttr(default_factory=dict)  # tokens of each message, by index
     _state_lock: Lock = PrivateAttr(default_factory=Lock)  # protects list operations only, never held during a call
@@ -119,7 +137,11 @@ class Mem0Memory(BaseMemory):
         scope = Scope(user_id, agent_id, run_id)
         unknown = options.keys() - type(self).model_fields.keys() - {"class_name"}
         if unknown:
-            raise ConfigError(f"unknown option {sorted(unknown)[0]!r}; known: {', '.join(type(self).model_fields)}")
+            name = min(unknown)
+            raise ConfigError(
+                f"Mem0Memory() got an unknown option {name!r} ({name}={describe_value(options[name])})"
+                f"{suggest(name, type(self).model_fields)}; leave it out, or pass an accepted one"
+            )
         long_term = ScopedMemory(scope, memory=memory, config=config)
         fields: dict[str, Any] = {"user_id": user_id, "agent_id": agent_id, "run_id": run_id}
         super().__init__(**(fields | {"config": long_term.config} | options))
@@ -159,17 +181,46 @@ class Mem0Memory(BaseMemory):
         return made
 
     @classmethod
-    def from_config(cls, config: ConfigSource, **options: Any) -> Self:
-        """Create a memory from a mem0 configuration that can be saved and restored; options as in `from_defaults`."""
-        return cls.from_defaults(config=config, **options)
+    def from_config(
+        cls, config: ConfigSource | None = None, *, context: Mapping[str, Any] | None = None, **options: Any
+    ) -> Self:
+        """Create a memory from a mem0 configuration that can be saved and restored; options as in `from_defaults`.
+
+        Args:
+            context: user_id, agent_id and run_id in a mapping, as LlamaIndex's own class for mem0 takes them.
+
+        Raises:
+            ConfigError: no configuration is given, or `context` has other keys.
+        """
+        if config is None:
+            raise ConfigError(
+                "from_config: config is missing; pass a mapping of mem0's keys or the path of a YAML or JSON file,"
+                " or call"
+                " from_defaults() for the default memory"
+            )
+        return cls.from_defaults(config=config, **_read_context(context), **options)
+
+    @classmethod
+    def from_client(cls, **options: Any) -> Self:
+        """Refuse mem0's hosted service, which LlamaIndex's own class for mem0 connects to here.
+
+        Raises:
+            ConfigError: always; names the constructor of a local memory.
+        """
+        raise ConfigError(
+            f"from_client({', '.join(f'{name}=...' for name in options)}): it connects to mem0's hosted service, and"
+            " this"
+            " memory is local; call Mem0Memory.from_config(config={...}, context={'user_id': ...}) or"
+            " Mem0Memory.from_defaults(user_id=...)"
+        )
 
     # --- reading -------------------------------------------------------------------------------------------------
 
-    def get(self, input: str | None = None, initial_token_count: int = 0, **kwargs: Any) -> list[ChatMessage]:
+    def get(self, input: Question | None = None, initial_token_count: int = 0, **kwargs: Any) -> list[ChatMessage]:
         """Return the relevant memories as one system message, followed by the short-term messages.
 
         Args:
-            input: the question; by default the last user message.
+            input: the question as a text, a QueryBundle, a message or messages; by default the last user message.
             initial_token_count: tokens of the limit that the caller reserves for other messages.
             kwargs: ignored; accepted for compatibility with other memories.
 
@@ -177,19 +228,27 @@ class Mem0Memory(BaseMemory):
             ConfigError: the long-term memory is missing, see `bind`.
             ModelError, StoreError: the search failed.
         """
-        return run(self._get(input, initial_token_count))
+        return run(self._get(question_text(input), initial_token_count))
 
-    async def aget(self, input: str | None = None, initial_token_count: int = 0, **kwargs: Any) -> list[ChatMessage]:
+    async def aget(
+        self, input: Question | None = None, initial_token_count: int = 0, **kwargs: Any
+    ) -> list[ChatMessage]:
         """Async version of `get`."""
-        return await arun(self._get(input, initial_token_count))
+        return await arun(self._get(question_text(input), initial_token_count))
 
-    def get_all(self) -> list[ChatMessage]:
-        """Return all short-term messages; `long_term.get_all` returns the long-term memories."""
+    def get_all(self, status: MessageStatus | None = None) -> list[ChatMessage]:
+        """Return all short-term messages; `long_term.get_all` returns the long-term memories.
+
+        Args:
+            status: as in LlamaIndex's `Memory`. No message is archived here: each stays active.
+        """
+        if status is MessageStatus.ARCHIVED:
+            return []
         with self._state_lock:
             return [copy_message(message) for message in self.messages]
 
-    async def aget_all(self) -> list[ChatMessage]:
-        return self.get_all()
+    async def aget_all(self, status: MessageStatus | None = None) -> list[ChatMessage]:
+        return self.get_all(status)
 
     # --- writing -------------------------------------------------------------------------------------------------
 
@@ -227,16 +286,24 @@ class Mem0Memory(BaseMemory):
             self.pending = history[answers[-1] + 1 :] if answers else list(history)
             self._turn = None
             self._costs = {}
+            self._message_ids = []
 
     async def aset(self, messages: Sequence[ChatMessage]) -> None:
         self.set(messages)
 
-    def reset(self) -> None:
-        """Clear the short-term messages and the current turn. Long-term memory stays (see `Memory.delete_all`)."""
-        self.set([])
+    def reset(self, status: MessageStatus | None = None) -> None:
+        """Clear the short-term messages and begin another conversation. Long-term memory stays (see `delete_all`).
 
-    async def areset(self) -> None:
-        self.reset()
+        Args:
+            status: as in `get_all`; there are no archived messages to clear.
+        """
+        if status is MessageStatus.ARCHIVED:
+            return
+        self.set([])
+        self.conversation = uuid.uuid4().hex
+
+    async def areset(self, status: MessageStatus | None = None) -> None:
+        self.reset(status)
 
     # --- the long-term memory ------------------------------------------------------------------------------------
 
@@ -304,13 +371,10 @@ class Mem0Memory(BaseMemory):
 
     def _recall(self, input: str | None, messages: list[ChatMessage], cost: _MessageCost, budget: int) -> Flow[str]:
         """Return the system block of the current turn, from its single search."""
-        question_index = _find_last_question(messages)
+        question_index = find_last_question(messages)
         question = None if question_index is None else message_text(messages[question_index])
-        if input is not None and not (replace_lone_surrogates(input) == question and self.pending):
-            question_index, question = (
-                None,
-                replace_lone_surrogates(input),
-            )  # a question that is not put yet: context engines ask this way
+        if input is not None and not (input == question and self.pending):
+            question_index, question = None, input  # not put yet: context engines ask this way
         if question is None or not question.strip():
             return ""
         if question_index is not None and self._turn is not None and self._turn.question is messages[question_index]:
@@ -351,16 +415,26 @@ class Mem0Memory(BaseMemory):
             self.messages += added
             self.pending += added
             turn: list[ChatMessage] = []
+            ids: list[str] = []
             if added and ends_turn(added[-1]):
                 turn, self.pending = self.pending, []
+                ids = self._identify_messages()[-len(turn) :]
         if turn:
-            yield from self._remember(turn)
+            yield from self._remember(turn, ids)
 
-    def _remember(self, turn: list[ChatMessage]) -> Flow[None]:
+    def _identify_messages(self) -> list[str]:
+        """Return the id of each short-term message: a digest of the conversation up to and including it."""
+        for message in self.messages[len(self._message_ids) :]:
+            before = self._message_ids[-1] if self._message_ids else self.conversation
+            said = f"{before}\0{message.role}\0{message_text(message)}"
+            self._message_ids.append(hashlib.blake2b(said.encode(), digest_size=16).hexdigest())
+        return self._message_ids
+
+    def _remember(self, turn: list[ChatMessage], ids: list[str]) -> Flow[None]:
         """Write a turn to long-term memory; a turn that could not be written is retried with the next one."""
         try:
             core = yield from self._long_term.open_flow()
-            said = to_mem0_messages(turn, images=core.config.enable_vision)
+            said = to_mem0_messages(turn, images=core.config.enable_vision, ids=ids)
             if said:
                 yield from do(self._long_term.remember, said, keep=self.keep, background=self.background)
         except BaseException as error:
@@ -384,6 +458,18 @@ class Mem0Memory(BaseMemory):
         return cost
 
 
-def _find_last_question(messages: Sequence[ChatMessage]) -> int | None:
-    places = range(len(messages) - 1, -1, -1)
-    return next((index for index in places if messages[index].role == MessageRole.USER), None)
+def _read_context(context: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the ids in a context.
+
+    Raises:
+        ConfigError: it is no mapping, or has another key.
+    """
+    if context is not None and not isinstance(context, Mapping):
+        raise ConfigError(
+            f"context must be a mapping of ids, not {describe_value(context)}; pass, for example,"
+            f" {{'user_id': 'alice'}}"
+        )
+    for name in context or {}:
+        if name not in _CONTEXT_KEYS:
+            raise ConfigError(f"context: unknown key {name!r}{suggest(str(name), _CONTEXT_KEYS)}; pass one of them")
+    return dict(context or {})

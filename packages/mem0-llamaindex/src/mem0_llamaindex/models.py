@@ -32,13 +32,13 @@ from llama_index.core.tools import BaseTool, FunctionTool, ToolMetadata
 from numpy.typing import NDArray
 
 from mem0_core import ConfigError, ModelError
-from mem0_core.config import ComponentKind
+from mem0_core.catalog import ComponentKind
 from mem0_core.domain.records import Usage
-from mem0_core.flow import Flow, arun, do, run
+from mem0_core.flow import Flow, do
 from mem0_core.interfaces import Reply, Tool, ToolCall
 from mem0_core.providers.adapters import is_unsupported_request, normalize_scores, to_unit_vectors
 from mem0_core.providers.prompted_tools import add_tool_prompt, parse_tool_calls
-from mem0_core.providers.request_forms import RequestForm, RequestForms
+from mem0_core.providers.request_forms import FormsChat, RequestForm, RequestForms
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -116,7 +116,7 @@ def _build_component(kind: ComponentKind, model: Any, config: Mapping[str, Any])
 # --- chat ---------------------------------------------------------------------------------------------------------
 
 
-class LlamaIndexChat:
+class LlamaIndexChat(FormsChat):
     """Any LlamaIndex LLM as a chat model. Thread safety is that of the wrapped object.
 
     `tools`, and a `schema` as the only tool, are sent by function calling. A `schema` is sent by ``structured_predict``
@@ -146,32 +146,6 @@ class LlamaIndexChat:
     @property
     def _has_structured_predict(self) -> bool:
         return _defining_class(self.llm, "structured_predict") is not LLM
-
-    def complete(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        task: str,
-        schema: type[BaseModel] | None = None,
-        tools: Sequence[Tool] = (),
-    ) -> Reply:
-        """Answer `messages`; see `mem0_core.interfaces.ChatModel`. If `tools` are given, `schema` is not sent.
-
-        Raises:
-            ModelError: the model failed; the original error is chained.
-        """
-        return run(self._exchange(messages, task, schema, tools))
-
-    async def acomplete(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        task: str,
-        schema: type[BaseModel] | None = None,
-        tools: Sequence[Tool] = (),
-    ) -> Reply:
-        """Async version of `complete`."""
-        return await arun(self._exchange(messages, task, schema, tools))
 
     def _exchange(
         self,

@@ -10,12 +10,14 @@ from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from mem0_core import AsyncMemory, Memory, Scope
+from mem0_core.domain.suggestions import check_constructor
 from mem0_llamaindex.convert import to_nodes
 from mem0_llamaindex.long_term import unwrap_memory
 
 __all__ = ["Mem0Retriever"]
 
 
+@check_constructor
 class Mem0Retriever(BaseRetriever):
     """Retrieve the memories of a user (an agent, a run) relevant to a query, as nodes for any query or chat engine.
 

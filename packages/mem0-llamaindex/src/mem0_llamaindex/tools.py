@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from llama_index.core.bridge.pydantic import BaseModel, Field
+from llama_index.core.bridge.pydantic import BaseModel, Field, ValidationError
 from llama_index.core.tools import FunctionTool, ToolMetadata
 
-from mem0_core import AsyncMemory, Memory, NotFoundError, Scope
+from mem0_core import ArgumentError, AsyncMemory, ConfigError, Memory, NotFoundError, Scope
+from mem0_core.domain.records import list_added
+from mem0_core.domain.suggestions import check_call
 from mem0_core.flow import Flow, arun, do, run
+from mem0_core.language.prompt_data import encode_data
 from mem0_llamaindex.convert import replace_lone_surrogates
 from mem0_llamaindex.long_term import unwrap_memory
 
@@ -41,6 +43,7 @@ class _MemoryIdArguments(BaseModel):
     memory_id: str = Field(description="The id of the memory, as search_memory returned it.")
 
 
+@check_call
 def memory_tools(
     memory: Memory | AsyncMemory,
     *,
@@ -103,7 +106,7 @@ def memory_tools(
     ]
     names = [tool.metadata.get_name() for tool in tools]
     if unknown := set(only or ()) - set(names):
-        raise ValueError(f"only: there is no tool {sorted(unknown)[0]!r}; there are {', '.join(names)}")
+        raise ConfigError(f"only: there is no tool {sorted(unknown)[0]!r}; there are {', '.join(names)}")
     return [tool for tool in tools if only is None or tool.metadata.get_name() in only]
 
 
@@ -111,17 +114,32 @@ def _build_tool(
     name: str, description: str, arguments: type[BaseModel], flow: Callable[..., Flow[dict[str, Any]]]
 ) -> FunctionTool:
     def call(**given: Any) -> str:
-        return _to_json(run(flow(**given)))
+        return _to_json(run(flow(**_check_arguments(arguments, given))))
 
     async def acall(**given: Any) -> str:
-        return _to_json(await arun(flow(**given)))
+        return _to_json(await arun(flow(**_check_arguments(arguments, given))))
 
     metadata = ToolMetadata(name=name, description=description, fn_schema=arguments)
     return FunctionTool(fn=call, async_fn=acall, metadata=metadata)
 
 
+def _check_arguments(schema: type[BaseModel], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by a model.
+
+    Raises:
+        ArgumentError: an argument is missing, unknown or has a wrong type; the message names it.
+    """
+    if unknown := [name for name in given if name not in schema.model_fields]:
+        raise ArgumentError(f"unknown argument {unknown[0]!r}; accepted: {', '.join(schema.model_fields)}")
+    try:
+        return schema.model_validate(given).model_dump()
+    except ValidationError as error:
+        problems = (f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
+        raise ArgumentError("; ".join(problems)) from error
+
+
 def _to_json(result: Mapping[str, Any]) -> str:
-    return json.dumps(result, ensure_ascii=False)
+    return encode_data(result)
 
 
 class _ScopedTools:
@@ -153,31 +171,31 @@ class _ScopedTools:
 
     def save(self, text: str) -> Flow[dict[str, Any]]:
         said = [{"role": "assistant", "content": replace_lone_surrogates(text)}]
-        added: Any = yield from do(self._memory.add, said, **self._ids, infer=self._infer)
+        added: Any = yield from do(self._memory.add, said, **self._ids, infer=self._infer, facts_about="owner")
         whole = added if isinstance(added, Mapping) else {"results": added, "skipped": []}
-        changes = [{key: change[key] for key in ("id", "memory", "event")} for change in whole["results"]]
+        changes = [{key: change[key] for key in ("id", "memory", "event")} for change in list_added(whole)]
         return {"changes": changes, "skipped": [skipped["reason"] for skipped in whole["skipped"]]}
 
     def update(self, memory_id: str, text: str) -> Flow[dict[str, Any]]:
         yield from self._require_own_memory(memory_id)
-        yield from do(self._memory.update, memory_id, replace_lone_surrogates(text))
+        yield from do(self._memory.update, memory_id, replace_lone_surrogates(text), **self._ids)
         return {"updated": memory_id}
 
     def delete(self, memory_id: str) -> Flow[dict[str, Any]]:
         yield from self._require_own_memory(memory_id)
-        yield from do(self._memory.delete, memory_id)
+        yield from do(self._memory.delete, memory_id, **self._ids)
         return {"deleted": memory_id}
 
     def history(self, memory_id: str) -> Flow[dict[str, Any]]:
         """Return the history of a memory that exists; the owner of a deleted memory is unknown, so it has none."""
         yield from self._require_own_memory(memory_id)
-        rows = yield from do(self._memory.history, memory_id)
+        rows = yield from do(self._memory.history, memory_id, **self._ids)
         keys = ("event", "old_memory", "new_memory", "created_at", "updated_at")
         return {"history": [{key: value for key, value in row.items() if key in keys and value} for row in rows]}
 
     def _require_own_memory(self, memory_id: str) -> Flow[None]:
         """Reject an id of another scope with the same message as an unknown id."""
-        memory: Any = yield from do(self._memory.get, memory_id)
+        memory: Any = yield from do(self._memory.get, memory_id, **self._ids)
         if memory is None or any(memory.get(axis) != value for axis, value in self._ids.items()):
             raise NotFoundError(memory_id)
 
@@ -187,7 +205,8 @@ def _memory_fields(memory: Mapping[str, Any]) -> dict[str, Any]:
     shown = {
         "id": None if memory.get("pending") else memory["id"],
         "memory": memory["memory"],
-        "from": memory.get("actor_id") or memory.get("role"),
+        "from": memory.get("role"),
+        "name": memory.get("actor_id"),
         "date": (memory.get("updated_at") or memory["created_at"])[:10],
         "until": memory.get("valid_to", "")[:10] or None,
         "score": round(memory["score"], 3),

@@ -12,15 +12,16 @@ from langchain_core.messages import BaseMessage
 from langchain_core.runnables import Runnable, RunnableConfig, ensure_config
 
 from mem0_core import AddResult, AsyncMemory, InputError, Memory, Scope
+from mem0_core.domain.suggestions import check_constructor
 from mem0_langchain.convert import (
     extract_question,
     extract_shown_texts,
     find_last_turn,
     read_messages,
-    to_mem0_messages,
 )
 from mem0_langchain.runs import MemoryRuns, build_recall_request, build_remember_request
 from mem0_langchain.scope import ScopeAddress, get_run_context
+from mem0_langchain.turn import identify_messages, is_run_by_tool, to_remembered_messages
 
 __all__ = ["RecallNode", "RememberNode"]
 
@@ -48,6 +49,7 @@ class _MemoryNode(Runnable[Any, dict[str, Any]]):
         return read_messages(value)
 
 
+@check_constructor
 class RecallNode(_MemoryNode):
     """Node that writes the memories relevant to the user's last message into the graph's state.
 
@@ -124,11 +126,13 @@ class RecallNode(_MemoryNode):
         return {**arguments, **prompt}
 
 
+@check_constructor
 class RememberNode(_MemoryNode):
     """Node that remembers the last turn: the user's last message (or consecutive messages) and the replies.
 
-    Only the user's and the assistant's messages are stored; tool calls, tool results and system messages are not. Run
-    it once per turn; running it twice does no harm.
+    Only the user's and the assistant's messages are stored; tool calls, tool results, system messages, structured
+    output and the tasks of a sub-agent that a tool runs are not. A message is learned from once, by its id or else by
+    its place in the thread, so that running the node twice does no harm.
 
     Args:
         memory: a `mem0_core.Memory`.
@@ -179,7 +183,9 @@ class RememberNode(_MemoryNode):
 
     def _build_request(self, state: Any, config: RunnableConfig | None) -> dict[str, Any] | None:
         scope, messages = self._resolve_scope(config), self._read_messages(state)
-        turn_messages = to_mem0_messages(messages[find_last_turn(messages) :])
+        merged, start = ensure_config(config), find_last_turn(messages)
+        ids = identify_messages(messages, merged["configurable"].get("thread_id"))
+        turn_messages = to_remembered_messages(messages[start:], ids[start:], by_user=not is_run_by_tool(merged))
         if not turn_messages:
             return None
         return build_remember_request(

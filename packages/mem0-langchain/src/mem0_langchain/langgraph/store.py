@@ -1,16 +1,20 @@
 """`Mem0Store`: a memory as LangGraph's `BaseStore`, for ``store=`` of a graph and for tools that use a store.
 
-An item is one memory. Its text is the indexed part of the value; the value itself, its namespace and its key are in
-the memory's metadata, as JSON. Its id is derived from namespace and key, so putting an item again is an update with a
-history. Namespaces become ``user_id`` values, so the cost of a search depends on the size of its namespace:
+An item is one memory. Its text is the first indexed part of the value; the value itself, its namespace and its key are
+in the memory's metadata, as JSON. Further indexed parts are memories that refer to it. Its id is derived from
+namespace and key, so putting an item again is an update with a history. Namespaces become ``user_id`` values, so the
+cost of a search depends on the size of its namespace:
 
-=====================  ===========================  =======================================================
-``agent_id``           ``user_id``                  contents
-=====================  ===========================  =======================================================
-``langgraph``          ``langgraph:memories/ana``   items that queries can find
-``langgraph plain``    ``langgraph plain:...``      items put with ``index=False``, or without any text
-``langgraph names``    none                         the existing namespaces, one memory each
-=====================  ===========================  =======================================================
+===================  ===================================  ===============================================
+``agent_id``         ``user_id``                          contents
+===================  ===================================  ===============================================
+``langgraph/items``  ``langgraph/items/memories%2Fana``   items that queries can find
+``langgraph/plain``  ``langgraph/plain/...``              items put with ``index=False``, or without text
+``langgraph/names``  none                                 the existing namespaces, one memory each
+===================  ===================================  ===============================================
+
+Each of these ids begins with ``mem0.internal:``, which `Scope` refuses from callers: an id that a user chooses reaches
+no item.
 
 Items therefore share the guarantees of memories: one transaction, one primary store, the memory's recall, and `delete`
 and `history` by `Memory`. Items are never mixed with the memories of a conversation.
@@ -20,16 +24,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import operator
+import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import islice
 from threading import Event as Signal
 from threading import Lock, Thread
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from langgraph.store.base import (
@@ -37,7 +40,6 @@ from langgraph.store.base import (
     GetOp,
     Item,
     ListNamespacesOp,
-    MatchCondition,
     Op,
     PutOp,
     Result,
@@ -48,22 +50,35 @@ from langgraph.store.base import (
     tokenize_path,
 )
 
-from mem0_core import AsyncMemory, InputError, Memory, MemoryDict, NotFoundError, Scope, StoreError
-from mem0_core.domain.filters import Condition, Filter, Group
-from mem0_core.domain.records import Event, MemoryChange, MemoryItem, content_hash
+from mem0_core import AsyncMemory, InputError, Memory, MemoryDict, Scope, StoreError
+from mem0_core.domain.erasure import ErasureReceipt
+from mem0_core.domain.records import RESERVED_PREFIX, Event, InternalId, MemoryChange, MemoryItem, content_hash
+from mem0_core.domain.suggestions import check_constructor
 from mem0_core.flow import Flow, arun, do, run
 from mem0_langchain.convert import extract_memories, unwrap_memory
+from mem0_langchain.langgraph._filters import build_prefilter, matches_filter
+from mem0_langchain.langgraph._namespaces import (
+    ID_NAMESPACE,
+    ITEM_TYPE,
+    PART_TYPE,
+    Namespace,
+    NamespaceCache,
+    decode_path,
+    encode_path,
+    has_prefix,
+    matches_condition,
+    normalize_op,
+)
+from mem0_langchain.langgraph._values import plain_value
 
 __all__ = ["Mem0Store", "decode_label", "encode_label"]
 
-Namespace: TypeAlias = tuple[str, ...]
+logger = logging.getLogger("mem0_langchain")
 
-_ID_NAMESPACE = uuid.UUID("8f6c2f0e-52b5-4f7b-9d5e-6d656d30676c")
-_MEMORY_TYPE = "store_item"
 _MAX_WRITE_ATTEMPTS = 20  # attempts to write one item that other processes are writing
 _MAX_FILTER_NAMESPACES = 200  # namespaces in one filter
 _OVERFETCH_FACTOR = 4  # oversampling factor for searches that filter their results
-_AGENT_ID_TEMPLATES: dict[bool, str] = {True: "{name}", False: "{name} plain"}
+_SHELVES = {True: "items", False: "plain"}
 
 
 def encode_label(text: str) -> str:
@@ -84,13 +99,13 @@ def decode_label(label: str) -> str:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _PendingItem:
-    """An item to be written: its indexed text and its expiry."""
+    """An item to be written: its indexed texts, one memory each, and its expiry."""
 
     id: str
     namespace: Namespace
     key: str
     value: str
-    text: str | None
+    texts: tuple[str, ...]
     ttl: float | None
 
 
@@ -103,12 +118,14 @@ class _ItemHit:
     expires: bool
 
 
+@check_constructor
 class Mem0Store(BaseStore):
     """A LangGraph `BaseStore` over a memory. The caller closes the memory.
 
     >>> graph = builder.compile(store=Mem0Store(Memory()))
 
-    Values are JSON objects and come back equal. A query runs the memory's search (its recipe, its reranker);
+    Values are JSON objects and come back equal. Times, UUIDs, enumerations, dataclasses and pydantic models in them are
+    stored in their JSON form. A query runs the memory's search (its recipe, its reranker);
     items that queries cannot find fill the remaining places. Reads in a batch do not see the puts of the same batch.
     Filters compare as in `InMemoryStore`, except that a missing or incomparable value does not match, where
     `InMemoryStore` raises.
@@ -116,7 +133,8 @@ class Mem0Store(BaseStore):
     Args:
         memory: a `mem0_core.Memory`.
         fields: indexed parts of a value unless a put names others: JSON paths as in LangGraph's `IndexConfig`. By
-            default the whole value, as JSON. The texts of several parts are indexed as one.
+            default the whole value, as JSON. Each part has a vector of its own; an item's score is that of its best
+            part.
         ttl: LangGraph's `TTLConfig`. Expired items are never returned; `sweep_ttl` deletes them, and
             `start_ttl_sweeper` does so periodically.
         recipe: the memory's recipe for searches. By default cosines alone, as in LangGraph's own stores; ``"hybrid"``
@@ -141,7 +159,7 @@ class Mem0Store(BaseStore):
         self.ttl_config = ttl
         self._recipe = recipe
         self._name = name
-        self._namespaces = _NamespaceCache(self._primary_store, Scope(agent_id=f"{name} names"))
+        self._namespaces = NamespaceCache(self._primary_store, Scope(agent_id=_internal_id(name, "names")))
         self._lock = Lock()  # serializes writers: a read-modify-write of an item must not be overtaken
         self._sweeper: Thread | None = None
         self._stop = Signal()
@@ -152,10 +170,46 @@ class Mem0Store(BaseStore):
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         return await arun(self._run_batch(list(ops)))
 
+    def erase(self, namespace_prefix: Sequence[str], *, reason: str) -> list[ErasureReceipt]:
+        """Erase all items in and below a namespace, as `Memory.erase` does, and return a receipt for each scope.
+
+        `delete` keeps the history of an item; this leaves nothing. If it is interrupted, call it again.
+
+        Args:
+            namespace_prefix: labels of the namespace.
+            reason: reason for the receipts, such as the number of a request.
+
+        Raises:
+            InvalidNamespaceError: a label is invalid.
+            InputError: the reason is empty, too long, or quotes the erased data.
+            StoreError: the store failed.
+        """
+        return run(self._erase_items(namespace_prefix, reason))
+
+    async def aerase(self, namespace_prefix: Sequence[str], *, reason: str) -> list[ErasureReceipt]:
+        """Async version of `erase`."""
+        return await arun(self._erase_items(namespace_prefix, reason))
+
+    def _erase_items(self, prefix: Sequence[str], reason: str) -> Flow[list[ErasureReceipt]]:
+        op = normalize_op(SearchOp(tuple(prefix)))
+        assert isinstance(op, SearchOp)
+        namespaces = yield from do(self._namespaces.with_prefix, op.namespace_prefix)
+        receipts: list[ErasureReceipt] = []
+        for user_id in [self._user_id(namespace, shelf) for namespace in namespaces for shelf in _SHELVES]:
+            counts = yield from do(self._primary_store.maintenance.count_scope, Scope(user_id))
+            if any(counts.values()):
+                receipts.append((yield from self._memory._erase_flow(ids=(user_id, None, None), reason=reason)))
+        # The names are last: an interrupted call finds the namespaces again.
+        entries = [self._namespaces.cached_entry(namespace) for namespace in namespaces]
+        named = [entry.id for entry in entries if entry is not None]
+        if named:
+            yield from do(self._primary_store.erase, named, at=datetime.now(UTC).isoformat(), purge=True)
+        return receipts
+
     def _run_batch(self, ops: list[Op]) -> Flow[list[Result]]:
         results: list[Result] = []
         puts: dict[str, PutOp] = {}
-        for op in ops:
+        for op in map(normalize_op, ops):
             result: Result = None
             if isinstance(op, GetOp):
                 result = yield from do(self._get_item, op)
@@ -163,10 +217,8 @@ class Mem0Store(BaseStore):
                 result = list((yield from self._search_items(op)))
             elif isinstance(op, ListNamespacesOp):
                 result = yield from do(self._list_namespaces, op)
-            elif isinstance(op, PutOp):
-                puts[self._item_id(op.namespace, op.key)] = op  # the last put of a key wins
             else:
-                raise ValueError(f"Unknown operation type: {type(op)}")
+                puts[self._item_id(op.namespace, op.key)] = op  # the last put of a key wins
             results.append(result)
         if puts:
             yield from self._put_items(puts)
@@ -198,7 +250,7 @@ class Mem0Store(BaseStore):
 
     def _search_nearest(self, op: SearchOp, wanted: int) -> Flow[list[_ItemHit]]:
         """Return the items in and below a namespace that are nearest to a query and pass the filter."""
-        namespaces = self._namespaces.with_prefix(op.namespace_prefix)
+        namespaces = yield from do(self._namespaces.with_prefix, op.namespace_prefix)
         if not namespaces:
             return []
         some, limit = len(namespaces) < self._namespaces.count, wanted
@@ -210,14 +262,34 @@ class Mem0Store(BaseStore):
         while True:
             result = yield from do(self._memory.search, op.query, **scope, limit=limit, recipe=self._recipe)
             memories = extract_memories(result)
-            living = (_memory_to_hit(memory) for memory in memories if not _is_expired(memory["metadata"]))
-            with_prefix = (hit for hit in living if _has_prefix(hit.item.namespace, op.namespace_prefix))
-            hits = [hit for hit in with_prefix if _matches_filter(hit.item.value, op.filter)]
+            hits = yield from do(self._matching_hits, memories, op)
             if len(hits) >= wanted or len(memories) < limit:
                 return hits[:wanted]
             if 1 < len(namespaces) <= _MAX_FILTER_NAMESPACES and some:  # the filter reads every value, so it runs last
-                scope["filters"] = {"namespace": {"in": [_encode_path(namespace) for namespace in namespaces]}}
+                scope["filters"] = {"namespace": {"in": [encode_path(namespace) for namespace in namespaces]}}
             limit *= _OVERFETCH_FACTOR  # filtered items and other namespaces used up places
+
+    def _matching_hits(self, memories: Iterable[MemoryDict], op: SearchOp) -> list[_ItemHit]:
+        """Return the items of found memories that are in the namespace of a search and pass its filter."""
+        return [
+            hit
+            for hit in self._living_hits(memories)
+            if has_prefix(hit.item.namespace, op.namespace_prefix) and matches_filter(hit.item.value, op.filter)
+        ]
+
+    def _living_hits(self, memories: Iterable[MemoryDict]) -> Iterator[_ItemHit]:
+        """Return the items of found memories, each once, with the score of its best part."""
+        seen: set[str] = set()
+        for memory in memories:
+            id = memory["metadata"].get("item", memory["id"])
+            if id in seen:
+                continue
+            seen.add(id)
+            if id == memory["id"]:
+                if not _is_expired(memory["metadata"]):
+                    yield _memory_to_hit(memory)
+            elif (held := self._primary_store.get(id)) is not None and not _is_expired(held.metadata):
+                yield _item_to_hit(decode_path(held.metadata["namespace"]), held, memory["score"])
 
     def _list_items(self, op: SearchOp, wanted: int, *, indexed: bool) -> list[_ItemHit]:
         """Return items in insertion order, namespace by namespace, or only those that are not indexed."""
@@ -231,7 +303,7 @@ class Mem0Store(BaseStore):
     def _find_items(
         self, namespace: Namespace, wanted: int, *, indexed: bool, filter: Mapping[str, Any] | None = None
     ) -> list[_ItemHit]:
-        limit, likely = None if filter else wanted, _build_prefilter(filter)
+        limit, likely = None if filter else wanted, build_prefilter(filter)
         while True:
             held: list[MemoryItem] = []
             more = False
@@ -243,9 +315,9 @@ class Mem0Store(BaseStore):
                 held += some
             if indexed:
                 held.sort(key=lambda item: item.created_at)
-            living = (item for item in held if not _is_expired(item.metadata))
+            living = (item for item in held if item.memory_type == ITEM_TYPE and not _is_expired(item.metadata))
             passing = (
-                item for item in living if not filter or _matches_filter(json.loads(item.metadata["value"]), filter)
+                item for item in living if not filter or matches_filter(json.loads(item.metadata["value"]), filter)
             )
             hits = [_item_to_hit(namespace, item) for item in islice(passing, wanted)]
             if limit is None or len(hits) >= wanted or not more:
@@ -255,7 +327,7 @@ class Mem0Store(BaseStore):
     def _list_namespaces(self, op: ListNamespacesOp) -> list[Namespace]:
         listed: dict[Namespace, None] = {}
         for namespace in sorted(self._namespaces.with_prefix(())):
-            if all(_matches(condition, namespace) for condition in op.match_conditions or ()):
+            if all(matches_condition(condition, namespace) for condition in op.match_conditions or ()):
                 short = namespace[: op.max_depth]
                 if short not in listed and self._find_items(namespace, 1, indexed=True):
                     listed[short] = None
@@ -268,35 +340,28 @@ class Mem0Store(BaseStore):
     def _put_items(self, puts: Mapping[str, PutOp]) -> Flow[None]:
         gone = [id for id, op in puts.items() if op.value is None]
         written = [self._prepare_item(id, op) for id, op in puts.items() if op.value is not None]
-        for id in gone:
-            with suppress(NotFoundError):
-                yield from do(self._memory.delete, id)
-        if not written:
-            return
-        texts = [item.text for item in written if item.text is not None]
+        texts = [text for item in written for text in item.texts]
         vectors = iter((yield from do(self._memory.embedder.embed, texts)) if texts else ())
         placeholder = self._placeholder()
-        ready = [(item, placeholder if item.text is None else next(vectors)) for item in written]
-        yield from do(self._write_items, ready)
+        ready = [(item, [next(vectors) for _ in item.texts] or [placeholder]) for item in written]
+        yield from do(self._write_items, ready, gone)
 
     def _prepare_item(self, id: str, op: PutOp) -> _PendingItem:
-        value = op.value
-        if not isinstance(value, Mapping):
-            raise InputError(f"the value of {op.namespace} {op.key!r} must be a mapping, not {type(value).__name__}")
-        paths = self._paths if op.index is None else _tokenize_paths(op.index or ())
-        texts = [text for path in paths for text in get_text_at_path(value, path)]
+        if not isinstance(op.value, Mapping):
+            raise InputError(f"the value of {op.namespace} {op.key!r} must be a mapping, not {type(op.value).__name__}")
         try:
-            as_json = json.dumps(dict(value))
+            value = plain_value(op.value)
+            as_json = json.dumps(value)
         except (TypeError, ValueError, RecursionError) as error:
             raise InputError(f"the value of {op.namespace} {op.key!r} is not JSON: {error}") from error
-        text = "\n".join(text for text in texts if text.strip()).replace("\0", " ")
-        text = text.encode("utf-8", "replace").decode()  # lone surrogates; the value keeps them, as JSON
-        return _PendingItem(id, op.namespace, op.key, as_json, text or None, op.ttl)
+        paths = self._paths if op.index is None else _tokenize_paths(op.index or ())
+        texts = [_clean_text(text) for path in paths for text in get_text_at_path(value, path) if text.strip()]
+        return _PendingItem(id, op.namespace, op.key, as_json, tuple(dict.fromkeys(texts)), op.ttl)
 
-    def _write_items(self, items: Sequence[tuple[_PendingItem, Any]]) -> None:
-        """Write items and their new namespaces in one transaction."""
+    def _write_items(self, items: Sequence[tuple[_PendingItem, Sequence[Any]]], gone: Sequence[str]) -> None:
+        """Write items with their new namespaces, and delete others, in one transaction."""
         embedder = self._memory.embedder
-        space = (embedder.name, embedder.dims)
+        space = (embedder.name, embedder.dims) if items else None
         with self._lock:
             for attempt in range(_MAX_WRITE_ATTEMPTS):
                 if attempt:
@@ -305,7 +370,10 @@ class Mem0Store(BaseStore):
                 changes = [
                     self._namespace_change(namespace, now) for namespace in {item.namespace for item, _ in items}
                 ]
-                changes += [self._item_change(item, vector, now) for item, vector in items]
+                changes += [change for item, vectors in items for change in self._item_changes(item, vectors, now)]
+                changes += self._deletions(gone)
+                if not changes:
+                    return
                 try:
                     done = self._primary_store.commit(
                         changes, scope=self._namespaces.scope, at=now, embedding_space=space
@@ -331,22 +399,40 @@ class Mem0Store(BaseStore):
             return MemoryChange(Event.ADD, self._namespaces.build_entry(namespace, now), vector=self._placeholder())
         return MemoryChange(Event.NONE, held, before=held.text)
 
-    def _item_change(self, item: _PendingItem, vector: Any, now: str) -> MemoryChange:
-        text = item.text if item.text is not None else item.value
-        metadata: dict[str, Any] = {"namespace": _encode_path(item.namespace), "key": item.key, "value": item.value}
+    def _item_changes(self, item: _PendingItem, vectors: Sequence[Any], now: str) -> list[MemoryChange]:
+        """Return the changes that write an item and its indexed parts, and delete those that it no longer has."""
+        path, indexed = encode_path(item.namespace), bool(item.texts)
+        run_id = _internal_id(self._name, "item", item.id)
+        scope = Scope(self._user_id(item.namespace, indexed), self._agent_id(indexed), run_id)
+        held = self._primary_store.get(item.id)
+        changes: list[MemoryChange] = []
+        if held is not None and (held.scope != scope or _is_expired(held.metadata)):
+            changes, held = self._deletions([item.id]), None
+        metadata: dict[str, Any] = {"namespace": path, "key": item.key, "value": item.value}
         if item.ttl is not None:
             metadata |= {"ttl": item.ttl, "expires": time.time() + item.ttl * 60}
-        indexed = item.text is not None
-        scope = Scope(self._user_id(item.namespace, indexed), self._agent_id(indexed), item.id)
-        held = self._primary_store.get(item.id)
-        if held is not None and (held.scope != scope or _is_expired(held.metadata)):
-            self._memory.delete(item.id)
-            held = None
-        said = MemoryItem(item.id, text, scope, content_hash(text), now, metadata=metadata, memory_type=_MEMORY_TYPE)
-        if held is None:
-            return MemoryChange(Event.ADD, said, vector=vector)
-        after = dataclasses.replace(said, created_at=held.created_at, updated_at=now, seq=held.seq, pinned=held.pinned)
-        return MemoryChange(Event.UPDATE, after, before=held.text, vector=vector)
+        if len(item.texts) > 1:
+            metadata["parts"] = len(item.texts) - 1
+        texts = item.texts or (item.value,)
+        ids = [item.id, *_part_ids(item.id, len(texts) - 1)]
+        old_ids = [] if held is None else [held.id, *_part_ids(held.id, held.metadata.get("parts", 0))]
+        for index, (id, text, vector) in enumerate(zip(ids, texts, vectors, strict=True)):
+            about = metadata if index == 0 else {"namespace": path, "key": item.key, "item": item.id}
+            kind = PART_TYPE if index else ITEM_TYPE
+            said = MemoryItem(id, text, scope, content_hash(text), now, metadata=about, memory_type=kind)
+            changes.append(_write_change(said, self._primary_store.get(id) if id in old_ids else None, vector, now))
+        return changes + self._delete_changes(old_ids[len(ids) :])
+
+    def _deletions(self, ids: Iterable[str]) -> list[MemoryChange]:
+        """Return the changes that delete items with their parts; unknown items are skipped."""
+        held = [item for id in ids if (item := self._primary_store.get(id)) is not None]
+        return self._delete_changes(
+            id for item in held for id in (item.id, *_part_ids(item.id, item.metadata.get("parts", 0)))
+        )
+
+    def _delete_changes(self, ids: Iterable[str]) -> list[MemoryChange]:
+        held = [item for id in ids if (item := self._primary_store.get(id)) is not None]
+        return [MemoryChange(Event.DELETE, item, before=item.text) for item in held]
 
     def _placeholder(self) -> Any:
         """Return a vector for a memory that is never searched by vectors."""
@@ -378,9 +464,8 @@ class Mem0Store(BaseStore):
         for indexed in (True, False):
             for item in self._primary_store.list_memories(Scope(agent_id=self._agent_id(indexed))):
                 if _is_expired(item.metadata):
-                    with suppress(NotFoundError):
-                        self._memory.delete(item.id)
-                        swept += 1
+                    self._write_items([], [item.id])
+                    swept += item.memory_type == ITEM_TYPE
         return swept
 
     def start_ttl_sweeper(self, sweep_interval_minutes: int | None = None) -> None:
@@ -392,7 +477,10 @@ class Mem0Store(BaseStore):
 
         def sweep() -> None:
             while not self._stop.wait(every * 60):
-                self.sweep_ttl()
+                try:
+                    self.sweep_ttl()
+                except StoreError:  # a busy database, for example; expired items are not returned in the meantime
+                    logger.exception("expired items could not be deleted; the next sweep tries again")
 
         self._sweeper = Thread(target=sweep, name="mem0-ttl", daemon=True)
         self._sweeper.start()
@@ -409,110 +497,28 @@ class Mem0Store(BaseStore):
 
     def _item_id(self, namespace: Namespace, key: str) -> str:
         place = json.dumps([self._name, *namespace, key])  # as ASCII, for any content
-        return str(uuid.uuid5(_ID_NAMESPACE, place))
+        return str(uuid.uuid5(ID_NAMESPACE, place))
 
     def _agent_id(self, indexed: bool) -> str:
-        return _AGENT_ID_TEMPLATES[indexed].format(name=self._name)
+        return _internal_id(self._name, _SHELVES[indexed])
 
     def _user_id(self, namespace: Namespace, indexed: bool) -> str:
-        return f"{self._agent_id(indexed)}:{_encode_path(namespace)}"
+        return _internal_id(self._name, _SHELVES[indexed], encode_path(namespace))
 
 
-class _NamespaceCache:
-    """The namespaces that exist or existed, kept up to date by sequence number like a projection."""
-
-    def __init__(self, truth: Any, scope: Scope) -> None:
-        self.scope = scope
-        self._primary_store = truth
-        self._lock = Lock()
-        self._position: Any = None
-        self._by_row: dict[int, Namespace] = {}  # by row, so in the order of creation
-        self._entries: dict[Namespace, MemoryItem] = {}
-        self._by_prefix: dict[Namespace, list[Namespace]] = {}
-
-    @property
-    def count(self) -> int:
-        return len(self._by_row)
-
-    def cached_entry(self, namespace: Namespace) -> MemoryItem | None:
-        """Return the memory of a namespace as last read; None if there is none."""
-        if namespace not in self._entries:
-            self.refresh()
-        return self._entries.get(namespace)
-
-    def with_prefix(self, prefix: Namespace) -> list[Namespace]:
-        """Return the namespaces that begin with a prefix, oldest first."""
-        held = self.refresh()
-        some = self._by_prefix.get(prefix)
-        if some is None:
-            some = [namespace for namespace in held.values() if _has_prefix(namespace, prefix)]
-            if self._by_row is held:
-                self._by_prefix[prefix] = some
-        return some
-
-    def build_entry(self, namespace: Namespace, now: str) -> MemoryItem:
-        path = _encode_path(namespace)
-        return MemoryItem(
-            id=str(uuid.uuid5(_ID_NAMESPACE, f"{self.scope} {path}")),
-            text=path,
-            scope=self.scope,
-            hash=content_hash(path),
-            created_at=now,
-            metadata={"namespace": path},
-            memory_type=_MEMORY_TYPE,
-            actor_id=path,  # keeps namespaces that differ only in case or punctuation apart
-        )
-
-    def refresh(self) -> dict[int, Namespace]:
-        """Return the current namespaces by row."""
-        now = self._primary_store.position(self.scope)
-        if self._position == now:
-            return self._by_row
-        with self._lock:
-            after = 0 if self._position is None or self._position.epoch != now.epoch else self._position.seq
-            held, entries = ({}, {}) if after == 0 else (dict(self._by_row), dict(self._entries))
-            changes = self._primary_store.vector_changes(self.scope, after=after)
-            for row in changes.removed.tolist():
-                entries.pop(held.pop(row, ()), None)
-            for row, item in sorted(
-                self._primary_store.memories_by_rows(changes.rows.tolist(), scope=self.scope).items()
-            ):
-                held[row] = _decode_path(item.metadata["namespace"])
-                entries[held[row]] = item
-            self._by_row, self._entries, self._position, self._by_prefix = held, entries, now, {}
-        return held
+def _internal_id(*parts: str) -> InternalId:
+    """Return an id that no caller can name; different parts give different ids."""
+    return InternalId(f"{RESERVED_PREFIX}langgraph/{encode_path(parts)}")
 
 
-# --- namespaces and items ------------------------------------------------------------------------------------------
-
-
-def _encode_path(namespace: Namespace) -> str:
-    return "/".join(label.replace("%", "%25").replace("/", "%2F") for label in namespace)
-
-
-def _decode_path(path: str) -> Namespace:
-    return tuple(label.replace("%2F", "/").replace("%25", "%") for label in path.split("/"))
-
-
-def _has_prefix(namespace: Namespace, prefix: Namespace) -> bool:
-    return namespace[: len(prefix)] == tuple(prefix)
-
-
-def _matches(condition: MatchCondition, namespace: Namespace) -> bool:
-    path = condition.path
-    if len(namespace) < len(path):
-        return False
-    if condition.match_type not in ("prefix", "suffix"):
-        raise ValueError(f"Unsupported match type: {condition.match_type}")
-    part = namespace[: len(path)] if condition.match_type == "prefix" else namespace[len(namespace) - len(path) :]
-    return all(wanted in ("*", label) for label, wanted in zip(part, path, strict=True))
+# --- items -----------------------------------------------------------------------------------------------------------
 
 
 def _memory_to_hit(memory: MemoryDict) -> _ItemHit:
     """Convert a memory that a search found to an item."""
     metadata = memory["metadata"]
     item = SearchItem(
-        _decode_path(metadata["namespace"]),
+        decode_path(metadata["namespace"]),
         metadata["key"],
         json.loads(metadata["value"]),
         *_parse_times(memory["created_at"], memory["updated_at"]),
@@ -521,10 +527,28 @@ def _memory_to_hit(memory: MemoryDict) -> _ItemHit:
     return _ItemHit(memory["id"], item, "expires" in metadata)
 
 
-def _item_to_hit(namespace: Namespace, held: MemoryItem) -> _ItemHit:
-    value = json.loads(held.metadata["value"])
-    item = SearchItem(namespace, held.metadata["key"], value, *_parse_times(held.created_at, held.updated_at))
+def _item_to_hit(namespace: Namespace, held: MemoryItem, score: float | None = None) -> _ItemHit:
+    value, times = json.loads(held.metadata["value"]), _parse_times(held.created_at, held.updated_at)
+    item = SearchItem(namespace, held.metadata["key"], value, *times, score=score)
     return _ItemHit(held.id, item, "expires" in held.metadata)
+
+
+def _part_ids(item_id: str, count: int) -> list[str]:
+    """Return the ids of an item's indexed parts after the first, which is the item itself."""
+    return [str(uuid.uuid5(ID_NAMESPACE, f"{item_id} {index}")) for index in range(1, count + 1)]
+
+
+def _write_change(said: MemoryItem, held: MemoryItem | None, vector: Any, now: str) -> MemoryChange:
+    """Return the change that adds a memory, or that updates the held one."""
+    if held is None:
+        return MemoryChange(Event.ADD, said, vector=vector)
+    after = dataclasses.replace(said, created_at=held.created_at, updated_at=now, seq=held.seq, pinned=held.pinned)
+    return MemoryChange(Event.UPDATE, after, before=held.text, vector=vector)
+
+
+def _clean_text(text: str) -> str:
+    """Return a text without NUL and lone surrogates; the value keeps them, as JSON."""
+    return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
 def _parse_times(created_at: str, updated_at: str | None) -> tuple[datetime, datetime]:
@@ -539,91 +563,3 @@ def _is_expired(metadata: Mapping[str, Any]) -> bool:
 
 def _tokenize_paths(fields: Iterable[str]) -> list[Any]:
     return [path if path == "$" else tokenize_path(path) for path in fields]
-
-
-# --- filters -------------------------------------------------------------------------------------------------------
-
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "$eq": operator.eq,
-    "$ne": operator.ne,
-    "$gt": operator.gt,
-    "$gte": operator.ge,
-    "$lt": operator.lt,
-    "$lte": operator.le,
-}
-_MAX_EXACT_INT = 2**53  # up to here integers are exact as floats, and equal numbers have the same digits
-
-
-def _build_prefilter(filter: Mapping[str, Any] | None) -> Filter | None:
-    """Return a filter for the database that every matching item passes, and few others.
-
-    A value is stored as JSON, in which a wanted field appears as ``"key": value`` at some depth. Return None if nothing
-    is known, or if the filter is one that only `_matches_filter` rejects.
-    """
-    operators = _collect_operators(filter)
-    parts = (
-        tuple(_build_contains_filter(key, wanted) for key, wanted in _equality_terms(filter))
-        if operators <= _OPERATORS.keys()
-        else ()
-    )
-    return Group("and", parts) if parts else None
-
-
-def _collect_operators(filter: Any) -> set[str]:
-    if not isinstance(filter, Mapping):
-        return set()
-    return {key for key in filter if str(key).startswith("$")}.union(*map(_collect_operators, filter.values()))
-
-
-def _equality_terms(filter: Mapping[str, Any] | None) -> Iterator[tuple[str, list[str]]]:
-    """Return the keys that must equal something, with the JSON texts that equal values begin with."""
-    for key, wanted in (filter or {}).items():
-        if isinstance(wanted, Mapping) and not any(str(part).startswith("$") for part in wanted):
-            yield from _equality_terms(wanted)
-            continue
-        texts = _equal_json_texts(wanted["$eq"] if isinstance(wanted, Mapping) and "$eq" in wanted else wanted)
-        if texts and type(key) is str:
-            yield key, texts
-
-
-def _equal_json_texts(value: Any) -> list[str]:
-    """Return the JSON beginnings of all values that Python considers equal to `value`; empty if there are too many."""
-    if type(value) is str:
-        return [json.dumps(value)]
-    if type(value) in (int, float, bool) and abs(value) <= _MAX_EXACT_INT:
-        whole = value == int(value)  # as 5 and as 5.0
-        return [json.dumps(int(value) if whole else value), *{0: ["-0.0", "false"], 1: ["true"]}.get(value, [])]
-    return []
-
-
-def _build_contains_filter(key: str, texts: Sequence[str]) -> Filter:
-    found = tuple(Condition("value", False, "contains", f"{json.dumps(key)}: {text}") for text in texts)
-    return Group("or", found)
-
-
-def _matches_filter(value: Mapping[str, Any], filter: Mapping[str, Any] | None) -> bool:
-    return all(_matches_value(value.get(key), wanted) for key, wanted in (filter or {}).items())
-
-
-def _matches_value(value: Any, wanted: Any) -> bool:
-    """Return True if a value matches, objects and lists part by part; extra keys of an object are ignored."""
-    if isinstance(wanted, Mapping):
-        if any(key.startswith("$") for key in wanted):
-            return all(_compare_operand(value, name, operand) for name, operand in wanted.items())
-        return isinstance(value, Mapping) and all(_matches_value(value.get(key), part) for key, part in wanted.items())
-    if isinstance(wanted, (list, tuple)):
-        same_length = isinstance(value, (list, tuple)) and len(value) == len(wanted)
-        return same_length and all(_matches_value(part, other) for part, other in zip(value, wanted, strict=True))
-    return bool(value == wanted)
-
-
-def _compare_operand(value: Any, name: str, operand: Any) -> bool:
-    if name not in _OPERATORS:
-        raise ValueError(f"Unsupported operator: {name}")
-    compare = _OPERATORS[name]
-    if name in ("$eq", "$ne"):
-        return bool(compare(value, operand))
-    try:
-        return bool(compare(float(value), float(operand)))
-    except (TypeError, ValueError):  # missing, or not a number: not comparable
-        return False

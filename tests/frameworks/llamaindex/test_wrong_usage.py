@@ -1,0 +1,69 @@
+"""Wrong usages of the LlamaIndex classes: each message names the argument, the value, what is accepted, a next step."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mem0_core import Memory
+from mem0_core.errors import Mem0Error
+from mem0_llamaindex import Mem0Memory, Mem0Retriever, memory_tools
+from tests.support import check_four_parts, open_memory
+
+CONFIG = {"embedder": "hash"}
+Parts = tuple[str, str, str, str]
+
+MISTAKES: dict[str, tuple[Callable[[Memory, Path], Any], Parts]] = {
+    "retriever": (
+        lambda memory, folder: Mem0Retriever(memory, usr_id="u"),  # type: ignore[call-arg]
+        ("usr_id", "usr_id='u'", "accepted: memory", "did you mean 'user_id'?"),
+    ),
+    "tools": (
+        lambda memory, folder: memory_tools(memory, usr_id="u"),  # type: ignore[call-arg]
+        ("usr_id", "usr_id='u'", "accepted: memory", "did you mean 'user_id'?"),
+    ),
+    "memory": (
+        lambda memory, folder: Mem0Memory(memory, user_id="u", token_limt=3),
+        ("token_limt", "token_limt=3", "insert_method, token_limit", "did you mean 'token_limit'?"),
+    ),
+    "no memory": (
+        lambda memory, folder: Mem0Memory("data", user_id="u"),  # type: ignore[arg-type]
+        ("memory", "'data'", "mem0_core.Memory", "Memory('data')"),
+    ),
+    "hosted service": (
+        lambda memory, folder: Mem0Memory.from_client(context={"user_id": "u"}, api_key="k"),
+        ("from_client", "api_key=...", "Mem0Memory.from_defaults", "call Mem0Memory.from_config"),
+    ),
+    "key of a context": (
+        lambda memory, folder: Mem0Memory.from_config({"path": str(folder), **CONFIG}, context={"user": "u"}),
+        ("context", "'user'", "accepted: user_id", "did you mean 'user_id'?"),
+    ),
+    "context": (
+        lambda memory, folder: Mem0Memory.from_config(
+            {"path": str(folder), **CONFIG},
+            context="u",  # type: ignore[arg-type]
+        ),
+        ("context", "'u'", "a mapping of ids", "{'user_id': 'alice'}"),
+    ),
+    "no configuration": (
+        lambda memory, folder: Mem0Memory.from_config(context={"user_id": "u"}),
+        ("config", "is missing", "YAML or JSON file", "pass a mapping"),
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_wrong_usage_is_explained(tmp_path: Path, mistake: str) -> None:
+    call, parts = MISTAKES[mistake]
+    with open_memory(tmp_path / "data") as memory, pytest.raises(Mem0Error) as raised:
+        call(memory, tmp_path / "other")
+    check_four_parts(str(raised.value), parts)
+
+
+def test_a_context_names_the_owner_as_in_llamaindexs_own_class(tmp_path: Path) -> None:
+    memory = Mem0Memory.from_config({"path": str(tmp_path), **CONFIG}, context={"user_id": "maya"})
+    assert memory.user_id == "maya"
+    memory.long_term.close()
