@@ -9,34 +9,48 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks import (
+    adversarial,
     chart,
     context,
     converse,
     cost,
     crash,
+    crashes,
+    erasure,
+    fuzz,
     graph,
     langgraph_store,
     loop,
     paths,
     recall,
+    retraction,
     scale,
+    standby,
     together,
+    tracing,
 )
 from benchmarks.plan import FULL, QUICK, ROOT, Plan
 from benchmarks.report import Report
 
 BENCHMARKS: dict[str, Callable[[Plan], Report]] = {
+    "adversarial": adversarial.measure,
     "recall": recall.measure,
     "context": context.measure,
     "crash": crash.measure,
+    "crashes": crashes.measure,
+    "erasure": erasure.measure,
+    "fuzz": fuzz.measure,
     "graph": graph.measure,
     "paths": paths.measure,
     "converse": converse.measure,
     "cost": cost.measure,
     "langgraph_store": langgraph_store.measure,
     "loop": loop.measure,
+    "retract": retraction.measure,
     "scale": scale.measure,
+    "standby": standby.measure,
     "together": together.measure,
+    "tracing": tracing.measure,
 }
 LONG = {"scale"}
 """Those that fill a disk for an hour; they run when they are named."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 
 from benchmarks.collection import Collection, Dataset, Occasion, Question, Unit
 from benchmarks.plan import ROOT
+from mem0_core.evaluation import parse_beam_day
 
 __all__ = ["PATH", "dataset", "load", "read"]
 
@@ -33,7 +33,10 @@ def read(chat: Mapping[str, Any]) -> Collection:
     batches = [(number, list(said)) for number, said in groupby(chat["messages"], key=itemgetter("batch"))]
     return Collection(
         chat["id"],
-        tuple(Occasion(tuple(map(_unit, said)), f"batch {number}", _day(said)) for number, said in batches),
+        tuple(
+            Occasion(tuple(map(_unit, said)), f"batch {number}", parse_beam_day(said[0]["time_anchor"]))
+            for number, said in batches
+        ),
         tuple(
             Question(asked["question"], asked["type"].replace("_", " "), tuple(map(str, asked["gold"])))
             for asked in chat["questions"]
@@ -43,8 +46,3 @@ def read(chat: Mapping[str, Any]) -> Collection:
 
 def _unit(message: Mapping[str, Any]) -> Unit:
     return Unit(str(message["id"]), message["content"], message["role"])
-
-
-def _day(said: Sequence[Mapping[str, Any]]) -> str | None:
-    anchor = said[0]["time_anchor"]
-    return None if anchor is None else datetime.strptime(anchor, "%B-%d-%Y").replace(tzinfo=UTC).isoformat()

@@ -261,7 +261,7 @@ def _ask(folder: Path, way: Way, turns: Sequence[Turn]) -> list[ModelCall]:
 
 
 def _check(memory: Memory, way: Way, turns: Sequence[Turn]) -> None:
-    held = memory.get_all(user_id=HUB)
+    held = memory.get_all(user_id=HUB, limit=None)
     assert sorted(entry["memory"] for entry in held["results"]) == sorted(turn.fact for turn in turns), way.name
     relations = sorted(relation["destination"] for relation in held["relations"])
     expected = [each.destination for turn in turns for each in turn.relations] if way.graph else []
@@ -355,7 +355,7 @@ def _import(work: Path, embedder: Embedder, texts: Sequence[str], graph: bool | 
             for text in texts:
                 memory.add(text, user_id=HUB)
         after, embedding = clocks(), timed.take()
-        assert len(memory.get_all(user_id=HUB)["results"]) == count
+        assert len(memory.get_all(user_id=HUB, limit=None)["results"]) == count
     return Import((after.wall - before.wall) / count, (after.cpu - before.cpu) / count, embedding.wall / count)
 
 

@@ -28,7 +28,7 @@ from benchmarks.report import Bar, Report, mean, median, percentile
 from benchmarks.searching import Oracle, Searches, flat_searches, search_store
 from benchmarks.timed import RenamedEmbedder
 from mem0_core import Memory
-from mem0_core.config import build_component
+from mem0_core.components import build_component
 from mem0_core.errors import ConfigError, MissingExtraError
 from mem0_core.interfaces import Embedder
 from mem0_core.stores.sqlite.store import SQLiteStore

@@ -1,4 +1,4 @@
-"""kill -9 at random moments of a stream of adds: runs the crash process of the tests many times."""
+"""kill -9 at random moments: of a stream of adds, by the crash process of the tests, and of each kind of write."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 
+from benchmarks.faults.kills import kill_runs
+from benchmarks.faults.matrix import scratch_folder
 from benchmarks.plan import ROOT, Plan
 from benchmarks.report import Bar, Report
 
@@ -22,6 +25,12 @@ _WRONG = {
     "vectors_wrong": "vectors that disagree with their texts",
     "history_disagrees": "memories whose history disagrees",
     "corrupt": "files that SQLite finds corrupt",
+}
+_WRONG_WRITES = {
+    "lost": "calls that returned, and whose changes are missing",
+    "half": "calls half done",
+    "doctor": "complaints of doctor",
+    "error": "stores that do not open",
 }
 
 
@@ -46,4 +55,19 @@ def measure(plan: Plan) -> Report:
     report.add(section, "killed before their first add", found["killed_before_the_first_add"])
     report.add(section, "memories at the end", found["memories"])
     report.add(section, "seconds", time.perf_counter() - started, "s")
+    _measure_writes(report, plan.kill_runs)
     return report
+
+
+def _measure_writes(report: Report, runs: int) -> None:
+    """Kill processes during adds, updates, erasures, merges and migrations."""
+    section = "kill -9 during adds, updates, erasures, merges and migrations"
+    print(f"crash: {runs} kills during each kind of write", file=sys.stderr, flush=True)
+    with scratch_folder() as folder:
+        found = kill_runs(folder, runs)
+    report.details["kills"] = {"kills": found.kills, "problems": found.problems}
+    kinds = Counter(problem.partition(" ")[0].rstrip(":") for problem in found.problems)
+    report.add(section, "processes killed", found.kills.total(), bar=Bar("==", runs))
+    report.add(section, "calls that returned before", found.calls)
+    for kind, label in _WRONG_WRITES.items():
+        report.add(section, label, kinds[kind], bar=_NONE)

@@ -7,15 +7,16 @@ import itertools
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, cast
 
 from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, ModelRequest
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
-from langchain_core.messages import AIMessage
-from langgraph.store.base import BaseStore, PutOp
+from langchain_core.messages import AIMessage, SystemMessage
+from langgraph.store.base import BaseStore, PutOp, SearchItem
 from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
@@ -36,7 +37,7 @@ SPACES = 100  # namespaces, of a hundred users
 ONE = ("one",)  # the namespace with as many items as all the others together
 QUERY = "tea and city"
 THEIRS = "SqliteStore"
-BARE, REMEMBERING = "bare", "remembering"
+BARE, SEARCHING, REMEMBERING = "bare", "searching", "remembering"
 _ROUND = 50  # consecutive calls of one store
 
 
@@ -191,7 +192,11 @@ def _turns(report: Report, plan: Plan, folder: Path) -> None:
             memory.add_many([_value(number)["text"] for number in range(plan.agent_memories)], user_id="u")
             memory.search(QUERY, user_id="u")
             middleware = MemoryMiddleware(memory, k=10)
-            agents = {BARE: _agent([]), REMEMBERING: _agent([middleware])}
+            agents = {
+                BARE: _agent([]),
+                SEARCHING: _agent([_StoreSearch(_fill_memory_store(timed, plan.agent_memories))]),
+                REMEMBERING: _agent([middleware]),
+            }
             for way, take in (("invoke", _measure_turns), ("ainvoke", _ameasure_turns)):
                 pace.begin()
                 _turn_rows(report, section, way, pace, take(agents, middleware, timed, pace, plan.turns_of_agent))
@@ -206,6 +211,10 @@ def _turn_rows(report: Report, section: str, way: str, pace: Pace, turns: Sequen
         return median([getattr(turn[agent], clock) for turn in some])
 
     row("without", lambda some: middle(some, BARE, "wall"))
+    row(
+        "a search of InMemoryStore adds, but for the query's embedding",
+        lambda some: middle(some, SEARCHING, "own") - middle(some, BARE, "wall"),
+    )
     row(
         "added, but for the query's embedding",
         lambda some: middle(some, REMEMBERING, "own") - middle(some, BARE, "wall"),
@@ -229,6 +238,39 @@ class _Spent(NamedTuple):
 
 
 _Turn: TypeAlias = dict[str, _Spent]  # times of the same turn by agent
+
+
+class _StoreSearch(AgentMiddleware[Any, Any]):
+    """The least that an agent with a store does: search it for the question, and put the result into the prompt."""
+
+    def __init__(self, store: InMemoryStore) -> None:
+        super().__init__()
+        self._store = store
+
+    def wrap_model_call(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Any:
+        found = self._store.search(ONE, query=str(request.messages[-1].text))
+        return handler(_show(request, found))
+
+    async def awrap_model_call(
+        self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[Any]]
+    ) -> Any:
+        found = await self._store.asearch(ONE, query=str(request.messages[-1].text))
+        return await handler(_show(request, found))
+
+
+def _show(request: ModelRequest[Any], found: Sequence[SearchItem]) -> ModelRequest[Any]:
+    return request.override(system_message=SystemMessage("\n".join(item.value["text"] for item in found)))
+
+
+def _fill_memory_store(embedder: Embedder, items: int) -> InMemoryStore:
+    def embed(texts: Sequence[str]) -> list[list[float]]:
+        return cast(list[list[float]], embedder.embed(texts).tolist())
+
+    store = InMemoryStore(index={"dims": embedder.dims, "embed": embed, "fields": ["text"]})
+    for start in range(0, items, 1000):
+        ops = [PutOp(ONE, f"key {number}", _value(number)) for number in range(start, min(start + 1000, items))]
+        store.batch(ops)
+    return store
 
 
 def _agent(middleware: list[Any]) -> Any:

@@ -13,14 +13,12 @@ from typing import Any
 
 from benchmarks.collection import Collection, Dataset, Occasion, Question, Unit
 from benchmarks.plan import ROOT
+from mem0_core.evaluation import LOCOMO_CATEGORIES, parse_locomo_evidence
 
 __all__ = ["ADVERSARIAL", "PATH", "Conversation", "Turn", "dataset", "load", "read"]
 
 PATH = ROOT.parent / "shared" / "data" / "locomo_dev.json.gz"
 ADVERSARIAL = "adversarial"
-
-_CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: ADVERSARIAL}
-_EVIDENCE = re.compile(r"D:?(\d+):0*(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +82,7 @@ def read(sample: Mapping[str, Any]) -> Conversation:
     spoken = tuple(tuple(turn for turn in session if turn.text.strip()) for session in sessions)
     known = {turn.id for session in spoken for turn in session}
     questions = tuple(
-        Question(entry["question"], _CATEGORIES[entry["category"]], _gold(entry.get("evidence") or (), known))
+        Question(entry["question"], LOCOMO_CATEGORIES[entry["category"]], _gold(entry.get("evidence") or (), known))
         for entry in sample["qa"]
     )
     return Conversation(sample["sample_id"], spoken, questions, _facts(sample.get("observation") or {}, known))
@@ -110,6 +108,5 @@ def _moment(text: str) -> str:
 
 
 def _gold(evidence: Sequence[str], known: set[str]) -> tuple[str, ...]:
-    """Return the turns that evidence strings name: 'D8:6; D9:17' are two, 'D:11:26' is D11:26, 'D30:05' is D30:5."""
-    named = [f"D{session}:{turn}" for part in evidence for session, turn in _EVIDENCE.findall(part)]
-    return tuple(turn for turn in dict.fromkeys(named) if turn in known)
+    """Return the turns that evidence strings name, as far as they exist."""
+    return tuple(turn for turn in parse_locomo_evidence(evidence) if turn in known)

@@ -20,7 +20,7 @@ from mem0_core import AsyncMemory
 from mem0_core.testing import HashEmbedder, ScriptedChat
 from mem0_llamaindex import Mem0Memory
 
-__all__ = ["measure"]
+__all__ = ["measure", "measure_lag"]
 
 MODEL_SECONDS = 0.3
 IDLE_SECONDS = 0.7
@@ -60,10 +60,10 @@ async def _measure_turns(plan: Plan, background: bool) -> tuple[list[Lag], list[
             async with AsyncMemory({"path": Path(folder)}, llm=_model(), embedder=HashEmbedder()) as core:
                 memory = Mem0Memory.from_defaults(core, user_id="maya", background=background)
                 await memory.aget("What do I prefer?")  # opens the index
-                with _measure_lag() as lag:
+                with measure_lag() as lag:
                     await asyncio.sleep(IDLE_SECONDS)
                 idle.append(lag)
-                with _measure_lag() as lag:
+                with measure_lag() as lag:
                     await memory.aput(ChatMessage(role="user", content="I prefer oolong. Make some."))
                     await memory.aget()
                     await memory.aput(ChatMessage(role="assistant", content="Here it is."))
@@ -86,7 +86,7 @@ def _model() -> ScriptedChat:
 
 
 @contextmanager
-def _measure_lag() -> Iterator[Lag]:
+def measure_lag() -> Iterator[Lag]:
     """Measure the lag of the running loop by a callback that is due every millisecond."""
     loop = asyncio.get_running_loop()
     lag, computed = Lag(), time.thread_time()

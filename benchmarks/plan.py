@@ -25,6 +25,12 @@ class Plan:
         big: memories of one user, for the HNSW graph; `exact_limit` is its lower bound (None: the default).
         processes: fresh processes for each median.
         crash_runs: killed writers.
+        kill_runs: processes killed during adds, updates, erasures, merges and migrations.
+        crash_share: one of so many boundaries is aborted.
+        erased_facts: facts of a user that is erased from each kind of store.
+        sources: sources of one user, of which one is retracted.
+        failovers: crashes of a primary, for each kind of standby.
+        fuzz_calls: calls with arguments of any type.
         relations, own: relations in the store, ascending, and those of the user that adds.
         paths: relations of one user, for path searches.
         growth: relations of a user that starts with none.
@@ -34,6 +40,7 @@ class Plan:
         messages, singles: messages of an import, and those of them added one by one; `imports` are the rounds.
         items: items of a LangGraph store, twice: in a hundred namespaces, and in one.
         agent_memories, turns_of_agent: memories of an agent's user, and turns.
+        longest_text: characters of the longest adversarial text.
         conversations, sessions, questions: scored part of LoCoMo (None: all; sessions are cut for replays only).
         chats, batches: scored part of BEAM.
         multihops: questions of MuSiQue, over only their passages (None: all, over the whole corpus).
@@ -54,6 +61,12 @@ class Plan:
     exact_limit: int | None = None
     processes: int = 7
     crash_runs: int = 200
+    kill_runs: int = 1_000
+    crash_share: int = 1
+    erased_facts: int = 1_000
+    sources: int = 1_000
+    failovers: int = 3
+    fuzz_calls: int = 20_000
     relations: tuple[int, ...] = (1_000, 10_000, 100_000)
     own: int = 10_000
     paths: tuple[int, ...] = (1_000, 10_000, 100_000)
@@ -68,6 +81,7 @@ class Plan:
     items: int = 10_000
     agent_memories: int = 1_000
     turns_of_agent: int = 60
+    longest_text: int = 1_000_000
     conversations: int | None = None
     sessions: int | None = None
     questions: int | None = None
@@ -99,6 +113,12 @@ QUICK = Plan(
     exact_limit=1_000,
     processes=2,
     crash_runs=20,
+    kill_runs=25,
+    crash_share=100,
+    erased_facts=50,
+    sources=40,
+    failovers=1,
+    fuzz_calls=700,
     relations=(1_000, 3_000),
     own=1_000,
     paths=(1_000,),
@@ -113,6 +133,7 @@ QUICK = Plan(
     items=1_000,
     agent_memories=200,
     turns_of_agent=10,
+    longest_text=10_000,
     conversations=1,
     sessions=6,
     questions=30,

@@ -15,6 +15,7 @@ from benchmarks.collection import Collection, Dataset, Occasion
 from benchmarks.scores import DEPTH
 from mem0_core import Memory
 from mem0_core.domain.recipes import Recipe
+from mem0_core.domain.records import list_added, same_fact_key
 from mem0_core.interfaces import Embedder
 
 __all__ = ["Found", "Remembered", "Search", "add_occasion", "remembered"]
@@ -39,7 +40,9 @@ def add_occasion(memory: Memory, user: str, occasion: Occasion, *, relations: bo
     messages = [{"role": unit.role, "name": unit.speaker, "content": unit.text} for unit in occasion.units]
     run_id, said_at = occasion.run_id, occasion.said_at
     added = memory.add(messages, user_id=user, run_id=run_id, infer=relations, timestamp=said_at)
-    return [entry["id"] for entry in added["results"]]
+    named = list_added(added)
+    ids = {(entry.get("actor_id"), same_fact_key(entry["memory"])): entry["id"] for entry in named}
+    return [ids[unit.speaker or None, same_fact_key(unit.text)] for unit in occasion.units]
 
 
 class Remembered:

@@ -25,11 +25,11 @@ from benchmarks.collection import Question, answered
 from benchmarks.locomo import ADVERSARIAL, Conversation, Turn
 from benchmarks.remembered import remembered
 from benchmarks.report import Bar, Report, mean, median, percentile
-from benchmarks.scores import intervals
 from benchmarks.talks import folded, input_of, reconcile_known
 from benchmarks.timed import CachedEmbedder, TimedEmbedder
 from mem0_core import Memory
 from mem0_core.domain.recipes import HYBRID
+from mem0_core.evaluation import bootstrap_intervals
 from mem0_core.interfaces import Embedder, Reply
 from mem0_core.language.messages import format_transcript, parse_messages
 from mem0_core.testing import ScriptedChat
@@ -339,7 +339,7 @@ def _score_rows(report: Report, name: str, answered: Sequence[tuple[Question, fr
     scored = [(question, found) for question, found in answered if question.gold and question.kind != ADVERSARIAL]
     shares = [len(_sessions_of(asked.gold) & found) / len(_sessions_of(asked.gold)) for asked, found in scored]
     rows = 100 * np.array([[share, float(share > 0)] for share in shares])
-    (low, high), _ = intervals(rows, resamples)
+    (low, high), _ = bootstrap_intervals(rows, resamples)
     by_category = {
         kind: 100 * mean([share for share, (asked, _) in zip(shares, scored, strict=True) if asked.kind == kind])
         for kind in sorted({asked.kind for asked, _ in scored})

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.collection import Dataset
+from mem0_core.evaluation import bootstrap_intervals
 
-__all__ = ["DEPTH", "MEASURES", "Figure", "Scores", "intervals", "measures"]
+__all__ = ["DEPTH", "MEASURES", "Figure", "Scores", "measures"]
 
 DEPTH = 20
 """How many results are looked at."""
@@ -69,12 +70,5 @@ def _ndcg(ranks: Sequence[int]) -> float:
 
 
 def _figures(rows: NDArray[np.float64], resamples: int) -> dict[str, Figure]:
-    means, bounds = rows.mean(axis=0).tolist(), intervals(rows, resamples)
+    means, bounds = rows.mean(axis=0).tolist(), bootstrap_intervals(rows, resamples)
     return {name: (mean, *bound) for name, mean, bound in zip(MEASURES, means, bounds, strict=True)}
-
-
-def intervals(rows: NDArray[np.float64], resamples: int) -> list[tuple[float, float]]:
-    """Return for each column the middle 95 % of its means over rows drawn with replacement."""
-    drawn = np.random.default_rng(5).integers(len(rows), size=(resamples, len(rows)))
-    bounds = [np.percentile(column[drawn].mean(axis=1), [2.5, 97.5]) for column in rows.T]
-    return [(float(low), float(high)) for low, high in bounds]
