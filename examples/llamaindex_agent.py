@@ -3,7 +3,7 @@
 Needs no key or network: a small script replaces the model, and the data is stored in a temporary folder. To use a real
 model, name its class: ``MEM0_EXAMPLE_LLM=llama_index.llms.openai.OpenAI:gpt-4o-mini`` (needs its package and key).
 
-    pip install mem0-llamaindex "mem0-core[onnx]"
+    pip install mem0-llamaindex
     python examples/llamaindex_agent.py
 """
 

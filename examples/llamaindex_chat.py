@@ -2,7 +2,7 @@
 
 Needs no key or network: a small script replaces the model, and the data is stored in a temporary folder.
 
-    pip install mem0-llamaindex "mem0-core[onnx]"
+    pip install mem0-llamaindex
     python examples/llamaindex_chat.py
 """
 

@@ -4,7 +4,7 @@ The example reranks documents from an index with a poor embedding, and then memo
 a real cross-encoder, set for instance
 ``MEM0_EXAMPLE_RERANKER=cross_encoder:cross-encoder/ms-marco-MiniLM-L-6-v2``.
 
-    pip install mem0-llamaindex "mem0-core[onnx]"
+    pip install mem0-llamaindex
     python examples/llamaindex_rag_rerank.py
 """
 

@@ -37,7 +37,8 @@ def main() -> None:
         heading("What do you remember?")
         for question in conversation["questions"]:
             ask(memory, question["ask"], user)
-        whole = len(memory.get_all(user_id=user)["results"])
+        show_graph(memory, user)
+        whole = len(memory.get_all(user_id=user, limit=None)["results"])
     reconcile()
     heading("Files")
     files = [file for file in chosen.path.rglob("*") if file.is_file()]
@@ -68,13 +69,28 @@ def ingest(memory: Memory, conversation: dict[str, Any]) -> None:
 
 
 def ask(memory: Memory, question: str, user: str) -> None:
-    """Show the memories of users (not of the assistant) for a question, with score, speaker and date."""
+    """Answer a question without a model, and show since when the answer holds and the memory that proves it."""
     print(f"\n{bold('? ' + question)}")
-    for entry in memory.search(question, user_id=user, filters={"role": "user"}, limit=2)["results"]:
-        said = f"{entry.get('actor_id', 'somebody')}, {entry['created_at'][:10]}"
-        first, *rest = textwrap.wrap(entry["memory"], 90)
-        print(f"  {entry['score']:.2f}  {dim(f'{said:<17}')}  {first}")
-        print("".join(f"{' ' * 27}{line}\n" for line in rest), end="")
+    found = memory.answer(question, user_id=user)
+    if found["values"]:
+        since = f", since {found['since'][:10]}" if found["since"] else ""
+        print(f"  {', '.join(found['values'])}{dim(since)}")
+    for proof in found["memories"][:1]:
+        said = f"{proof.get('actor_id', 'somebody')}, {proof['created_at'][:10]}"
+        print(textwrap.indent("\n".join(textwrap.wrap(f"{said}: {proof['memory']}", 92)), "      "))
+
+
+def show_graph(memory: Memory, user: str) -> None:
+    """Follow relations, and compare what holds now with what held on a day in the past."""
+    heading("Relations, read from the messages without a model")
+    for question in ("my sister's dog", "where does my partner work"):
+        for path in memory.traverse(question, user_id=user, limit=1):
+            steps = [f"-- {step['relationship']} --> {step['destination']}" for step in path["steps"]]
+            print(f"  {question}:  {path['start']} {' '.join(steps)}")
+    for day in ("2025-05-01", "2025-12-01"):
+        held = memory.relations(user_id=user, as_of=day)
+        shown = [one for one in held if one["source"] == "Maya" and one["relationship"] in ("lives_in", "works_at")]
+        print(f"  on {day}:  {', '.join(' '.join((one['relationship'], one['destination'])) for one in shown)}")
 
 
 def reconcile() -> None:
@@ -102,9 +118,9 @@ def answer_as_model(task: str, messages: Any) -> dict[str, Any]:
     """Return the answers of a chat model to the two requests of each `add`."""
     asked = messages[-1]["content"]
     if task == "facts":
-        if "Lisbon" in asked:
-            return {"facts": ["Lives in Lisbon, in Graça", "Favourite dish is arroz de marisco"]}
-        return {"facts": ["Lives in Porto, in Bonfim", "Is allergic to crustaceans"]}
+        if "Porto" in asked:  # the request has the messages before, too
+            return {"facts": ["Lives in Porto, in Bonfim", "Is allergic to crustaceans"]}
+        return {"facts": ["Lives in Lisbon, in Graça", "Favourite dish is arroz de marisco"]}
     data = json.loads(asked)
     known = {memory["text"]: memory["id"] for memory in data["memories"]}
     if not known:

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 import mem0_core
 from mem0_core import AsyncMemory, Memory, MemoryConfig, errors
 from mem0_core.config import BackgroundConfig, ComponentConfig, GraphConfig, LimitsConfig
-from mem0_core.domain import records
+from mem0_core.domain import feed, records
 
 __all__ = ["PAGE", "method_names", "page"]
 
@@ -26,9 +26,10 @@ PAGE = Path(__file__).parents[2] / "docs" / "reference" / "api.md"
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "Add": ("add", "add_many", "pending", "flush", "retry"),
-    "Search": ("search", "answer", "explain_missing", "context", "get", "get_all", "history", "pin"),
+    "Search": ("search", "answer", "explain_missing", "context", "get", "get_all", "history", "changes", "pin"),
     "Graph": ("relations", "traverse", "query", "visualize", "merge", "unmerge", "merges"),
     "Update and delete": ("update", "update_by_query", "delete", "delete_by_query", "delete_all", "reset"),
+    "Erasure": ("erase", "erasures", "verify_receipt"),
     "Administration": ("rebuild", "backup", "export", "doctor", "stats", "adopt"),
 }
 """Methods by heading, in the order of use; a method of no group comes last."""
@@ -81,8 +82,21 @@ def _lines() -> Iterator[str]:
                     yield from _member(Memory, name)
     yield "## `AsyncMemory`\n"
     yield _prose(AsyncMemory)
+    yield "## `Principal`\n"
+    yield f"```text\nPrincipal{_signature(mem0_core.Principal)}\n```\n"
+    yield _prose(mem0_core.Principal)
+    for name, member in vars(mem0_core.Principal).items():
+        if callable(member) and not name.startswith("_"):
+            yield from _member(mem0_core.Principal, name)
+    yield "## `AsyncPrincipal`\n"
+    yield _prose(mem0_core.AsyncPrincipal)
+    yield "## `Keyring`\n"
+    yield f"```text\nKeyring{_signature(mem0_core.Keyring)}\n```\n"
+    yield _prose(mem0_core.Keyring)
+    for name in ("forget", "rotate"):
+        yield from _member(mem0_core.Keyring, name)
     yield "## Functions\n"
-    for function in (mem0_core.rerank, mem0_core.arerank, mem0_core.read_citations):
+    for function in (mem0_core.rerank, mem0_core.arerank, mem0_core.read_citations, mem0_core.new_key):
         yield f"### `{function.__name__}`\n"
         yield f"```text\n{function.__name__}{_signature(function)}\n```\n"
         yield _prose(function)
@@ -185,8 +199,9 @@ def _shapes() -> list[Any]:
     """Return the TypedDicts of results: the public ones and those inside them."""
     return [
         value
-        for value in vars(records).values()
-        if isinstance(value, type) and hasattr(value, "__total__") and value.__module__ == records.__name__
+        for module in (records, feed)
+        for value in vars(module).values()
+        if isinstance(value, type) and hasattr(value, "__total__") and value.__module__ == module.__name__
     ]
 
 

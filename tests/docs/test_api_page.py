@@ -29,6 +29,7 @@ def test_each_docstring_describes_the_parameters() -> None:
         "filters",
         "threshold",
         "limit",
+        "min_trust",
         "top_k",
         "rerank",
         "recipe",

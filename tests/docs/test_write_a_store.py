@@ -75,7 +75,7 @@ def test_memories_are_added_searched_and_read(memory: MemoryDriver) -> None:
 
 def test_the_same_fact_is_stored_once(memory: MemoryDriver) -> None:
     add_memory(memory, "I like green tea")
-    assert memory.add("I like green tea", user_id="maya")["results"][0]["event"] == "NONE"
+    assert memory.add("I like green tea", user_id="maya")["unchanged"][0]["event"] == "NONE"
     assert len(all_texts(memory)) == 1
 
 
@@ -124,7 +124,7 @@ def test_graph_memory_is_refused_when_it_is_requested(tmp_path: Path) -> None:
 
 
 def test_an_object_that_is_no_store_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"object lacks get, list_memories.*write-a-store"):
+    with pytest.raises(ConfigError, match=r"object.* lacks get, list_memories.*write-a-store"):
         Memory({"path": str(tmp_path)}, store=object(), embedder=HashEmbedder())  # type: ignore[arg-type]
 
 
