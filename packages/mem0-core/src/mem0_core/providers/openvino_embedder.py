@@ -42,6 +42,9 @@ class OpenVinoEmbedder(LocalEmbedder):
     Each concurrent batch uses its own compiled model, which takes 40 MB for all-MiniLM-L6-v2. The first call compiles
     one; more are compiled when several batches run at the same time.
 
+    A process forked after the first call can hang in the library, which lost its threads: there, each call raises
+    `ModelError`. Fork before the first call, or start processes by ``spawn``.
+
     Args:
         precision: ``"bf16"`` or ``"f32"``; ``"auto"`` is bfloat16 if the processor supports it, else float32.
         model, path, cache_dir, threads, max_tokens, download: see `LocalEmbedder`, also for weights and errors.
@@ -75,12 +78,13 @@ class OpenVinoEmbedder(LocalEmbedder):
 class _OpenVinoRuntime:
     """A pool of compiled models of one network, each compiled when it is needed.
 
-    One compiled model with a stream per thread would share the weights. But it computes on threads of its own, which a
-    forked process lacks and waits for forever. A model with one stream computes on the calling thread.
+    One compiled model with a stream per thread would share the weights, but needs more threads of its own. A model with
+    one stream computes on the calling thread.
     """
 
     def __init__(self, folder: ModelFolder, cache: Path, threads: int, precision: Precision) -> None:
-        self._core = _load_core()
+        _require_same_process()
+        self._core, _ = _load_core()
         with _translate_errors():
             if precision == "auto":
                 precision = "bf16" if "BF16" in self._core.get_property("CPU", "OPTIMIZATION_CAPABILITIES") else "f32"
@@ -104,6 +108,7 @@ class _OpenVinoRuntime:
         self._idle_requests.put(self._compile_request())
 
     def run(self, output: str, feeds: Mapping[str, NDArray[np.int64]]) -> NDArray[Any]:
+        _require_same_process()
         request = self._idle_requests.get()
         try:
             request = request or self._compile_request()
@@ -120,12 +125,25 @@ class _OpenVinoRuntime:
 
 
 @cache
-def _load_core() -> Any:
-    """Load the core and keep it until exit: its destructor waits for threads that a forked process lacks."""
+def _load_core() -> tuple[Any, int]:
+    """Load the core, and return it with the id of the process that loaded it.
+
+    It is kept until exit: its destructor waits for threads that a forked process lacks.
+    """
     disable_telemetry()
     core = import_extra("openvino", "openvino").Core()
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(core))
-    return core
+    return core, os.getpid()
+
+
+def _require_same_process() -> None:
+    """Raise a ModelError in a process that was forked after OpenVINO was loaded, where it can wait forever."""
+    _, process = _load_core()
+    if process != os.getpid():
+        raise ModelError(
+            "OpenVINO cannot compute in a process that was forked after its first use: fork earlier, "
+            "start the process by spawn, or use the embedder 'onnx'"
+        )
 
 
 def _map_weights(network: Any, folder: ModelFolder) -> mmap.mmap:
