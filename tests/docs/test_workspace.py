@@ -124,3 +124,13 @@ def test_a_missing_server_fails_the_run_only_in_ci(ci: str, status: int, tmp_pat
     )
     assert result.returncode == status, result.stdout
     assert "no server at port 5432" in result.stdout
+
+
+def test_the_top_of_the_core_and_each_folder_of_stores_hold_few_modules() -> None:
+    core = ROOT / "packages/mem0-core/src/mem0_core"
+    assert len([path for path in core.glob("*.py") if path.name != "__init__.py"]) <= 6
+    folders = [core / "stores", *(path for path in (core / "stores").rglob("*") if path.is_dir())]
+    crowded = {
+        str(folder.relative_to(core)): count for folder in folders if (count := len(list(folder.glob("*.py")))) > 12
+    }
+    assert crowded == {}

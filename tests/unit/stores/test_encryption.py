@@ -15,9 +15,9 @@ import pytest
 pytest.importorskip("cryptography")
 
 from mem0_core import ConfigError, EncryptionError, Keyring, Memory, new_key
-from mem0_core.stores.sql.subjects import CONTENT_TABLES
-from mem0_core.stores.sqlite._sealed_tables import SEALED_TABLES
-from mem0_core.stores.sqlite._vault import MAGIC
+from mem0_core.stores.sql.changes.subjects import CONTENT_TABLES
+from mem0_core.stores.sqlite.encryption.sealed_tables import SEALED_TABLES
+from mem0_core.stores.sqlite.encryption.vault import MAGIC
 from mem0_core.stores.sqlite.store import SQLiteStore
 from tests.support import MODES, MemoryDriver, Mode, open_memory
 

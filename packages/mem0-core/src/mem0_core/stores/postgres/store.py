@@ -32,7 +32,7 @@ from mem0_core.stores.postgres.maintenance import PostgresMaintenance
 from mem0_core.stores.postgres.queue import PostgresJobQueue
 from mem0_core.stores.postgres.schema import DEFAULT_PARTITIONS, Layout, TableLayout, migrate
 from mem0_core.stores.postgres.vectors import PostgresVectors
-from mem0_core.stores.sql.changes import Cause, event_values
+from mem0_core.stores.sql.changes.memories import Cause, event_values
 from mem0_core.stores.sql.engine.dialect import Condition
 from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, read_method, write_method
 from mem0_core.stores.sql.feed import SqlChangeFeed, latest_time_sql

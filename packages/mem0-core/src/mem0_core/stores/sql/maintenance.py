@@ -11,6 +11,7 @@ from mem0_core.domain.records import Axis, HistoryRow, Message, RelationChange, 
 from mem0_core.domain.trust import trust_name
 from mem0_core.errors import StoreError
 from mem0_core.interfaces.maintenance import OrphanedRelation, StoreIssue, VectorTable
+from mem0_core.stores.sql.changes.subjects import SqlSubjects
 from mem0_core.stores.sql.engine.dialect import Engine
 from mem0_core.stores.sql.engine.steps import (
     Statement,
@@ -25,7 +26,6 @@ from mem0_core.stores.sql.messages import find_message_rows, insert_unique_messa
 from mem0_core.stores.sql.meta import begin_epoch, read_embedding_space
 from mem0_core.stores.sql.rows import chunks, placeholders, scope_from_ids
 from mem0_core.stores.sql.schema import HISTORY_COLUMNS
-from mem0_core.stores.sql.subjects import SqlSubjects
 
 __all__ = ["LAST_SEQ_SQL", "ORPHAN_CONDITIONS", "VECTOR_TABLES", "SqlMaintenance", "TableReader"]
 

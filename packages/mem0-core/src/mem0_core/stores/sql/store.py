@@ -29,7 +29,7 @@ from mem0_core.interfaces import (
     RetractionResult,
     Summary,
 )
-from mem0_core.stores.sql.changes import (
+from mem0_core.stores.sql.changes.memories import (
     Cause,
     ChangeWriter,
     MemoryWriter,
@@ -42,6 +42,7 @@ from mem0_core.stores.sql.changes import (
     purge_deleted,
     select_memories,
 )
+from mem0_core.stores.sql.changes.retraction import Retraction
 from mem0_core.stores.sql.engine.dialect import Condition, Engine
 from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, read_method, snapshot_method, write_method
 from mem0_core.stores.sql.feed import insert_scope_event
@@ -58,7 +59,6 @@ from mem0_core.stores.sql.meta import (
     set_meta,
 )
 from mem0_core.stores.sql.queue import erase_jobs, finish_jobs
-from mem0_core.stores.sql.retraction import Retraction
 from mem0_core.stores.sql.rows import (
     CONTENT_COLUMNS,
     StoredMemory,

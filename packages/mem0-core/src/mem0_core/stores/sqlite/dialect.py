@@ -11,8 +11,8 @@ from mem0_core.domain.records import Scope
 from mem0_core.stores.sql.engine.dialect import ColumnType, Condition
 from mem0_core.stores.sql.engine.steps import Steps, fetch_rows
 from mem0_core.stores.sql.rows import to_stored_vector
-from mem0_core.stores.sqlite._sealed_tables import LOCKED_NAMES
-from mem0_core.stores.sqlite._vault import Vault
+from mem0_core.stores.sqlite.encryption.sealed_tables import LOCKED_NAMES
+from mem0_core.stores.sqlite.encryption.vault import Vault
 from mem0_core.stores.sqlite.filters import filter_sql
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class SealedDialect(SQLiteDialect):
 
 
 def tenant_of(scope: Scope) -> str:
-    """Return the tenant of a scope, as `_sealed_tables.TENANT_SQL` does."""
+    """Return the tenant of a scope, as `encryption.sealed_tables.TENANT_SQL` does."""
     axis, value = scope.partition
     return f"{axis.value}={value}"
 

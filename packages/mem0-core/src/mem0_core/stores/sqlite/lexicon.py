@@ -18,9 +18,9 @@ from mem0_core.domain.records import Axis, MemoryItem, Scope
 from mem0_core.interfaces import MemoryFeatures, MemoryFeatureSet, WordKind
 from mem0_core.language.terms import analyze_text, get_analyzer_version
 from mem0_core.stores.sql.rows import index_keys, narrowest_axis, scope_ids, session_number
-from mem0_core.stores.sqlite._sealed_tables import TENANT_SQL
-from mem0_core.stores.sqlite._vault import Vault
 from mem0_core.stores.sqlite.dialect import SQLITE, tenant_of
+from mem0_core.stores.sqlite.encryption.sealed_tables import TENANT_SQL
+from mem0_core.stores.sqlite.encryption.vault import Vault
 from mem0_core.stores.sqlite.session import ConnectionFactory
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from mem0_core.stores.sqlite._file_access import (
     refuse_emptied_file,
     writable_uri,
 )
-from mem0_core.stores.sqlite._sealed_tables import create_views, rewrite
-from mem0_core.stores.sqlite._vault import Vault, take_failure
 from mem0_core.stores.sqlite.dialect import SQLITE, SealedDialect, SQLiteDialect
+from mem0_core.stores.sqlite.encryption.sealed_tables import create_views, rewrite
+from mem0_core.stores.sqlite.encryption.vault import Vault, take_failure
 from mem0_core.stores.sqlite.filters import casefold
 from mem0_core.stores.sqlite.foreign_file import refuse_foreign_file
 

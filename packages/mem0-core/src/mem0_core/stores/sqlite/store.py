@@ -22,7 +22,7 @@ from mem0_core.interfaces import (
 from mem0_core.interfaces.archive import Archive, check_load_complete
 from mem0_core.interfaces.keys import KeyProvider
 from mem0_core.interfaces.maintenance import StoreMaintenance
-from mem0_core.stores.sql.changes import Cause, insert_event, record_change
+from mem0_core.stores.sql.changes.memories import Cause, insert_event, record_change
 from mem0_core.stores.sql.engine.steps import Steps, execute, fetch_rows, insert_sql
 from mem0_core.stores.sql.feed import SqlChangeFeed
 from mem0_core.stores.sql.graph.merges import SqlMerges
@@ -33,11 +33,11 @@ from mem0_core.stores.sql.rows import CONTENT_COLUMNS, content_values, scope_ids
 from mem0_core.stores.sql.spaces import SqlSpaceLedger
 from mem0_core.stores.sql.store import SqlStore
 from mem0_core.stores.sql.vectors import EDGE_VECTORS, NODE_VECTORS, SqlVectors
-from mem0_core.stores.sqlite._encryption import check_keys, encrypt_file, has_rows, is_encrypted
 from mem0_core.stores.sqlite._layout import refuse_other_layout, split_statements
-from mem0_core.stores.sqlite._vault import Vault
 from mem0_core.stores.sqlite.archive import SQLiteArchive
 from mem0_core.stores.sqlite.dialect import SQLITE, tenant_of
+from mem0_core.stores.sqlite.encryption.files import check_keys, encrypt_file, has_rows, is_encrypted
+from mem0_core.stores.sqlite.encryption.vault import Vault
 from mem0_core.stores.sqlite.foreign_file import refuse_foreign
 from mem0_core.stores.sqlite.lexicon import (
     SQLiteLexicon,

@@ -19,7 +19,7 @@ from itertools import count
 
 from mem0_core._system.records import dataclass
 from mem0_core.errors import StoreError
-from mem0_core.stores.sqlite._vault import MAGIC
+from mem0_core.stores.sqlite.encryption.vault import MAGIC
 
 __all__ = ["LOCKED_NAMES", "SEALED_TABLES", "TENANT_SQL", "create_views", "guard_statements", "rewrite"]
 

@@ -16,7 +16,7 @@ from mem0_core._system.records import dataclass
 from mem0_core.domain.lineage import SourceLink, TextSupport, assess_texts
 from mem0_core.domain.records import MemoryItem, RetractionEvent, Scope, Trust, same_fact_key
 from mem0_core.interfaces import RetractionResult
-from mem0_core.stores.sql.changes import (
+from mem0_core.stores.sql.changes.memories import (
     Cause,
     MemoryWriter,
     insert_event,

@@ -7,8 +7,8 @@ import sqlite3
 
 from mem0_core.domain.records import Scope
 from mem0_core.errors import EncryptionError
-from mem0_core.stores.sqlite._sealed_tables import guard_statements
-from mem0_core.stores.sqlite._vault import Vault
+from mem0_core.stores.sqlite.encryption.sealed_tables import guard_statements
+from mem0_core.stores.sqlite.encryption.vault import Vault
 
 __all__ = ["check_keys", "encrypt_file", "has_rows", "is_encrypted"]
 
