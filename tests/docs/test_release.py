@@ -68,3 +68,9 @@ def test_a_python_that_is_not_here_is_found_missing() -> None:
 
     assert check_release.find_python(sys.version_info.minor) is not None
     assert check_release.find_python(99) is None
+
+
+def test_every_action_of_the_workflows_is_pinned_to_a_commit() -> None:
+    for file in ROOT.glob(".github/workflows/*.yml"):
+        for action in re.findall(r"uses: (?!\./)(.*)", file.read_text(encoding="utf-8")):
+            assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action), f"{file.name}: {action}"
