@@ -91,6 +91,35 @@ def test_context_and_answer_name_the_space(ann: Any, act_as: Call) -> None:
     assert [one["space"] for one in answer["memories"]] == ["team"]
 
 
+def test_a_past_or_ended_statement_is_found_where_it_is_asked_for(ann: Any, act_as: Call) -> None:
+    bob = act_as("bob")
+    bob.add("We deploy from Lisbon.", space="team", timestamp="2024-02-01")
+    later = bob.add("We deploy from Porto.", space="team", timestamp="2025-03-01")["results"][0]["id"]
+    bob.update(later, "We deploy from Oslo.")
+    past = bob.context("Where do we deploy from?", as_of="2024-06-01", own=False)
+    assert [one["memory"] for one in past["memories"]] == ["We deploy from Lisbon."]
+    assert bob.context("Where do we deploy from?", threshold=1.0)["memories"] == []
+    found = bob.search("Where do we deploy from?", include_superseded=True, own=False)["results"]
+    assert {one["memory"] for one in found} >= {"We deploy from Lisbon.", "We deploy from Oslo."}
+
+
+def test_a_text_of_a_model_keeps_its_trust_in_a_space(ann: Any, act_as: Call) -> None:
+    bob = act_as("bob")
+    bob.add("Anna leads the release.", space="team", trust="assistant")
+    ann.set_approval("team", True)
+    ann.approve(bob.add("The release needs two reviewers.", space="team", trust="tool")["pending_write"])
+    bob.add("I lead it.", trust="import")
+    found = {one["memory"]: one["trust"] for one in bob.get_all()["results"]}
+    assert found == {
+        "Anna leads the release.": "assistant",
+        "The release needs two reviewers.": "tool",
+        "I lead it.": "import",
+    }
+    with pytest.raises(InputError, match="trust"):
+        bob.add("Nothing.", space="team", trust="nobody")
+    assert ann.pending_writes("team") == []
+
+
 def test_a_stranger_gets_nothing(ann: Any, act_as: Call, tmp_path: Path) -> None:
     added = ann.add("The launch code is 4711", space="team")["results"][0]["id"]
     eve = act_as("eve")

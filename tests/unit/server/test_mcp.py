@@ -169,12 +169,13 @@ async def test_two_clients_share_one_memory_in_their_own_scopes(memory: Memory) 
 async def test_the_command_serves_a_client_over_stdio(tmp_path: Path) -> None:
     command = StdioServerParameters(
         command=sys.executable,
-        args=["-m", "mem0_core.cli", "--path", str(tmp_path), "mcp", "--user", "maya"],
+        args=["-m", "mem0_core.cli", "--path", str(tmp_path), "mcp", "--user", "maya", "--no-spaces"],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
     )
     async with Client(command) as client:
         await call(client, "remember", text="I live in Lisbon.")
         assert (await call(client, "answer", question="Where do I live?"))["answer"] == "Lisbon"
         assert "no memory has the id" in await call_wrongly(client, "forget", memory_id="8a3f")
+        assert "has no spaces" in await call_wrongly(client, "remember", text="I ski.", space="team")
     with Memory({"path": str(tmp_path)}) as memory:
         assert [one["memory"] for one in memory.get_all(user_id="maya")["results"]] == ["I live in Lisbon."]

@@ -14,7 +14,7 @@ import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from mem0_core import Memory
+from mem0_core import Memory, Principal
 from mem0_core.server.keys import KeyRing
 
 QUESTION = {"question": "Where do I live?"}
@@ -49,6 +49,21 @@ async def test_clients_at_once_act_in_the_scope_of_their_keys(url: str, memory: 
     assert answers == [places[user] for user in users]
     for user, place in places.items():
         assert [one["memory"] for one in memory.get_all(user_id=user)["results"]] == [f"I live in {place}."]
+
+
+async def test_a_key_of_a_user_reaches_the_spaces_of_that_user_alone(url: str, memory: Memory, keys: KeyRing) -> None:
+    ann = Principal(memory, "ann")
+    ann.create_space("team")
+    ann.set_member("team", "bob", "writer")
+    text = {"text": "We deploy on Thursday.", "space": "team"}
+    recall = ("recall", {"query": "When do we deploy?"})
+    for key, refused in (({"user_id": "dan"}, "not a member"), ({"user_id": "bob", "agent_id": "a"}, "has no spaces")):
+        (written, found) = await use(url, keys.create("other", **key)[0], ("remember", text), recall)
+        assert refused in written.content[0].text
+        assert found.structured_content["memories"] == []
+    (written, found) = await use(url, keys.create("laptop", user_id="bob")[0], ("remember", text), recall)
+    assert not written.is_error
+    assert [one["space"] for one in found.structured_content["memories"]] == ["team"]
 
 
 async def test_a_key_without_rights_changes_nothing(url: str, memory: Memory, keys: KeyRing) -> None:

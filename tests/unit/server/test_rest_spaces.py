@@ -84,6 +84,20 @@ async def test_a_team_shares_a_space(users: Users, memory: Memory) -> None:
     assert (await users.send("ann", "GET", "/v1/spaces")).json() == []
 
 
+async def test_every_documented_field_of_a_read_is_accepted(users: Users) -> None:
+    await create_team(users)
+    given: dict[str, Any] = {"query": "deploy", "question": "When?", "filters": {}, "limit": 3, "threshold": 0.1}
+    given |= {"rerank": False, "explain": True, "as_of": "2025-01-01", "reference_date": "2025-01-01"}
+    given |= {"include_superseded": True, "max_tokens": 100, "recent": 1, "citations": True}
+    given |= {"spaces": ["release team"], "own": False}
+    for route in ROUTES:
+        if route.path in ("/v1/spaces/search", "/v1/spaces/context", "/v1/spaces/answer"):
+            assert route.body is not None
+            body = {name: given[name] for name in route.body if name != "user_id"}
+            reply = await users.send("cat", route.method, route.path, json=body)
+            assert reply.status_code == 200, reply.text
+
+
 async def test_a_write_waits_until_an_owner_settles_it(users: Users) -> None:
     await create_team(users, requires_approval=True)
     proposed = []

@@ -62,6 +62,8 @@ from mem0_core.domain.spaces import (
     refuse_access,
     space_scope,
 )
+from mem0_core.domain.timestamps import parse_timestamp
+from mem0_core.domain.trust import Origin, TrustClass, parse_trust
 from mem0_core.errors import AccessError, InputError, NotFoundError, ScopeError
 from mem0_core.flow import Flow, do
 from mem0_core.language.messages import check_metadata, parse_messages
@@ -157,25 +159,27 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         infer: bool,
         timestamp: int | float | str | datetime | None,
         background: bool,
+        trust: TrustClass | None,
     ) -> Flow[SpaceAddResult]:
         """Flow of `Principal.add`."""
         if space is None:
             ids: ScopeIds = (user_id, agent_id, run_id)
-            return (yield from self._add_to(ids, messages, None, metadata, infer, timestamp, background))
+            return (yield from self._add_to(ids, messages, (None, trust), metadata, infer, timestamp, background))
         if agent_id is not None or run_id is not None:
             raise ScopeError("memories of a space have no agent_id and no run_id; leave them out, or leave out space")
         membership = yield from self._membership(user_id, space, SpaceRole.WRITER)
         ids = (space_scope(space, user_id).user_id, None, None)
         named = _name_author(messages, user_id)
         if _waits(membership):
-            return (yield from self._propose_add(user_id, space, ids, named, metadata, infer, timestamp))
-        return (yield from self._add_to(ids, named, member_source(user_id), metadata, infer, timestamp, background))
+            return (yield from self._propose_add(user_id, space, ids, named, metadata, infer, timestamp, trust))
+        origin = member_source(user_id), trust
+        return (yield from self._add_to(ids, named, origin, metadata, infer, timestamp, background))
 
     def _add_to(
         self,
         ids: ScopeIds,
         messages: Messages,
-        source: str | None,
+        origin: Origin,
         metadata: Mapping[str, Any] | None,
         infer: bool,
         timestamp: int | float | str | datetime | None,
@@ -196,7 +200,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
             dry_run=False,
             background=background,
             max_pending=None,
-            origin=(source, None),
+            origin=origin,
         )
         return cast(SpaceAddResult, result)
 
@@ -209,9 +213,11 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         metadata: Mapping[str, Any] | None,
         infer: bool,
         timestamp: int | float | str | datetime | None,
+        trust: TrustClass | None,
     ) -> Flow[SpaceAddResult]:
         """Store an add for approval. It passes the checks and the policy of an add first."""
         validate_flag(infer, "infer")
+        parse_trust(trust, "trust")
         parsed, scope = parse_messages(messages), Scope(*ids)
         check_sizes(self._limits, parsed.messages)
         allowed, refused = filter_messages(self._policy, parsed.messages, scope)
@@ -228,6 +234,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
                 "metadata": dict(check_metadata(metadata, "the add") or {}),
                 "infer": infer,
                 "timestamp": resolve_timestamp(timestamp, allowed),
+                "trust": trust,
             }
             result["pending_write"] = yield from self._propose(user_id, space, "add", arguments)
         return result
@@ -308,7 +315,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         result = yield from self._add_to(
             (owner, None, None),
             messages,
-            member_source(write.author),
+            (member_source(write.author), given.get("trust")),  # writes of earlier versions have none
             given["metadata"],
             given["infer"],
             given["timestamp"],
@@ -432,7 +439,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         exclude: Sequence[str],
         introduction: str,
         citations: bool,
-        reference_date: int | float | str | date | None,
+        **options: Any,
     ) -> Flow[ContextDict]:
         """Flow of `Principal.context`."""
         from mem0_core.recall.context import pack_context
@@ -440,7 +447,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         _check_filters(filters)
         validate_count(max_tokens, "max_tokens", example=2000)
         homes = yield from self._homes(user_id, spaces, own, agent_id, run_id)
-        gathered = yield from self._gather(query, homes, limit, recent, filters, exclude, reference_date)
+        gathered = yield from self._gather(query, homes, limit, recent, filters, exclude, **options)
         form = prompt_format(max_tokens, (yield from self._token_counter()), introduction, citations)
         packed = pack_context(_merge_candidates(gathered), dataclasses.replace(form, line=_context_line))
         result = ContextDict(
@@ -466,6 +473,9 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
         recent: int | None,
         filters: Mapping[str, Any] | None,
         exclude: Sequence[str],
+        *,
+        threshold: float | None,
+        as_of: int | float | str | datetime | None,
         reference_date: int | float | str | date | None,
     ) -> Flow[list[tuple[_Home, ContextCandidates]]]:
         """Return the candidates of a context from each place; recent messages are the principal's own."""
@@ -474,6 +484,7 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
 
         ports, text, gathered = share_queries((yield from self._ports())), extract_query_text(query), []
         window = self.config.window if recent is None else validate_count(recent, "recent", minimum=0)
+        time = None if as_of is None else parse_timestamp(as_of, "as_of")
         for home in homes:
             request: SearchRequest | None = None
             if text is not None:
@@ -484,10 +495,10 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
                     top_k=None,
                     filters=filters,
                     min_trust=None,
-                    threshold=None,
+                    threshold=threshold,
                     rerank=None,
                     recipe=None,
-                    as_of=None,
+                    as_of=time,
                     reference_date=reference_date,
                     allow_no_answer=False,
                 )
@@ -495,9 +506,10 @@ class SpacesApi(AddApi, SearchApi, UpdateApi, AdminApi):
                 ports,
                 request,
                 home.scope,
-                today=utc_today(),
+                today=utc_today() if time is None else time[:10],
                 recent=window if home.space is None else 0,
                 exclude=[*exclude, *extract_message_texts(query)],
+                as_of=time,
             )
             gathered.append((home, candidates))
         return gathered

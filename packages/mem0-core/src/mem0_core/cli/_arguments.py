@@ -516,6 +516,7 @@ def _add_server_commands(add_command: _AddCommand) -> None:
         show.format_nothing,
     )
     mcp.add_argument("--read-only", action="store_true", help="refuse all changes")
+    mcp.add_argument("--no-spaces", action="store_true", help="keep to the user's own memories, without their spaces")
     mcp.add_argument("--source", metavar="NAME", default="mcp", help="source of the stored texts (mcp)")
     mcp.add_argument(
         "--trust", choices=TRUST_CLASSES, default="assistant", help="class of the stored texts (assistant)"

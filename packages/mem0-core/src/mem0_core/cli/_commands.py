@@ -472,7 +472,7 @@ def serve_mcp(memory: Memory, options: Options) -> Any:
     from mem0_core.server import ServerScope
     from mem0_core.server.mcp import run_stdio
 
-    scope = ServerScope(**own_ids(options), is_read_only=options.read_only)
+    scope = ServerScope(**own_ids(options), is_read_only=options.read_only, has_spaces=not options.no_spaces)
     run_stdio(memory, scope, source=options.source, trust=options.trust)
 
 

@@ -64,7 +64,7 @@ class McpEndpoint:
 def _bind(key: ApiKey) -> ServerScope:
     if not any(key.ids.values()):
         raise HttpError(403, "MCP needs a key that is bound to a user, an agent or a run")
-    return ServerScope(**key.ids, is_read_only=key.is_read_only)
+    return ServerScope(key.user_id, key.agent_id, key.run_id, is_read_only=key.is_read_only)
 
 
 def _build_app(server: Any) -> Any:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from mem0_core.domain.records import list_added
 
 __all__ = [
+    "PENDING",
     "Answer",
     "Corrected",
     "Forgotten",
@@ -18,9 +19,17 @@ __all__ = [
     "RecalledMemory",
     "Remembered",
     "RememberedChange",
+    "SharedSpace",
+    "SharedSpaces",
     "Timeline",
     "TimelineEntry",
 ]
+
+PENDING: Any = Field(
+    None,
+    description="If not null, nothing has changed yet: the change waits until an owner of the space approves it",
+)
+"""Id of a write to a space that waits."""
 
 
 class RecalledMemory(BaseModel):
@@ -32,6 +41,8 @@ class RecalledMemory(BaseModel):
     updated_at: str | None = None
     score: float | None = Field(None, description="Relevance to the query, from 0 to 1")
     trust: str | None = Field(None, description="Class of its origin if it is not the user")
+    space: str | None = Field(None, description="Space that shares it; null if it is the user's own")
+    actor_id: str | None = Field(None, description="Who said it")
     valid_from: str | None = None
     valid_to: str | None = Field(None, description="Time from which it no longer held")
     superseded_by: str | None = Field(None, description="Id of the memory that ended it")
@@ -75,6 +86,7 @@ class Remembered(BaseModel):
     relations_ended: list[str]
     skipped: list[str] = Field(description="Reasons why parts were not stored")
     job_id: str | None = None
+    pending_write: str | None = PENDING
 
     @classmethod
     def from_result(cls, result: Mapping[str, Any]) -> Remembered:
@@ -84,6 +96,7 @@ class Remembered(BaseModel):
             relations_ended=result["relations"]["deleted_entities"],
             skipped=[item["reason"] for item in result["skipped"]],
             job_id=result.get("job_id"),
+            pending_write=result.get("pending_write"),
         )
 
 
@@ -96,12 +109,13 @@ class Answer(BaseModel):
     memories: list[RecalledMemory] = Field(description="The memories that prove the answer")
     since: str | None = None
     until: str | None = None
+    space: str | None = Field(None, description="Space that knows the answer; null if it is the user's own")
     nearest: RecalledMemory | None = None
     note: str | None = None
 
     @classmethod
     def from_result(cls, result: Mapping[str, Any]) -> Answer:
-        names = ("answer", "values", "confidence", "since", "until", "note")
+        names = ("answer", "values", "confidence", "since", "until", "space", "note")
         nearest = result.get("nearest")
         return cls(
             **{name: result[name] for name in names if name in result},
@@ -116,6 +130,7 @@ class Corrected(BaseModel):
     id: str
     memory: str
     previous_memory: str
+    pending_write: str | None = PENDING
 
 
 class Forgotten(BaseModel):
@@ -123,6 +138,7 @@ class Forgotten(BaseModel):
 
     id: str
     memory: str = Field(description="The text that was forgotten")
+    pending_write: str | None = PENDING
 
 
 class TimelineEntry(BaseModel):
@@ -134,6 +150,7 @@ class TimelineEntry(BaseModel):
     event: str | None = None
     memory: str | None
     previous_memory: str | None = None
+    space: str | None = None
 
     @classmethod
     def from_memory(cls, memory: Mapping[str, Any]) -> TimelineEntry:
@@ -143,6 +160,7 @@ class TimelineEntry(BaseModel):
             at=memory.get("valid_from") or memory["created_at"],
             until=memory.get("valid_to"),
             memory=memory["memory"],
+            space=memory.get("space"),
         )
 
     @classmethod
@@ -177,3 +195,19 @@ def format_relations(relations: Iterable[Mapping[str, Any]]) -> list[str]:
         end = f" (until {one['valid_to']})" if one.get("valid_to") else ""
         lines.append(f"{one['source']} -- {one['relationship']} -- {one['destination']}{end}")
     return lines
+
+
+class SharedSpace(BaseModel):
+    """A space of the user: its members by id, with their roles, and the number of writes that wait for approval."""
+
+    space: str
+    role: str
+    requires_approval: bool
+    members: dict[str, str]
+    pending_writes: int
+
+
+class SharedSpaces(BaseModel):
+    """The spaces of the user, by name."""
+
+    spaces: list[SharedSpace]

@@ -25,6 +25,7 @@ class ServerScope:
     Attributes:
         user_id, agent_id, run_id: Ids of the owner; at least one is required.
         is_read_only: Refuse all changes.
+        has_spaces: Also reach the spaces of the user, if there is a user and no other id.
 
     Raises:
         ScopeError: There is no id.
@@ -34,6 +35,7 @@ class ServerScope:
     agent_id: str | None = None
     run_id: str | None = None
     is_read_only: bool = False
+    has_spaces: bool = True
 
     def __post_init__(self) -> None:
         if not any((self.user_id, self.agent_id, self.run_id)):

@@ -119,6 +119,7 @@ class Principal:
         infer: bool = True,
         timestamp: int | float | str | datetime | None = None,
         background: bool = False,
+        trust: TrustClass | None = None,
     ) -> SpaceAddResult:
         """Learn from a conversation, into the user's own memories or into a space.
 
@@ -126,7 +127,7 @@ class Principal:
         id.
 
         Args:
-            messages, metadata, infer, timestamp, background: As in `Memory.add`.
+            messages, metadata, infer, timestamp, background, trust: As in `Memory.add`.
             space: Space to write to; None for the user's own memories.
             agent_id, run_id: Further ids of the user's own memories; those of a space have none.
 
@@ -147,6 +148,7 @@ class Principal:
             infer=infer,
             timestamp=timestamp,
             background=background,
+            trust=trust,
         )
         return self.memory._run(flow)
 
@@ -222,6 +224,7 @@ class Principal:
         explain: bool = False,
         as_of: int | float | str | datetime | None = None,
         reference_date: int | float | str | date | None = None,
+        include_superseded: bool = False,
     ) -> SearchResult:
         """Return the memories that best answer `query`, best first: the user's own and those of their spaces.
 
@@ -232,7 +235,8 @@ class Principal:
             own: False leaves out the user's own memories.
             agent_id, run_id: Of the user's own memories, only those with these ids.
             filters: As in `Memory.search`, without ids.
-            limit, min_trust, threshold, rerank, explain, as_of, reference_date: As in `Memory.search`.
+            limit, min_trust, threshold, rerank, explain, as_of, reference_date, include_superseded: As in
+                `Memory.search`.
 
         Raises:
             AccessError: `spaces` names one that the user is not a member of.
@@ -252,6 +256,7 @@ class Principal:
             rerank=rerank,
             as_of=as_of,
             reference_date=reference_date,
+            include_superseded=include_superseded,
         )
         return self.memory._run(flow)
 
@@ -304,6 +309,8 @@ class Principal:
         exclude: Sequence[str] = (),
         introduction: str = MEMORIES_INTRODUCTION,
         citations: bool = False,
+        threshold: float | None = None,
+        as_of: int | float | str | datetime | None = None,
         reference_date: int | float | str | date | None = None,
     ) -> ContextDict:
         """Assemble an agent's context from the user's own memories and those of their spaces.
@@ -312,7 +319,8 @@ class Principal:
 
         Args:
             spaces, own, agent_id, run_id, filters: As in `search`.
-            query, max_tokens, limit, recent, exclude, introduction, citations, reference_date: As in `Memory.context`.
+            query, max_tokens, limit, recent, exclude, introduction, citations, threshold, as_of, reference_date: As in
+                `Memory.context`.
         """
         flow = self.memory._principal_context_flow(
             self.user_id,
@@ -328,6 +336,8 @@ class Principal:
             exclude=exclude,
             introduction=introduction,
             citations=citations,
+            threshold=threshold,
+            as_of=as_of,
             reference_date=reference_date,
         )
         return self.memory._run(flow)
@@ -444,6 +454,7 @@ class AsyncPrincipal:
         infer: bool = True,
         timestamp: int | float | str | datetime | None = None,
         background: bool = False,
+        trust: TrustClass | None = None,
     ) -> SpaceAddResult:
         """Async version of `Principal.add`."""
         flow = self.memory._principal_add_flow(
@@ -456,6 +467,7 @@ class AsyncPrincipal:
             infer=infer,
             timestamp=timestamp,
             background=background,
+            trust=trust,
         )
         return await self.memory._arun(flow)
 
@@ -499,6 +511,7 @@ class AsyncPrincipal:
         explain: bool = False,
         as_of: int | float | str | datetime | None = None,
         reference_date: int | float | str | date | None = None,
+        include_superseded: bool = False,
     ) -> SearchResult:
         """Async version of `Principal.search`."""
         flow = self.memory._principal_search_flow(
@@ -516,6 +529,7 @@ class AsyncPrincipal:
             rerank=rerank,
             as_of=as_of,
             reference_date=reference_date,
+            include_superseded=include_superseded,
         )
         return await self.memory._arun(flow)
 
@@ -563,6 +577,8 @@ class AsyncPrincipal:
         exclude: Sequence[str] = (),
         introduction: str = MEMORIES_INTRODUCTION,
         citations: bool = False,
+        threshold: float | None = None,
+        as_of: int | float | str | datetime | None = None,
         reference_date: int | float | str | date | None = None,
     ) -> ContextDict:
         """Async version of `Principal.context`."""
@@ -580,6 +596,8 @@ class AsyncPrincipal:
             exclude=exclude,
             introduction=introduction,
             citations=citations,
+            threshold=threshold,
+            as_of=as_of,
             reference_date=reference_date,
         )
         return await self.memory._arun(flow)
