@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import warnings
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,10 +19,21 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables.history import RunnableWithMessageHistory
 from pydantic import ValidationError
 
-from mem0_core import AsyncMemory, InputError, Memory, ModelError, QueryError, ScopeError
+from mem0_core import (
+    AsyncMemory,
+    ConfigError,
+    InputError,
+    LimitError,
+    Memory,
+    ModelError,
+    QueryError,
+    Scope,
+    ScopeError,
+)
 from mem0_langchain import Mem0ChatMessageHistory, Mem0Compressor, Mem0Memory, Mem0Retriever
 from tests.frameworks.langchain.fakes import Chatbot
 from tests.frameworks.langchain.test_models import Overlap
+from tests.support import open_memory
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the chains, which LangChain deprecates
 
@@ -155,7 +167,7 @@ def test_a_history_keeps_what_was_said_in_its_conversation(memory: Memory, mode:
         for run in ("monday", "tuesday")
     )
     said = [HumanMessage("I drink tea.", name="Ana"), AIMessage("Noted."), HumanMessage("I drink tea.", name="Ana")]
-    noise = [SystemMessage("Be brief."), ToolMessage("42", tool_call_id="1")]
+    noise = [SystemMessage(" "), ToolMessage("42", tool_call_id="1")]
     if mode == "sync":
         monday.add_messages([*said, *noise])
         tuesday.add_messages([HumanMessage("I sing.")])
@@ -174,6 +186,40 @@ def test_a_history_keeps_what_was_said_in_its_conversation(memory: Memory, mode:
         assert await tuesday.aget_messages() == [HumanMessage("I sing.")]
 
     asyncio.run(use())
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_system_message_is_in_the_history_and_in_no_memory(memory: Memory, mode: str) -> None:
+    history = Mem0ChatMessageHistory(memory, user_id="ana", background=False, keep="all")
+    rules = SystemMessage("The user lives in Atlantis.")
+    said = [rules, HumanMessage("I drink tea."), SystemMessage("Now be brief."), AIMessage("Noted."), rules]
+    if mode == "sync":
+        history.add_messages(said)
+        assert history.messages == said
+    else:
+        asyncio.run(history.aadd_messages(said))
+        assert asyncio.run(history.aget_messages()) == said
+    assert {found["memory"] for found in memory.get_all(user_id="ana")["results"]} == {"I drink tea.", "Noted."}
+    assert memory.relations(user_id="ana") == []
+    shown = memory.context("Where do I live?", user_id="ana", recent=9, threshold=0)
+    assert "Atlantis" not in str(shown)
+    assert [message["content"] for message in shown["messages"]] == ["I drink tea.", "Noted."]
+    history.clear()
+    assert history.messages == []
+
+
+def test_a_policy_and_limits_see_system_messages(tmp_path: Path) -> None:
+    def redact(text: str, scope: Scope) -> str | None:
+        return None if "drop" in text else text.replace("4711", "[pin]")
+
+    with open_memory(tmp_path, policy=redact, config={"limits": {"message_chars": 40}}) as memory:
+        history = Mem0ChatMessageHistory(memory, user_id="ana")
+        history.add_messages([SystemMessage("The code is 4711."), SystemMessage("drop this")])
+        assert history.messages == [SystemMessage("The code is [pin].")]
+        with pytest.raises(LimitError):
+            history.add_messages([SystemMessage("x" * 41)])
+        with pytest.raises(ConfigError, match="limit must be 0 or more"):
+            Mem0ChatMessageHistory(memory, user_id="ana", limit=-1)
 
 
 def test_a_history_gives_its_last_messages_and_is_learnt_from(memory: Memory) -> None:

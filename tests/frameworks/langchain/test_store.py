@@ -184,6 +184,30 @@ def test_a_second_put_replaces_the_whole_value_and_keeps_one_item(store: BaseSto
     )
 
 
+def test_a_filter_key_is_data_whatever_its_characters(store: BaseStore) -> None:
+    hostile = "access') = 'public' OR '1'='1' OR json_extract(value, '$."
+    store.put(ANA, "public", {"access": "public", 'it\'s "here"': 1})
+    store.put(ANA, "private", {"access": "private"})
+    assert store.search(ANA, filter={hostile: "dummy"}) == []
+    assert keys(store.search(ANA, filter={'it\'s "here"': 1})) == ["public"]
+
+
+def test_a_score_is_the_cosine_also_where_it_is_negative(store: BaseStore) -> None:
+    texts = {key: f"{key} sails to {key}" for key in ("Porto", "Lima", "Oslo", "Kyoto")}
+    for key, text in texts.items():
+        store.put(ANA, key, {"text": text})
+    embedder = HashEmbedder(DIMS)
+    lowest = 1.0
+    for query in ("unrelated", "green tea", "mountain", "Oslo"):
+        (vector,) = embedder.embed([query])
+        found = store.search(ANA, query=query)
+        cosines = {key: float(embedder.embed([text])[0] @ vector) for key, text in texts.items()}
+        assert [item.key for item in found] == sorted(cosines, key=lambda key: -cosines[key])
+        assert [item.score for item in found] == pytest.approx(sorted(cosines.values(), reverse=True), abs=1e-3)
+        lowest = min(lowest, *cosines.values())
+    assert lowest < -0.01
+
+
 def test_the_same_value_under_two_keys_is_two_items(store: BaseStore) -> None:
     for key in ("a", "b"):
         store.put(ANA, key, {"text": "the same"})

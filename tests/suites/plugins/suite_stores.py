@@ -37,7 +37,10 @@ class InMemoryStore(Mem0Store):
 
 
 class SqliteStore(InMemoryStore):
-    """The same with the constructors of LangGraph's `SqliteStore`."""
+    """The same with the constructors of LangGraph's `SqliteStore`, and its default: reads refresh no time to live."""
+
+    def __init__(self, *, ttl: Any = None, **options: Any) -> None:
+        super().__init__(ttl=ttl and {"refresh_on_read": False, **ttl}, **options)
 
     @classmethod
     @contextmanager

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import Any, Literal
 
 from langchain_core.chat_history import BaseChatMessageHistory
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 
-from mem0_core import AsyncMemory, Memory, Scope
+from mem0_core import AsyncMemory, ConfigError, Memory, Scope
 from mem0_core._system.boundary import convert_errors_of
 from mem0_core.domain.suggestions import check_constructor
+from mem0_core.flow import Flow, arun, do, run
 from mem0_langchain.convert import to_mem0_messages, unwrap_memory
 from mem0_langchain.runs import to_ids
 
 __all__ = ["Mem0ChatMessageHistory", "stamp_messages", "to_langchain_messages"]
-
-_UNLIMITED_TOKENS = 10_000_000  # tokens; the number of messages is the effective limit
 
 
 @convert_errors_of("add_messages", "aadd_messages", "clear", "aclear")
@@ -27,8 +28,9 @@ class Mem0ChatMessageHistory(BaseChatMessageHistory):
 
     >>> history = Mem0ChatMessageHistory(memory, user_id="maya", run_id="monday")
 
-    It stores texts and their speakers. Tool calls, tool results and system messages are not stored: they belong to an
-    agent's state and its checkpointer.
+    It stores texts and their speakers, and learns from the user's and the assistant's. System messages are stored in
+    their place, but nothing is learned from them and recall does not find them. Tool calls and tool results are not
+    stored: they belong to an agent's state and its checkpointer.
 
     Args:
         memory: a `mem0_core.Memory`.
@@ -53,31 +55,46 @@ class Mem0ChatMessageHistory(BaseChatMessageHistory):
         keep: Literal["all", "statements"] = "statements",
         background: bool = True,
     ) -> None:
+        if limit < 0:
+            raise ConfigError(f"limit must be 0 or more messages, not {limit}")
         self._memory = unwrap_memory(memory)
-        self._ids: dict[str, Any] = to_ids(Scope(user_id, agent_id, run_id))
+        self._scope = Scope(user_id, agent_id, run_id)
+        self._scope_ids = user_id, agent_id, run_id
+        self._ids: dict[str, Any] = to_ids(self._scope)
         self._limit = limit
         self._options: dict[str, Any] = {"infer": infer, "keep": keep, "facts_about": "owner", "background": background}
 
     @property
     def messages(self) -> list[BaseMessage]:  # type: ignore[override]
         """Return the latest messages, oldest first."""
-        seen = self._memory.context(None, **self._ids, recent=self._limit, max_tokens=_UNLIMITED_TOKENS)
-        return to_langchain_messages(seen["messages"])
+        return run(self._read())
 
     async def aget_messages(self) -> list[BaseMessage]:
         """Async version of `messages`."""
-        seen = await self._memory.acontext(None, **self._ids, recent=self._limit, max_tokens=_UNLIMITED_TOKENS)
-        return to_langchain_messages(seen["messages"])
+        return await arun(self._read())
+
+    def _read(self) -> Flow[list[BaseMessage]]:
+        log = self._memory.store.message_log
+        stored = yield from do(log.messages_before, self._scope, None, limit=self._limit)
+        return to_langchain_messages([asdict(message) for message in stored])
 
     def add_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Store messages and learn from them."""
-        if spoken := stamp_messages(messages):
-            self._memory.add(spoken, **self._ids, **self._options)
+        run(self._add(messages))
 
     async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
         """Async version of `add_messages`."""
-        if spoken := stamp_messages(messages):
-            await self._memory.aadd(spoken, **self._ids, **self._options)
+        await arun(self._add(messages))
+
+    def _add(self, messages: Sequence[BaseMessage]) -> Flow[None]:
+        """Store system messages as they are, and add the messages between them; all stay in their order."""
+        for is_system, group in groupby(messages, lambda message: isinstance(message, SystemMessage)):
+            if is_system:
+                said = [{"role": "system", "content": str(message.text)} for message in group if message.text.strip()]
+                if said:
+                    yield from self._memory._log_flow(_stamp(said), ids=self._scope_ids)
+            elif spoken := stamp_messages(list(group)):
+                yield from do(self._memory.add, spoken, **self._ids, **self._options)
 
     def clear(self) -> None:
         """Delete the conversation and everything learned from it."""
@@ -90,13 +107,17 @@ class Mem0ChatMessageHistory(BaseChatMessageHistory):
 
 def stamp_messages(messages: Sequence[BaseMessage]) -> list[dict[str, Any]]:
     """Convert messages and add the current time, so that repeated words are separate messages."""
+    return _stamp(to_mem0_messages(messages))
+
+
+def _stamp(messages: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     now = datetime.now(UTC).isoformat()
-    return [{**message, "timestamp": now} for message in to_mem0_messages(messages)]
+    return [{**message, "timestamp": now} for message in messages]
 
 
 def to_langchain_messages(messages: Sequence[Any]) -> list[BaseMessage]:
-    """Convert the messages of `Memory.context` to LangChain's."""
-    kinds: dict[str, type[BaseMessage]] = {"user": HumanMessage, "assistant": AIMessage}
+    """Convert stored messages, or those of `Memory.context`, to LangChain's."""
+    kinds: dict[str, type[BaseMessage]] = {"user": HumanMessage, "assistant": AIMessage, "system": SystemMessage}
     return [
         kinds[message["role"]](content=message["content"], name=message.get("name"))
         for message in messages

@@ -287,7 +287,7 @@ def _validity_fields(validity: Validity) -> MemoryDict:
 
 
 def _explanation(hit: Hit) -> dict[str, Any]:
-    """Return the parts of a score: each signal in [0, 1], its weight, and its contribution to the sum."""
+    """Return the parts of a score: each signal, its weight, and its contribution to the sum."""
     explained: dict[str, Any] = {"score": hit.score, "signals": _signals(hit.signals, hit.weights)}
     return explained if hit.before_rerank is None else {**explained, "before_rerank": hit.before_rerank}
 

@@ -102,6 +102,16 @@ class AddApi(MemoryRuntime):
         result["usage"]["seconds"] = time.perf_counter() - started
         return result
 
+    def _log_flow(self, messages: Messages, *, ids: ScopeIds) -> Flow[None]:
+        """Store messages of any role in the conversation of exactly this scope, without learning from them."""
+        scope, parsed = Scope(*ids), parse_messages(messages)
+        check_sizes(self._limits, parsed.messages)
+        allowed, _ = filter_messages(self._policy, parsed.messages, scope)
+        self._rates.record_add(scope)
+        if allowed:
+            at = resolve_timestamp(None, allowed) or (yield from self._statement_time(scope))
+            yield from do(self._store.commit, (), scope=scope, messages=allowed, at=at)
+
     def _drop_stored(self, scope: Scope, messages: tuple[Message, ...]) -> Flow[tuple[Message, ...]]:
         """Return the messages without those whose ids are stored already: their turn is replayed, or shared."""
         if all(message.key is None for message in messages):

@@ -39,7 +39,7 @@ class Weights:
     """The weight of each signal in a score; 0 switches the signal off.
 
     Attributes:
-        dense: cosine of the memory to the query.
+        dense: cosine of the memory to the query; in [-1, 1] where it is the only signal.
         bm25: BM25 of the memory for the terms of the query.
         context_dense, context_bm25: the same for the memory together with its neighbors in the conversation.
         speaker: 1 if the query names one person and the memory is by that speaker.

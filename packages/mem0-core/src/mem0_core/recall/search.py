@@ -99,15 +99,15 @@ def retrieve_ranked(ports: Ports, search: Search, size: int) -> Flow[tuple[Itera
 def _rank_by_cosine(
     near: Sequence[tuple[int, float]], transient: Sequence[TransientCandidate]
 ) -> Iterator[RankedMemory]:
-    """Rank for recipes with no signal but the cosine, without reading any features."""
+    """Rank for recipes with no signal but the cosine, without reading any features; the signal may be negative."""
     weights = {"dense": 1.0}
-    scored = [(row, None, False, clamp_cosine(cosine)) for row, cosine in near]
-    added = [(None, one.item, one.is_unprocessed, clamp_cosine(one.cosine)) for one in transient]
+    scored = [(row, None, False, cosine) for row, cosine in near]
+    added = [(None, one.item, one.is_unprocessed, one.cosine) for one in transient]
     ranked = [
-        RankedMemory(row, item, is_unprocessed, score, {"dense": score}, weights)
-        for row, item, is_unprocessed, score in (*scored, *added)
+        RankedMemory(row, item, is_unprocessed, clamp_cosine(cosine), {"dense": cosine}, weights)
+        for row, item, is_unprocessed, cosine in (*scored, *added)
     ]
-    return iter(sorted(ranked, key=lambda memory: -memory.score))
+    return iter(sorted(ranked, key=lambda memory: -memory.signals["dense"]))
 
 
 def _fetch_hits(ports: Ports, request: SearchRequest, ranked: Iterator[RankedMemory], limit: int) -> Flow[list[Hit]]:

@@ -260,7 +260,8 @@ class Mem0Store(BaseStore):
             limit = wanted * _OVERFETCH_FACTOR if some else wanted
         assert op.query is not None
         while True:
-            result = yield from do(self._memory.search, op.query, **scope, limit=limit, recipe=self._recipe)
+            options = {"limit": limit, "recipe": self._recipe, "explain": True}
+            result = yield from do(self._memory.search, op.query, **scope, **options)
             memories = extract_memories(result)
             hits = yield from do(self._matching_hits, memories, op)
             if len(hits) >= wanted or len(memories) < limit:
@@ -289,7 +290,7 @@ class Mem0Store(BaseStore):
                 if not _is_expired(memory["metadata"]):
                     yield _memory_to_hit(memory)
             elif (held := self._primary_store.get(id)) is not None and not _is_expired(held.metadata):
-                yield _item_to_hit(decode_path(held.metadata["namespace"]), held, memory["score"])
+                yield _item_to_hit(decode_path(held.metadata["namespace"]), held, _read_score(memory))
 
     def _list_items(self, op: SearchOp, wanted: int, *, indexed: bool) -> list[_ItemHit]:
         """Return items in insertion order, namespace by namespace, or only those that are not indexed."""
@@ -522,9 +523,16 @@ def _memory_to_hit(memory: MemoryDict) -> _ItemHit:
         metadata["key"],
         json.loads(metadata["value"]),
         *_parse_times(memory["created_at"], memory["updated_at"]),
-        score=memory["score"],
+        score=_read_score(memory),
     )
     return _ItemHit(memory["id"], item, "expires" in metadata)
+
+
+def _read_score(memory: MemoryDict) -> float:
+    """Return the score of a found memory; by cosines alone it is the cosine, negative ones included."""
+    explained = memory["explanation"]
+    is_cosine = explained["signals"].keys() == {"dense"} and "before_rerank" not in explained
+    return min(memory["score"], explained["signals"]["dense"]["value"]) if is_cosine else memory["score"]
 
 
 def _item_to_hit(namespace: Namespace, held: MemoryItem, score: float | None = None) -> _ItemHit:
