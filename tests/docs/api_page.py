@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
 import mem0_core
 from mem0_core import AsyncMemory, Memory, MemoryConfig, errors
 from mem0_core.config import BackgroundConfig, ComponentConfig, GraphConfig, LimitsConfig
 from mem0_core.domain import feed, records
+from mem0_core.domain.settings import Settings
 
 __all__ = ["PAGE", "method_names", "page"]
 
@@ -226,12 +225,12 @@ def _tree() -> str:
 def _keys(prefix: str, model: type[Any]) -> Iterator[str]:
     descriptions = _field_docstrings(model)
     own = vars(model).get("__annotations__", {})
-    for name, field in model.model_fields.items():
+    for name, one in model._keys.items():
         if prefix and name not in own:
             continue
-        default = field.get_default(call_default_factory=True)
+        default = one.make_default()
         shown = repr(default)
-        if isinstance(default, BaseModel):
+        if isinstance(default, Settings):
             shown = repr(default.provider) if isinstance(default, ComponentConfig) else "see below"
         yield _ticks(f"- `{prefix}{name}` ({shown}): {descriptions[name]}")
     yield ""

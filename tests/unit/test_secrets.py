@@ -14,16 +14,16 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, ClassVar
 
+import pydantic
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import SecretStr
 
 from mem0_core import Mem0Error, Memory, MemoryConfig
 from mem0_core.cli import main
 from mem0_core.components import build_component
 from mem0_core.config import load_config, postgres_config
-from mem0_core.domain.secrets import conceal, find_secrets, redact_url, reveal
+from mem0_core.domain.secrets import SecretStr, conceal, find_secrets, redact_url, reveal
 from mem0_core.testing import HashEmbedder
 
 KEY, PASSWORD, TOKEN = "sk-Zq81vXkeyW0r7Hq", "Pa55Zword+Xyzzy9", "tok3nZZ93ucK1q"
@@ -95,10 +95,10 @@ def log() -> Iterator[io.StringIO]:
 @pytest.mark.parametrize("given", CONFIGS, ids=str)
 def test_a_configuration_shows_no_secret(given: dict[str, Any], log: io.StringIO) -> None:
     config = load_config(given)
-    assert_clean(repr(config), str(config), f"{config}", config.model_dump(), config.model_dump_json(), vars(config))
-    assert_clean(repr(config.store_config), MemoryConfig(**config.model_dump()), log.getvalue())
-    assert_clean(config.model_copy(update={"window": 1}), json.dumps(config.model_dump(), default=str))
-    assert any(secret in str(reveal(config.model_dump())) for secret in SECRETS)
+    assert_clean(repr(config), str(config), f"{config}", config.to_dict(), vars(config))
+    assert_clean(repr(config.store_config), MemoryConfig(**config.to_dict()), log.getvalue())
+    assert_clean(config.replace(window=1), json.dumps(config.to_dict(), default=str))
+    assert any(secret in str(reveal(config.to_dict())) for secret in SECRETS)
 
 
 @pytest.mark.parametrize("given", [*CONFIGS, *WRONG], ids=str)
@@ -202,6 +202,23 @@ def test_a_provider_receives_plain_texts() -> None:
     assert isinstance(config["url"], SecretStr)
     chat = build_component("llm", load_config(CONFIGS[0]).llm)
     assert chat._server._key == KEY
+
+
+def test_a_secret_of_pydantic_stays_concealed_and_reaches_the_provider() -> None:
+    given = {"llm": {"provider": "openai", "config": {"api_key": pydantic.SecretStr(KEY)}}}
+    config = load_config(given)
+    assert_clean(config, config.to_dict())
+    assert find_secrets(given) == [KEY]
+    assert build_component("llm", config.llm)._server._key == KEY
+
+
+def test_equal_secrets_are_equal_and_their_text_is_not_shown() -> None:
+    secret = SecretStr(KEY)
+    assert secret == SecretStr(KEY)
+    assert secret != SecretStr(TOKEN)
+    assert {secret, SecretStr(KEY)} == {secret}
+    assert (len(secret), str(SecretStr(""))) == (len(KEY), "")
+    assert_clean(secret, repr(secret), f"{secret}", [secret])
 
 
 def test_an_error_of_a_provider_that_quotes_a_secret_is_not_chained(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def test_a_connection_serves_many_requests(url: str) -> None:
 
 def test_only_postgresql_is_served_by_several_processes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     local = MemoryConfig(path=tmp_path)
-    shared = local.model_copy(update={"store": postgres_config("postgresql://localhost/memories")})
+    shared = local.replace(store=postgres_config("postgresql://localhost/memories"))
     assert _serve._count_workers(local, None) == 1
     assert _serve._count_workers(shared, None) == _serve._count_cores() >= 1
     assert _serve._count_workers(shared, 3) == 3

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal, Self, TypeGuard, cast
+from typing import Any, Literal, TypeGuard
 from urllib.parse import quote, urlencode
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from mem0_core._system.boundary import convert_errors
 from mem0_core._system.files import DATABASE, home
@@ -16,7 +14,20 @@ from mem0_core.catalog import ComponentKind
 from mem0_core.components import check_spec
 from mem0_core.domain.recipes import resolve_recipe
 from mem0_core.domain.secrets import conceal, redact_url, reveal
-from mem0_core.domain.suggestions import describe_value, suggest
+from mem0_core.domain.settings import (
+    Settings,
+    file_path,
+    flag,
+    integer,
+    key,
+    mapping,
+    number,
+    one_of,
+    optional,
+    section,
+    text,
+)
+from mem0_core.domain.suggestions import describe_value
 from mem0_core.errors import ConfigError, MissingExtraError
 
 __all__ = [
@@ -43,19 +54,28 @@ NO_GRAPH = "none"
 """The provider of `graph_store` that turns graph memory off."""
 
 
-class ComponentConfig(BaseModel):
+_KEY_ADVICE = {
+    "enable_graph": "graph_store='none' turns graph memory off",
+    "custom_prompt": "custom_fact_extraction_prompt changes the extraction of facts, graph_store.custom_prompt that of"
+    " relations",
+    "custom_instructions": "pass it as custom_fact_extraction_prompt",
+}
+"""Next step for keys of mem0 that belong elsewhere."""
+
+
+def _read_provider_keys(value: Any) -> dict[str, Any]:
+    found: dict[str, Any] = conceal(mapping("{'url': ...}")(value))
+    return found
+
+
+class ComponentConfig(Settings):
     """A component as ``{"provider": ..., "config": {...}}``."""
 
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
+    ADVICE = _KEY_ADVICE
 
-    provider: str
-    config: dict[str, Any] = Field(default_factory=dict)
+    provider: str = key(text)
+    config: dict[str, Any] = key(_read_provider_keys, default_factory=dict)
     """The provider's keys; those that hold a secret are `SecretStr`."""
-
-    @field_validator("config", "llm", mode="after", check_fields=False)
-    @classmethod
-    def _conceal_secrets(cls, value: Any) -> Any:
-        return conceal(value)
 
 
 class GraphConfig(ComponentConfig):
@@ -65,242 +85,251 @@ class GraphConfig(ComponentConfig):
     of it.
     """
 
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True, arbitrary_types_allowed=True)
-
-    provider: str = "sqlite"
+    provider: str = key(text, default="sqlite")
     """``sqlite`` for the store itself, ``neo4j``, ``ladybug``, ``memgraph`` or ``neptune`` for a projection, ``none``
     for no graph memory."""
-    llm: Any = None
+    llm: Any = key(conceal, default=None)
     """A separate model for entities and relations; by default the memory's."""
-    custom_prompt: str | None = None
+    custom_prompt: str | None = key(optional(text), default=None)
     """Instructions added to the relations prompt."""
-    threshold: float = Field(default=0.7, ge=0, le=1)
+    threshold: float = key(number(at_least=0, at_most=1), default=0.7)
     """The cosine from which two names are one node (t in the Mem0 paper)."""
-    limit: int = Field(default=5, ge=1)
+    limit: int = key(integer(1), default=5)
     """Number of relations that a search returns."""
-    triplet_threshold: float = Field(default=0.4, ge=0, le=1)
+    triplet_threshold: float = key(number(at_least=0, at_most=1), default=0.4)
     """The cosine from which a relation's sentence answers a query by itself."""
-    existing: int = Field(default=10, ge=1)
+    existing: int = key(integer(1), default=10)
     """Number of known relations around each entity that a model compares new ones with."""
-    strict: bool = False
+    strict: bool = key(flag, default=False)
     """Use the strict structured-output form of tools."""
-    query_entities: Literal["model", "rules"] = "model"
+    query_entities: Literal["model", "rules"] = key(one_of("model", "rules"), default="model")
     """Entities of a query are found by a model, with one call per search, or by rules."""
 
 
-class TraverseConfig(BaseModel):
+class TraverseConfig(Settings):
     """Weights of paths through the graph; see `graph.traversal.Weights`."""
 
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
+    ADVICE = _KEY_ADVICE
 
-    recency: float = Field(default=0.1, ge=0, lt=1)
+    recency: float = key(number(at_least=0, below=1), default=0.1)
     """Share of its score that an old relation loses; less than 1 together with `evidence`."""
-    evidence: float = Field(default=0.1, ge=0, lt=1)
+    evidence: float = key(number(at_least=0, below=1), default=0.1)
     """Share that a relation stated only once loses."""
-    degree: float = Field(default=0.1, ge=0, lt=1)
+    degree: float = key(number(at_least=0, below=1), default=0.1)
     """Share that a path loses by passing through a highly connected node."""
-    half_life: float = Field(default=365.0, gt=0)
+    half_life: float = key(number(above=0), default=365.0)
     """Days after which half of `recency` is lost."""
-    similar: float = Field(default=0.55, ge=0, le=1)
+    similar: float = key(number(at_least=0, at_most=1), default=0.55)
     """The cosine from which a relationship matches a word of the question."""
 
-    @model_validator(mode="after")
-    def _check_shares(self) -> Self:
-        if self.recency + self.evidence >= 1:
-            raise ValueError("recency and evidence together must be less than 1")
-        return self
+    @classmethod
+    def _find_conflict(cls, values: Mapping[str, Any]) -> str:
+        if values["recency"] + values["evidence"] < 1:
+            return ""
+        return "recency and evidence together must be less than 1"
 
 
-class BackgroundConfig(BaseModel):
+class BackgroundConfig(Settings):
     """Settings of background workers; see `ingest.worker.WorkerSettings`."""
 
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
+    ADVICE = _KEY_ADVICE
 
-    workers: int = Field(default=2, ge=1, le=64)
+    workers: int = key(integer(1, 64), default=2)
     """Number of worker threads, or of tasks of an event loop."""
-    batch: int = Field(default=8, ge=1, le=100)
+    batch: int = key(integer(1, 100), default=8)
     """Maximum number of queued turns of one conversation processed together."""
-    tries: int = Field(default=8, ge=1)
+    tries: int = key(integer(1), default=8)
     """Failed attempts, while other jobs succeed, before a job is marked as failed."""
-    backoff: float = Field(default=1.0, gt=0)
+    backoff: float = key(number(above=0), default=1.0)
     """Seconds before the second attempt; doubled each time."""
-    lease: float = Field(default=30.0, gt=0)
+    lease: float = key(number(above=0), default=30.0)
     """Seconds after which another worker may take over a job."""
-    drain: float = Field(default=10.0, ge=0)
+    drain: float = key(number(at_least=0), default=10.0)
     """Seconds that `close` waits for queued jobs; the rest run after the next start."""
 
 
-class LimitsConfig(BaseModel):
+class LimitsConfig(Settings):
     """Limits on one call and one scope; see `domain.policy.Limits`."""
 
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True)
+    ADVICE = _KEY_ADVICE
 
-    message_chars: int | None = Field(default=None, ge=1)
+    message_chars: int | None = key(optional(integer(1)), default=None)
     """Maximum characters of one message."""
-    messages: int | None = Field(default=None, ge=1)
+    messages: int | None = key(optional(integer(1)), default=None)
     """Maximum messages of one call."""
-    adds_per_minute: int | None = Field(default=None, ge=1)
+    adds_per_minute: int | None = key(optional(integer(1)), default=None)
     """Maximum calls for one scope in a minute."""
 
 
-class TelemetryConfig(BaseModel):
+def _read_prices(value: Any) -> dict[str, tuple[float, float]]:
+    prices: dict[str, Any] = mapping("{'gpt-4o-mini': (0.15, 0.6)}")(value)
+    read = number()
+    for name, price in prices.items():
+        try:
+            read_price, write_price = price
+            prices[name] = read(read_price), read(write_price)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"two prices of {name!r} are required, for input and for output tokens, not {describe_value(price)};"
+                f" pass, for example, {{{name!r}: (0.15, 0.6)}}"
+            ) from None
+    return prices
+
+
+class TelemetryConfig(Settings):
     """Settings of traces and metrics by OpenTelemetry; see docs/how-to/tracing.md."""
 
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True, defer_build=True, arbitrary_types_allowed=True)
+    ADVICE = _KEY_ADVICE
 
-    enabled: bool | None = None
+    enabled: bool | None = key(optional(flag), default=None)
     """By default on as soon as the program configures an OpenTelemetry SDK. True requires the extra ``otel``."""
-    content: bool | None = None
+    content: bool | None = key(optional(flag), default=None)
     """Texts of messages, queries and memories in spans; by default the environment variable
     ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT``, else off."""
-    ids: bool = False
+    ids: bool = key(flag, default=False)
     """Ids of users, agents and runs in spans; without them only the kinds of ids."""
-    prices: dict[str, tuple[float, float]] = Field(default_factory=dict)
+    prices: dict[str, tuple[float, float]] = key(_read_prices, default_factory=dict)
     """US dollars for a million input tokens and a million output tokens, by the name of the model."""
-    tracer_provider: Any = Field(default=None, repr=False)
+    tracer_provider: Any = key(default=None, is_shown=False)
     """The provider of tracers; by default the program's."""
-    meter_provider: Any = Field(default=None, repr=False)
+    meter_provider: Any = key(default=None, is_shown=False)
     """The provider of meters; by default the program's."""
 
 
-class MemoryConfig(BaseModel):
-    """The keys of a configuration. An unknown key raises an error that names it and the nearest known key."""
+def _component_reader(kind: ComponentKind) -> Callable[[Any], Any]:
+    """Return the reader of a model: a description with an existing provider, or an object."""
 
-    model_config = ConfigDict(
-        extra="forbid",
-        hide_input_in_errors=True,
-        defer_build=True,
-        arbitrary_types_allowed=True,
-        protected_namespaces=(),
+    def read(value: Any) -> Any:
+        if isinstance(value, (str, Mapping)):
+            check_spec(kind, value)
+        return conceal(value) if isinstance(value, Mapping) else value
+
+    return read
+
+
+_read_component = section(ComponentConfig, '{"provider": ..., "config": {...}}')
+_read_graph = section(GraphConfig, '{"provider": ..., "config": {...}}')
+_read_telemetry_keys = section(TelemetryConfig)
+
+
+def _read_store(value: Any) -> Any:
+    if isinstance(value, str):
+        return postgres_config(value) if _is_postgres_url(value) else sqlite_config(value)
+    if isinstance(value, Mapping):
+        check_spec("store", value)
+    return _read_component(value)
+
+
+def _read_vector_store(value: Any) -> Any:
+    return _read_component({"provider": value} if isinstance(value, str) else value)
+
+
+def _read_graph_store(value: Any) -> Any:
+    value = NO_GRAPH if value is False else value
+    return _read_graph({"provider": value} if isinstance(value, str) else value)
+
+
+def _read_telemetry(value: Any) -> Any:
+    return _read_telemetry_keys({"enabled": value} if isinstance(value, bool) else value)
+
+
+def _read_recipe(value: Any) -> Any:
+    resolve_recipe(value)  # raises before any file is opened
+    return value
+
+
+def _read_logging(value: Any) -> Any:
+    if value is None or value is False or is_log_level(value) or isinstance(value, (str, Path, Mapping)):
+        return (conceal(value) if isinstance(value, Mapping) else value) or None
+    raise ValueError(
+        f"a level, a file or a mapping is required, not {describe_value(value)}; pass, for example, 'INFO'"
     )
 
-    version: Literal["v1.0", "v1.1"] = "v1.1"
+
+class MemoryConfig(Settings):
+    """The keys of a configuration. An unknown key raises an error that names it and the nearest known key."""
+
+    ADVICE = _KEY_ADVICE
+
+    version: Literal["v1.0", "v1.1"] = key(one_of("v1.0", "v1.1"), default="v1.1")
     """Shape of results; ``v1.0`` returns mem0's old bare list, with a DeprecationWarning."""
-    path: Path | None = None
+    path: Path | None = key(optional(file_path), default=None)
     """Folder of all local data; by default ``$MEM0_CORE_HOME``, else ``mem0-core`` in the platform's data folder."""
-    history_db_path: Path | None = None
+    history_db_path: Path | None = key(optional(file_path), default=None)
     """The SQLite file that holds memories and history; by default ``memory.db`` in `path`."""
-    keys: Path | None = None
+    keys: Path | None = key(optional(file_path), default=None)
     """Folder of a `Keyring`: encrypts the SQLite file with a key per tenant; see docs/how-to/encrypt.md."""
-    durability: Literal["full", "process"] = "full"
+    durability: Literal["full", "process"] = key(one_of("full", "process"), default="full")
     """``full``: an acknowledged add survives a power cut. ``process`` (faster): it survives a crash of the process."""
-    custom_fact_extraction_prompt: str | None = None
+    custom_fact_extraction_prompt: str | None = key(optional(text), default=None)
     """Instructions for fact extraction, in place of the default ones; the reply format is added."""
-    custom_update_memory_prompt: str | None = None
+    custom_update_memory_prompt: str | None = key(optional(text), default=None)
     """Instructions for reconciling facts with memories, in place of the default ones. They also decide on the first
     facts of a scope, which are otherwise added without asking."""
-    llm: Any = None
+    llm: Any = key(_component_reader("llm"), default=None)
     """The chat model; without one, messages are stored verbatim."""
-    embedder: Any = None
+    embedder: Any = key(_component_reader("embedder"), default=None)
     """The embedding model; by default all-MiniLM-L6-v2 from the package mem0-models."""
-    store: ComponentConfig | None = None
+    store: ComponentConfig | None = key(optional(_read_store), default=None)
     """The primary store, in place of a SQLite file: a URL, ``postgresql://user:password@host/database``, or
     ``{"provider": "postgres", "config": {"url": ..., "schema": ...}}``; see `stores.postgres.PostgresStore`."""
-    vector_store: ComponentConfig = Field(
-        default_factory=lambda: ComponentConfig.model_construct(provider="embedded", config={})
+    vector_store: ComponentConfig = key(
+        _read_vector_store, default_factory=lambda: ComponentConfig(provider="embedded")
     )
     """The vector index. By default an index in memory, on FAISS where it is installed, else on numpy; or
     pgvector if `store` is PostgreSQL. mem0's keys of pgvector (``host``, ``dbname``, ``connection_string``, ...) also
     select the store."""
-    reranker: Any = None
+    reranker: Any = key(_component_reader("reranker"), default=None)
     """Model that reorders the best hits; see docs/how-to/reranking.md."""
-    graph_store: GraphConfig | None = None
+    graph_store: GraphConfig | None = key(optional(_read_graph_store), default=None)
     """Graph memory. By default it is on without a chat model (rules extract relations) and off with one. False, or the
     provider ``"none"``, turns it off."""
-    extraction: Literal["staged", "fused", "triplets"] = "staged"
+    extraction: Literal["staged", "fused", "triplets"] = key(one_of("staged", "fused", "triplets"), default="staged")
     """``staged``: several model calls. ``fused``: one call for everything. ``triplets``: several calls for facts, one
     for relations, as lines of SOURCE - RELATION - DESTINATION."""
-    operations: Literal["auto", "json", "tools"] = "auto"
+    operations: Literal["auto", "json", "tools"] = key(one_of("auto", "json", "tools"), default="auto")
     """The form of the model's decisions: JSON, or tool calls as in the Mem0 paper. By default tool calls if the model
     ``supports`` ``"tools"`` and not ``"schema"``."""
-    on_conflict: Literal["invalidate", "delete"] = "invalidate"
+    on_conflict: Literal["invalidate", "delete"] = key(one_of("invalidate", "delete"), default="invalidate")
     """Relations that no longer hold end and stay on record, or are removed."""
-    neighbours: int = Field(default=10, ge=1, le=100)
+    neighbours: int = key(integer(1, 100), default=10)
     """Number of similar memories that each fact is compared with (s in the Mem0 paper)."""
-    window: int = Field(default=10, ge=0, le=200)
+    window: int = key(integer(0, 200), default=10)
     """Number of earlier messages that the model reads as context (m in the Mem0 paper)."""
-    summary_every: int = Field(default=20, ge=0)
+    summary_every: int = key(integer(0), default=20)
     """Number of messages after which the summary of a conversation is updated in the background; 0 for no summary."""
-    summary_words: int = Field(default=200, ge=20)
+    summary_words: int = key(integer(20), default=200)
     """Maximum length of a summary in words."""
-    background: BackgroundConfig = Field(default_factory=BackgroundConfig.model_construct)
+    background: BackgroundConfig = key(section(BackgroundConfig), default_factory=BackgroundConfig)
     """Settings of background workers."""
-    read_your_writes: bool = True
+    read_your_writes: bool = key(flag, default=True)
     """Searches include queued messages that are not processed yet."""
-    limits: LimitsConfig = Field(default_factory=LimitsConfig.model_construct)
+    limits: LimitsConfig = key(section(LimitsConfig), default_factory=LimitsConfig)
     """Limits on one call and one scope; by default none."""
-    recipe: Any = "hybrid"
+    recipe: Any = key(_read_recipe, default="hybrid")
     """Sources and weights of searches: a name (hybrid, mem0, paper, offline), a `Recipe`, or a mapping of fields over
     the recipe it names."""
-    traverse: TraverseConfig = Field(default_factory=TraverseConfig.model_construct)
+    traverse: TraverseConfig = key(section(TraverseConfig), default_factory=TraverseConfig)
     """Weights of graph traversal."""
-    half_life: float | None = Field(default=None, gt=0)
+    half_life: float | None = key(optional(number(above=0)), default=None)
     """Days after which the score of a memory that was not repeated is halved; by default age does not count."""
-    enable_vision: bool = False
+    enable_vision: bool = key(flag, default=False)
     """The chat model describes images in messages (also read from ``llm.config``, as in mem0)."""
-    on_bad_reply: Literal["skip", "raise"] = "skip"
+    on_bad_reply: Literal["skip", "raise"] = key(one_of("skip", "raise"), default="skip")
     """Treatment of a reply that is still malformed after a retry: reported in ``skipped``, or raised. Messages of a
     reply that is unusable as a whole stay in the queue as a failed job; see `Memory.retry`."""
-    max_changes: int = Field(default=200, ge=1)
+    max_changes: int = key(integer(1), default=200)
     """Maximum number of facts in one reply of the model, and of additions and updates. More facts make a reply
     unusable; further changes are refused and reported in ``skipped``."""
-    max_deletions: int = Field(default=5, ge=0)
+    max_deletions: int = key(integer(0), default=5)
     """Maximum number of memories that one reply of the model may delete; further deletions are refused and reported in
     ``skipped``."""
-    telemetry: TelemetryConfig = Field(default_factory=TelemetryConfig.model_construct)
+    telemetry: TelemetryConfig = key(_read_telemetry, default_factory=TelemetryConfig)
     """Traces and metrics by OpenTelemetry."""
-    logging: Any = None
+    logging: Any = key(_read_logging, default=None)
     """Log file of the `mem0-core` command, by default none: a level ("INFO") for ``app.log`` in `path`; or a file, or a
     mapping, as ``logging.config.dictConfig`` takes it. A file is relative to the configuration that names it. The
     library opens no log file: add handlers to its logger ``mem0_core``."""
-
-    @field_validator("logging")
-    @classmethod
-    def _check_logging(cls, value: Any) -> Any:
-        if value is None or value is False or is_log_level(value) or isinstance(value, (str, Path, Mapping)):
-            return (conceal(value) if isinstance(value, Mapping) else value) or None
-        raise ValueError(
-            f"a level, a file or a mapping is required, not {describe_value(value)}; pass, for example, 'INFO'"
-        )
-
-    @field_validator("recipe")
-    @classmethod
-    def _check_recipe(cls, value: Any) -> Any:
-        resolve_recipe(value)  # raises before any file is opened
-        return value
-
-    @field_validator("llm", "embedder", "reranker")
-    @classmethod
-    def _check_component_provider(cls, value: Any, info: ValidationInfo) -> Any:
-        if isinstance(value, (str, Mapping)):
-            check_spec(cast(ComponentKind, info.field_name), value)
-        return conceal(value) if isinstance(value, Mapping) else value
-
-    @field_validator("telemetry", mode="before")
-    @classmethod
-    def _parse_telemetry(cls, value: Any) -> Any:
-        return {"enabled": value} if isinstance(value, bool) else value
-
-    @field_validator("graph_store", mode="before")
-    @classmethod
-    def _parse_graph_store(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return {"provider": value}
-        return {"provider": NO_GRAPH} if value is False else value
-
-    @field_validator("vector_store", mode="before")
-    @classmethod
-    def _parse_vector_store(cls, value: Any) -> Any:
-        return {"provider": value} if isinstance(value, str) else value
-
-    @field_validator("store", mode="before")
-    @classmethod
-    def _parse_store_url(cls, value: Any) -> Any:
-        if isinstance(value, str):
-            return postgres_config(value) if _is_postgres_url(value) else sqlite_config(value)
-        if isinstance(value, Mapping):
-            check_spec("store", value)
-        return value
 
     @property
     def store_config(self) -> ComponentConfig | None:
@@ -399,7 +428,7 @@ def choose_config(config_dict: Any, config: Any) -> Any:
 
 def advise_argument(name: str) -> str:
     """Return the next step for an unknown argument of `Memory`: the place where its value belongs."""
-    if name in MemoryConfig.model_fields:
+    if name in MemoryConfig.list_keys():
         return f"{name} is a key of the configuration: pass Memory({{{name!r}: ...}})"
     if name in ("model", "api_key", "temperature", "base_url", "provider", "max_tokens"):
         return f"{name} belongs to a model: pass llm={{'provider': 'openai', 'config': {{{name!r}: ...}}}}"
@@ -426,12 +455,8 @@ def resolve_config(source: Any, *, path: str | Path | None = None, store: Any = 
             raise ConfigError(f"path: a folder is required, not the URL {redact_url(path)!r}; pass it as store=")
         changes |= {"path": Path(path), "history_db_path": None}
     if isinstance(store, (str, Path, Mapping)):
-        try:
-            described = MemoryConfig(store=str(store) if isinstance(store, Path) else store)  # type: ignore[arg-type]
-        except ValidationError as error:
-            raise ConfigError("; ".join(_validation_messages(error))) from error
-        changes["store"] = described.store
-    return config.model_copy(update=changes) if changes else config
+        changes["store"] = str(store) if isinstance(store, Path) else store
+    return config.replace(**changes) if changes else config
 
 
 def _parse_location(place: str | Path) -> Mapping[str, Any] | Path:
@@ -469,16 +494,17 @@ def load_config(source: MemoryConfig | Mapping[str, Any] | str | Path | None) ->
     if source is not None and not isinstance(source, Mapping):
         raise ConfigError(
             f"{where}config: a mapping of keys is required, not {describe_value(source)}; pass, for example,"
-            f" {{'path': 'data'}} (accepted: {', '.join(MemoryConfig.model_fields)})"
+            f" {{'path': 'data'}} (accepted: {', '.join(MemoryConfig.list_keys())})"
         )
-    if not source:
-        return MemoryConfig.model_construct()  # builds no validators, which would take a tenth of a short command
+    if any(not isinstance(name, str) for name in source or {}):
+        raise ConfigError(f"{where}a configuration has string keys, not {describe_value(source)}")
     try:
-        return MemoryConfig(**_lift_vision(dict(source)))
-    except ValidationError as error:
-        raise ConfigError(where + "; ".join(_validation_messages(error))) from error
-    except TypeError as error:
-        raise ConfigError(f"{where}a configuration has string keys: {error}") from error
+        return MemoryConfig(**_lift_vision(dict(source or {})))
+    except ConfigError as error:
+        if not where:
+            raise
+        failure = ConfigError(f"{where}{error}")
+    raise failure
 
 
 def parse_graph_config(given: Mapping[str, Any] | str | bool) -> GraphConfig:
@@ -490,12 +516,7 @@ def parse_graph_config(given: Mapping[str, Any] | str | bool) -> GraphConfig:
     if isinstance(given, bool):
         given = {} if given else NO_GRAPH
     keys = {"provider": given} if isinstance(given, str) else dict(given)
-    try:
-        return GraphConfig(**keys)
-    except ValidationError as error:
-        raise ConfigError(
-            "; ".join(f"graph: {problem}" for problem in _validation_messages(error, "graph_store"))
-        ) from error
+    return GraphConfig.parse(keys, label="graph: ")
 
 
 def _lift_vision(keys: dict[str, Any]) -> dict[str, Any]:
@@ -562,76 +583,3 @@ def _describe_yaml_error(error: Any) -> str:
 
 
 _QUOTED_TEXT = r"(['\"]).{4,}\1"
-
-
-def _validation_messages(error: ValidationError, *above: str) -> Iterator[str]:
-    for problem in error.errors():
-        key = ".".join(str(part) for part in problem["loc"])
-        if problem["type"] == "extra_forbidden":
-            name = str(problem["loc"][-1])
-            advice = _KEY_ADVICE.get(name, "rename it, or leave it out")
-            yield f"unknown key {key!r}{suggest(name, _known_keys((*above, *problem['loc'])))}; {advice}"
-        elif problem["msg"].removeprefix("Value error, ").startswith((key, f"unknown key '{key}.")):
-            yield problem["msg"].removeprefix("Value error, ")  # our own validators may name the key already
-        else:
-            yield f"{key}: {_describe_problem(problem, above)}"
-
-
-def _describe_problem(problem: Mapping[str, Any], above: Sequence[str]) -> str:
-    """Return what is accepted, what was given and the next step, in place of pydantic's text about a wrong value."""
-    kind, context = problem["type"], problem.get("ctx") or {}
-    message = problem["msg"].removeprefix("Value error, ")
-    if kind == "missing":
-        return "the key is required and missing; add it"
-    if kind == "value_error":
-        return str(message)
-    given, default = describe_value(problem["input"]), _describe_default((*above, *problem["loc"]))
-    if kind == "literal_error":
-        names = re.findall(r"'([^']*)'", str(context.get("expected")))
-        return f"{given} is not accepted{suggest(str(problem['input']), names)}{default}"
-    if kind in ("model_type", "model_attributes_type", "dict_type"):
-        return f"a mapping such as {_example_mapping(problem['loc'])} is required, not {given}; pass one{default}"
-    if kind == "path_type":
-        return f"a path is required, as text or Path, not {given}; pass, for example, 'data/memory.db'"
-    return f"{message.replace('Input should be', 'the value must be')}, not {given}{default or '; pass such a value'}"
-
-
-def _example_mapping(place: Sequence[str | int]) -> str:
-    """Return a mapping that the key at a place accepts."""
-    section = _SECTIONS.get(place[0]) if len(place) == 1 else None
-    if section is None or issubclass(section, ComponentConfig):
-        return '{"provider": ..., "config": {...}}'
-    return f"{{{next(iter(section.model_fields))!r}: ...}}"
-
-
-def _describe_default(place: Sequence[str | int]) -> str:
-    """Return the next step for a key with a plain default value."""
-    model: type[BaseModel] = _SECTIONS.get(place[0], MemoryConfig) if len(place) > 1 else MemoryConfig
-    field = model.model_fields.get(str(place[-1]))
-    if field is None or not isinstance(field.default, (str, int, float, bool)):
-        return ""
-    return f"; leave the key out for the default {field.default!r}"
-
-
-def _known_keys(place: Sequence[str | int]) -> list[str]:
-    """Return the valid keys at the place of an unknown one."""
-    if len(place) == 1:
-        return list(MemoryConfig.model_fields)
-    return list(_SECTIONS.get(place[0], ComponentConfig).model_fields)
-
-
-_KEY_ADVICE = {
-    "enable_graph": "graph_store='none' turns graph memory off",
-    "custom_prompt": "custom_fact_extraction_prompt changes the extraction of facts, graph_store.custom_prompt that of"
-    " relations",
-    "custom_instructions": "pass it as custom_fact_extraction_prompt",
-}
-"""Next step for keys of mem0 that belong elsewhere."""
-
-_SECTIONS: dict[str | int, type[BaseModel]] = {
-    "graph_store": GraphConfig,
-    "background": BackgroundConfig,
-    "traverse": TraverseConfig,
-    "limits": LimitsConfig,
-}
-"""Keys of a configuration that hold keys of their own."""

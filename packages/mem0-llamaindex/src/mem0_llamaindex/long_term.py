@@ -15,11 +15,11 @@ from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 import llama_index.core.instrumentation as instrument
-from pydantic import BaseModel, SecretStr
 
 from mem0_core import AsyncMemory, ConfigError, ContextDict, Memory, MemoryConfig, Scope
 from mem0_core.config import load_config
-from mem0_core.domain.secrets import conceal, is_secret_name, reveal, strip_url
+from mem0_core.domain.secrets import conceal, is_secret, is_secret_name, reveal, strip_url
+from mem0_core.domain.settings import Settings
 from mem0_core.domain.suggestions import describe_value
 from mem0_core.flow import Flow, arun, do, run
 from mem0_llamaindex.events import (
@@ -166,7 +166,7 @@ def strip_secrets(value: Any, name: str = "") -> Any:
         return {key: item for key, item in stripped.items() if item is not _SECRET}
     if isinstance(value, list):
         return [item for item in (strip_secrets(item, name) for item in value) if item is not _SECRET]
-    if isinstance(value, SecretStr):
+    if is_secret(value):
         return _SECRET if is_secret_name(name) else strip_url(value.get_secret_value())
     return value
 
@@ -179,7 +179,7 @@ def _to_portable(config: MemoryConfig) -> dict[str, Any] | None:
 
     Folders become absolute: another process may have another working directory.
     """
-    keys = {name: getattr(config, name) for name in config.model_fields_set}
+    keys = {name: getattr(config, name) for name in config.given_keys}
     keys.update({name: keys[name].expanduser().absolute() for name in _PATH_KEYS if keys.get(name) is not None})
     try:
         portable: dict[str, Any] = json.loads(json.dumps(keys, default=_encode_plain))
@@ -192,12 +192,12 @@ def _to_portable(config: MemoryConfig) -> dict[str, Any] | None:
 
 
 def _encode_plain(value: object) -> Any:
-    if isinstance(value, SecretStr):
+    if is_secret(value):
         return value.get_secret_value()
     if isinstance(value, Path):
         return str(value)
-    if isinstance(value, BaseModel):  # not model_dump: it would copy or dissolve a live object
-        return {name: getattr(value, name) for name in value.model_fields_set}
+    if isinstance(value, Settings):
+        return {name: getattr(value, name) for name in value.given_keys}
     raise TypeError(f"{value!r} is a live object")
 
 

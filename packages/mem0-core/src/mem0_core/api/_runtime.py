@@ -118,7 +118,7 @@ class MemoryRuntime:
         self._has_interrupted_erasures = self._resume_rows()
         self._policy = policy
         self._recipe = resolve_recipe(self.config.recipe)
-        self._limits = Limits(**dict(self.config.limits))
+        self._limits = Limits(**self.config.limits.to_dict())
         self._rates = RateLimiter(self._limits)
         self._clock = StatementClock()
         self._telemetry = Telemetry(self.config.telemetry, self._store, self.config.database)
@@ -130,7 +130,7 @@ class MemoryRuntime:
 
     def _name_mem0_store(self, store: object) -> None:
         """Log how to copy a store of mem0, before the file in the default folder is first created."""
-        is_default = store is None and {"path", "history_db_path", "store"}.isdisjoint(self.config.model_fields_set)
+        is_default = store is None and {"path", "history_db_path", "store"}.isdisjoint(self.config.given_keys)
         if not is_default or self.config.store_config is not None or self.config.database.exists():
             return
         history = mem0_home() / "history.db"
@@ -191,7 +191,7 @@ class MemoryRuntime:
         graph = self._graph
         if graph is None and self._graph_config is not None:
             graph = yield from do(self._open_graph)
-        weights = dict(self.config.traverse)
+        weights = self.config.traverse.to_dict()
         adjacency = self._open_adjacency()
         ports = Ports(self._store, index, self._embedder, self._chat, self._reranker, graph, adjacency, weights)
         if self._has_interrupted_erasures:

@@ -173,7 +173,7 @@ def open_store(config: MemoryConfig, keys: Keys | None = None, **options: Any) -
     Raises:
         ConfigError: there are keys, and the store cannot encrypt.
     """
-    chosen = config.store_config or ComponentConfig.model_construct(provider="sqlite", config={"path": config.database})
+    chosen = config.store_config or ComponentConfig(provider="sqlite", config={"path": config.database})
     if (given := config.keys if keys is None else keys) is not None:
         if chosen.provider != "sqlite":
             raise ConfigError(f"keys: the store {chosen.provider!r} cannot encrypt; use the store 'sqlite', or no keys")
@@ -261,8 +261,8 @@ def build_vector_index(
         embedder: Maker of the vectors; providers that other packages build receive the length of its vectors.
     """
     chosen = config.vector_store
-    if "vector_store" not in config.model_fields_set or (part and chosen.provider not in PROVIDERS["vector_store"]):
-        chosen = ComponentConfig.model_construct(provider=getattr(source, "vector_provider", "embedded"), config={})
+    if "vector_store" not in config.given_keys or (part and chosen.provider not in PROVIDERS["vector_store"]):
+        chosen = ComponentConfig(provider=getattr(source, "vector_provider", "embedded"))
     if chosen.provider in FRAMEWORK_PROVIDERS["vector_store"]:
         dims = {} if embedder is None else {"dims": embedder.dims}
         outside: VectorIndex = build_component("vector_store", chosen, source=source, **dims)
@@ -290,13 +290,13 @@ def resolve_graph(
     if graph is None or isinstance(graph, (Mapping, str, bool)):
         chosen = config.graph_store if graph is None else parse_graph_config(graph)
         if chosen is None and chat is None:
-            chosen = GraphConfig.model_construct()
+            chosen = GraphConfig()
         if chosen is None or chosen.provider == NO_GRAPH:
             return None, None
         check_provider("graph_store", chosen.provider)
         return chosen, None
     _check_component("graph", graph, "neighborhoods")
-    return config.graph_store or GraphConfig.model_construct(), graph
+    return config.graph_store or GraphConfig(), graph
 
 
 def check_graph_support(store: MemoryStore, graph: GraphConfig | None, *, is_requested: bool) -> GraphConfig | None:

@@ -120,12 +120,12 @@ def load_config(options: argparse.Namespace) -> MemoryConfig:
     if options.store_url is not None:
         changes["store"] = postgres_config(options.store_url)
     config = read_config(options.config)
-    config = config.model_copy(update=changes)
+    config = config.replace(**changes)
     if _is_short(options):
-        config = config.model_copy(update=_fast_components(config))
+        config = config.replace(**_fast_components(config))
     if options.llm_backend is None:
         return config
-    return config.model_copy(update={"llm": _select_chat_model(options.llm_backend, config)})
+    return config.replace(llm=_select_chat_model(options.llm_backend, config))
 
 
 def _fast_components(config: MemoryConfig) -> dict[str, Any]:
@@ -139,9 +139,9 @@ def _fast_components(config: MemoryConfig) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     if config.embedder is None:
         changes["embedder"] = {"provider": "numpy"}
-    has_default_index = config.store is None and "vector_store" not in config.model_fields_set
+    has_default_index = config.store is None and "vector_store" not in config.given_keys
     if has_default_index and not any(snapshot_folder(config).rglob("*.json")):
-        changes["vector_store"] = ComponentConfig.model_construct(provider="numpy", config={})
+        changes["vector_store"] = ComponentConfig(provider="numpy")
     return changes
 
 

@@ -133,8 +133,7 @@ class _Store:
         from mem0_core.memory import Memory
 
         config = load_config(self._options)
-        background = config.background.model_copy(update={"drain": 0})
-        return Memory(config.model_copy(update={"background": background}))
+        return Memory(config.replace(background=config.background.replace(drain=0)))
 
     def _find_ids(self) -> dict[str, Any]:
         from mem0_core.cli._commands import own_ids

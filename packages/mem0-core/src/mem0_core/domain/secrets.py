@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from types import FunctionType
+from typing import Any, TypeGuard
 from urllib.parse import unquote, urlsplit
 
-from pydantic import SecretStr
-
-__all__ = ["conceal", "find_secrets", "is_secret_name", "mentions", "redact", "redact_url", "reveal", "strip_url"]
+__all__ = [
+    "SecretStr",
+    "conceal",
+    "find_secrets",
+    "is_secret",
+    "is_secret_name",
+    "mentions",
+    "redact",
+    "redact_url",
+    "reveal",
+    "strip_url",
+]
 
 _SECRET_NAME = re.compile(
     r"(key|token|secret|password|passwd|pwd|passphrase|credentials?|authorization|auth|cookie|dsn|connection_?string)$",
@@ -21,6 +31,38 @@ _PARAMETER = re.compile(
 )
 _MIN_SECRET_CHARS = 4  # a shorter value occurs in many words of a message
 _MASK = "***"
+
+
+class SecretStr:
+    """A text that its representations conceal, like pydantic's class of the same name, which is slow to import."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def get_secret_value(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"SecretStr({str(self)!r})"
+
+    def __str__(self) -> str:
+        return "**********" if self._text else ""
+
+    def __len__(self) -> int:
+        return len(self._text)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SecretStr) and self._text == other._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+def is_secret(value: object) -> TypeGuard[SecretStr]:
+    """Return True for a `SecretStr`, ours or pydantic's."""
+    return isinstance(value, SecretStr) or isinstance(getattr(type(value), "get_secret_value", None), FunctionType)
 
 
 def is_secret_name(name: object) -> bool:
@@ -41,7 +83,7 @@ def conceal(value: Any, name: object = "") -> Any:
 
 def reveal(value: Any) -> Any:
     """Return a configuration with its secrets as plain texts, for the client that needs them."""
-    if isinstance(value, SecretStr):
+    if is_secret(value):
         return value.get_secret_value()
     if isinstance(value, Mapping):
         return {key: reveal(one) for key, one in value.items()}
@@ -57,7 +99,7 @@ def find_secrets(value: Any) -> list[str]:
 
 
 def _iter_secrets(value: Any) -> Iterator[str]:
-    if isinstance(value, SecretStr):
+    if is_secret(value):
         yield value.get_secret_value()
     elif isinstance(value, Mapping):
         for one in value.values():

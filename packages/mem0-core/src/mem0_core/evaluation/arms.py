@@ -195,10 +195,10 @@ def _private_config(config: MemoryConfig, folder: Path, *, infer: bool) -> Memor
     if graph is not None and graph.provider != NO_GRAPH:
         queried_by = graph.query_entities if infer else "rules"
         own: dict[str, Any] = {"provider": "sqlite", "config": {}, "query_entities": queried_by}
-        changes["graph_store"] = graph.model_copy(update=own)
+        changes["graph_store"] = graph.replace(**own)
     if not infer and config.reranker is None:
         changes["llm"] = None
-    return config.model_copy(update=changes)
+    return config.replace(**changes)
 
 
 class MemoryArm:
