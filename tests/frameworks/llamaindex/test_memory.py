@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 import threading
 from collections.abc import Sequence
 from pathlib import Path
@@ -216,7 +217,9 @@ def test_whole_messages_from_the_end(core: Memory) -> None:
     assert len(memory.get()) == 4
     assert contents(memory.get(initial_token_count=1)) == ["six seven", "eight"]  # not to begin with an answer
     assert contents(memory.get(initial_token_count=6)) == ["six seven", "eight"]  # never without the question
-    assert contents(memory.get(initial_token_count=100)) == ["six seven", "eight"]
+    assert contents(memory.get(initial_token_count=8)) == ["six seven", "eight"]
+    with pytest.raises(ValueError, match="initial_token_count is 9, and token_limit is 8"):  # as ChatMemoryBuffer does
+        memory.get(initial_token_count=9)
     assert len(memory.get_all()) == 4
 
 
@@ -440,15 +443,49 @@ async def test_memories_may_stand_in_the_question(core: Memory) -> None:
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_messages_are_read_and_cleared_by_their_status(core: Memory, mode: str) -> None:
-    memory = Mem0Memory(core, user_id="maya")
-    memory.put(user("I keep bees."))
+    memory = Mem0Memory(core, user_id="maya", tokenizer_fn=words, token_limit=10, chat_history_token_ratio=0.5)
 
-    def use(name: str, status: MessageStatus) -> Any:
+    def use(name: str, status: MessageStatus | None) -> Any:
         return asyncio.run(getattr(memory, f"a{name}")(status)) if mode == "async" else getattr(memory, name)(status)
 
-    assert [message.content for message in use("get_all", MessageStatus.ACTIVE)] == ["I keep bees."]
-    assert use("get_all", MessageStatus.ARCHIVED) == []
+    def shown(status: MessageStatus | None) -> list[str | None]:
+        return contents(use("get_all", status))
+
+    memory.put(user("I keep bees."))
+    assert shown(MessageStatus.ACTIVE) == ["I keep bees."]
+    assert shown(MessageStatus.ARCHIVED) == []
     use("reset", MessageStatus.ARCHIVED)
-    assert len(memory.get_all()) == 1
+    memory.put_messages([assistant("Noted."), user("I grow figs."), assistant("Noted too.")])
+    assert shown(MessageStatus.ARCHIVED) == ["I keep bees.", "Noted."]
+    assert shown(MessageStatus.ACTIVE) == ["I grow figs.", "Noted too."]
+    assert shown(None) == ["I keep bees.", "Noted.", "I grow figs.", "Noted too."]
+    use("reset", MessageStatus.ARCHIVED)
+    assert shown(None) == ["I grow figs.", "Noted too."]
     use("reset", MessageStatus.ACTIVE)
-    assert memory.get_all() == []
+    assert shown(None) == []
+
+
+async def test_a_turn_under_way_outlives_the_archived_messages(core: Memory) -> None:
+    memory = Mem0Memory(core, user_id="maya", tokenizer_fn=words, token_limit=1, keep="all")
+    memory.put_messages([user("I keep bees."), assistant("Noted.")])
+    memory.put_messages([user("I grow figs."), call(), result("brewed")])
+    memory.reset(MessageStatus.ARCHIVED)
+    assert contents(memory.get_all())[0] == "I grow figs."
+    memory.put(assistant("Enjoy."))
+    assert await texts_of(core, user_id="maya") == ["I keep bees.", "Noted.", "I grow figs.", "Enjoy."]
+
+
+def test_a_pickled_conversation_goes_on(core: Memory, tmp_path: Path) -> None:
+    def copy(memory: Mem0Memory) -> Mem0Memory:
+        copied: Mem0Memory = pickle.loads(pickle.dumps(memory))  # noqa: S301  # made here
+        return copied
+
+    live = copy(Mem0Memory.from_defaults(core, user_id="maya", chat_history=[user("Hello")]))
+    with pytest.raises(ConfigError, match="bind"):
+        live.get()
+    live.bind(core)
+    assert contents(live.get()) == ["Hello"]
+    reopened = copy(Mem0Memory.from_config({"path": str(tmp_path / "own")}, user_id="maya"))
+    reopened.put(user("I keep bees."))
+    assert contents(reopened.get()) == ["I keep bees."]
+    reopened.long_term.close()

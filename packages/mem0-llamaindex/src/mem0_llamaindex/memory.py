@@ -226,6 +226,7 @@ class Mem0Memory(BaseMemory):
 
         Raises:
             ConfigError: the long-term memory is missing, see `bind`.
+            InputError: `initial_token_count` exceeds `token_limit`.
             ModelError, StoreError: the search failed.
         """
         return run(self._get(question_text(input), initial_token_count))
@@ -240,15 +241,14 @@ class Mem0Memory(BaseMemory):
         """Return all short-term messages; `long_term.get_all` returns the long-term memories.
 
         Args:
-            status: as in LlamaIndex's `Memory`. No message is archived here: each stays active.
+            status: as in LlamaIndex's `Memory`: active messages are those that fit into the share of `token_limit` that
+                `chat_history_token_ratio` leaves them, and archived ones the others.
         """
-        if status is MessageStatus.ARCHIVED:
-            return []
-        with self._state_lock:
-            return [copy_message(message) for message in self.messages]
+        return run(self._get_all(status))
 
     async def aget_all(self, status: MessageStatus | None = None) -> list[ChatMessage]:
-        return self.get_all(status)
+        """Async version of `get_all`."""
+        return await arun(self._get_all(status))
 
     # --- writing -------------------------------------------------------------------------------------------------
 
@@ -295,15 +295,14 @@ class Mem0Memory(BaseMemory):
         """Clear the short-term messages and begin another conversation. Long-term memory stays (see `delete_all`).
 
         Args:
-            status: as in `get_all`; there are no archived messages to clear.
+            status: `MessageStatus.ARCHIVED` clears only the archived messages of finished turns, and the conversation
+                goes on.
         """
-        if status is MessageStatus.ARCHIVED:
-            return
-        self.set([])
-        self.conversation = uuid.uuid4().hex
+        run(self._reset(status))
 
     async def areset(self, status: MessageStatus | None = None) -> None:
-        self.reset(status)
+        """Async version of `reset`."""
+        await arun(self._reset(status))
 
     # --- the long-term memory ------------------------------------------------------------------------------------
 
@@ -333,6 +332,10 @@ class Mem0Memory(BaseMemory):
         data: dict[str, Any] = to_jsonable_python(super().to_dict(**kwargs), fallback=str)
         return data
 
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        """Pickle what `to_dict` saves: a lock and an open store cannot be pickled."""
+        return type(self).from_dict, (self.to_dict(),)
+
     def __deepcopy__(self, memo: dict[int, Any] | None = None) -> Self:
         """Return itself: ``ctx.store.edit_state()`` copies a workflow, and a conversation must not fork."""
         return self
@@ -344,9 +347,13 @@ class Mem0Memory(BaseMemory):
     # --- flows: the sync and async methods run the same text -----------------------------------------------------
 
     def _get(self, input: str | None, initial_token_count: int) -> Flow[list[ChatMessage]]:
-        with self._state_lock:
-            messages, cost = list(self.messages), self._build_message_cost(self.messages)
-        budget = max(0, self.token_limit - initial_token_count)
+        if initial_token_count > self.token_limit:
+            raise InputError(
+                f"initial_token_count is {initial_token_count}, and token_limit is {self.token_limit}: the other"
+                " messages leave no room; shorten them, or raise token_limit"
+            )
+        messages, cost = self._snapshot()
+        budget = self.token_limit - initial_token_count
         block = yield from self._recall(input, messages, cost, budget)
         left = budget - (yield from do(self._count_text_tokens, block))
         window = yield from do(fit_window, messages, cost, left)  # it counts tokens, so not on the event loop
@@ -356,6 +363,36 @@ class Mem0Memory(BaseMemory):
         ):
             return shown
         return [ChatMessage(role=MessageRole.SYSTEM, content=block), *shown]
+
+    def _get_all(self, status: MessageStatus | None) -> Flow[list[ChatMessage]]:
+        messages, cost = self._snapshot()
+        if status is not None:
+            active = yield from self._find_active(messages, cost)
+            messages = [one for one in messages if (id(one) in active) == (status is MessageStatus.ACTIVE)]
+        return [copy_message(message) for message in messages]
+
+    def _find_active(self, messages: list[ChatMessage], cost: _MessageCost) -> Flow[frozenset[int]]:
+        """Return the identities of the messages that fit into their share of the limit."""
+        room = int(self.token_limit * self.chat_history_token_ratio)
+        return frozenset(id(message) for message in (yield from do(fit_window, messages, cost, room)))
+
+    def _reset(self, status: MessageStatus | None) -> Flow[None]:
+        if status is not MessageStatus.ARCHIVED:
+            self.set([])
+            self.conversation = uuid.uuid4().hex
+            return
+        messages, cost = self._snapshot()
+        active = yield from self._find_active(messages, cost)
+        archived = {id(message) for message in messages}.difference(active)
+        with self._state_lock:
+            ids, finished = self._identify_messages(), len(self.messages) - len(self.pending)
+            kept = [place for place, one in enumerate(self.messages) if place >= finished or id(one) not in archived]
+            self.messages, self._message_ids = [self.messages[place] for place in kept], [ids[place] for place in kept]
+            self._costs = {}
+
+    def _snapshot(self) -> tuple[list[ChatMessage], _MessageCost]:
+        with self._state_lock:
+            return list(self.messages), self._build_message_cost(self.messages)
 
     @property
     def _inserts_into_question(self) -> bool:
