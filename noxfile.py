@@ -224,6 +224,15 @@ def mcp(session: nox.Session) -> None:
 
 
 @nox.session
+def vector_stores(session: nox.Session) -> None:
+    """Test mem0's vector stores by their keys with LangChain's classes, which need pins of their own."""
+    packages = [part for name in ("mem0-core[faiss]", "mem0-langchain") for part in ("-e", f"packages/{name}")]
+    session.install("-c", "constraints-vector-stores.txt", WEIGHTS, *packages, *GROUPS["vector-stores"])
+    tests = ("tests/frameworks/langchain/test_vector_providers.py", *session.posargs)
+    session.run("pytest", *tests, env=ONE_THREAD)
+
+
+@nox.session
 def platform(session: nox.Session) -> None:
     """Test LangGraph's development server, prebuilt agents and langmem's tools with our store and middleware."""
     packages = [part for name in ("mem0-core[faiss,onnx]", ADAPTERS[0]) for part in ("-e", f"packages/{name}")]
@@ -284,7 +293,7 @@ def constraints(session: nox.Session) -> None:
     compile_ += ["--no-emit-package", "mem0-models"]
     packages = [f"packages/{name}/pyproject.toml" for name in PACKAGES]
     extras = [part for extra in (*EXTRAS, *EXTRAS_OF_ADAPTERS) for part in ("--extra", extra)]
-    apart = ("mcp", "platform", "torch")  # they have pins of their own
+    apart = ("mcp", "platform", "torch", "vector-stores")  # they have pins of their own
     groups = [part for group in GROUPS for part in ("--group", group) if group not in apart]
     session.run(*compile_, *packages, *extras, *groups, "-o", "constraints.txt", *session.posargs)
 
@@ -293,6 +302,9 @@ def constraints(session: nox.Session) -> None:
 
     clients = [packages[0], "--extra", "mcp", "--extra", "server", "--group", "mcp"]
     session.run(*compile_, *clients, "-o", "constraints-mcp.txt", *session.posargs)
+
+    stores = [*packages[:2], "--extra", "faiss", "--group", "vector-stores"]
+    session.run(*compile_, *stores, "-o", "constraints-vector-stores.txt", *session.posargs)
 
     server = [
         *packages[:2],

@@ -112,10 +112,9 @@ def refuse(name: str) -> None:
     raise ConnectionError("connection refused")
 
 
-def filter_of_qdrant(wanted: Any) -> Any:
-    from mem0_langchain.vectors import _build_qdrant_filter
-
-    return _build_qdrant_filter(wanted)
+def filter_of_qdrant(wanted: Any) -> models.Filter:
+    ((key, value),) = wanted.items()
+    return models.Filter(must=[models.FieldCondition(key=f"metadata.{key}", match=models.MatchValue(value=value))])
 
 
 @pytest.fixture

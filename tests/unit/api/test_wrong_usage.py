@@ -207,7 +207,7 @@ CONFIG: dict[str, tuple[dict[str, Any], Parts]] = {
     ),
     "an unknown vector store": (
         {"vector_store": {"provider": "lancedb"}},
-        ("vector_store", "'lancedb'", "providers: chroma", "Memory(index=store)"),
+        ("vector_store", "'lancedb'", "providers: azure_ai_search, cassandra, chroma", "Memory(index=store)"),
     ),
     "a vector store without its package": (
         {"vector_store": {"provider": "chroma", "config": {"path": "db"}}},
@@ -257,13 +257,13 @@ CONFIG: dict[str, tuple[dict[str, Any], Parts]] = {
         {"reranker": {"provider": "zero_entropy"}},
         ("reranker", "'zero_entropy'", "zeroentropy", "pip install zeroentropy"),
     ),
-    "a vector store that needs a client": (
-        {"vector_store": {"provider": "milvus"}},
-        ("vector_store", "'milvus'", "providers: chroma", "pass it as Memory(index=store)"),
+    "a vector store without a class": (
+        {"vector_store": {"provider": "baidu"}},
+        ("vector_store", "'baidu'", "providers: azure_ai_search", "as Memory(index=store)"),
     ),
     "a misspelled vector store": (
         {"vector_store": {"provider": "qdrnt"}},
-        ("vector_store", "'qdrnt'", "pgvector, qdrant", "did you mean 'qdrant'?"),
+        ("vector_store", "'qdrnt'", "pinecone, qdrant", "did you mean 'qdrant'?"),
     ),
     "a misspelled key of a vector store": (
         {"vector_store": {"provider": "faiss", "config": {"pth": "x"}}},

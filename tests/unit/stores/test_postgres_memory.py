@@ -104,10 +104,15 @@ def test_it_is_searched_by_pgvector_unless_told_otherwise(config: dict[str, Any]
         assert not isinstance(memory._index, PgvectorIndex)
 
 
-def test_mem0s_keys_of_pgvector_name_the_store(postgres_server_url: str, postgres_store: PostgresStore) -> None:
+@pytest.mark.parametrize("provider", ["pgvector", "supabase"])
+def test_mem0s_keys_of_pgvector_and_supabase_name_the_store(
+    postgres_server_url: str, postgres_store: PostgresStore, provider: str
+) -> None:
     parts = conninfo_to_dict(postgres_server_url)
     keys = {key: parts[key] for key in ("host", "port", "user", "password", "dbname") if parts.get(key)}
-    config = {"vector_store": {"provider": "pgvector", "config": {**keys, "collection_name": "mem0", "hnsw": True}}}
+    if provider == "supabase":
+        keys = {"connection_string": postgres_server_url, "index_method": "hnsw", "index_measure": "cosine_distance"}
+    config = {"vector_store": {"provider": provider, "config": {**keys, "collection_name": "mem0", "hnsw": True}}}
     with Memory.from_config({**config, "embedder": {"provider": "hash"}}) as memory:
         memory.reset()
         memory.add("I like tea", user_id="alice")

@@ -11,6 +11,8 @@ __all__ = [
     "CLIENT_ONLY_STORES",
     "FRAMEWORK_PROVIDERS",
     "KEY_VARIABLES",
+    "MODULES",
+    "POSTGRES_VECTOR_STORES",
     "PROVIDERS",
     "ComponentKind",
     "find_model_provider",
@@ -60,7 +62,7 @@ PROVIDERS: dict[str, dict[str, str]] = {
         "numpy": "mem0_core.stores.vector.embedded:NumpyIndex",
         "exact": "mem0_core.stores.vector.exact:ExactIndex",
         "faiss": "mem0_core.stores.vector.faiss:FaissIndex",
-        "pgvector": "mem0_core.stores.postgres.vectors:PgvectorIndex",
+        **dict.fromkeys(["pgvector", "supabase"], "mem0_core.stores.postgres.vectors:PgvectorIndex"),
     },
     "graph_store": {
         "sqlite": "mem0_core.stores.graph.embedded:EmbeddedGraph",
@@ -124,18 +126,39 @@ FRAMEWORK_PROVIDERS: dict[str, dict[str, str]] = {
         "jina": "langchain-community",
     },
     "vector_store": {
-        "qdrant": "langchain-qdrant",
+        "azure_ai_search": "langchain-azure-ai",
+        "cassandra": "langchain-community cassio",
         "chroma": "langchain-chroma",
+        "databricks": "databricks-langchain",
+        "elasticsearch": "langchain-elasticsearch",
+        "milvus": "langchain-milvus",
+        "mongodb": "langchain-mongodb",
+        "opensearch": "langchain-community opensearch-py",
+        "pinecone": "langchain-pinecone",
+        "qdrant": "langchain-qdrant",
+        "redis": "langchain-redis",
+        "s3_vectors": "langchain-aws",
+        "turbopuffer": "langchain-turbopuffer",
+        "upstash_vector": "langchain-community upstash-vector",
+        "valkey": "langchain-aws valkey-glide-sync",
+        "weaviate": "langchain-weaviate",
     },
 }
 """Providers that ``mem0-langchain`` builds from LangChain's classes, each with the packages of its class."""
 
-CLIENT_ONLY_STORES = (
-    *("azure_ai_search", "azure_mysql", "baidu", "cassandra", "databricks", "elasticsearch", "milvus", "mongodb"),
-    *("neptune", "opensearch", "pinecone", "redis", "s3_vectors", "supabase", "turbopuffer", "upstash_vector"),
-    *("valkey", "vertex_ai_vector_search", "weaviate"),
-)
-"""mem0's vector stores that a memory uses through a store object of LangChain or LlamaIndex, not by their keys."""
+MODULES = {"opensearch-py": "opensearchpy", "valkey-glide-sync": "glide_sync"}
+"""Modules of the packages above that have another name than the package."""
+
+CLIENT_ONLY_STORES = {
+    "azure_mysql": "neither LangChain nor LlamaIndex has a class for it",
+    "baidu": "LangChain's class for it cannot delete",
+    "neptune": "neither LangChain nor LlamaIndex has a class for its vectors",
+    "vertex_ai_vector_search": "LangChain's class for it needs a bucket, which mem0's keys do not name",
+}
+"""mem0's vector stores that are not built from their keys, each with the reason."""
+
+POSTGRES_VECTOR_STORES = ("pgvector", "supabase")
+"""Vector stores that are PostgreSQL, and so may hold everything else too."""
 
 BASE_URLS = {
     "ollama": "http://localhost:11434/v1",

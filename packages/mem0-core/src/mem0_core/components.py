@@ -28,6 +28,7 @@ from mem0_core.catalog import (
     CLIENT_ONLY_STORES,
     FRAMEWORK_PROVIDERS,
     KEY_VARIABLES,
+    MODULES,
     PROVIDERS,
     ComponentKind,
     find_model_provider,
@@ -36,7 +37,7 @@ from mem0_core.domain.secrets import find_secrets, is_secret_name, mentions, red
 from mem0_core.domain.suggestions import describe_value, suggest
 from mem0_core.errors import ConfigError, MissingExtraError
 
-__all__ = ["ComponentSpec", "build_component", "check_provider", "check_spec", "list_providers"]
+__all__ = ["ComponentSpec", "build_component", "check_provider", "check_spec", "list_providers", "module_of"]
 
 _NON_FRAMEWORK_MODULES = sys.stdlib_module_names | {"mem0_core", "pydantic"}
 """Top-level modules with classes that need no adapter."""
@@ -114,8 +115,8 @@ def check_provider(kind: ComponentKind, name: str) -> None:
         if name not in _plugin_providers(kind):
             if kind == "vector_store" and name in CLIENT_ONLY_STORES:
                 raise ConfigError(
-                    f"vector_store: the provider {name!r} is not built from its keys; build the store with LangChain"
-                    " and mem0_langchain.MemoryVectors(dims), and pass it as Memory(index=store)"
+                    f"vector_store: the provider {name!r} is not built from its keys: {CLIENT_ONLY_STORES[name]};"
+                    " choose another provider, or pass a store object of yours as Memory(index=store)"
                     f" (providers: {', '.join(list_providers(kind))})"
                 )
             names = list_providers(kind)
@@ -124,11 +125,16 @@ def check_provider(kind: ComponentKind, name: str) -> None:
             raise ConfigError(f"{kind}: unknown provider {name!r}{suggest(name, names, label='providers')}{step}")
         return
     missing = [] if _FRAMEWORK_ENTRY in _plugin_providers(kind) else [_FRAMEWORK_PACKAGE]
-    missing += [package for package in packages.split() if find_spec(package.replace("-", "_")) is None]
+    missing += [package for package in packages.split() if find_spec(module_of(package)) is None]
     if missing:
         raise MissingExtraError(
             f"{kind}: the provider {name!r} needs {' and '.join(missing)}, which", packages=" ".join(missing)
         )
+
+
+def module_of(package: str) -> str:
+    """Return the module that a package of a framework's providers installs."""
+    return MODULES.get(package, package.replace("-", "_"))
 
 
 def list_providers(kind: ComponentKind) -> list[str]:

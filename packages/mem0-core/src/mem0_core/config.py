@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 
 from mem0_core._system.boundary import convert_errors
 from mem0_core._system.files import DATABASE, home
-from mem0_core.catalog import ComponentKind
+from mem0_core.catalog import POSTGRES_VECTOR_STORES, ComponentKind
 from mem0_core.components import check_spec
 from mem0_core.domain.recipes import resolve_recipe
 from mem0_core.domain.secrets import conceal, redact_url, reveal
@@ -336,7 +336,7 @@ class MemoryConfig(Settings):
         """`store`, or the database that mem0's keys of pgvector name; None for a SQLite file."""
         if (
             self.store is None
-            and self.vector_store.provider == "pgvector"
+            and self.vector_store.provider in POSTGRES_VECTOR_STORES
             and (url := _pgvector_url(self.vector_store))
         ):
             size = self.vector_store.config.get("maxconn")
@@ -370,8 +370,11 @@ _SQLALCHEMY_DRIVER = re.compile(r"^(postgres(?:ql)?)\+\w+(?=://)")
 _URL_SCHEME = re.compile(r"^[a-z][a-z0-9+.-]+://", re.IGNORECASE)
 
 _PGVECTOR_KEYS = ("dbname", "user", "password", "host", "port", "sslmode")
-PGVECTOR_ONLY_KEYS = (*_PGVECTOR_KEYS, "connection_string", "connection_pool", "minconn", "maxconn", "diskann", "hnsw")
-"""mem0's keys of pgvector that locate the store, or have no effect here."""
+PGVECTOR_ONLY_KEYS = (
+    *(*_PGVECTOR_KEYS, "connection_string", "connection_pool", "minconn", "maxconn"),
+    *("diskann", "hnsw", "index_method", "index_measure"),
+)
+"""mem0's keys of pgvector and Supabase that locate the store, or have no effect here."""
 
 
 def _pgvector_url(chosen: ComponentConfig) -> str | None:

@@ -14,13 +14,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.vectorstores import VectorStore
 
 from mem0_core import ConfigError, StoreError
 from mem0_core.interfaces import VectorSource
 from mem0_core.stores.vector.external import ExternalIndex, VectorEntry
+from mem0_langchain.vector_dialects import Dialect, FilteredDialect, choose_dialect
 
 __all__ = ["MemoryVectors", "VectorStoreIndex", "vector_store"]
 
@@ -95,7 +95,9 @@ def vector_store(
         ours = {key: options.pop(key) for key in _INDEX_OPTIONS if key in options}
         vectors = MemoryVectors(dims or 0)
         built = build_vector_store(provider, vectors, vectors.dims, {"client": client, **options})
-        return VectorStoreIndex(built, source=source, **ours)
+        index = VectorStoreIndex(built, source=source, **ours)
+        index.owned_client = None if client is not None else _find_client(built)
+        return index
     if client is None:
         raise ConfigError("vector_store.config (langchain): the key 'client' is required: a LangChain vector store")
     if not isinstance(client, VectorStore):
@@ -113,14 +115,16 @@ class VectorStoreIndex(ExternalIndex):
         source: the primary store.
         namespace: separates several memories in one vector store.
         as_filter: converts wanted metadata (a mapping of texts) to the ``filter`` of the store's ``similarity_search``.
-            By default the mapping itself (Chroma, pgvector, Pinecone, ...), or the form of Qdrant and
-            `InMemoryVectorStore`.
+            By default the form of the stores that `mem0_langchain.vector_dialects` knows, else the mapping itself.
         timeout: seconds that one call to the store may take.
         retry_after: seconds after a failure during which the primary store is scanned instead.
 
     Raises:
         ConfigError: the store was built with other embeddings.
     """
+
+    owned_client: Any = None
+    """Client to close with the index, if the index belongs to the memory that opened it."""
 
     def __init__(
         self,
@@ -139,7 +143,7 @@ class VectorStoreIndex(ExternalIndex):
                 " mem0_langchain.MemoryVectors(dims), since the memory's embedder makes the vectors"
             )
         super().__init__(
-            _DocumentStore(store, vectors, as_filter or _choose_filter_factory(store)),
+            _DocumentStore(vectors, choose_dialect(store) if as_filter is None else FilteredDialect(store, as_filter)),
             source=source,
             namespace=namespace,
             dims=vectors.dims,
@@ -147,59 +151,47 @@ class VectorStoreIndex(ExternalIndex):
             retry_after=retry_after,
         )
 
+    def close(self) -> None:
+        super().close()
+        client, self.owned_client = self.owned_client, None
+        if client is not None:
+            client.close()
+
+
+def _find_client(store: VectorStore) -> Any:
+    """Return the client of a store if it can be closed."""
+    client = getattr(store, "client", None) or getattr(store, "_client", None)
+    return client if callable(getattr(client, "close", None)) else None
+
 
 class _DocumentStore:
     """A LangChain vector store behind the interface that `mem0_core.stores.vector.external` needs."""
 
     filter_advice = "give VectorStoreIndex an as_filter= that makes what it understands"
 
-    def __init__(self, store: VectorStore, vectors: MemoryVectors, as_filter: FilterFactory) -> None:
-        self._store = store
+    def __init__(self, vectors: MemoryVectors, dialect: Dialect) -> None:
         self._vectors = vectors
-        self._as_filter = as_filter
+        self._dialect = dialect
         self._numbers = itertools.count()
 
     @property
     def name(self) -> str:
-        return type(self._store).__name__
+        return type(self._dialect.store).__name__
 
     def add(self, entries: Sequence[VectorEntry]) -> None:
         texts = [_VECTOR_PREFIX + entry.id for entry in entries]
         vectors = [entry.vector for entry in entries]
         metadatas = [dict(entry.metadata) for entry in entries]
         with self._vectors.bind_vectors(dict(zip(texts, vectors, strict=True))):
-            self._store.add_texts(texts, metadatas=metadatas, ids=[entry.id for entry in entries])
+            self._dialect.add(texts, metadatas, [entry.id for entry in entries])
 
     def delete(self, ids: Sequence[str]) -> None:
-        self._store.delete(list(ids))
+        self._dialect.delete(list(ids))
 
     def search(self, partition: str, vector: list[float], k: int) -> list[Mapping[str, Any]]:
         text = f"{_VECTOR_PREFIX}query {next(self._numbers)} {uuid.uuid4()}"
         with self._vectors.bind_vectors({text: vector}):
-            found = self._store.similarity_search(text, k=k, filter=self._as_filter({"mem0_partition": partition}))
-        return [document.metadata for document in found]
+            return self._dialect.search(text, k, partition)
 
     def read_metadata(self, ids: Sequence[str]) -> list[Mapping[str, Any]]:
-        return [document.metadata for document in self._store.get_by_ids(list(ids))]
-
-
-def _choose_filter_factory(store: VectorStore) -> FilterFactory:
-    names = {base.__name__ for base in type(store).__mro__}
-    if "QdrantVectorStore" in names:
-        return _build_qdrant_filter
-    return _build_in_memory_filter if "InMemoryVectorStore" in names else dict
-
-
-def _build_qdrant_filter(wanted: Mapping[str, str]) -> Any:
-    from qdrant_client import models
-
-    return models.Filter(
-        must=[
-            models.FieldCondition(key=f"metadata.{key}", match=models.MatchValue(value=value))
-            for key, value in wanted.items()
-        ]
-    )
-
-
-def _build_in_memory_filter(wanted: Mapping[str, str]) -> Callable[[Document], bool]:
-    return lambda document: all(document.metadata.get(key) == value for key, value in wanted.items())
+        return self._dialect.read(list(ids))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mem0_core._system.files import validate_path
-from mem0_core.catalog import FRAMEWORK_PROVIDERS, PROVIDERS, ComponentKind
+from mem0_core.catalog import FRAMEWORK_PROVIDERS, POSTGRES_VECTOR_STORES, PROVIDERS, ComponentKind
 from mem0_core.components import build_component, check_provider
 from mem0_core.config import (
     NO_GRAPH,
@@ -273,7 +273,7 @@ def build_vector_index(
         folder = None  # no snapshots: they would contain plain vectors
     folder = folder / part if folder is not None and part else folder
     mem0s = ("collection_name", "embedding_model_dims", "distance_strategy", "normalize_L2")
-    for mem0_only in (*mem0s, *(PGVECTOR_ONLY_KEYS if chosen.provider == "pgvector" else ())):
+    for mem0_only in (*mem0s, *(PGVECTOR_ONLY_KEYS if chosen.provider in POSTGRES_VECTOR_STORES else ())):
         keys.pop(mem0_only, None)
     spec = {"provider": chosen.provider, "config": keys}
     index: VectorIndex = build_component("vector_store", spec, source=source, folder=folder)
