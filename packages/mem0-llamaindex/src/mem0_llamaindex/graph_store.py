@@ -302,9 +302,8 @@ class _Conditions(NamedTuple):
         """Return the relations that match all conditions; without a condition, none."""
         if not any(self):
             return []
-        found = list(graph.relations)
-        for names in filter(None, (self.entity_names, self.ids)):
-            found = _select_incident(found, _keys(names))
+        given = [_keys(names) for names in (self.entity_names, self.ids) if names]
+        found = _select_incident(graph, *given) if given else graph.relations
         labels = {label.casefold() for label in self.relation_names or ()}
         return [
             one
@@ -326,22 +325,23 @@ class _Conditions(NamedTuple):
             return [], self.select_relations(graph)
         if not any(self):
             return [], []
-        nodes = list(graph.nodes.values())
-        for names in (self.entity_names, self.ids):
-            if names is not None:
-                wanted = {node.key for node in _named_nodes(graph, names)}
-                nodes = [node for node in nodes if node.key in wanted]
+        given = [_named_nodes(graph, names) for names in (self.entity_names, self.ids) if names is not None]
+        nodes = given[0] if given else list(graph.nodes.values())
+        if len(given) > 1:
+            keys = {node.key for node in given[1]}
+            nodes = [node for node in nodes if node.key in keys]
         nodes = [node for node in nodes if _has_properties(node.properties, self.properties)]
-        return nodes, _select_incident(graph.relations, _keys(node.id for node in nodes))
+        return nodes, _select_incident(graph, _keys(node.id for node in nodes))
 
 
 def _keys(names: Iterable[str]) -> set[bytes]:
     return {entity_key(name) for name in names}
 
 
-def _select_incident(relations: Iterable[PropertyRelation], keys: set[bytes]) -> list[PropertyRelation]:
-    """Return the relations with an end among some entities."""
-    return [one for one in relations if not keys.isdisjoint(_keys((one.source, one.target)))]
+def _select_incident(graph: PropertyGraph, *keys: Iterable[bytes]) -> list[PropertyRelation]:
+    """Return the relations with an end among each of some groups of entities."""
+    places = [{place for key in group for place in graph.incident.get(key, ())} for group in keys]
+    return [graph.relations[place] for place in sorted(set.intersection(*places))]
 
 
 def _has_properties(found: Mapping[str, Any], wanted: Mapping[str, Any] | None) -> bool:
@@ -362,14 +362,10 @@ def _select_around(
     graph: PropertyGraph, nodes: Iterable[LabelledNode], depth: int, limit: int, ignored: Iterable[str]
 ) -> list[Triplet]:
     """Return the relations around some nodes, breadth first and in both directions."""
-    incident: dict[bytes, list[int]] = {}
-    for index, relation in enumerate(graph.relations):
-        for key in _keys((relation.source, relation.target)):
-            incident.setdefault(key, []).append(index)
     reached = _keys(node.id for node in nodes)
     frontier, found = set(reached), dict[int, None]()
     for _ in range(depth):
-        near = sorted({index for key in frontier for index in incident.get(key, ())} - found.keys())
+        near = sorted({index for key in frontier for index in graph.incident.get(key, ())} - found.keys())
         found |= dict.fromkeys(near)
         ends = {key for index in near for key in _keys((graph.relations[index].source, graph.relations[index].target))}
         frontier = ends - reached

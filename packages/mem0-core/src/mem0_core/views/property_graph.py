@@ -8,86 +8,35 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import field
-from typing import Any, TypeAlias
+from collections.abc import Sequence
+from typing import Any
 
-from mem0_core._system.records import dataclass
-from mem0_core.api._arguments import utc_now
-from mem0_core.domain.filters import Condition
-from mem0_core.domain.records import MemoryItem, Relation, Triplet, entity_key, same_fact_key
+from mem0_core.api._arguments import utc_now, utc_today
+from mem0_core.domain.records import entity_key, same_fact_key
 from mem0_core.errors import InputError, StoreError
 from mem0_core.flow import Flow, do
 from mem0_core.graph.lookup import search_neighborhoods, self_name
-from mem0_core.ingest.stated_relations import StatedMemory, end_relations, write_stated_memories
+from mem0_core.ingest.stated_relations import end_relations, write_stated_memories
 from mem0_core.language.messages import check_metadata
-from mem0_core.llm.graph_replies import build_triplet
 from mem0_core.memory import AsyncMemory, Memory
 from mem0_core.recall.embedding import embed_texts
+from mem0_core.views._graph_records import (
+    Carrier,
+    GraphState,
+    PropertyGraph,
+    PropertyNode,
+    PropertyRelation,
+    Records,
+    in_order,
+    read_state,
+    to_triplet,
+)
 from mem0_core.views._scoped import MAX_ATTEMPTS, ScopedView
-from mem0_core.views.documents import GRAPH_KEY, ID_KEY, NAMED_KEY
 
 __all__ = ["PropertyGraph", "PropertyNode", "PropertyRelation", "ScopedGraph"]
 
-DEFAULT_LABEL = "entity"
 
-RelationKey: TypeAlias = tuple[bytes, str, bytes]
-
-
-@dataclass(frozen=True, slots=True)
-class PropertyNode:
-    """A node of a property graph.
-
-    Attributes:
-        id: the name of an entity, or the id of a chunk.
-        properties: JSON values.
-        text: content of a chunk of text; None for an entity.
-    """
-
-    id: str
-    label: str = DEFAULT_LABEL
-    properties: Mapping[str, Any] = field(default_factory=dict)
-    text: str | None = None
-
-    @property
-    def key(self) -> bytes:
-        """Key of the node: the exact id of a chunk; the name of an entity, without case and spacing."""
-        return entity_key(self.id) if self.text is None else _chunk_key(self.id)
-
-
-@dataclass(frozen=True, slots=True)
-class PropertyRelation:
-    """A relation of a property graph.
-
-    Attributes:
-        source, target: ids of nodes.
-        properties: JSON values; of a relation that a conversation states: ``valid_from``, ``weight`` and ``memories``.
-    """
-
-    source: str
-    label: str
-    target: str
-    properties: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class PropertyGraph:
-    """The nodes and relations of a scope at one time, oldest first; `nodes` holds both ends of each relation."""
-
-    nodes: Mapping[bytes, PropertyNode]
-    relations: Sequence[PropertyRelation]
-
-    def find(self, id: str) -> PropertyNode | None:
-        """Return the node with an id: a chunk with exactly this id, else the entity with this name."""
-        return self.nodes.get(_chunk_key(id)) or self.nodes.get(entity_key(id))
-
-    def ends(self, relation: PropertyRelation) -> tuple[PropertyNode, PropertyNode]:
-        """Return the source and the target of a relation."""
-        source, target = self.find(relation.source), self.find(relation.target)
-        assert source is not None
-        assert target is not None
-        return source, target
+_MAX_KEPT = 200_000  # memories and relations of a state that is kept between reads, some 200 MB
 
 
 class ScopedGraph(ScopedView):
@@ -97,6 +46,8 @@ class ScopedGraph(ScopedView):
     properties are kept with its memory, which is the evidence of the relations; the others are memories of their own. A
     deleted memory takes them along. Names are equal in any case. A relation that no longer holds is not read, and a
     relation between chunks, or of a node with itself, is none of `Memory.relations`.
+
+    The graph is read once; later reads add the changes since, of this process and of others.
 
     Args:
         memory: a `Memory` or an `AsyncMemory`.
@@ -122,6 +73,7 @@ class ScopedGraph(ScopedView):
     ) -> None:
         super().__init__(memory, user_id=user_id, agent_id=agent_id, run_id=run_id)
         self._source_key = source_key
+        self._state: GraphState | None = None
 
     # --- Sync and async methods --------------------------------------------------------------------------------------
 
@@ -162,17 +114,22 @@ class ScopedGraph(ScopedView):
 
     # --- Flows -------------------------------------------------------------------------------------------------------
 
-    def _load_records(self) -> Flow[_Records]:
-        items = yield from self._memory._list_items_flow(self._scope, Condition(GRAPH_KEY, False, "exists"))
-        return _Records([item for item in items if item.scope == self._scope], self._source_key, self_name(self._scope))
+    def _read_state(self) -> Flow[GraphState]:
+        state = yield from read_state(
+            self._memory.store, self._scope, self._state, source_key=self._source_key, today=utc_today()
+        )
+        self._state = state if len(state.carriers) + len(state.current) <= _MAX_KEPT else None
+        return state
+
+    def _load_records(self) -> Flow[Records]:
+        """Return the memories with nodes and relations, to be changed."""
+        state = yield from self._read_state()
+        return Records(
+            [carrier.copy() for carrier in in_order(state.carriers)], self._source_key, self_name(self._scope)
+        )
 
     def _load_flow(self) -> Flow[PropertyGraph]:
-        records = yield from self._load_records()
-        graph = self._memory.store.graph
-        current = yield from do(graph.relations, self._scope)
-        rows = list({row for one in current for row in (one.source_node, one.destination_node)})
-        found = (yield from do(graph.nodes_by_rows, rows, scope=self._scope)) if rows else {}
-        return _combine(records, current, {entity_key(one.entity.name): one.entity.type for one in found.values()})
+        return (yield from self._read_state()).graph
 
     def _add_flow(self, nodes: Sequence[PropertyNode], relations: Sequence[PropertyRelation]) -> Flow[None]:
         checked = [_check_node(node) for node in nodes]
@@ -190,7 +147,7 @@ class ScopedGraph(ScopedView):
     def _delete_flow(self, nodes: Sequence[PropertyNode], relations: Sequence[PropertyRelation]) -> Flow[None]:
         gone = {node.key for node in nodes}
         names = {entity_key(node.id) for node in nodes if node.text is None}
-        triplets = {triplet.key for one in relations if (triplet := _to_triplet(one, self_name(self._scope)))}
+        triplets = {triplet.key for one in relations if (triplet := to_triplet(one, self_name(self._scope)))}
         current = yield from do(self._memory.store.graph.relations, self._scope)
         ended = [
             one
@@ -211,7 +168,7 @@ class ScopedGraph(ScopedView):
         if stated := [one for one in left.values() if one.valid_to is None]:
             yield from end_relations((yield from self._memory._ports()), stated, at=utc_now())
 
-    def _write(self, records: _Records) -> Flow[bool]:
+    def _write(self, records: Records) -> Flow[bool]:
         """Write the changed memories; return False if another writer changed one of them."""
         written = [carrier for carrier in records.carriers if carrier.is_changed and not carrier.is_empty]
         emptied = [carrier.item for carrier in records.carriers if carrier.is_empty and carrier.item is not None]
@@ -229,7 +186,7 @@ class ScopedGraph(ScopedView):
             yield from self._memory._delete_items_flow(emptied)
         return True
 
-    def _choose_texts(self, carriers: Sequence[_Carrier]) -> Flow[list[str]]:
+    def _choose_texts(self, carriers: Sequence[Carrier]) -> Flow[list[str]]:
         """Return the texts of memories; one that is blank, or that another memory has, follows its id."""
         wanted = [carrier.text() for carrier in carriers]
         for carrier, text in zip(carriers, wanted, strict=True):
@@ -263,185 +220,6 @@ class ScopedGraph(ScopedView):
         graph = yield from self._load_flow()
         named = [(graph.find(held[row].entity.name), cosine) for row, cosine in around.nodes if row in held]
         return [(node, cosine) for node, cosine in named if node is not None][:k]
-
-
-# --- Memories that hold nodes and relations --------------------------------------------------------------------------
-
-
-class _Carrier:
-    """A memory with nodes and relations in its metadata: a chunk, or one entity, or one relation."""
-
-    def __init__(self, id: str, item: MemoryItem | None = None) -> None:
-        self.id = id
-        self.item = item
-        self.nodes: dict[bytes, PropertyNode] = {}
-        self.relations: dict[RelationKey, PropertyRelation] = {}
-        self.chunk: PropertyNode | None = None
-        self.is_changed = False
-        self.has_changed_relations = False
-
-    @property
-    def is_empty(self) -> bool:
-        return self.chunk is None and not self.nodes and not self.relations
-
-    def text(self) -> str:
-        """Return the text of the memory."""
-        if self.chunk is not None:
-            return self.chunk.text or ""
-        for relation in self.relations.values():
-            return Triplet(relation.source, relation.label.casefold(), relation.target).sentence
-        (node,) = self.nodes.values()
-        details = [f"{key}: {value}" for key, value in node.properties.items() if isinstance(value, (str, int, float))]
-        label = "" if node.label == DEFAULT_LABEL else f" ({node.label})"
-        return f"{node.id}{label}" + ("; " if details else "") + "; ".join(details)
-
-    def to_memory(self, text: str, records: _Records) -> StatedMemory:
-        """Return the memory to write."""
-        held = {
-            "nodes": [{"id": one.id, "label": one.label, "properties": one.properties} for one in self.nodes.values()],
-            "relations": [dataclasses.asdict(one) for one in self.relations.values()],
-        }
-        metadata: dict[str, Any] = {ID_KEY: self.id, GRAPH_KEY: held}
-        if self.chunk is not None:
-            metadata = {**self.chunk.properties, **metadata}
-            held["chunk"] = [{"label": self.chunk.label}]
-        if text.startswith(f"{self.id}\n\n"):
-            metadata[NAMED_KEY] = True
-        triplets = None
-        if self.has_changed_relations or self.item is None:
-            found = (records.to_triplet(one) for one in self.relations.values())
-            triplets = list({one.key: one for one in found if one is not None}.values())
-        item = None if self.item is None else dataclasses.replace(self.item, metadata=metadata)
-        return StatedMemory(text, item, metadata, triplets)
-
-    @classmethod
-    def from_item(cls, item: MemoryItem) -> _Carrier:
-        """Read a memory."""
-        held = item.metadata[GRAPH_KEY]
-        carrier = cls(str(item.metadata.get(ID_KEY, item.id)), item)
-        for one in held["nodes"]:
-            node = PropertyNode(one["id"], one["label"], one["properties"])
-            carrier.nodes[node.key] = node
-        for one in held["relations"]:
-            relation = PropertyRelation(one["source"], one["label"], one["target"], one["properties"])
-            carrier.relations[_relation_key(relation)] = relation
-        if "chunk" in held:
-            is_named = item.metadata.get(NAMED_KEY) is True
-            text = item.text.removeprefix(f"{carrier.id}\n\n") if is_named else item.text
-            own = {key: value for key, value in item.metadata.items() if key not in (ID_KEY, NAMED_KEY, GRAPH_KEY)}
-            carrier.chunk = PropertyNode(carrier.id, held["chunk"][0]["label"], own, text)
-        return carrier
-
-
-class _Records:
-    """The nodes and relations that memories of a scope hold, to be read or changed."""
-
-    def __init__(self, items: Sequence[MemoryItem], source_key: str, self_name: str) -> None:
-        self.carriers = [_Carrier.from_item(item) for item in items]
-        self._source_key = source_key
-        self._self_name = self_name
-        self._chunks = {carrier.id: carrier for carrier in self.carriers if carrier.chunk is not None}
-        self._by_node = {key: carrier for carrier in self.carriers for key in carrier.nodes}
-        self._by_relation = {key: carrier for carrier in self.carriers for key in carrier.relations}
-
-    def nodes(self) -> Iterable[PropertyNode]:
-        """Return all nodes, chunks first in their memory."""
-        for carrier in self.carriers:
-            if carrier.chunk is not None:
-                yield carrier.chunk
-            yield from carrier.nodes.values()
-
-    def relations(self) -> Iterable[PropertyRelation]:
-        """Return all relations."""
-        return (relation for carrier in self.carriers for relation in carrier.relations.values())
-
-    def types(self) -> dict[bytes, str]:
-        """Return the labels of the entities."""
-        every = [node for carrier in self.carriers for node in carrier.nodes.values()]
-        return {node.key: node.label for node in every if node.label != DEFAULT_LABEL}
-
-    def to_triplet(self, relation: PropertyRelation) -> Triplet | None:
-        """Return a relation as the graph holds it; None for one that the graph does not hold."""
-        if relation.source in self._chunks or relation.target in self._chunks:
-            return None
-        return _to_triplet(relation, self._self_name)
-
-    def put_node(self, node: PropertyNode) -> None:
-        """Add or replace a node."""
-        if node.text is not None:
-            carrier = self._chunks.get(node.id) or self._create(node.id)
-            self._chunks[node.id] = carrier
-            carrier.is_changed = carrier.is_changed or carrier.chunk != node
-            carrier.chunk = node
-            return
-        carrier = self._by_node.get(node.key) or self._home(node.properties) or self._create(f"entity {node.id}")
-        self._by_node[node.key] = carrier
-        carrier.is_changed = carrier.is_changed or carrier.nodes.get(node.key) != node
-        carrier.nodes[node.key] = node
-
-    def put_relation(self, relation: PropertyRelation) -> None:
-        """Add or replace a relation."""
-        key = _relation_key(relation)
-        id = f"relation {json.dumps([relation.source, relation.label, relation.target], ensure_ascii=False)}"
-        carrier = self._by_relation.get(key) or self._home(relation.properties) or self._create(id)
-        self._by_relation[key] = carrier
-        carrier.is_changed = carrier.has_changed_relations = True  # stated again: one that has ended holds again
-        carrier.relations[key] = relation
-
-    def remove(self, nodes: set[bytes], relations: Iterable[PropertyRelation]) -> None:
-        """Remove nodes with their relations, and relations."""
-        gone = {_relation_key(relation) for relation in relations}
-        names = nodes | {entity_key(id) for id in self._chunks if _chunk_key(id) in nodes}
-        for carrier in self.carriers:
-            if carrier.chunk is not None and carrier.chunk.key in nodes:
-                carrier.chunk, carrier.nodes, carrier.relations = None, {}, {}
-            for node in [key for key in carrier.nodes if key in nodes]:
-                del carrier.nodes[node]
-                carrier.is_changed = True
-            for key in [key for key in carrier.relations if key in gone or key[0] in names or key[2] in names]:
-                del carrier.relations[key]
-                carrier.is_changed = carrier.has_changed_relations = True
-
-    def _home(self, properties: Mapping[str, Any]) -> _Carrier | None:
-        source = properties.get(self._source_key)
-        return self._chunks.get(source) if isinstance(source, str) else None
-
-    def _create(self, id: str) -> _Carrier:
-        self.carriers.append(_Carrier(id))
-        return self.carriers[-1]
-
-
-def _combine(records: _Records, current: Sequence[Relation], types: Mapping[bytes, str]) -> PropertyGraph:
-    """Return the nodes and relations of memories, and the relations that only conversations state."""
-    holding = {one.triplet.key: one for one in current}
-    triplets = [(relation, records.to_triplet(relation)) for relation in records.relations()]
-    relations = [relation for relation, triplet in triplets if triplet is None or triplet.key in holding]
-    written = {triplet.key for _, triplet in triplets if triplet is not None}
-    for key, one in holding.items():
-        if key not in written:
-            stated = {"valid_from": one.valid_from, "weight": one.weight, "memories": list(one.memories)}
-            source, label, target = one.triplet.source, one.triplet.relationship, one.triplet.destination
-            relations.append(PropertyRelation(source, label, target, stated))
-    nodes = {node.key: node for node in records.nodes()}
-    for relation in relations:
-        for name in (relation.source, relation.target):
-            name_key = entity_key(name)
-            if _chunk_key(name) not in nodes and name_key not in nodes:
-                nodes[name_key] = PropertyNode(name, types.get(name_key) or DEFAULT_LABEL)
-    return PropertyGraph(nodes, relations)
-
-
-def _chunk_key(id: str) -> bytes:
-    return b"chunk:" + id.encode(errors="surrogatepass")
-
-
-def _relation_key(relation: PropertyRelation) -> RelationKey:
-    return entity_key(relation.source), relation.label, entity_key(relation.target)
-
-
-def _to_triplet(relation: PropertyRelation, self_name: str) -> Triplet | None:
-    triplet = build_triplet(relation.source, relation.label, relation.target, self_name=self_name)
-    return triplet if isinstance(triplet, Triplet) else None
 
 
 def _check_node(node: PropertyNode) -> PropertyNode:
