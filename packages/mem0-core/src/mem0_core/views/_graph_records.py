@@ -1,4 +1,4 @@
-"""What a property graph is made of, the memories that hold it, and the state that a view keeps between reads."""
+"""Parts of a property graph, the memories that hold it, and the state that a view keeps between reads."""
 
 from __future__ import annotations
 
