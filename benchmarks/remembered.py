@@ -61,6 +61,12 @@ class Remembered:
             for unit, memory_id in zip(occasion.units, ids, strict=True):
                 self._units.setdefault(memory_id, []).append(unit.id)
 
+    def count_useful(self, units: Sequence[str]) -> None:
+        """Mark the memories of units, in the form of `Found.ranked`, as useful."""
+        ids = {"|".join(names): memory_id for memory_id, names in self._units.items()}
+        for names in units:
+            self._memory.feedback(ids[names], True)
+
     def by(self, recipe: Recipe) -> Search:
         """Return searches by a recipe."""
 

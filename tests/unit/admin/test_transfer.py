@@ -40,6 +40,7 @@ def live(folder: Path, **parts: Any) -> None:
         tea, bee, gone, last = (memory.add(f"I own {what}.", user_id="ben")["results"][0]["id"] for what in "abcd")
         memory.update(tea, "I drink coffee.")
         memory.pin(bee)
+        memory.feedback(bee, True)
         memory.delete(gone)
         memory.delete(last, purge=True)  # so that the highest number given is of a memory that is gone
         memory.add_many([{"role": "user", "content": "Imported."}], user_id="ana", key="mails")
@@ -243,6 +244,7 @@ WRITES: dict[str, Callable[[Memory, str], Any]] = {
     "delete": lambda memory, id: memory.delete(id),
     "purge": lambda memory, id: memory.delete(id, purge=True),
     "pin": lambda memory, id: memory.pin(id),
+    "feedback": lambda memory, id: memory.feedback(id, True),
     "delete_all": lambda memory, id: memory.delete_all(user_id="ana"),
     "reset": lambda memory, id: memory.reset(),
     "rebuild": lambda memory, id: memory.rebuild(),

@@ -18,6 +18,7 @@ def test_each_verb_is_an_event_with_its_reason(mode: Mode, tmp_path: Path) -> No
         kept = memory.add("I like tea.", user_id="ana", infer=False)["results"][0]["id"]
         memory.update(kept, "Likes green tea")
         memory.pin(kept)
+        memory.feedback(kept, True)
         memory.retract("chat", user_id="ana")
         memory.delete(kept)
         page = memory.changes(user_id="ana")
@@ -26,6 +27,7 @@ def test_each_verb_is_an_event_with_its_reason(mode: Mode, tmp_path: Path) -> No
             (kept, "ADD", "add", None),
             (kept, "UPDATE", "update", None),
             (kept, "UPDATE", "pin", None),
+            (kept, "UPDATE", "feedback", None),
             (said, "RETRACT", "retract", "chat"),
             (kept, "DELETE", "delete", None),
         ]

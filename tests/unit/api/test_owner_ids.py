@@ -28,6 +28,7 @@ VERBS: dict[str, Call] = {
     "history": lambda memory, id, ids: memory.history(id, **ids),
     "update": lambda memory, id, ids: memory.update(id, "forged", **ids),
     "pin": lambda memory, id, ids: memory.pin(id, **ids),
+    "feedback": lambda memory, id, ids: memory.feedback(id, False, **ids),
     "delete": lambda memory, id, ids: memory.delete(id, **ids),
     "purge": lambda memory, id, ids: memory.delete(id, purge=True, **ids),
 }

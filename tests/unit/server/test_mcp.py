@@ -47,7 +47,7 @@ async def call_wrongly(client: Any, tool: str, **arguments: Any) -> str:
 async def test_tools_have_descriptions_annotations_and_schemas(connect: Connect) -> None:
     async with connect() as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-        assert list(tools) == ["recall", "remember", "answer", "correct", "forget", "timeline"]
+        assert list(tools) == ["recall", "remember", "answer", "correct", "forget", "rate", "timeline"]
         hints = {
             name: (tool.annotations.read_only_hint, tool.annotations.destructive_hint) for name, tool in tools.items()
         }
@@ -57,6 +57,7 @@ async def test_tools_have_descriptions_annotations_and_schemas(connect: Connect)
             "answer": (True, None),
             "correct": (None, True),
             "forget": (None, True),
+            "rate": (None, False),
             "timeline": (True, None),
         }
         for tool in tools.values():
@@ -77,6 +78,11 @@ async def test_a_fact_is_remembered_recalled_corrected_and_forgotten(connect: Co
         corrected = await call(client, "correct", memory_id=found["id"], text="I live in Porto.")
         assert corrected["previous_memory"] == "I live in Lisbon."
         assert (await call(client, "answer", question="Where do I live?"))["answer"] == "Porto"
+        assert await call(client, "rate", memory_id=found["id"], useful=True) == {
+            "id": found["id"],
+            "useful": 1,
+            "useless": 0,
+        }
         changes = (await call(client, "timeline", memory_id=found["id"]))["entries"]
         assert [entry["event"] for entry in changes] == ["ADD", "UPDATE"]
 

@@ -43,7 +43,7 @@ async def test_tools_work_for_an_agent_of_langchain(tmp_path: Path) -> None:
     client = MultiServerMCPClient({"memory": connection})  # type: ignore[dict-item, unused-ignore]
     async with client.session("memory") as session:
         tools = {tool.name: tool for tool in await load_mcp_tools(session)}
-        assert list(tools) == ["recall", "remember", "answer", "correct", "forget", "timeline"]
+        assert list(tools) == ["recall", "remember", "answer", "correct", "forget", "rate", "timeline"]
 
         async def call(name: str, **arguments: Any) -> Any:
             return await tools[name].ainvoke({"type": "tool_call", "id": "1", "name": name, "args": arguments})
@@ -86,7 +86,7 @@ async def test_tools_work_for_an_agent_of_llamaindex(url: str, memory: Memory, k
     headers = {"Authorization": f"Bearer {keys.create('agent', user_id='maya')[0]}"}
     client = BasicMCPClient(f"{url}/mcp", headers=headers)
     tools = {tool.metadata.name: tool for tool in await McpToolSpec(client).to_tool_list_async()}
-    assert list(tools) == ["recall", "remember", "answer", "correct", "forget", "timeline"]
+    assert list(tools) == ["recall", "remember", "answer", "correct", "forget", "rate", "timeline"]
     await tools["remember"].acall(text="I live in Lisbon.")
     assert "Lisbon" in (await tools["answer"].acall(question=QUESTION)).content
     wrong = await tools["forget"].acall(memory_id="8a3f")

@@ -56,6 +56,10 @@ async def test_the_routes_of_mem0s_client_keep_their_shapes(maya: Any) -> None:
     assert (updated["id"], updated["memory"]) == (found["id"], "I live in Porto.")
     tagged = (await maya.put(one, json={"metadata": {"place": "home"}})).json()
     assert (tagged["memory"], tagged["metadata"]) == ("I live in Porto.", {"place": "home"})
+    for verdict, counts in (("POSITIVE", (1, 0)), ("VERY_NEGATIVE", (1, 1)), (None, (0, 0))):
+        rated = (await maya.post("/v1/feedback/", json={"memory_id": found["id"], "feedback": verdict})).json()
+        assert rated == {"id": found["id"], "useful": counts[0], "useless": counts[1]}
+    assert (await maya.post("/v1/feedback/", json={"memory_id": found["id"], "feedback": "GOOD"})).status_code == 400
     events = [change["event"] for change in (await maya.get(f"{one}history/")).json()]
     assert events[:2] == ["ADD", "UPDATE"]
     assert "message" in (await maya.delete(one)).json()

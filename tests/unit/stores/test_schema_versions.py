@@ -96,7 +96,8 @@ def test_a_file_of_the_first_version_gets_the_trust_classes_of_its_roles(tmp_pat
     with open_memory(tmp_path) as memory:
         memory.add(said, user_id="u", infer=False)
     with closing(sqlite3.connect(tmp_path / "memory.db")) as db:
-        for table, column in (("memories", "trust"), ("past", "trust"), ("messages", "trust"), ("sources", "seq")):
+        added = [("memories", "trust"), ("memories", "useful"), ("memories", "useless"), ("past", "trust")]
+        for table, column in (*added, ("messages", "trust"), ("sources", "seq")):
             db.execute(f"ALTER TABLE {table} DROP COLUMN {column}")
         db.execute("DROP INDEX messages_source")
         db.execute("ALTER TABLE messages DROP COLUMN source")

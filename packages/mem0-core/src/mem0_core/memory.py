@@ -32,6 +32,7 @@ from mem0_core.domain.records import (
     AnswerDict,
     ByQueryResult,
     ContextDict,
+    FeedbackDict,
     HistoryDict,
     JobDict,
     MemoryDict,
@@ -669,6 +670,54 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
         """
         return self._run(self._pin_flow(memory_id, pinned, ids=(user_id, agent_id, run_id)))
 
+    def feedback(
+        self,
+        memory_id: str,
+        useful: bool | None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> FeedbackDict:
+        """Count a memory as useful or useless; the signal ``feedback`` of a search raises or lowers it a little.
+
+        ``search(explain=True)`` shows the contribution to a score. The counts leave with the memory.
+
+        Args:
+            useful: None withdraws all feedback on the memory, citations included.
+            user_id, agent_id, run_id: As in `get`.
+
+        Returns:
+            The counts ``useful`` and ``useless`` of the memory.
+
+        Raises:
+            NotFoundError: No memory has that id.
+            CapabilityError: The store does not keep feedback.
+        """
+        return self._run(self._feedback_flow(memory_id, useful, ids=(user_id, agent_id, run_id)))
+
+    def count_citations(
+        self,
+        answer: str,
+        citations: Mapping[str, str],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> list[str]:
+        """Count each memory that an answer cites as useful once more, and return their ids.
+
+        Args:
+            answer: A model's reply, with citations such as ``[1]``; see `read_citations`.
+            citations: Ids by number, as ``context(citations=True)`` returns them.
+            user_id, agent_id, run_id: As in `get`. Memories of others, and deleted ones, are left out.
+
+        Raises:
+            InputError: `citations` has another form.
+            CapabilityError: The store does not keep feedback.
+        """
+        return self._run(self._count_citations_flow(answer, citations, ids=(user_id, agent_id, run_id)))
+
     # --- Graph -------------------------------------------------------------------------------------------------------
 
     def relations(
@@ -1209,8 +1258,8 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
 
         Args:
             memories: Each with ``id``, ``memory``, ``created_at``, at least one of user_id, agent_id and run_id, and
-                optionally ``updated_at``, ``metadata``, ``actor_id``, ``role``, ``expiration_date``, ``trust``
-                (default: ``user``), and the ids of its source ``messages``.
+                optionally ``updated_at``, ``metadata``, ``actor_id``, ``role``, ``expiration_date``, ``useful``,
+                ``useless``, ``trust`` (default: ``user``), and the ids of its source ``messages``.
             history: Rows of mem0's history table, stored under their own ids.
             messages: Each with ``id``, ``digest`` (identifies a repeated message), ``role``, ``content``,
                 ``created_at``, its ids, and optionally ``name``, ``metadata``, ``source`` and ``trust``. Messages that
@@ -1514,6 +1563,30 @@ class Memory(SpacesApi, AddApi, SearchApi, GraphApi, UpdateApi, FilesApi, AdminA
         return await self._arun(self._pin_flow(memory_id, pinned, ids=(user_id, agent_id, run_id)))
 
     async def arelations(
+    async def afeedback(
+        self,
+        memory_id: str,
+        useful: bool | None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> FeedbackDict:
+        """Async version of `feedback`."""
+        return await self._arun(self._feedback_flow(memory_id, useful, ids=(user_id, agent_id, run_id)))
+
+    async def acount_citations(
+        self,
+        answer: str,
+        citations: Mapping[str, str],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> list[str]:
+        """Async version of `count_citations`."""
+        return await self._arun(self._count_citations_flow(answer, citations, ids=(user_id, agent_id, run_id)))
+
         self,
         *,
         user_id: str | None = None,
@@ -2146,6 +2219,31 @@ class AsyncMemory:
         return await self.memory._arun(self.memory._pin_flow(memory_id, pinned, ids=(user_id, agent_id, run_id)))
 
     async def relations(
+    async def feedback(
+        self,
+        memory_id: str,
+        useful: bool | None,
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> FeedbackDict:
+        """Async version of `Memory.feedback`."""
+        return await self.memory._arun(self.memory._feedback_flow(memory_id, useful, ids=(user_id, agent_id, run_id)))
+
+    async def count_citations(
+        self,
+        answer: str,
+        citations: Mapping[str, str],
+        *,
+        user_id: str | None = None,
+        agent_id: str | None = None,
+        run_id: str | None = None,
+    ) -> list[str]:
+        """Async version of `Memory.count_citations`."""
+        flow = self.memory._count_citations_flow(answer, citations, ids=(user_id, agent_id, run_id))
+        return await self.memory._arun(flow)
+
         self,
         *,
         user_id: str | None = None,

@@ -36,6 +36,7 @@ from mem0_core.recall.embedding import embed_texts, embedding_space_of
 
 __all__ = ["AdoptedMessage", "AdoptionData", "adopt", "filter_adoption", "parse_adoption"]
 
+_MAX_MARKS = 10**9  # the counts of a memory stay far below the largest integer of a store
 _BATCH_SIZE = 256
 
 ProgressCallback = Callable[[int, int | None], object]
@@ -121,7 +122,17 @@ def _parse_memory(memory: Mapping[str, Any], index: int) -> MemoryItem:
         memory_type=memory.get("memory_type"),
         expiration_date=None if until is None else parse_date(until, f"{label}.expiration_date"),
         trust=Trust.USER if (trust := parse_trust(memory.get("trust"), f"{label}.trust")) is None else trust,
+        useful=_parse_count(memory.get("useful"), f"{label}.useful"),
+        useless=_parse_count(memory.get("useless"), f"{label}.useless"),
     )
+
+
+def _parse_count(count: object, label: str) -> int:
+    if count is None:
+        return 0
+    if isinstance(count, bool) or not isinstance(count, int) or not 0 <= count <= _MAX_MARKS:
+        raise InputError(f"{label} must be a whole number from 0 to {_MAX_MARKS}, not {count!r}")
+    return count
 
 
 def _parse_history_row(row: Mapping[str, Any], index: int) -> HistoryRow:
@@ -247,4 +258,7 @@ def _commit_memory(ports: Ports, item: MemoryItem, vector: Any, sources: Sequenc
         relations=relations,
         on_conflict=ports.on_conflict,
     )
-    return commit.applied[0].event is Event.ADD
+    is_new = commit.applied[0].event is Event.ADD
+    if is_new and (item.useful or item.useless):
+        yield from do(ports.store.mark, [item.id], useful=item.useful, useless=item.useless, clear=True)
+    return is_new

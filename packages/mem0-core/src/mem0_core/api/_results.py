@@ -340,4 +340,6 @@ def memory_dict(item: MemoryItem) -> MemoryDict:
         shaped["trust"] = trust_name(item.trust)
     if item.pinned:
         shaped["pinned"] = True
+    if item.useful or item.useless:
+        shaped["useful"], shaped["useless"] = item.useful, item.useless
     return shaped

@@ -21,10 +21,10 @@ from mem0_core.api._arguments import (
 from mem0_core.api._results import by_query_dict, memory_dict, status_dict
 from mem0_core.api._runtime import MemoryRuntime
 from mem0_core.domain.policy import apply_policy
-from mem0_core.domain.records import ByQueryResult, MemoryDict, RetractResult, Scope
+from mem0_core.domain.records import ByQueryResult, FeedbackDict, MemoryDict, RetractResult, Scope
 from mem0_core.domain.trust import parse_source
 from mem0_core.errors import InputError, NotFoundError, StoreError
-from mem0_core.flow import Flow, do
+from mem0_core.flow import Flow, call_all, defer, do
 from mem0_core.interfaces import Ports
 from mem0_core.language.messages import check_metadata
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from mem0_core.ingest.by_query import Match
 
 __all__ = ["UpdateApi"]
+
+_MARKS: dict[bool | None, dict[str, Any]] = {True: {"useful": 1}, False: {"useless": 1}, None: {"clear": True}}
 
 
 class UpdateApi(MemoryRuntime):
@@ -148,6 +150,32 @@ class UpdateApi(MemoryRuntime):
         if purge:
             yield from do(self._clear_temporary_files)
         return status_dict(f"{erased} memories deleted successfully!", pending)
+
+    def _feedback_flow(self, memory_id: str, useful: bool | None, *, ids: ScopeIds) -> Flow[FeedbackDict]:
+        """Flow of `Memory.feedback`."""
+        if useful is not None and not isinstance(useful, bool):
+            raise InputError(
+                f"useful must be True, False, or None to withdraw all feedback on the memory, not {useful!r}"
+            )
+        if not (yield from self._is_owner(memory_id, ids)):
+            raise NotFoundError(memory_id)
+        if not (yield from do(self._store.mark, [validate_id(memory_id)], **_MARKS[useful])):
+            raise NotFoundError(memory_id)
+        item = yield from do(self._store.get, memory_id)
+        if item is None:
+            raise NotFoundError(memory_id)
+        return FeedbackDict(id=memory_id, useful=item.useful, useless=item.useless)
+
+    def _count_citations_flow(self, answer: str, citations: Mapping[str, str], *, ids: ScopeIds) -> Flow[list[str]]:
+        """Flow of `Memory.count_citations`."""
+        from mem0_core.llm.replies import read_citations
+
+        owner = scope_or_all(ids)
+        cited = yield from call_all(*(defer(self._store.get, one) for one in read_citations(answer, citations)))
+        owned = [item.id for item in cited if item is not None and (owner is None or owner.contains(item.scope))]
+        if owned:
+            yield from do(self._store.mark, owned, useful=1)
+        return owned
 
     def _retract_flow(self, source: str, *, ids: ScopeIds, purge: bool) -> Flow[RetractResult]:
         """Flow of `Memory.retract`."""

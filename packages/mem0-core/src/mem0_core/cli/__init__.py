@@ -99,7 +99,7 @@ def _run(options: argparse.Namespace) -> Any:
 _SHORT_COMMANDS = frozenset(
     (
         *("add", "search", "answer", "context", "explain_missing", "traverse", "update", "update_by_query"),
-        *("delete_by_query", "get", "get_all", "history", "relations", "query", "delete", "pin"),
+        *("delete_by_query", "get", "get_all", "history", "relations", "query", "delete", "pin", "feedback"),
     )
 )
 """Commands that embed one text at most, and end soon."""

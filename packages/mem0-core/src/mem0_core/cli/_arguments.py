@@ -267,11 +267,15 @@ def _add_edit_commands(add_command: _AddCommand) -> None:
     erase.add_argument("--reason", required=True, help="reason for the receipt, such as the number of a request")
     _add_scope_options(erase)
     pin = add_command("pin", "include a memory in every context", run.pin, show.format_message)
-    for of_one in (get, history, update, delete, pin):
+    feedback = add_command(
+        "feedback", "mark a memory as useful or useless, or withdraw this", run.feedback, show.format_counts
+    )
+    for of_one in (get, history, update, delete, pin, feedback):
         of_one.add_argument(
             "memory_id", metavar="MEMORY", help="id of the memory, or at least 4 digits of its end or start"
         )
         _add_scope_options(of_one)
+    feedback.add_argument("verdict", choices=("useful", "useless", "withdrawn"))
     update.add_argument("text")
     delete.add_argument("--dry-run", action="store_true", help="show the memory without deleting it")
     pin.add_argument("--off", action="store_true", help="unpin the memory")

@@ -39,6 +39,7 @@ __all__ = [
     "evaluate_transcripts",
     "explain_missing",
     "export",
+    "feedback",
     "flush",
     "get",
     "get_all",
@@ -277,6 +278,11 @@ def pin(memory: Memory, options: Options) -> Any:
     memory_id, ids = _resolve(memory, options)
     memory.pin(memory_id, not options.off, **ids)
     return {"message": "unpinned" if options.off else "pinned"}
+
+
+def feedback(memory: Memory, options: Options) -> Any:
+    memory_id, ids = _resolve(memory, options)
+    return memory.feedback(memory_id, {"useful": True, "useless": False, "withdrawn": None}[options.verdict], **ids)
 
 
 def pending(memory: Memory, options: Options) -> Any:

@@ -30,6 +30,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "reset": ("mem0-core reset --path /tmp/trial --yes",),
     "erase": ('mem0-core erase --user maya --reason "request 4711"',),
     "retract": ("mem0-core retract tool:web_search --user maya", "mem0-core retract notes.txt --purge"),
+    "feedback": ("mem0-core feedback 8a3f61c2 useful", "mem0-core feedback 8a3f61c2 withdrawn"),
     "pin": ("mem0-core pin 8a3f61c2", "mem0-core pin 8a3f61c2 --off"),
     "pending": ("mem0-core pending --user maya",),
     "flush": ("mem0-core flush --timeout 60",),

@@ -14,6 +14,7 @@ May import `domain`, `interfaces` and `language`; imported by tests only.
 """
 
 from mem0_core.contracts.feed import FeedContract
+from mem0_core.contracts.feedback import FeedbackContract
 from mem0_core.contracts.graph_index import GraphIndexContract
 from mem0_core.contracts.graph_store import GraphStoreContract, MergesContract
 from mem0_core.contracts.history import HistoryContract
@@ -52,6 +53,7 @@ __all__ = [
     "LATER",
     "SPACE",
     "FeedContract",
+    "FeedbackContract",
     "GraphIndexContract",
     "GraphStoreContract",
     "HistoryContract",

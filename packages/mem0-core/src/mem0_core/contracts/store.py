@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from mem0_core.contracts.feed import FeedContract
+from mem0_core.contracts.feedback import FeedbackContract
 from mem0_core.contracts.graph_store import GraphStoreContract, MergesContract
 from mem0_core.contracts.history import HistoryContract
 from mem0_core.contracts.lexicon import LexiconContract
@@ -42,6 +43,7 @@ class MemoryStoreContract(
     VectorsContract,
     HistoryContract,
     FeedContract,
+    FeedbackContract,
     MessagesContract,
     QueueContract,
     ImportsContract,

@@ -17,7 +17,9 @@ SpaceEvent = Literal["PROPOSE", "APPROVE", "REJECT"]
 
 EventKind: TypeAlias = HistoryEvent | ScopeEvent | SpaceEvent
 
-Reason = Literal["add", "import", "update", "pin", "unpin", "delete", "retract", "erase", "reset", "approval"]
+Reason = Literal[
+    "add", "import", "update", "pin", "unpin", "feedback", "delete", "retract", "erase", "reset", "approval"
+]
 """Operation that made a change. Changes from before the feed existed have the reason ``history``."""
 
 
@@ -50,8 +52,8 @@ class ChangeDict(TypedDict):
         actor_id: name of the speaker, if the memory has one; the user who proposed, approved or rejected a write.
         role: role of the message that the memory came from.
         source: source of the messages behind the change, as `add` was given it.
-        why: operation that made the change: "add", "import", "update", "pin", "unpin", "delete", "retract", "erase",
-            "reset", "approval", or "history" for a change from before the feed existed.
+        why: operation that made the change: "add", "import", "update", "pin", "unpin", "feedback", "delete", "retract",
+            "erase", "reset", "approval", or "history" for a change from before the feed existed.
         at: ISO 8601 time at which the change was written.
         space: name of the space of the memory, for a `Principal`; None for the principal's own.
     """

@@ -38,6 +38,8 @@ _STEEPNESS = 8
 class Weights:
     """The weight of each signal in a score; 0 switches the signal off.
 
+    Signals are in [0, 1], but `feedback`, which is in (-1, 1).
+
     Attributes:
         dense: cosine of the memory to the query; in [-1, 1] where it is the only signal.
         bm25: BM25 of the memory for the terms of the query.
@@ -53,6 +55,8 @@ class Weights:
         pagerank: personalized PageRank over memories and names, from the best memories and the query's names.
         path: score of the graph traversal that reached it.
         recency: 0.5 to the power of its age in months.
+        feedback: (u - n) / (u + n + 3), where u and n are the numbers of times that the memory was found useful or
+            cited, and useless; 0 without feedback.
     """
 
     dense: float = 0.0
@@ -69,6 +73,7 @@ class Weights:
     pagerank: float = 0.0
     path: float = 0.0
     recency: float = 0.0
+    feedback: float = 0.0
 
     def __post_init__(self) -> None:
         for name in SIGNALS:
@@ -203,8 +208,9 @@ HYBRID = Recipe(
         session=0.35,
         graph=0.1,
         path=0.1,
+        feedback=0.02,
     ),
-    Weights(dense=0.75, bm25=0.25, speaker=0.15, role=0.1, date=0.2, graph=0.1, path=0.1, pagerank=0.3),
+    Weights(dense=0.75, bm25=0.25, speaker=0.15, role=0.1, date=0.2, graph=0.1, path=0.1, pagerank=0.3, feedback=0.02),
     sources=("dense", "lexical", "graph"),
     gate=0.3,
 )

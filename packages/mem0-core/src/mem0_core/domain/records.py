@@ -320,6 +320,7 @@ class MemoryItem:
         seq: sequence number of its last change; projections follow it.
         trust: least trusted class of the messages that it was learned from.
         pinned: part of every `Memory.context`; a pinned memory does not age.
+        useful, useless: number of times that the memory was marked so, or cited; see `Memory.feedback`.
         row: row in the store, None for a memory that was not read from it or for an earlier text.
     """
 
@@ -337,6 +338,8 @@ class MemoryItem:
     seq: int = 0
     trust: Trust = Trust.USER
     pinned: bool = False
+    useful: int = 0
+    useless: int = 0
     row: int | None = field(default=None, compare=False)
 
 
@@ -894,6 +897,8 @@ class MemoryDict(TypedDict):
     pending: NotRequired[bool]
     trust: NotRequired[str]
     pinned: NotRequired[bool]
+    useful: NotRequired[int]
+    useless: NotRequired[int]
     space: NotRequired[str | None]
     valid_from: NotRequired[str]
     valid_to: NotRequired[str]
@@ -917,6 +922,14 @@ class AnswerDict(TypedDict):
     nearest: NotRequired[MemoryDict]
     note: NotRequired[str]
     space: NotRequired[str | None]
+
+
+class FeedbackDict(TypedDict):
+    """The feedback on a memory: the number of times that it was marked useful, or cited, and useless."""
+
+    id: str
+    useful: int
+    useless: int
 
 
 class ContextDict(TypedDict):
@@ -955,7 +968,7 @@ class MissingDict(TypedDict):
 
 
 class SignalDict(TypedDict):
-    """A signal of a score, in [0, 1], with its weight and its contribution to the weighted sum."""
+    """A signal of a score, in [0, 1] or [-1, 1], with its weight and its contribution to the weighted sum."""
 
     value: float
     weight: float

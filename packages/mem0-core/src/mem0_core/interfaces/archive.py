@@ -72,7 +72,9 @@ _MEMORY_COLUMNS = (
 
 SECTIONS: tuple[Section, ...] = (
     # same: `records.same_fact_key`; session: the run or add of the memory, see `lexicon.MemoryFeatures`.
-    _section("memories", "memories", f"row id {_SCOPE_COLUMNS} {_MEMORY_COLUMNS} same pinned session vector"),
+    _section(
+        "memories", "memories", f"row id {_SCOPE_COLUMNS} {_MEMORY_COLUMNS} same pinned useful useless session vector"
+    ),
     _section("memories", "past", f"row id memory {_SCOPE_COLUMNS} {_MEMORY_COLUMNS} valid_to vector"),
     _section("memories", "tombstones", f"seq row memory_id {_SCOPE_COLUMNS}"),
     # place: a number that increases in the order in which history was written

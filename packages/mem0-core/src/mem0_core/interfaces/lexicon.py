@@ -30,6 +30,7 @@ class MemoryFeatures(NamedTuple):
         timestamp: ISO 8601 creation time.
         previous_row, next_row: rows of the neighbors in the session.
         slots: the slots of the text (`language.statements.slots_of`), separated by newlines.
+        useful, useless: counts of feedback, as in `domain.records.MemoryItem`.
     """
 
     row: int
@@ -44,6 +45,8 @@ class MemoryFeatures(NamedTuple):
     previous_row: int | None = None
     next_row: int | None = None
     slots: str = ""
+    useful: int = 0
+    useless: int = 0
 
 
 class MemoryFeatureSet(NamedTuple):

@@ -243,6 +243,14 @@ class MemoryRecords(Protocol):
         """Pin or unpin a memory. Returns False if no memory has that id."""
         ...
 
+    def mark(self, memory_ids: Sequence[str], *, useful: int = 0, useless: int = 0, clear: bool = False) -> int:
+        """Add to the counts of feedback of memories, all or nothing. Returns the number of memories that exist.
+
+        Args:
+            clear: begin at 0 instead of the current counts.
+        """
+        ...
+
     def pinned_memories(self, scope: Scope) -> list[MemoryItem]:
         """Return the pinned memories of a scope, oldest first."""
         ...

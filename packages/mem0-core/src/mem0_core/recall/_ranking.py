@@ -37,6 +37,7 @@ COMMON_TERM_COUNT = 1024
 _K1, _B, _TYPICAL_TERMS = 1.2, 0.5, 50.0  # parameters of BM25
 _HALF_SCORE_BM25 = 25.0  # the BM25 that counts as 0.5
 _HALF_CERTAIN_COUNT = 3.0  # mentions that make a relation half certain
+_HALF_CERTAIN_MARKS = 3.0  # marks that make feedback half certain
 _MONTH_DAYS = 30.44
 _DAY_SECONDS = 86_400
 
@@ -383,6 +384,10 @@ class Ranker:
         now = self._search.now
         ages = (now - datetime.fromisoformat(memory.timestamp) for memory in batch.features)
         return [0.5 ** (max(0.0, age.total_seconds()) / _DAY_SECONDS / _MONTH_DAYS) for age in ages]
+
+    def _compute_feedback(self, batch: _Batch) -> list[float]:
+        marks = [(memory.useful, memory.useless) for memory in batch.features]
+        return [(useful - useless) / (useful + useless + _HALF_CERTAIN_MARKS) for useful, useless in marks]
 
     def _compute_session(self) -> list[float]:
         """Return for each candidate a third of the sum of the best three of its session: its share in the subject."""

@@ -61,6 +61,7 @@ _SCHEMAS: Mapping[str, Schema] = {
     "Settled": {"type": "object", "description": "The result of an approved write, or a message"},
     "Receipt": {"type": "object", "description": "The signed receipt of an erasure"},
     "Ping": _object({"status": _TEXT}, "status"),
+    "Feedback": _object({"id": _TEXT, "useful": {"type": "integer"}, "useless": {"type": "integer"}}, "id"),
     "Done": _object({"message": _TEXT}, "message"),
     "Status": _object({"status": {"enum": ["ok", "unavailable"]}}, "status"),
     "Document": {"type": "object"},

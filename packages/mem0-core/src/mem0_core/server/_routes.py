@@ -9,7 +9,8 @@ from typing import Any, TypeAlias
 from mem0_core._system.records import dataclass
 
 __all__ = [
-    *("ADD", "ADD_TO_SPACE", "ANSWER", "ANSWER_FROM_SPACES", "APPROVAL", "CONTEXT", "IGNORED", "MCP_PATH", "MEMBER"),
+    *("ADD", "ADD_TO_SPACE", "ANSWER", "ANSWER_FROM_SPACES", "APPROVAL", "CONTEXT", "FEEDBACK", "IGNORED"),
+    *("MCP_PATH", "MEMBER"),
     *("PAGE", "ROUTES", "SCOPE", "SEARCH", "SEARCH_SPACES", "SPACE", "SPACES_CONTEXT", "UPDATE", "VERDICT"),
     *("Route", "Schema"),
 ]
@@ -72,6 +73,11 @@ CONTEXT: Mapping[str, Schema] = {
 }
 ANSWER: Mapping[str, Schema] = {"question": _TEXT, "filters": _FILTERS, "as_of": _TIME, "reference_date": _TIME}
 UPDATE: Mapping[str, Schema] = {"text": _TEXT, "metadata": _OBJECT}
+FEEDBACK: Mapping[str, Schema] = {
+    "memory_id": _TEXT,
+    "feedback": {"enum": ["POSITIVE", "NEGATIVE", "VERY_NEGATIVE", None]},
+    "feedback_reason": {**_TEXT, "description": "Not stored"},
+}
 PAGE: Mapping[str, Schema] = {"filters": _FILTERS}
 
 SPACE: Mapping[str, Schema] = {"space": _TEXT, "requires_approval": _FLAG}
@@ -154,6 +160,18 @@ _CLIENT = (
     Route("DELETE", _KNOWN, "delete", "Delete a memory", "Done", is_write=True),
     Route("GET", f"{_KNOWN}history/", "history", "Return the changes of a memory", "Change[]"),
     Route("DELETE", "/v1/memories/", "delete_all", "Delete everything of a scope", "Done", query=SCOPE, is_write=True),
+    Route(
+        *(
+            "POST",
+            "/v1/feedback/",
+            "give_feedback",
+            "Mark a memory as useful or useless, or withdraw it",
+            "Feedback",
+        ),
+        body=FEEDBACK,
+        required=("memory_id",),
+        is_write=True,
+    ),
     Route("DELETE", "/v2/entities/{kind}/{name}/", "delete_entity", "Delete an id", "Done", is_write=True),
 )
 _USER: Mapping[str, Schema] = {"user_id": SCOPE["user_id"]}

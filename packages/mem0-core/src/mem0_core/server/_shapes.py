@@ -15,6 +15,7 @@ __all__ = [
     "Corrected",
     "Forgotten",
     "Profile",
+    "Rated",
     "Recalled",
     "RecalledMemory",
     "Remembered",
@@ -139,6 +140,14 @@ class Forgotten(BaseModel):
     id: str
     memory: str = Field(description="The text that was forgotten")
     pending_write: str | None = PENDING
+
+
+class Rated(BaseModel):
+    """Result of `rate`: the marks of a memory."""
+
+    id: str
+    useful: int
+    useless: int
 
 
 class TimelineEntry(BaseModel):

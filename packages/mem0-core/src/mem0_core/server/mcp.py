@@ -26,6 +26,7 @@ from mem0_core.server._shapes import (
     Corrected,
     Forgotten,
     Profile,
+    Rated,
     Recalled,
     RecalledMemory,
     Remembered,
@@ -156,6 +157,15 @@ class MemoryTools:
             done = await self._reach.delete(memory_id)
         return Forgotten(id=memory_id, memory=known["memory"], pending_write=done.get("pending_write"))
 
+    async def rate(
+        self,
+        memory_id: MemoryId,
+        useful: Annotated[bool | None, Field(description="False for a useless memory; null withdraws all marks")],
+    ) -> Rated:
+        """Mark one memory as useful or useless for what the user asked. It ranks a little higher or lower then."""
+        with convert_tool_errors():
+            return Rated(**await self._memory.afeedback(memory_id, useful, **self._find_writable().ids))
+
     async def timeline(
         self,
         query: Annotated[str | None, Field(description="Topic: what was known of it, and when it held")] = None,
@@ -275,6 +285,7 @@ def build_mcp_server(
         ("Answer from memory", tools.answer, reading),
         ("Correct a memory", tools.correct, {"destructiveHint": True, **idempotent}),
         ("Forget a memory", tools.forget, {"destructiveHint": True, **idempotent}),
+        ("Rate a memory", tools.rate, {"destructiveHint": False}),
         ("Show a timeline", tools.timeline, reading),
     ):
         text = " ".join((inspect.getdoc(tool) or "").split())

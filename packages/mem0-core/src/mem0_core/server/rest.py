@@ -29,7 +29,19 @@ from mem0_core.server._pages import Cursor
 from mem0_core.server._problems import HttpError
 from mem0_core.server._replies import ReplyStore
 from mem0_core.server._requests import merge_ids, pick, read_filter_ids, read_flag, read_json, read_number
-from mem0_core.server._routes import ADD, ANSWER, CONTEXT, IGNORED, MCP_PATH, PAGE, ROUTES, SEARCH, UPDATE, Route
+from mem0_core.server._routes import (
+    ADD,
+    ANSWER,
+    CONTEXT,
+    FEEDBACK,
+    IGNORED,
+    MCP_PATH,
+    PAGE,
+    ROUTES,
+    SEARCH,
+    UPDATE,
+    Route,
+)
 from mem0_core.server.events import EventHandlers
 from mem0_core.server.inspector import inspector_routes
 from mem0_core.server.keys import ApiKey, KeyRing
@@ -42,6 +54,8 @@ _log = logging.getLogger(__name__)
 MAX_PAGE = 1_000
 GRACE_SECONDS = 10
 MAX_CONNECTIONS = 256
+
+_VERDICTS = {"POSITIVE": True, "NEGATIVE": False, "VERY_NEGATIVE": False, None: None}
 
 _SERVER_OPTIONS = {
     "http": "mem0_core.server._protocol:BoundedProtocol",
@@ -169,6 +183,14 @@ class RestApi(EventHandlers, SpaceHandlers):
     async def history(self, request: Any, key: ApiKey) -> Any:
         """Return every change of a memory."""
         return await self._memory.ahistory(request.path_params["memory_id"], **merge_ids(key, {}))
+
+    async def give_feedback(self, request: Any, key: ApiKey) -> Any:
+        """Count feedback on one memory."""
+        fields = pick(await read_json(request), FEEDBACK)
+        verdict = fields.get("feedback")
+        if verdict not in _VERDICTS:
+            raise HttpError(400, f"feedback is one of {', '.join(filter(None, _VERDICTS))}, or null to withdraw it")
+        return await self._memory.afeedback(fields.get("memory_id", ""), _VERDICTS[verdict], **merge_ids(key, {}))
 
     async def reset(self, request: Any, key: ApiKey) -> Any:
         """Empty the store."""

@@ -80,6 +80,7 @@ _FEATURES_OF = {
     "import checkpoints": "add_many() with a key",
     "change feed": "changes()",
     "spaces": "Principal",
+    "feedback": "feedback() and count_citations()",
     "sources": "retract",
     "maintenance": "doctor, stats, backup, export and adopt",
     "archive": "backup and migrate",
@@ -260,6 +261,9 @@ class MinimalMemoryStore:
                 return False
             self._write([(dataclasses.replace(item, pinned=pinned), None)], [])
             return True
+
+    def mark(self, memory_ids: Sequence[str], *, useful: int = 0, useless: int = 0, clear: bool = False) -> int:
+        _refuse(self.name, "feedback")
 
     def erase(self, memory_ids: Sequence[str], *, at: str, purge: bool = False) -> int:
         with self._lock:

@@ -35,6 +35,8 @@ OPERATIONS = {
     "update_by_query": "update_memory",
     "replace_items": "update_memory",
     "pin": "update_memory",
+    "feedback": "update_memory",
+    "count_citations": "update_memory",
     "delete": "delete_memory",
     "delete_all": "delete_memory",
     "delete_by_query": "delete_memory",

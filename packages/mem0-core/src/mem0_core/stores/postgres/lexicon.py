@@ -84,7 +84,7 @@ class PostgresLexicon(StepMethods):
         both = f"{_COSINE.format(part, 's')}, b.session = s.session, b.row, b.terms, b.cosine"
         found = yield from fetch_rows(
             "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at,"
-            f" s.slots, {both}, a.session = s.session, a.row, a.terms, a.cosine"
+            f" s.slots, m.useful, m.useless, {both}, a.session = s.session, a.row, a.terms, a.cosine"
             " FROM (SELECT ?::vector AS vector) AS q CROSS JOIN sketches AS s"
             " JOIN memories AS m ON m.part = s.part AND m.row = s.row"
             f" LEFT JOIN LATERAL ({_NEIGHBOR_TERMS.format(part, '<', 'DESC')}) AS b ON true"
@@ -99,13 +99,13 @@ def _features_from_rows(found: Sequence[Sequence[Any]]) -> MemoryFeatureSet:
     """Return the features in rows of `memory_features`, each with its cosine and both of its neighbors."""
     sketches, beside, cosines = list[MemoryFeatures](), dict[int, str](), dict[int, float]()
     for row in found:
-        cosines[row[0]] = row[10]
+        cosines[row[0]] = row[12]
         ends: list[int | None] = []
-        for in_session, other, terms, cosine in (row[11:15], row[15:19]):
+        for in_session, other, terms, cosine in (row[13:17], row[17:21]):
             ends.append(other if in_session else None)
             if in_session:
                 beside[other], cosines[other] = terms, cosine
-        sketches.append(MemoryFeatures._make((*row[:9], *ends, row[9])))
+        sketches.append(MemoryFeatures._make((*row[:9], *ends, *row[9:12])))
     for sketch in sketches:
         beside.pop(sketch.row, None)
     return MemoryFeatureSet(sketches, beside, cosines)

@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from mem0_core._system.records import dataclass
 from mem0_core.domain.spaces import SPACE_PREFIX
 from mem0_core.errors import StoreError
-from mem0_core.stores.sql.schema import TABLES, Ddl, feed_script, provenance_script, shared_tables_script, spaces_script
+from mem0_core.stores.sql.schema import (
+    TABLES,
+    Ddl,
+    feed_script,
+    feedback_script,
+    provenance_script,
+    shared_tables_script,
+    spaces_script,
+)
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -358,6 +366,7 @@ SCHEMA_VERSIONS: tuple[str, ...] = (
     _PROVENANCE,
     _FEED,
     _SPACES,
+    _translate_types(feedback_script()),
 )
 """Script n takes a store from version n to n + 1, in one transaction. Never edit a released one.
 

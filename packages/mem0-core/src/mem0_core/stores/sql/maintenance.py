@@ -378,13 +378,12 @@ def _read_embedding_space(tables: TableReader) -> tuple[str, int] | None:
 
 _ID_COLUMNS = ("user_id", "agent_id", "run_id")
 _MEMORY_COLUMNS = ("hash", "metadata", "actor_id", "role", "memory_type", "created_at", "updated_at", "valid_from")
+_FLAG_COLUMNS = ("expiration_date", "pinned", "useful", "useless", "trust")
 _RELATION_COLUMNS = ("weight", "valid_from", "valid_to", "invalidated_at")
 
 
 def _read_memories(tables: TableReader, scope: Scope | None) -> Iterator[dict[str, Any]]:
-    columns = _qualified_columns(
-        *_ID_COLUMNS, *_MEMORY_COLUMNS, "expiration_date", "pinned", "trust", id="t.id", memory="t.text"
-    )
+    columns = _qualified_columns(*_ID_COLUMNS, *_MEMORY_COLUMNS, *_FLAG_COLUMNS, id="t.id", memory="t.text")
     for page in _read_pages(tables, columns, "memories AS t", scope):
         history = _read_history(tables, [one["id"] for _, one in page])
         heard = _read_grouped(tables, "memory", "message", "sources", [row for row, _ in page])

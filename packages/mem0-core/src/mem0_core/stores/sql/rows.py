@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CONTENT_COLUMNS",
+    "MEMORY_COLUMNS",
+    "PAST_COLUMNS",
     "StoredMemory",
     "batchable_jobs",
     "check_queue_limit",
@@ -67,7 +69,13 @@ CONTENT_COLUMNS = (
     "id, user_id, agent_id, run_id, text, hash, metadata, actor_id, role, memory_type,"
     " created_at, updated_at, expiration_date, seq, trust"
 )
-"""Columns of a memory and of its earlier texts, as `memory_from_row` reads them after a row number."""
+"""Columns that a memory and its earlier texts share."""
+
+MEMORY_COLUMNS = f"row, {CONTENT_COLUMNS}, pinned, useful, useless"
+"""Columns of a memory, as `memory_from_row` reads them."""
+
+PAST_COLUMNS = f"row, {CONTENT_COLUMNS}, false, 0, 0"
+"""Columns of an earlier text, as `memory_from_row` reads them."""
 
 StoredMemory = tuple[int, MemoryItem]
 """Row and memory."""
@@ -106,7 +114,7 @@ def scope_ids(scope: Scope) -> tuple[str | None, str | None, str | None]:
 
 
 def memory_from_row(row: Sequence[Any], read_json: Callable[[str], Any], number: int | None = None) -> MemoryItem:
-    """Return the memory in ``(row, *CONTENT_COLUMNS, pinned)``; `number` is its row, None for an earlier text."""
+    """Return the memory in `MEMORY_COLUMNS` or `PAST_COLUMNS`; `number` is its row, None for an earlier text."""
     return MemoryItem(
         id=row[1],
         scope=scope_from_ids(row[2], row[3], row[4]),
@@ -122,6 +130,8 @@ def memory_from_row(row: Sequence[Any], read_json: Callable[[str], Any], number:
         seq=row[14],
         trust=_TRUST[row[15]],
         pinned=bool(row[16]),
+        useful=row[17],
+        useless=row[18],
         row=number,
     )
 

@@ -16,6 +16,7 @@ __all__ = [
     "TABLES",
     "Ddl",
     "feed_script",
+    "feedback_script",
     "provenance_script",
     "shared_tables_script",
     "spaces_script",
@@ -463,4 +464,12 @@ CREATE TABLE space_writes (
 ){ddl.by_row};
 CREATE UNIQUE INDEX space_writes_id ON space_writes ({ddl.unique_id});
 CREATE INDEX space_writes_exact ON space_writes ({ddl.exact}, row);
+"""
+
+
+def feedback_script() -> str:
+    """Return the statements that add the counts of feedback to memories."""
+    return """
+ALTER TABLE memories ADD COLUMN useful INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE memories ADD COLUMN useless INTEGER NOT NULL DEFAULT 0;
 """

@@ -60,7 +60,8 @@ from mem0_core.stores.sql.meta import (
 )
 from mem0_core.stores.sql.queue import erase_jobs, finish_jobs
 from mem0_core.stores.sql.rows import (
-    CONTENT_COLUMNS,
+    MEMORY_COLUMNS,
+    PAST_COLUMNS,
     StoredMemory,
     first_column,
     memory_from_row,
@@ -77,8 +78,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["SqlStore"]
-
-_MEMORY_COLUMNS = f"row, {CONTENT_COLUMNS}, pinned"
 
 _VECTOR_TABLES: dict[str, tuple[str, str]] = {
     "memory": ("vectors", "memories"),
@@ -218,6 +217,24 @@ class SqlStore(SqlVectors):
             [seq] = yield from self._dialect.reserve_seqs(1)
             yield insert_event(self._dialect, item, Event.UPDATE, seq, Cause("pin" if pinned else "unpin"))
         return True
+
+    @write_method
+    def mark(self, memory_ids: Sequence[str], *, useful: int = 0, useless: int = 0, clear: bool = False) -> Steps[int]:
+        condition = self._dialect.among("id", list(dict.fromkeys(memory_ids)), "text")
+        yield from self._lock_memories(condition)
+        memories = yield from self._select(f"WHERE {condition[0]} ORDER BY row", condition[1])
+        for row, item in memories:
+            before = (0, 0) if clear else (item.useful, item.useless)
+            counts = before[0] + useful, before[1] + useless
+            if counts == (item.useful, item.useless):
+                continue
+            part, values = self._dialect.in_part(item.scope)
+            yield from execute(
+                f"UPDATE memories SET useful = ?, useless = ? WHERE {part}row = ?", (*counts, *values, row)
+            )
+            [seq] = yield from self._dialect.reserve_seqs(1)
+            yield insert_event(self._dialect, item, Event.UPDATE, seq, Cause("feedback"))
+        return len(memories)
 
     @write_method
     def save_summary(self, scope: Scope, summary: Summary, lease: Lease) -> Steps[bool]:
@@ -360,7 +377,7 @@ class SqlStore(SqlVectors):
         for page in pages(keys):
             among, same = self._dialect.equals_key("same", page, scope)
             rows = yield from fetch_rows(
-                f"SELECT {_MEMORY_COLUMNS}, same FROM memories WHERE {where} AND {among}", (*values, *same)
+                f"SELECT {MEMORY_COLUMNS}, same FROM memories WHERE {where} AND {among}", (*values, *same)
             )
             found |= {bytes(row[-1]): memory_from_row(row, self._dialect.from_json, row[0]) for row in rows}
         return found
@@ -397,8 +414,7 @@ class SqlStore(SqlVectors):
         yield from self._dialect.set_scope(scope)
         where, values = self._condition(scope, filter)
         rows = yield from fetch_rows(
-            f"SELECT row, {CONTENT_COLUMNS}, false, vector FROM past"
-            f" WHERE {where} AND valid_to > ? AND valid_from <= ? ORDER BY row",
+            f"SELECT {PAST_COLUMNS}, vector FROM past WHERE {where} AND valid_to > ? AND valid_from <= ? ORDER BY row",
             (*values, as_of, as_of),
         )
         memories = [memory_from_row(row, self._dialect.from_json) for row in rows]
@@ -411,7 +427,7 @@ class SqlStore(SqlVectors):
         yield from self._dialect.set_scope(scope)
         where, values = self._condition(scope, filter)
         rows = yield from fetch_rows(
-            f"SELECT row, {CONTENT_COLUMNS}, false, valid_to, vector FROM past WHERE {where} ORDER BY row DESC LIMIT ?",
+            f"SELECT {PAST_COLUMNS}, valid_to, vector FROM past WHERE {where} ORDER BY row DESC LIMIT ?",
             (*values, limit),
         )
         rows = rows[::-1]

@@ -143,7 +143,7 @@ _PREVIOUS_ROW, _NEXT_ROW, _ROW = attrgetter("previous_row"), attrgetter("next_ro
 _FEATURES_SQL = (
     "SELECT s.row, s.session, s.length, s.asks, s.terms, s.names, m.actor_id, m.role, m.created_at,"
     " (SELECT max(row) FROM sketches AS b WHERE b.session = s.session AND b.row < s.row),"
-    " (SELECT min(row) FROM sketches AS a WHERE a.session = s.session AND a.row > s.row), s.slots"
+    " (SELECT min(row) FROM sketches AS a WHERE a.session = s.session AND a.row > s.row), s.slots, m.useful, m.useless"
     " FROM json_each(?) AS pool CROSS JOIN sketches AS s ON s.row = pool.value JOIN memories AS m ON m.row = s.row"
 )
 _NOT_EXPIRED = "(m.expiration_date IS NULL OR m.expiration_date >= ?)"

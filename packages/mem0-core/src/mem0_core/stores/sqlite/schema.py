@@ -5,7 +5,14 @@ A file that holds tables of another program (`foreign_file`) is never migrated.
 
 from __future__ import annotations
 
-from mem0_core.stores.sql.schema import Ddl, feed_script, provenance_script, shared_tables_script, spaces_script
+from mem0_core.stores.sql.schema import (
+    Ddl,
+    feed_script,
+    feedback_script,
+    provenance_script,
+    shared_tables_script,
+    spaces_script,
+)
 
 __all__ = ["SCHEMA_VERSIONS"]
 
@@ -87,5 +94,6 @@ SCHEMA_VERSIONS: tuple[str, ...] = (
     provenance_script(_DDL),
     feed_script(_DDL) + _EARLIER_EVENTS,
     spaces_script(_DDL),
+    feedback_script(),
 )
 """Script n takes a file from ``user_version`` n to n + 1, in one transaction. Never edit a released one."""

@@ -40,6 +40,7 @@ from mem0_core.stores.sql.messages import erase_summaries
 from mem0_core.stores.sql.queue import enqueue_job
 from mem0_core.stores.sql.rows import (
     CONTENT_COLUMNS,
+    MEMORY_COLUMNS,
     StoredMemory,
     history_values,
     is_plan_current,
@@ -67,7 +68,6 @@ __all__ = [
     "select_memories",
 ]
 
-_MEMORY_COLUMNS = f"row, {CONTENT_COLUMNS}, pinned"
 _PAST_COLUMNS = ", ".join(f"m.{column.strip()}" for column in CONTENT_COLUMNS.split(","))
 _HISTORY_COLUMNS = ", ".join(HISTORY_COLUMNS)
 
@@ -225,7 +225,7 @@ class ChangeWriter:
 
 def select_memories(dialect: Dialect, tail: str, values: Sequence[Any]) -> Steps[list[StoredMemory]]:
     """Return the memories that a WHERE clause selects, with their rows."""
-    rows = yield from fetch_rows(f"SELECT {_MEMORY_COLUMNS} FROM memories {tail}", values)
+    rows = yield from fetch_rows(f"SELECT {MEMORY_COLUMNS} FROM memories {tail}", values)
     return [(row[0], memory_from_row(row, dialect.from_json, row[0])) for row in rows]
 
 

@@ -31,7 +31,7 @@ from mem0_core.stores.sql.graph.erasure import erase_edges, erase_evidence
 from mem0_core.stores.sql.graph.merges import erase_from_merges
 from mem0_core.stores.sql.messages import MESSAGE_COLUMNS, erase_summaries, message_from_row
 from mem0_core.stores.sql.queue import enqueue_job
-from mem0_core.stores.sql.rows import CONTENT_COLUMNS, memory_from_row, scope_from_ids
+from mem0_core.stores.sql.rows import PAST_COLUMNS, memory_from_row, scope_from_ids
 
 __all__ = ["Retraction"]
 
@@ -169,7 +169,7 @@ class Retraction:
     def _read_past(self, rows: Sequence[int]) -> Steps[dict[int, list[tuple[int, MemoryItem, str, Any]]]]:
         among, listed = self.dialect.among("memory", rows)
         found = yield from fetch_rows(
-            f"SELECT row, {CONTENT_COLUMNS}, false, memory, valid_from, vector FROM past WHERE {among} ORDER BY row",
+            f"SELECT {PAST_COLUMNS}, memory, valid_from, vector FROM past WHERE {among} ORDER BY row",
             listed,
         )
         past: dict[int, list[tuple[int, MemoryItem, str, Any]]] = {}
